@@ -1,0 +1,1 @@
+//! Settings: layers with provenance and scopes, agents, and the only reader of the environment.

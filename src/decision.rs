@@ -1,0 +1,38 @@
+//! What may happen to a tool call, and who said so.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The answer to "may this call run?", given before anything happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Run it.
+    Allow,
+    /// Ask the person; without one it becomes a refusal.
+    Ask {
+        /// Why it is asked, in words.
+        reason: String,
+        /// The rule that asks.
+        rule: String,
+    },
+    /// Do not run it; the model reads the reason.
+    Deny {
+        /// Why, and what to do instead.
+        reason: String,
+        /// The rule that denies.
+        rule: String,
+    },
+}
+
+/// A call that did not run because it was not permitted; listed in the result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Denial {
+    /// The tool.
+    pub tool: String,
+    /// What it was to do, one line.
+    pub summary: String,
+    /// Why it was refused.
+    pub reason: String,
+    /// The rule that refused it.
+    pub rule: String,
+}

@@ -1,0 +1,1 @@
+//! How dangerous a shell command is, from its text.

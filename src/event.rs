@@ -1,0 +1,323 @@
+//! What happens during a run, as typed facts, and the sink they are told to.
+
+use crate::decision::Denial;
+use crate::failure::{ErrorKind, Failure};
+use crate::message::{Message, ToolCall, ToolResult};
+use crate::result::RunResult;
+use crate::stop_reason::StopReason;
+use crate::usage::Usage;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The version of [`Record`] and [`Event`] as written to journals and streams.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One event with everything needed to place it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub v: u32,
+    /// Counts the records of a session from 0 without gaps; deltas are not counted.
+    pub seq: u64,
+    /// The run (one process's work on the session) it belongs to.
+    pub run: String,
+    /// The step of the run it happened in; 0 before the first.
+    pub step: u32,
+    /// Wall clock, milliseconds since the Unix epoch.
+    pub wall_ms: u64,
+    /// Monotonic clock, microseconds since the process began.
+    pub mono_us: u64,
+    /// What happened.
+    pub event: Event,
+}
+
+/// Why a model is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The next step of the work.
+    Step,
+    /// The closing summary, without tools.
+    Closing,
+}
+
+/// Who put a user message into the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The person.
+    Prompt,
+    /// The loop itself: closing, continuation.
+    System,
+    /// A hook's additional context.
+    Hook,
+}
+
+/// Why the model stopped an answer, from the wire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// It was done.
+    Stop,
+    /// It wants tools.
+    ToolCalls,
+    /// The token limit cut it.
+    Length,
+    /// The provider filtered it.
+    ContentFilter,
+    /// The model refused.
+    Refusal,
+    /// Something this version does not know, as it was sent.
+    Other(String),
+}
+
+/// What a call did to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeAction {
+    /// The file did not exist before.
+    Created,
+    /// Its content changed.
+    Modified,
+    /// It is gone.
+    Deleted,
+}
+
+/// One file changed by a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Change {
+    /// Path from the workspace root, `/`-separated.
+    pub path: String,
+    /// What happened to it.
+    pub action: ChangeAction,
+    /// Content hash before; absent when it did not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Content hash after; absent when it is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// A file whose content the model has seen, with the hash it had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Seen {
+    /// Path from the workspace root, `/`-separated.
+    pub path: String,
+    /// Content hash at that moment.
+    pub hash: String,
+}
+
+/// How loudly a notice is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Only of interest when looking for a fault.
+    Debug,
+    /// Worth knowing.
+    Info,
+    /// Something did not go as asked.
+    Warn,
+    /// Something failed.
+    Error,
+}
+
+/// What a hook decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HookVerdict {
+    /// Exit 0.
+    Allow,
+    /// Exit 2, or a pre hook that could not run.
+    Block,
+    /// Anything else: told, and the work goes on.
+    Warn,
+}
+
+/// A fact about a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Event {
+    /// The session begins: the first record of every journal.
+    SessionStart {
+        /// `YYYYMMDD-HHMMSS-xxxxxx`.
+        session_id: String,
+        /// The workspace root, absolute.
+        workspace: String,
+        /// The version of the program that began it.
+        program: String,
+    },
+    /// A process begins to work on the session.
+    RunStart {
+        /// The agent's name.
+        agent: String,
+        /// `provider/model`.
+        model: String,
+        /// The permission mode.
+        mode: String,
+        /// Names of the tools offered, in order.
+        tools: Vec<String>,
+        /// Step limit of this run.
+        max_steps: u32,
+        /// Whether the session had earlier runs.
+        resumed: bool,
+        /// What confines commands.
+        sandbox: String,
+    },
+    /// The system message; a later one replaces an earlier one.
+    System {
+        /// The whole text.
+        text: String,
+    },
+    /// A user message enters the conversation.
+    UserMessage {
+        /// The text.
+        text: String,
+        /// Who put it there.
+        origin: Origin,
+    },
+    /// A step begins: the model is about to be asked.
+    StepStart {
+        /// Why.
+        purpose: Purpose,
+        /// How many messages it is sent.
+        messages: usize,
+    },
+    /// A request goes out; retries are requests too.
+    RequestSent {
+        /// 1 for the first try.
+        attempt: u32,
+    },
+    /// A request failed and will be repeated.
+    Retry {
+        /// The attempt that failed.
+        attempt: u32,
+        /// How long we wait before the next one.
+        delay_ms: u64,
+        /// The class of the failure.
+        kind: ErrorKind,
+        /// In words.
+        message: String,
+    },
+    /// A piece of answer text arrived. Never journaled.
+    TextDelta {
+        /// The piece.
+        text: String,
+    },
+    /// A piece of reasoning arrived. Never journaled.
+    ThinkingDelta {
+        /// The piece.
+        text: String,
+    },
+    /// The model answered.
+    ModelResponse {
+        /// Why it was asked.
+        purpose: Purpose,
+        /// The answer.
+        message: Message,
+        /// Why it stopped.
+        finish: FinishReason,
+        /// Tokens, where the provider said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
+        /// From the request to the end of the answer.
+        latency_ms: u64,
+    },
+    /// The model could not be used, retries included.
+    ModelFailed {
+        /// Why it was asked.
+        purpose: Purpose,
+        /// What went wrong.
+        failure: Failure,
+    },
+    /// A tool call is about to be decided on and run.
+    ToolStart {
+        /// The call as the model made it.
+        call: ToolCall,
+        /// What it is to do, one line.
+        summary: String,
+    },
+    /// A tool call has its result.
+    ToolEnd {
+        /// The tool's name.
+        name: String,
+        /// What it was to do, one line.
+        summary: String,
+        /// What the model reads.
+        result: ToolResult,
+        /// Files it changed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<Change>,
+        /// Files it showed to the model.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        seen: Vec<Seen>,
+        /// Set when it was refused rather than run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        denial: Option<Denial>,
+        /// Set when it was simulated (`--dry-run`).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        simulated: bool,
+        /// Decision, hooks and execution.
+        duration_ms: u64,
+    },
+    /// A hook ran.
+    HookEnd {
+        /// Its name, or its command.
+        hook: String,
+        /// The hook event.
+        on: String,
+        /// What it decided.
+        verdict: HookVerdict,
+        /// Its first lines of output, bounded.
+        output: String,
+        /// How long it took.
+        duration_ms: u64,
+    },
+    /// The step's tools have their results, or it had none.
+    StepEnd,
+    /// Something worth telling.
+    Notice {
+        /// How loudly.
+        level: Level,
+        /// In words.
+        text: String,
+    },
+    /// A watchdog ends the run; the model is asked for a closing summary.
+    Closing {
+        /// Why.
+        reason: StopReason,
+    },
+    /// The run ended: the last record of every run.
+    RunEnd {
+        /// The verdict and the figures.
+        result: Box<RunResult>,
+    },
+}
+
+impl Event {
+    /// Whether the event is told while it happens but never recorded.
+    pub fn is_delta(&self) -> bool {
+        matches!(self, Self::TextDelta { .. } | Self::ThinkingDelta { .. })
+    }
+}
+
+/// A listener to the events of a run.
+pub trait EventSink {
+    /// Takes note of one record.
+    ///
+    /// # Errors
+    /// Only a [`required`](Self::required) sink's error ends the run; any other sink is dropped after its first.
+    fn emit(&mut self, record: &Record) -> std::io::Result<()>;
+
+    /// Whether the run may not go on without this sink. Only the journal says yes.
+    fn required(&self) -> bool {
+        false
+    }
+
+    /// Makes what was told durable, before a side effect that cannot be repeated and at the end.
+    ///
+    /// # Errors
+    /// When the data could not be made durable.
+    fn sync(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

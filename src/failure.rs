@@ -1,0 +1,80 @@
+//! What went wrong with the model or the run, in classes that decide what happens next.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The class of a failure; the names appear as `error.kind` in the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorKind {
+    /// 401 or 403, or no key where one is needed.
+    Auth,
+    /// 429 without a sign of an exhausted quota.
+    RateLimit,
+    /// The provider says that it is overloaded (503, 529).
+    Overloaded,
+    /// Another 5xx, or an error inside a 200 stream.
+    Server,
+    /// No connection, or one that broke.
+    Network,
+    /// One of the four deadlines of a call passed.
+    Timeout,
+    /// Credit or quota is used up; waiting does not help.
+    Quota,
+    /// The prompt is larger than the model's window.
+    ContextOverflow,
+    /// The model or the provider refused to answer.
+    Refusal,
+    /// The answer is not what the wire format promises.
+    Malformed,
+    /// An answer without text and without tool calls, twice.
+    EmptyAnswer,
+    /// The stream ended without a finish reason.
+    CutStream,
+    /// The request was refused as invalid (other 4xx).
+    Request,
+    /// A flag, key or file of the configuration is wrong.
+    Config,
+    /// Command line misuse.
+    Usage,
+    /// A session that does not exist, is busy, or cannot be read.
+    Session,
+    /// A bug, or a disk that no longer takes the journal.
+    Internal,
+}
+
+impl ErrorKind {
+    /// The name used in JSON and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auth => "auth",
+            Self::RateLimit => "rate_limit",
+            Self::Overloaded => "overloaded",
+            Self::Server => "server",
+            Self::Network => "network",
+            Self::Timeout => "timeout",
+            Self::Quota => "quota",
+            Self::ContextOverflow => "context_overflow",
+            Self::Refusal => "refusal",
+            Self::Malformed => "malformed",
+            Self::EmptyAnswer => "empty_answer",
+            Self::CutStream => "cut_stream",
+            Self::Request => "request",
+            Self::Config => "config",
+            Self::Usage => "usage",
+            Self::Session => "session",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// A failure as the result reports it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Failure {
+    /// Its class.
+    pub kind: ErrorKind,
+    /// What happened and what to do, in words; never holds a key.
+    pub message: String,
+    /// Whether the same run could succeed later without a change.
+    pub retryable: bool,
+}

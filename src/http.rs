@@ -1,0 +1,1 @@
+//! One POST with a streamed body, deadlines and bounded errors.

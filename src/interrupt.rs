@@ -1,0 +1,1 @@
+//! SIGINT and SIGTERM as a cancellation that the run shares.

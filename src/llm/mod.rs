@@ -1,0 +1,101 @@
+//! Language models: one seam, one transport, a pure codec per wire format, a table of providers.
+
+use crate::event::FinishReason;
+use crate::failure::{ErrorKind, Failure};
+use crate::message::Message;
+use crate::usage::Usage;
+use futures_util::future::LocalBoxFuture;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A tool as the model is told about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolDefinition {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+/// What a model is asked.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// The conversation, system message first.
+    pub messages: &'a [Arc<Message>],
+    /// The tools offered, sorted by name; empty for a closing call.
+    pub tools: &'a [ToolDefinition],
+    /// Whether the answer is streamed.
+    pub stream: bool,
+    /// The longest the whole call may take, retries and waits included.
+    pub deadline: Option<Duration>,
+}
+
+/// What a model answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Response {
+    /// The assistant message: thinking, text and tool calls.
+    pub message: Message,
+    /// Why the model stopped.
+    pub finish: FinishReason,
+    /// Tokens, where the server said.
+    pub usage: Option<Usage>,
+}
+
+/// What happens while an answer is on its way.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// A request goes out; `attempt` counts from 1.
+    Sent {
+        /// 1 for the first try.
+        attempt: u32,
+    },
+    /// A request failed and will be repeated after `delay`.
+    Retry {
+        /// The attempt that failed.
+        attempt: u32,
+        /// The wait before the next.
+        delay: Duration,
+        /// What went wrong.
+        error: &'a LlmError,
+    },
+    /// A piece of the answer.
+    Text(&'a str),
+    /// A piece of reasoning.
+    Thinking(&'a str),
+}
+
+/// A call that failed for good.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct LlmError {
+    /// Its class; decides retries, the stop reason and the exit code.
+    pub kind: ErrorKind,
+    /// What happened and what to do; never holds a key.
+    pub message: String,
+    /// Whether a later try could succeed.
+    pub retryable: bool,
+    /// How long the server asked us to wait.
+    pub retry_after: Option<Duration>,
+}
+
+impl From<LlmError> for Failure {
+    fn from(error: LlmError) -> Self {
+        Self { kind: error.kind, message: error.message, retryable: error.retryable }
+    }
+}
+
+/// A model that answers requests. Dropping the future abandons the call and its connection.
+pub trait LlmClient {
+    /// `provider/model`, as the result names it.
+    fn model(&self) -> &str;
+
+    /// Asks once, with retries inside; `progress` is told what arrives while it arrives.
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        progress: &'a mut dyn FnMut(Progress<'_>),
+    ) -> LocalBoxFuture<'a, Result<Response, LlmError>>;
+}

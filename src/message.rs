@@ -1,0 +1,117 @@
+//! A conversation: messages made of parts, tool calls, tool results.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Who a message comes from, as the provider APIs name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The instructions, once, at the front.
+    System,
+    /// The person, a hook, or the loop itself (`[SYSTEM] …`).
+    User,
+    /// The model.
+    Assistant,
+    /// The results of one turn's tool calls, all of them, in the model's order.
+    Tool,
+}
+
+/// One message of the conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Message {
+    /// Who it comes from.
+    pub role: Role,
+    /// What it is made of, in order.
+    pub parts: Vec<Part>,
+}
+
+/// A piece of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "type")]
+pub enum Part {
+    /// Plain text.
+    Text {
+        /// The text itself.
+        text: String,
+    },
+    /// The model's reasoning, as far as its provider shows it.
+    Thinking {
+        /// The visible part.
+        text: String,
+        /// What the provider wants back unmodified.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opaque: Option<Opaque>,
+    },
+    /// A request of the model to run a tool.
+    ToolCall(ToolCall),
+    /// What a tool answered.
+    ToolResult(ToolResult),
+}
+
+/// A request of the model to run a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCall {
+    /// Joins the call with its result; made up by us where a server sends none.
+    pub id: String,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The arguments exactly as the model wrote them; not necessarily valid JSON.
+    pub arguments: String,
+    /// What the provider wants back unmodified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opaque: Option<Opaque>,
+}
+
+/// What a tool answered; every call gets exactly one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolResult {
+    /// The call it answers.
+    pub call_id: String,
+    /// What the model reads.
+    pub text: String,
+    /// Whether the call failed or was refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_error: bool,
+}
+
+/// Data of one provider that only the codec of that name may replay.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Opaque {
+    /// The codec that understands it, such as `chat_completions`.
+    pub codec: String,
+    /// The data, untouched.
+    pub data: Value,
+}
+
+impl Message {
+    /// A message of one text part.
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self { role, parts: vec![Part::Text { text: text.into() }] }
+    }
+
+    /// The message that answers a turn's tool calls.
+    pub fn results(results: Vec<ToolResult>) -> Self {
+        Self { role: Role::Tool, parts: results.into_iter().map(Part::ToolResult).collect() }
+    }
+
+    /// All text parts joined; thinking is not part of it.
+    pub fn joined_text(&self) -> String {
+        self.parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text { text } => Some(text.as_str()),
+                Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+            })
+            .collect()
+    }
+
+    /// The tool calls, in the model's order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::ToolCall(call) => Some(call),
+            Part::Text { .. } | Part::Thinking { .. } | Part::ToolResult(_) => None,
+        })
+    }
+}

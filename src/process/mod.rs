@@ -1,0 +1,3 @@
+//! Children: every program is started, limited and ended here.
+
+pub mod launch;

@@ -1,0 +1,1 @@
+//! Listeners to a run: the human log, the JSON document, the log file.

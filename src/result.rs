@@ -1,0 +1,98 @@
+//! The result of a run: the document of `--json` and the last record of a journal.
+
+use crate::decision::Denial;
+use crate::event::ChangeAction;
+use crate::failure::Failure;
+use crate::stop_reason::{Limit, Status, StopReason};
+use crate::usage::Usage;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One tool call of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolUse {
+    /// The tool.
+    pub name: String,
+    /// Whether it did what it was asked.
+    pub success: bool,
+    /// The file it was about, if one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The first line of what went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// One file the run changed, as it stands at the end compared with the start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModifiedFile {
+    /// Path from the workspace root.
+    pub path: String,
+    /// What happened to it over the whole run.
+    pub action: ChangeAction,
+    /// What changed it.
+    pub by: ChangedBy,
+}
+
+/// What kind of call changed a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangedBy {
+    /// A file tool.
+    Tool,
+    /// A command or a hook.
+    Command,
+}
+
+/// What the run cost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cost {
+    /// US dollars; null when the price of the model is not known.
+    pub total_usd: Option<f64>,
+    /// US dollars by purpose.
+    pub by_source: BTreeMap<String, f64>,
+}
+
+/// The result of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunResult {
+    /// The version of this document.
+    pub schema_version: u32,
+    /// The three-way summary.
+    pub status: Status,
+    /// Why the run ended; null when it never began.
+    pub stop_reason: Option<StopReason>,
+    /// The final answer.
+    pub output: String,
+    /// The session, for `agent resume`; null when none was made.
+    pub session_id: Option<String>,
+    /// Steps of the agent: model calls that were part of the work.
+    pub steps: u32,
+    /// Everything sent to the model, retries and the closing call included.
+    pub requests: u32,
+    /// Tool calls the model made.
+    pub tool_calls: u32,
+    /// Those calls, in order.
+    pub tools_used: Vec<ToolUse>,
+    /// Files changed.
+    pub files_modified: Vec<ModifiedFile>,
+    /// Wall time.
+    pub duration_seconds: f64,
+    /// `provider/model`; null when none was chosen yet.
+    pub model: Option<String>,
+    /// Tokens, summed.
+    pub usage: Usage,
+    /// Money.
+    pub cost: Cost,
+    /// Calls that were refused.
+    pub permission_denials: Vec<Denial>,
+    /// What confines commands.
+    pub sandbox: String,
+    /// The limit that ended the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}

@@ -1,0 +1,63 @@
+//! The one place that time, randomness and ids come from.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Clock, random numbers and ids of one process.
+#[derive(Debug)]
+pub struct Source {
+    started: Instant,
+    state: Cell<u64>,
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Source {
+    /// A source that starts now, seeded by the operating system.
+    #[expect(clippy::disallowed_methods, reason = "this is the address of the clock")]
+    pub fn new() -> Self {
+        Self {
+            started: Instant::now(),
+            state: Cell::new(RandomState::new().hash_one(std::process::id()) | 1),
+        }
+    }
+
+    /// Time since this source was made; never goes back.
+    pub fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Wall clock since the Unix epoch.
+    #[expect(clippy::disallowed_methods, reason = "this is the address of the clock")]
+    pub fn wall(&self) -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
+    /// A random number (xorshift64*; for jitter and names, not for secrets).
+    pub fn random(&self) -> u64 {
+        let mut x = self.state.get();
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^= x >> 27;
+        self.state.set(x);
+        x.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    /// A new session id: local date and time, then six random hex digits, so that ids sort by age.
+    pub fn session_id(&self) -> String {
+        let now = jiff::Timestamp::from_millisecond(i64::try_from(self.wall().as_millis()).unwrap_or(0))
+            .unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let digits = self.random() >> 40;
+        format!("{}-{digits:06x}", now.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d-%H%M%S"))
+    }
+
+    /// A short random id for runs and temporary names.
+    pub fn short_id(&self) -> String {
+        format!("{:012x}", self.random() >> 16)
+    }
+}

@@ -1,0 +1,115 @@
+//! Why a run ended: the one verdict, its status, and the finer cause beside it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model finished.
+    LlmDone,
+    /// The step limit was reached.
+    MaxSteps,
+    /// The total or the step time limit was reached.
+    Timeout,
+    /// Too many calls with arguments that are not valid JSON, in a row.
+    ConsecutiveErrors,
+    /// The provider filtered the answer.
+    ContentFilter,
+    /// The answer stayed cut after the allowed continuations.
+    Truncated,
+    /// SIGINT, SIGTERM, or `a` at a prompt.
+    UserInterrupt,
+    /// The provider was unusable after the retries.
+    LlmError,
+    /// 401 or 403, or no key where one is needed.
+    AuthError,
+    /// A bug, or the journal can no longer be written.
+    InternalError,
+}
+
+/// The three-way summary of a [`StopReason`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The work is done.
+    Success,
+    /// The run ended early; what was done stands.
+    Partial,
+    /// The run could not do its work.
+    Failed,
+}
+
+impl StopReason {
+    /// Every reason, in the order of the table in the README.
+    pub const ALL: [Self; 10] = [
+        Self::LlmDone,
+        Self::MaxSteps,
+        Self::Timeout,
+        Self::ConsecutiveErrors,
+        Self::ContentFilter,
+        Self::Truncated,
+        Self::UserInterrupt,
+        Self::LlmError,
+        Self::AuthError,
+        Self::InternalError,
+    ];
+
+    /// The status that goes with this reason.
+    pub fn status(self) -> Status {
+        match self {
+            Self::LlmDone => Status::Success,
+            Self::MaxSteps
+            | Self::Timeout
+            | Self::ConsecutiveErrors
+            | Self::ContentFilter
+            | Self::Truncated
+            | Self::UserInterrupt => Status::Partial,
+            Self::LlmError | Self::AuthError | Self::InternalError => Status::Failed,
+        }
+    }
+
+    /// The name used in JSON, journals and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::LlmDone => "llm_done",
+            Self::MaxSteps => "max_steps",
+            Self::Timeout => "timeout",
+            Self::ConsecutiveErrors => "consecutive_errors",
+            Self::ContentFilter => "content_filter",
+            Self::Truncated => "truncated",
+            Self::UserInterrupt => "user_interrupt",
+            Self::LlmError => "llm_error",
+            Self::AuthError => "auth_error",
+            Self::InternalError => "internal_error",
+        }
+    }
+}
+
+impl std::fmt::Display for StopReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Status {
+    /// The name used in JSON and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Partial => "partial",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Which limit ended a run, named in the result beside the stop reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// `--max-steps`.
+    Steps,
+    /// `--timeout` or `--step-timeout`.
+    Time,
+}

@@ -1,0 +1,1 @@
+//! What kind of terminal we have, and text made harmless for it.

@@ -1,0 +1,134 @@
+//! Tools: what the model may ask for, and the seam every tool is written against.
+
+pub mod ledger;
+pub mod outputs;
+pub mod run_command;
+
+use crate::event::{Change, Seen};
+use crate::process::launch::Launcher;
+use crate::workspace::Workspace;
+use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::rc::Rc;
+use tokio_util::sync::CancellationToken;
+
+/// What kind of effect a tool has; modes and batches decide by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Looks at the workspace only.
+    Read,
+    /// Changes files of the workspace.
+    Write,
+    /// Runs a program.
+    Execute,
+}
+
+/// A file a call is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touch {
+    /// The path as the model gave it.
+    pub path: String,
+    /// Whether the call would change it.
+    pub write: bool,
+}
+
+/// What a call would do, known before anything happens: for the log, the decision and the batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// One line for people: path, pattern or command.
+    pub summary: String,
+    /// The files it names.
+    pub touches: Vec<Touch>,
+    /// The shell command it would run.
+    pub command: Option<String>,
+}
+
+/// What every tool may use.
+pub struct ToolContext {
+    /// The project directory, held open.
+    pub workspace: Rc<Workspace>,
+    /// Starts children.
+    pub launcher: Rc<Launcher>,
+    /// Content hashes of the files the model has seen in this session.
+    pub ledger: Rc<ledger::Ledger>,
+    /// Long outputs, by call id.
+    pub outputs: Rc<outputs::Outputs>,
+    /// Fires on interrupt, time limit and the end of the run.
+    pub cancel: CancellationToken,
+    /// The call being run.
+    pub call_id: String,
+}
+
+/// What a tool answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// What the model reads.
+    pub text: String,
+    /// Whether the call failed.
+    pub is_error: bool,
+    /// Files it changed; hooks are driven by this.
+    pub changed: Vec<Change>,
+    /// Files it showed to the model, with their hashes.
+    pub seen: Vec<Seen>,
+}
+
+impl ToolOutput {
+    /// A success.
+    pub fn ok(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// A failure: says what was wrong and what to try, because the reader is a model.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_error: true, ..Self::default() }
+    }
+}
+
+/// A tool with typed arguments. The doc comments of `Args` are what the model reads about them.
+pub trait TypedTool {
+    /// The name the model calls it by.
+    const NAME: &'static str;
+    /// What kind of effect it has.
+    const ACCESS: Access;
+    /// What the model is told the tool does.
+    const DESCRIPTION: &'static str;
+    /// The arguments; must deny unknown fields.
+    type Args: DeserializeOwned + JsonSchema;
+
+    /// What a call with `args` would do.
+    fn plan(&self, args: &Self::Args) -> Plan;
+
+    /// What a person is shown before it happens: a diff or the command. Has no effect.
+    fn preview(&self, _args: &Self::Args, _cx: &ToolContext) -> Option<String> {
+        None
+    }
+
+    /// Does it.
+    fn run<'a>(&'a self, args: Self::Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput>;
+}
+
+/// A tool as the engine sees it; every [`TypedTool`] is one.
+pub trait Tool {
+    /// The name the model calls it by.
+    fn name(&self) -> &str;
+    /// What kind of effect it has.
+    fn access(&self) -> Access;
+    /// What the model is told it does.
+    fn description(&self) -> &str;
+    /// JSON Schema of its arguments.
+    fn parameters(&self) -> Value;
+
+    /// What a call with `args` would do.
+    ///
+    /// # Errors
+    /// A text for the model when the arguments do not fit: names the argument and the tool's arguments.
+    fn plan(&self, args: &Value) -> Result<Plan, String>;
+
+    /// What a person is shown before it happens.
+    fn preview(&self, args: &Value, cx: &ToolContext) -> Option<String>;
+
+    /// Does it.
+    fn call<'a>(&'a self, args: &'a Value, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput>;
+}

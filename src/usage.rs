@@ -1,0 +1,36 @@
+//! Tokens spent, as the provider counted them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Tokens of one model call or of many; the five figures do not overlap except that `output` holds `reasoning`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// Prompt tokens that were neither read from nor written to a cache.
+    pub input: u64,
+    /// Prompt tokens read from the provider's cache.
+    pub cached_read: u64,
+    /// Prompt tokens written to the provider's cache.
+    pub cached_write: u64,
+    /// Generated tokens, reasoning included.
+    pub output: u64,
+    /// The part of `output` that was reasoning.
+    pub reasoning: u64,
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.cached_read = self.cached_read.saturating_add(other.cached_read);
+        self.cached_write = self.cached_write.saturating_add(other.cached_write);
+        self.output = self.output.saturating_add(other.output);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+    }
+}
+
+impl Usage {
+    /// Everything that went in, cached or not.
+    pub fn prompt(&self) -> u64 {
+        self.input.saturating_add(self.cached_read).saturating_add(self.cached_write)
+    }
+}

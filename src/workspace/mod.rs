@@ -1,0 +1,5 @@
+//! The project directory: confined paths, bounded reads, atomic writes, search.
+
+/// The project directory, held open by descriptor.
+#[derive(Debug)]
+pub struct Workspace {}

@@ -1,0 +1,1 @@
+//! The one integration binary: black-box tests of `agent`, and the rules of the house.
