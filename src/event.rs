@@ -47,8 +47,10 @@ pub enum Purpose {
 pub enum Origin {
     /// The person.
     Prompt,
-    /// The loop itself: closing, continuation.
+    /// The loop itself, asking for a closing summary.
     System,
+    /// The loop itself, asking to go on with an answer that was cut.
+    Continuation,
     /// A hook's additional context.
     Hook,
 }
@@ -228,6 +230,13 @@ pub enum Event {
         purpose: Purpose,
         /// What went wrong.
         failure: Failure,
+    },
+    /// A model call was given up before it answered.
+    ModelAbandoned {
+        /// Why it was asked.
+        purpose: Purpose,
+        /// `timeout` or `user_interrupt`.
+        reason: StopReason,
     },
     /// A tool call is about to be decided on and run.
     ToolStart {

@@ -1,1 +1,5 @@
 //! What survives: the append-only journal of a session, its lock and its reader.
+
+pub mod read;
+pub mod store;
+pub mod write;

@@ -1,0 +1,206 @@
+//! The sessions of one workspace on disk: their directories, locks and names.
+
+use crate::journal::write::Journal;
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why a session could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The id has a form that no session has.
+    #[error("`{0}` is not a session id: ids look like 20261121-093000-1a2b3c; `agent sessions list` shows them")]
+    BadId(String),
+    /// There is no such session here.
+    #[error("no session `{0}` in this workspace; `agent sessions list` shows those there are")]
+    Missing(String),
+    /// There is no session at all.
+    #[error("no session in this workspace yet; `agent run \"…\"` begins one")]
+    NoneYet,
+    /// Another process works on it.
+    #[error("session {0} is busy: another process is working on it")]
+    Busy(String),
+    /// Its journal holds no readable beginning.
+    #[error("session {0} cannot be read: {1}")]
+    Unreadable(String, String),
+    /// The file system said no.
+    #[error("{what} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// The sessions of one workspace.
+#[derive(Debug, Clone)]
+pub struct Store {
+    dir: PathBuf,
+}
+
+impl Store {
+    /// The store whose sessions live in directories below `dir`; nothing is created yet.
+    pub fn new(dir: PathBuf) -> Self {
+        Self { dir }
+    }
+
+    /// The directory of session `id`.
+    ///
+    /// # Errors
+    /// When `id` does not have the form of an id; it may come from anywhere and must not become a path.
+    pub fn session_dir(&self, id: &str) -> Result<PathBuf, SessionError> {
+        let plain = !id.is_empty()
+            && id.len() <= 64
+            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !id.starts_with('-');
+        if plain { Ok(self.dir.join(id)) } else { Err(SessionError::BadId(id.to_owned())) }
+    }
+
+    /// Where the long outputs of session `id` are kept.
+    ///
+    /// # Errors
+    /// When `id` does not have the form of an id.
+    pub fn outputs_dir(&self, id: &str) -> Result<PathBuf, SessionError> {
+        Ok(self.session_dir(id)?.join("outputs"))
+    }
+
+    /// The journal file of an existing session.
+    ///
+    /// # Errors
+    /// When `id` is malformed or there is no such session.
+    pub fn journal_path(&self, id: &str) -> Result<PathBuf, SessionError> {
+        let path = self.session_dir(id)?.join("journal.jsonl");
+        if path.is_file() { Ok(path) } else { Err(SessionError::Missing(id.to_owned())) }
+    }
+
+    /// Makes the directory of a new session and opens its journal, locked.
+    ///
+    /// # Errors
+    /// When the directories or the journal cannot be made.
+    pub fn create(&self, id: &str) -> Result<Journal, SessionError> {
+        let dir = self.session_dir(id)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(|source| SessionError::Io {
+            what: "cannot make the session directory",
+            path: dir.clone(),
+            source,
+        })?;
+        Self::open_locked(&dir, id, true)
+    }
+
+    /// Opens the journal of an existing session for appending, locked.
+    ///
+    /// # Errors
+    /// When there is no such session, or another process works on it.
+    pub fn open(&self, id: &str) -> Result<Journal, SessionError> {
+        self.journal_path(id)?;
+        Self::open_locked(&self.session_dir(id)?, id, false)
+    }
+
+    /// The ids of all sessions, newest first.
+    ///
+    /// # Errors
+    /// When the directory exists but cannot be listed.
+    pub fn list(&self) -> Result<Vec<String>, SessionError> {
+        let entries = match std::fs::read_dir(&self.dir) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => {
+                return Err(SessionError::Io { what: "cannot list sessions in", path: self.dir.clone(), source });
+            }
+        };
+        let mut ids: Vec<String> = entries
+            .filter_map(Result::ok)
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter(|id| self.journal_path(id).is_ok())
+            .collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(ids)
+    }
+
+    /// The id of the newest session.
+    ///
+    /// # Errors
+    /// When there is none, or they cannot be listed.
+    pub fn last(&self) -> Result<String, SessionError> {
+        self.list()?.into_iter().next().ok_or(SessionError::NoneYet)
+    }
+
+    fn open_locked(dir: &Path, id: &str, new: bool) -> Result<Journal, SessionError> {
+        let lock = private_file(&dir.join("lock"), false)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(SessionError::Busy(id.to_owned())),
+            Err(TryLockError::Error(source)) => {
+                return Err(SessionError::Io { what: "cannot lock", path: dir.join("lock"), source });
+            }
+        }
+        let path = dir.join("journal.jsonl");
+        let file = private_file(&path, new)?;
+        Journal::new(file, lock).map_err(|source| SessionError::Io { what: "cannot append to", path, source })
+    }
+}
+
+/// Opens `path` for appending with mode 0600; `new` demands that it did not exist.
+fn private_file(path: &Path, new: bool) -> Result<File, SessionError> {
+    let mut options = OpenOptions::new();
+    options.append(true).read(true).mode(0o600);
+    if new {
+        options.create_new(true);
+    } else {
+        options.create(true);
+    }
+    options.open(path).map_err(|source| SessionError::Io { what: "cannot open", path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().join("sessions"));
+        (dir, store)
+    }
+
+    #[test]
+    fn an_id_with_path_parts_is_refused() {
+        let (_dir, store) = store();
+        for id in ["../x", "a/b", "", ".", "-x", "a\0b", "é"] {
+            assert!(matches!(store.session_dir(id), Err(SessionError::BadId(_))), "{id:?}");
+        }
+    }
+
+    #[test]
+    fn sessions_are_listed_newest_first() {
+        let (_dir, store) = store();
+        assert!(store.list().unwrap().is_empty());
+        for id in ["20260101-000000-aaaaaa", "20260102-000000-aaaaaa"] {
+            store.create(id).unwrap();
+        }
+        assert_eq!(store.last().unwrap(), "20260102-000000-aaaaaa");
+    }
+
+    #[test]
+    fn a_session_in_use_is_busy_until_it_is_let_go() {
+        let (_dir, store) = store();
+        let held = store.create("20260101-000000-aaaaaa").unwrap();
+        assert!(matches!(store.open("20260101-000000-aaaaaa"), Err(SessionError::Busy(_))));
+        drop(held);
+        assert!(store.open("20260101-000000-aaaaaa").is_ok());
+    }
+
+    #[test]
+    fn files_and_directories_are_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_dir, store) = store();
+        let _journal = store.create("20260101-000000-aaaaaa").unwrap();
+        let dir = store.session_dir("20260101-000000-aaaaaa").unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&dir), 0o700);
+        assert_eq!(mode(&dir.join("journal.jsonl")), 0o600);
+    }
+}

@@ -1,0 +1,65 @@
+//! Appends records to a journal, one `write(2)` each, guarded by a checksum.
+
+use crate::event::{EventSink, Record};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+/// The journal of a session, open for appending and locked against other processes.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    line: Vec<u8>,
+    _lock: File,
+}
+
+impl Journal {
+    /// Takes over an open journal file and its lock; a torn last line is closed so that nothing is glued to it.
+    ///
+    /// # Errors
+    /// When the file cannot be read at its end or written.
+    pub fn new(mut file: File, lock: File) -> io::Result<Self> {
+        if file.seek(SeekFrom::End(0))? > 0 {
+            file.seek(SeekFrom::End(-1))?;
+            let mut last = [0];
+            file.read_exact(&mut last)?;
+            if last != [b'\n'] {
+                file.write_all(b"\n")?;
+            }
+        }
+        Ok(Self { file, line: Vec::new(), _lock: lock })
+    }
+}
+
+/// Appends the line of `record` to `line`: `{"crc":"…","record":{…}}`, where the CRC-32 (IEEE) covers the record's bytes.
+pub(super) fn encode(record: &Record, line: &mut Vec<u8>) -> io::Result<()> {
+    const CRC: std::ops::Range<usize> = 8..16;
+    line.extend_from_slice(b"{\"crc\":\"00000000\",\"record\":");
+    let start = line.len();
+    serde_json::to_writer(&mut *line, record)?;
+    let crc = crc32fast::hash(line.get(start..).unwrap_or_default());
+    line.extend_from_slice(b"}\n");
+    let offset = start - b"{\"crc\":\"00000000\",\"record\":".len();
+    if let Some(field) = line.get_mut(offset + CRC.start..offset + CRC.end) {
+        field.copy_from_slice(format!("{crc:08x}").as_bytes());
+    }
+    Ok(())
+}
+
+impl EventSink for Journal {
+    fn emit(&mut self, record: &Record) -> io::Result<()> {
+        if record.event.is_delta() {
+            return Ok(());
+        }
+        self.line.clear();
+        encode(record, &mut self.line)?;
+        self.file.write_all(&self.line)
+    }
+
+    fn required(&self) -> bool {
+        true
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
