@@ -1,3 +1,7 @@
 //! The `agent` binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    agent::process::launch::child_main(std::env::args_os()).unwrap_or(ExitCode::SUCCESS)
+}

@@ -1,12 +1,41 @@
-//! Starts a child through our own launcher, limits it, and ends its whole tree.
+//! Starts a child through our own launcher process, limits it, and ends its whole tree.
 
+use super::capture::{self, Capture, Captured, Kept, OpenFile};
+use super::environment;
+use super::order::{Answer, LAUNCH_ARGUMENT, Order};
+use crate::secret::Secret;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::Child;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+#[cfg(target_os = "linux")]
+pub use super::guard::child_main;
+pub use super::order::Tier;
+
+/// The running binary itself, whatever has become of its file since.
+const OWN_EXECUTABLE: &str = "/proc/self/exe";
+
+/// How long a tree that was told to end may take before its launcher is killed too.
+const END_GRACE: Duration = Duration::from_secs(1);
+
+/// How long we go on reading after the command ended: a process that left the tree may hold the pipe for ever.
+const DRAIN_GRACE: Duration = Duration::from_millis(250);
+
+/// How long the launcher may take to say whether a tier works.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// What to start and how far it may go.
-#[derive(Debug, Clone)]
 pub struct Spec {
     /// Program and arguments; no shell is involved unless it is named here.
     pub argv: Vec<String>,
@@ -14,10 +43,12 @@ pub struct Spec {
     pub cwd: PathBuf,
     /// Variables on top of the launcher's allow-listed environment.
     pub env: BTreeMap<String, String>,
-    /// Bytes for standard input; empty means that it is closed at once (`/dev/null`).
+    /// Bytes for standard input; empty means `/dev/null`.
     pub stdin: Vec<u8>,
     /// Wall time after which the tree is ended.
     pub timeout: Duration,
+    /// Where output goes that is too long for memory.
+    pub keep: Option<OpenFile>,
 }
 
 /// How a child ended.
@@ -33,17 +64,6 @@ pub enum Ended {
     Cancelled,
 }
 
-/// One captured stream: bounded in memory, complete (up to a limit) in `kept`.
-#[derive(Debug, Default)]
-pub struct Captured {
-    /// The first bytes.
-    pub head: Vec<u8>,
-    /// The last bytes, when there were more than fit into the head.
-    pub tail: Vec<u8>,
-    /// All bytes the child wrote.
-    pub total: u64,
-}
-
 /// What became of a child.
 #[derive(Debug)]
 pub struct Exit {
@@ -53,6 +73,8 @@ pub struct Exit {
     pub stdout: Captured,
     /// What it wrote to standard error.
     pub stderr: Captured,
+    /// What [`Spec::keep`]'s file holds.
+    pub kept: Kept,
     /// How long it ran.
     pub duration: Duration,
 }
@@ -69,14 +91,278 @@ pub struct LaunchError {
 
 /// Starts children. One per process.
 #[derive(Debug)]
-pub struct Launcher {}
+pub struct Launcher {
+    environment: BTreeMap<String, String>,
+    secrets: Vec<Secret>,
+    executable: PathBuf,
+    tier: OnceCell<Tier>,
+    running: Running,
+}
 
 impl Launcher {
+    /// A launcher whose children get `environment` and never a variable that holds one of `secrets`.
+    pub fn new(environment: BTreeMap<String, String>, secrets: Vec<Secret>) -> Self {
+        let tier = OnceCell::new();
+        if cfg!(test) {
+            // The unit-test binary is no launcher.
+            let _empty = tier.set(Tier::Group);
+        }
+        Self { environment, secrets, executable: OWN_EXECUTABLE.into(), tier, running: Running::default() }
+    }
+
+    /// The same launcher going through another copy of the `agent` binary, held by `tier` where one is given.
+    #[must_use]
+    pub fn with_executable(self, executable: PathBuf, tier: Option<Tier>) -> Self {
+        Self { executable, tier: tier.map(OnceCell::from).unwrap_or_default(), ..self }
+    }
+
+    /// What holds the processes of a command together here, in words for people. The first call tries it out (2 ms).
+    pub fn tier(&self) -> &'static str {
+        match self.chosen_tier() {
+            Tier::Namespace => "process namespace: everything a command starts ends with it",
+            Tier::Subreaper => "subreaper: everything a command starts is found and ended with it",
+            Tier::Group => "process group only: what a command detaches from its group can outlive it",
+        }
+    }
+
+    /// A handle for the signal thread that ends all children at once.
+    pub fn running(&self) -> Running {
+        self.running.clone()
+    }
+
     /// Runs `spec` to its end, its time limit or `cancel`, whichever is first; nothing of its tree survives.
     ///
     /// # Errors
     /// When the program could not be started.
-    pub async fn launch(&self, _spec: Spec, _cancel: &CancellationToken) -> Result<Exit, LaunchError> {
-        Err(LaunchError { program: String::new(), reason: String::new() })
+    pub async fn launch(&self, mut spec: Spec, cancel: &CancellationToken) -> Result<Exit, LaunchError> {
+        let program = spec.argv.first().cloned().unwrap_or_default();
+        let begun = Instant::now();
+        let capture = RefCell::new(Capture::new(spec.keep.take()));
+        let mut ended = Ended::Cancelled;
+        if !cancel.is_cancelled() {
+            let timeout = spec.timeout;
+            let mut tree = self.start(spec).map_err(|error| failure(&program, &error))?;
+            let pump = capture::pump(tree.child.stdout.take(), tree.child.stderr.take(), &capture);
+            let mut pump = std::pin::pin!(futures_util::future::maybe_done(pump));
+            ended = tokio::select! {
+                biased;
+                () = cancel.cancelled() => Ended::Cancelled,
+                () = tokio::time::sleep(timeout) => Ended::TimedOut,
+                answer = tree.answer() => answer.map_err(|error| failure(&program, &error))?,
+                () = async { pump.as_mut().await; std::future::pending().await } => Ended::Cancelled,
+            };
+            tree.end().await;
+            if pump.as_mut().output_mut().is_none() {
+                let _held_open = tokio::time::timeout(DRAIN_GRACE, pump).await;
+            }
+        }
+        let mut capture = capture.into_inner();
+        let kept = capture.finish();
+        Ok(Exit { ended, stdout: capture.stdout, stderr: capture.stderr, kept, duration: begun.elapsed() })
     }
+
+    /// Starts the launcher process, or where there is none the command itself.
+    fn start(&self, spec: Spec) -> io::Result<Tree> {
+        let mut env = self.environment.clone();
+        env.extend(spec.env);
+        environment::drop_secrets(&mut env, &self.secrets);
+        let tier = self.chosen_tier();
+        let mut command;
+        let (agent_end, order) = if tier == Tier::Group {
+            let (program, args) =
+                spec.argv.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
+            command = program_command(program);
+            command.args(args).env_clear().envs(env).stdin(group_stdin(&spec.stdin)?);
+            (None, Vec::new())
+        } else {
+            let order = Order { tier, argv: spec.argv, env, stdin_bytes: spec.stdin.len() as u64 };
+            let mut bytes = order.encode()?;
+            bytes.extend(spec.stdin);
+            let agent_end;
+            (command, agent_end) = self.launcher_command()?;
+            (Some(agent_end), bytes)
+        };
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).current_dir(spec.cwd).process_group(0);
+        let child = tokio::process::Command::from(command).spawn()?;
+        Tree::new(child, agent_end, order, &self.running)
+    }
+
+    /// The launcher process to be, and our end of its control socket.
+    fn launcher_command(&self) -> io::Result<(Command, UnixStream)> {
+        let (agent_end, launcher_end) = UnixStream::pair()?;
+        let mut command = program_command(&self.executable);
+        command.arg(LAUNCH_ARGUMENT).env_clear().stdin(Stdio::from(std::os::fd::OwnedFd::from(launcher_end)));
+        Ok((command, agent_end))
+    }
+
+    fn chosen_tier(&self) -> Tier {
+        *self.tier.get_or_init(|| {
+            let works = |tier: &Tier| matches!(self.probe(*tier), Ok(Some(Answer::Exited(0))));
+            let tiers =
+                if cfg!(target_os = "linux") { [Tier::Namespace, Tier::Subreaper].as_slice() } else { &[] };
+            tiers.iter().copied().find(works).unwrap_or(Tier::Group)
+        })
+    }
+
+    /// Has a launcher process set `tier` up without starting anything in it.
+    fn probe(&self, tier: Tier) -> io::Result<Option<Answer>> {
+        let (mut command, mut control) = self.launcher_command()?;
+        let mut launcher = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        drop(command);
+        let order = Order { tier, argv: Vec::new(), env: BTreeMap::new(), stdin_bytes: 0 };
+        let mut answer = [0; Answer::BYTES];
+        let result = control
+            .set_read_timeout(Some(PROBE_TIMEOUT))
+            .and_then(|()| control.write_all(&order.encode()?))
+            .and_then(|()| control.read_exact(&mut answer));
+        drop(control);
+        launcher.kill()?;
+        launcher.wait()?;
+        result.map(|()| Answer::decode(&answer))
+    }
+}
+
+/// The one place from which the agent starts a process.
+#[expect(clippy::disallowed_methods, reason = "this is the address of child processes")]
+fn program_command(program: impl AsRef<OsStr>) -> Command {
+    Command::new(program)
+}
+
+/// Standard input where no launcher passes it on: nothing, or an unnamed file.
+fn group_stdin(bytes: &[u8]) -> io::Result<Stdio> {
+    if bytes.is_empty() {
+        return Ok(Stdio::null());
+    }
+    let mut file = tempfile::tempfile()?;
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+fn failure(program: &str, error: &io::Error) -> LaunchError {
+    LaunchError { program: program.to_owned(), reason: error.to_string() }
+}
+
+/// A started child with everything below it; dropping it ends them.
+struct Tree {
+    child: Child,
+    control: Option<tokio::net::UnixStream>,
+    order: Vec<u8>,
+    running: Registration,
+}
+
+impl Tree {
+    fn new(child: Child, control: Option<UnixStream>, order: Vec<u8>, running: &Running) -> io::Result<Self> {
+        let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+        let pid = pid.ok_or_else(|| io::Error::other("it ended before it began"))?;
+        let handle = match &control {
+            Some(control) => Handle::Control(control.try_clone()?),
+            None => Handle::Group(pid),
+        };
+        let running = running.add(handle);
+        let control = control.map(|control| {
+            control.set_nonblocking(true)?;
+            tokio::net::UnixStream::from_std(control)
+        });
+        Ok(Self { child, control: control.transpose()?, order, running })
+    }
+
+    /// Waits until the command has ended by itself and its tree is gone.
+    async fn answer(&mut self) -> io::Result<Ended> {
+        use std::os::unix::process::ExitStatusExt;
+        let Some(control) = &mut self.control else {
+            let status = self.child.wait().await?;
+            return Ok(status
+                .signal()
+                .map_or_else(|| Ended::Code(status.code().unwrap_or(0)), Ended::Signal));
+        };
+        let sent = control.write_all(&self.order).await;
+        self.order = Vec::new();
+        let mut answer = Vec::new();
+        // The first answer counts; the end of the stream says that launcher and init are gone.
+        control.take(2 * Answer::BYTES as u64).read_to_end(&mut answer).await?;
+        match Answer::decode(&answer) {
+            Some(Answer::Exited(code)) => Ok(Ended::Code(code)),
+            Some(Answer::Signalled(signal)) => Ok(Ended::Signal(signal)),
+            Some(Answer::NotStarted(errno) | Answer::Refused(errno)) => {
+                Err(io::Error::from_raw_os_error(errno))
+            }
+            None => Err(sent.err().unwrap_or_else(|| io::Error::other("its launcher was killed"))),
+        }
+    }
+
+    /// Ends what is left of the tree and waits until it is gone.
+    async fn end(&mut self) {
+        self.running.end();
+        if tokio::time::timeout(END_GRACE, self.child.wait()).await.is_err() {
+            let _already_gone = self.child.start_kill();
+        }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        self.running.end();
+    }
+}
+
+/// How to end one tree from anywhere.
+#[derive(Debug)]
+enum Handle {
+    /// Closing it tells the launcher to end everything.
+    Control(UnixStream),
+    /// The group to kill.
+    Group(rustix::process::Pid),
+}
+
+impl Handle {
+    fn end(&self) {
+        let _already_gone = match self {
+            Self::Control(control) => control.shutdown(std::net::Shutdown::Write),
+            Self::Group(group) => rustix::process::kill_process_group(*group, rustix::process::Signal::KILL)
+                .map_err(io::Error::from),
+        };
+    }
+}
+
+/// All trees that run at this moment; may be sent to another thread.
+#[derive(Debug, Clone, Default)]
+pub struct Running(Arc<Mutex<BTreeMap<u64, Handle>>>);
+
+impl Running {
+    /// Ends all of them without waiting.
+    pub fn kill_all(&self) {
+        for handle in self.0.lock().unwrap_or_else(PoisonError::into_inner).values() {
+            handle.end();
+        }
+    }
+
+    fn add(&self, handle: Handle) -> Registration {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = running.last_key_value().map_or(0, |(key, _)| key + 1);
+        running.insert(key, handle);
+        Registration { running: self.clone(), key }
+    }
+}
+
+/// The entry of one tree among the running ones.
+struct Registration {
+    running: Running,
+    key: u64,
+}
+
+impl Registration {
+    /// Ends the tree and forgets it.
+    fn end(&self) {
+        if let Some(handle) = self.running.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key)
+        {
+            handle.end();
+        }
+    }
+}
+
+/// Elsewhere there is no launcher process.
+#[cfg(not(target_os = "linux"))]
+pub fn child_main(_args: impl IntoIterator<Item = std::ffi::OsString>) -> Option<std::process::ExitCode> {
+    None
 }

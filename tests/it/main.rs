@@ -1,1 +1,3 @@
 //! The one integration binary: black-box tests of `agent`, and the rules of the house.
+
+mod process;

@@ -1,0 +1,276 @@
+//! What a child writes: the beginning and the end in memory, everything (up to a limit) in a file when it is long.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Write};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Bytes kept of the beginning of each stream: more than a model is ever shown.
+pub const HEAD_BYTES: usize = 64 * 1024;
+
+/// Bytes kept of the end of each stream.
+pub const TAIL_BYTES: usize = 64 * 1024;
+
+/// Bytes of one command's output that go to its file; a flood must not fill the disk.
+pub const MAX_KEPT_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Bytes read at once; the capacity of a pipe on Linux is 64 KiB.
+const READ_BYTES: usize = 32 * 1024;
+
+/// Bytes of a line held back so that the two streams do not cut each other's lines.
+const MAX_PARTIAL_LINE_BYTES: usize = 8 * 1024;
+
+/// Opens the file for a long output; called once, when the output no longer fits into memory.
+pub type OpenFile = Box<dyn FnOnce() -> io::Result<File>>;
+
+/// One captured stream, bounded.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// The first bytes, at most [`HEAD_BYTES`].
+    pub head: Vec<u8>,
+    /// The last bytes of what did not fit into the head, at most [`TAIL_BYTES`].
+    pub tail: VecDeque<u8>,
+    /// All bytes the child wrote.
+    pub total: u64,
+    /// All line ends among them.
+    pub line_ends: u64,
+}
+
+impl Captured {
+    /// Whether bytes between head and tail were dropped.
+    pub fn is_cut(&self) -> bool {
+        self.total > (self.head.len() + self.tail.len()) as u64
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.total = self.total.saturating_add(bytes.len() as u64);
+        let line_ends = bytes.split(|byte| *byte == b'\n').count().saturating_sub(1);
+        self.line_ends = self.line_ends.saturating_add(line_ends as u64);
+        let (first, rest) = bytes.split_at(bytes.len().min(HEAD_BYTES.saturating_sub(self.head.len())));
+        self.head.extend_from_slice(first);
+        let (_, rest) = rest.split_at(rest.len().saturating_sub(TAIL_BYTES));
+        let surplus = (self.tail.len() + rest.len()).saturating_sub(TAIL_BYTES);
+        self.tail.drain(..surplus);
+        self.tail.extend(rest);
+    }
+}
+
+/// What the file of a long output holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Kept {
+    /// There is none: all output is in the heads.
+    #[default]
+    Nothing,
+    /// All of the output.
+    Everything,
+    /// The first [`MAX_KEPT_BYTES`].
+    Beginning,
+    /// It could not be written, because of this.
+    Failed(String),
+}
+
+/// Which of the two streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Out,
+    Err,
+}
+
+/// Both streams of one child.
+pub(super) struct Capture {
+    pub(super) stdout: Captured,
+    pub(super) stderr: Captured,
+    file: Keeper,
+}
+
+impl Capture {
+    /// An empty capture; without `open` nothing is written to a file.
+    pub(super) fn new(open: Option<OpenFile>) -> Self {
+        let file =
+            Keeper { open, file: None, partial: [Vec::new(), Vec::new()], written: 0, kept: Kept::Nothing };
+        Self { stdout: Captured::default(), stderr: Captured::default(), file }
+    }
+
+    /// Writes what was held back and says what the file holds.
+    pub(super) fn finish(&mut self) -> Kept {
+        for stream in [Stream::Out, Stream::Err] {
+            let rest = std::mem::take(self.file.partial(stream));
+            self.file.write(&rest);
+        }
+        std::mem::take(&mut self.file.kept)
+    }
+
+    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        let captured = match stream {
+            Stream::Out => &mut self.stdout,
+            Stream::Err => &mut self.stderr,
+        };
+        if captured.head.len() + bytes.len() > HEAD_BYTES && self.file.begin() {
+            self.file.take(Stream::Out, &self.stdout.head);
+            self.file.take(Stream::Err, &self.stderr.head);
+        }
+        self.file.take(stream, bytes);
+        match stream {
+            Stream::Out => self.stdout.take(bytes),
+            Stream::Err => self.stderr.take(bytes),
+        }
+    }
+}
+
+/// Writes both streams to one file, whole lines in the order of their arrival.
+struct Keeper {
+    open: Option<OpenFile>,
+    file: Option<File>,
+    partial: [Vec<u8>; 2],
+    written: u64,
+    kept: Kept,
+}
+
+impl Keeper {
+    /// Opens the file; true when it has just been opened.
+    fn begin(&mut self) -> bool {
+        let Some(open) = self.open.take() else { return false };
+        match open() {
+            Ok(file) => {
+                self.kept = Kept::Everything;
+                self.file = Some(file);
+                true
+            }
+            Err(error) => {
+                self.kept = Kept::Failed(error.to_string());
+                false
+            }
+        }
+    }
+
+    fn partial(&mut self, stream: Stream) -> &mut Vec<u8> {
+        let [out, err] = &mut self.partial;
+        match stream {
+            Stream::Out => out,
+            Stream::Err => err,
+        }
+    }
+
+    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        if self.file.is_none() {
+            return;
+        }
+        let lines_end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let (lines, rest) = bytes.split_at(lines_end);
+        if !lines.is_empty() {
+            let begun = std::mem::take(self.partial(stream));
+            self.write(&begun);
+            self.write(lines);
+        }
+        self.partial(stream).extend_from_slice(rest);
+        if self.partial(stream).len() > MAX_PARTIAL_LINE_BYTES {
+            let begun = std::mem::take(self.partial(stream));
+            self.write(&begun);
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let Some(file) = &mut self.file else { return };
+        let room = usize::try_from(MAX_KEPT_BYTES.saturating_sub(self.written)).unwrap_or(usize::MAX);
+        let (bytes, left_out) = bytes.split_at(bytes.len().min(room));
+        if let Err(error) = file.write_all(bytes) {
+            self.kept = Kept::Failed(error.to_string());
+            self.file = None;
+            return;
+        }
+        self.written = self.written.saturating_add(bytes.len() as u64);
+        if !left_out.is_empty() {
+            self.kept = Kept::Beginning;
+            self.file = None;
+        }
+    }
+}
+
+/// Reads both pipes, concurrently, until both are closed.
+pub(super) async fn pump(
+    stdout: Option<impl AsyncRead + Unpin>,
+    stderr: Option<impl AsyncRead + Unpin>,
+    capture: &RefCell<Capture>,
+) {
+    futures_util::join!(read(stdout, Stream::Out, capture), read(stderr, Stream::Err, capture));
+}
+
+async fn read(pipe: Option<impl AsyncRead + Unpin>, stream: Stream, capture: &RefCell<Capture>) {
+    let Some(mut pipe) = pipe else { return };
+    let mut buffer = vec![0; READ_BYTES];
+    // A read error on a pipe means the same as its end: nothing more comes.
+    while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+        capture.borrow_mut().take(stream, buffer.get(..count).unwrap_or_default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::{Read, Seek};
+
+    fn run(chunks: &[(bool, Vec<u8>)]) -> (Capture, Kept, Vec<u8>) {
+        let mut file = tempfile::tempfile().unwrap();
+        let copy = file.try_clone().unwrap();
+        let mut capture = Capture::new(Some(Box::new(|| Ok(copy))));
+        for (error, bytes) in chunks {
+            capture.take(if *error { Stream::Err } else { Stream::Out }, bytes);
+        }
+        let kept = capture.finish();
+        let mut text = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut text).unwrap();
+        (capture, kept, text)
+    }
+
+    #[test]
+    fn a_short_output_stays_in_memory() {
+        let (capture, kept, file) = run(&[(false, b"a\nb".to_vec()), (true, b"c\n".to_vec())]);
+        assert_eq!((capture.stdout.head.as_slice(), capture.stdout.line_ends), (b"a\nb".as_slice(), 1));
+        assert_eq!((kept, file.len(), capture.stderr.is_cut()), (Kept::Nothing, 0, false));
+    }
+
+    #[test]
+    fn a_long_output_is_in_the_file_whole_and_lines_of_the_streams_do_not_mix() {
+        let big = [b"0123456789abcde\n".repeat(HEAD_BYTES / 16), b"begun ".to_vec()].concat();
+        let (capture, kept, file) = run(&[
+            (true, b"early\n".to_vec()),
+            (false, big.clone()),
+            (true, b"late\n".to_vec()),
+            (false, b"ended\n".to_vec()),
+        ]);
+        assert_eq!(kept, Kept::Everything);
+        assert!(!capture.stdout.is_cut());
+        assert_eq!(file.len() as u64, capture.stdout.total + capture.stderr.total);
+        assert!(file.starts_with(b"early\n0123"));
+        assert!(file.ends_with(b"late\nbegun ended\n"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_said_and_harms_nothing() {
+        let mut capture = Capture::new(Some(Box::new(|| Err(io::Error::other("disk full")))));
+        capture.take(Stream::Out, &vec![b'x'; HEAD_BYTES + 1]);
+        assert_eq!(capture.finish(), Kept::Failed("disk full".to_owned()));
+        assert_eq!(capture.stdout.total, HEAD_BYTES as u64 + 1);
+    }
+
+    proptest! {
+        #[test]
+        fn head_and_tail_are_the_ends_of_what_was_written(chunks in prop::collection::vec((0_usize..90_000, any::<u8>()), 0..8)) {
+            let mut captured = Captured::default();
+            let mut all = Vec::new();
+            for (length, byte) in chunks {
+                let chunk: Vec<u8> = (0..length).map(|i| byte.wrapping_add(i.to_le_bytes()[0])).collect();
+                captured.take(&chunk);
+                all.extend(chunk);
+            }
+            prop_assert_eq!(captured.total, all.len() as u64);
+            prop_assert!(all.starts_with(&captured.head));
+            prop_assert!(all.ends_with(&captured.tail.iter().copied().collect::<Vec<_>>()));
+            prop_assert_eq!(captured.head.len(), all.len().min(HEAD_BYTES));
+            prop_assert_eq!(captured.tail.len(), all.len().saturating_sub(HEAD_BYTES).min(TAIL_BYTES));
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! The launcher process: the agent's own binary, executed again, that starts one command and outlives its tree.
+//!
+//! ```text
+//! agent ──socket── guard ──── init (pid 1 of a new namespace) ──── command ──── whatever it starts
+//! ```
+//!
+//! The socket is the guard's standard input. Its end means that the agent wants the command dead or is dead itself, by
+//! `kill -9` too. The guard kills init, and with init the kernel kills everything in the namespace. Where namespaces are
+//! refused the guard is a subreaper and the command its child; at the end it sweeps until no descendant is left.
+//! Work happens here and not between fork and exec in the agent, because there only async-signal-safe calls are allowed.
+
+use super::order::{Answer, LAUNCH_ARGUMENT, Order, Tier};
+use super::system::{self, Fork};
+use super::tree;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::fs::MemfdFlags;
+use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, WaitStatus};
+use rustix::thread::UnshareFlags;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+
+/// How long the guard sleeps at most before it reaps orphans that were given to it.
+const REAP_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
+
+/// The same where the kernel has no pidfd, so that the end of the command itself is noticed by it.
+const REAP_INTERVAL_WITHOUT_PIDFD: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
+/// Raises the chance that the kernel, out of memory, ends a command and not the agent (-1000 to 1000).
+const OOM_SCORE_ADJUSTMENT: &[u8] = b"500";
+
+/// Runs the launcher when `args` (with the program's own name first) ask for it; `None` when they do not.
+pub fn child_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    let first = args.into_iter().nth(1)?;
+    (first == OsStr::new(LAUNCH_ARGUMENT)).then(|| {
+        let guarded = rustix::stdio::stdin().try_clone_to_owned().map(File::from).and_then(obey);
+        if guarded.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    })
+}
+
+/// Reads the order and carries it out.
+fn obey(mut control: File) -> io::Result<()> {
+    let order = Order::read(&mut control)?;
+    let stdin = standard_input(&mut control, order.stdin_bytes)?;
+    // Kernels before 5.11 cannot mark a range; std marks everything it opens itself.
+    let _inherited_descriptors_stay = system::close_others_on_exec();
+    rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    let _best_effort = File::options()
+        .write(true)
+        .open("/proc/self/oom_score_adj")
+        .and_then(|mut file| io::Write::write_all(&mut file, OOM_SCORE_ADJUSTMENT));
+    let result = match order.tier {
+        Tier::Namespace => in_namespace(&order, stdin, &mut control),
+        Tier::Subreaper | Tier::Group => as_subreaper(&order, stdin, &mut control),
+    };
+    if let Err(error) = &result {
+        Answer::Refused(error.raw_os_error().unwrap_or(0)).send(&mut control);
+    }
+    result
+}
+
+/// The command's standard input: nothing, or a memory file with the bytes that follow the order.
+fn standard_input(control: &mut File, bytes: u64) -> io::Result<Stdio> {
+    if bytes == 0 {
+        return Ok(Stdio::null());
+    }
+    let mut file = File::from(rustix::fs::memfd_create("stdin", MemfdFlags::CLOEXEC)?);
+    io::copy(&mut control.take(bytes), &mut file)?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// Starts the command below an init of our own.
+fn in_namespace(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
+    enter_namespaces()?;
+    let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    match system::fork()? {
+        Fork::Child => {
+            drop(held_while_we_live);
+            init(order, stdin, control, &lifeline)
+        }
+        Fork::Parent(init) => {
+            if watch(control, init).is_none() {
+                let _already_gone = rustix::process::kill_process(init, Signal::KILL);
+                // Waiting for init is waiting for the whole namespace.
+                let _reaped = rustix::process::waitpid(Some(init), WaitOptions::empty());
+            }
+            Ok(())
+        }
+    }
+}
+
+/// New pid and mount namespaces; without root a user namespace that maps only ourselves comes first.
+fn enter_namespaces() -> io::Result<()> {
+    let flags = UnshareFlags::NEWPID | UnshareFlags::NEWNS;
+    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+    if user.is_root() {
+        // Root without the capability is root of a container: a user namespace of one user would take its access to
+        // other users' files away, so the subreaper serves it better.
+        return system::unshare(flags);
+    }
+    system::unshare(UnshareFlags::NEWUSER | flags)?;
+    write_proc("/proc/self/setgroups", "deny")?;
+    write_proc("/proc/self/uid_map", &format!("{0} {0} 1", user.as_raw()))?;
+    write_proc("/proc/self/gid_map", &format!("{0} {0} 1", group.as_raw()))
+}
+
+fn write_proc(path: &str, text: &str) -> io::Result<()> {
+    io::Write::write_all(&mut File::options().write(true).open(path)?, text.as_bytes())
+}
+
+/// Process 1 of the namespace: starts the command, reaps orphans, and takes everything along when the command ends.
+fn init(order: &Order, stdin: Stdio, control: &mut File, lifeline: &OwnedFd) -> io::Result<()> {
+    follow_parent_into_death(lifeline)?;
+    rustix::process::setsid()?;
+    rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    rustix::mount::mount(
+        "proc",
+        "/proc",
+        "proc",
+        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+        None,
+    )?;
+    let Some(mut command) = command(order, stdin) else {
+        Answer::Exited(0).send(control);
+        return Ok(());
+    };
+    let main = match command.process_group(0).spawn() {
+        Ok(child) => Pid::from_raw(i32::try_from(child.id()).unwrap_or(0)),
+        Err(error) => {
+            Answer::NotStarted(error.raw_os_error().unwrap_or(0)).send(control);
+            return Ok(());
+        }
+    };
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if Some(pid) == main => {
+                answer_for(status).send(control);
+                return Ok(());
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Dies with the guard. The guard holds the other end of `lifeline`: that it is open after the death signal was set
+/// proves that the guard did not die before.
+fn follow_parent_into_death(lifeline: &OwnedFd) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    let mut ends = [PollFd::new(lifeline, PollFlags::IN)];
+    rustix::event::poll(&mut ends, Some(&Timespec::default()))?;
+    if ends.iter().any(|end| end.revents().contains(PollFlags::HUP)) {
+        return Err(io::Error::from(io::ErrorKind::BrokenPipe));
+    }
+    Ok(())
+}
+
+/// Starts the command as our child and ends all our descendants after it.
+fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let Some(mut command) = command(order, stdin) else {
+        Answer::Exited(0).send(control);
+        return Ok(());
+    };
+    let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    match system::fork()? {
+        Fork::Child => {
+            drop(held_while_we_live);
+            follow_parent_into_death(&lifeline)?;
+            rustix::process::setsid()?;
+            let error = command.exec();
+            Answer::NotStarted(error.raw_os_error().unwrap_or(0)).send(control);
+        }
+        Fork::Parent(main) => {
+            let status = watch(control, main);
+            tree::sweep();
+            if let Some(status) = status {
+                answer_for(status).send(control);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The program of `order`, or `None` when it only asks whether the tier works.
+#[expect(clippy::disallowed_methods, reason = "this is where commands are started")]
+fn command(order: &Order, stdin: Stdio) -> Option<Command> {
+    let (program, args) = order.argv.split_first()?;
+    let mut command = Command::new(program);
+    command.args(args).env_clear().envs(&order.env).stdin(stdin);
+    Some(command)
+}
+
+/// Waits until `child` has ended (its status) or the agent has (`None`), reaping orphans meanwhile.
+fn watch(control: &mut File, child: Pid) -> Option<WaitStatus> {
+    let pidfd = rustix::process::pidfd_open(child, PidfdFlags::empty()).ok();
+    let interval = if pidfd.is_some() { REAP_INTERVAL } else { REAP_INTERVAL_WITHOUT_PIDFD };
+    loop {
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            if pid == child {
+                return Some(status);
+            }
+        }
+        let ended: Vec<BorrowedFd<'_>> = pidfd.iter().map(AsFd::as_fd).collect();
+        let mut watched = vec![PollFd::from_borrowed_fd(control.as_fd(), PollFlags::IN)];
+        watched.extend(ended.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let _interrupted = rustix::event::poll(&mut watched, Some(&interval));
+        let told = watched.first().is_some_and(|fd| !fd.revents().is_empty());
+        drop(watched);
+        if told && !matches!(control.read(&mut [0; 1]), Ok(1)) {
+            return None;
+        }
+    }
+}
+
+fn answer_for(status: WaitStatus) -> Answer {
+    match status.terminating_signal() {
+        Some(signal) => Answer::Signalled(signal),
+        None => Answer::Exited(status.exit_status().unwrap_or(0)),
+    }
+}

@@ -1,0 +1,149 @@
+//! What the agent tells its launcher process, and the one record that comes back.
+//!
+//! Both travel over the socket that is the launcher's standard input: the order as a length (u32, little endian), that
+//! many bytes of JSON and the command's standard input; the answer as five bytes, a tag and an i32.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+
+/// The hidden first argument that makes the binary a launcher.
+pub(super) const LAUNCH_ARGUMENT: &str = "__launch";
+
+/// The longest JSON part the launcher reads, in bytes: a command line and an environment are each limited to 2 MiB by
+/// the kernel's default stack limit, and escapes can double them.
+const MAX_ORDER_BYTES: u32 = 16 * 1024 * 1024;
+
+/// How the tree of a command is held together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// A pid namespace with an init of ours: the kernel ends everything in it.
+    Namespace,
+    /// A subreaper that finds and ends every descendant.
+    Subreaper,
+    /// A process group; whoever leaves it escapes.
+    Group,
+}
+
+/// What the launcher is to start.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    /// How to hold the tree.
+    pub(super) tier: Tier,
+    /// Program and arguments; empty asks only whether the tier works.
+    pub(super) argv: Vec<String>,
+    /// The whole environment of the command.
+    pub(super) env: BTreeMap<String, String>,
+    /// Bytes of standard input that follow.
+    pub(super) stdin_bytes: u64,
+}
+
+/// What became of the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The command exited with this code.
+    Exited(i32),
+    /// A signal ended the command.
+    Signalled(i32),
+    /// The program could not be executed; an errno.
+    NotStarted(i32),
+    /// The kernel refuses the tier; an errno.
+    Refused(i32),
+}
+
+impl Order {
+    /// The length prefix and the JSON.
+    pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
+        let json = serde_json::to_vec(self)?;
+        let length = u32::try_from(json.len()).ok().filter(|length| *length <= MAX_ORDER_BYTES);
+        let length =
+            length.ok_or_else(|| io::Error::other("the command and its environment are too long"))?;
+        let mut bytes = length.to_le_bytes().to_vec();
+        bytes.extend(json);
+        Ok(bytes)
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
+        let mut length = [0; 4];
+        from.read_exact(&mut length)?;
+        let length = u32::from_le_bytes(length);
+        if length > MAX_ORDER_BYTES {
+            return Err(io::Error::other("not an order"));
+        }
+        let mut json = Vec::new();
+        from.take(u64::from(length)).read_to_end(&mut json)?;
+        Ok(serde_json::from_slice(&json)?)
+    }
+}
+
+impl Answer {
+    /// The bytes of one answer.
+    pub(super) const BYTES: usize = 5;
+
+    /// The five bytes.
+    pub(super) fn encode(self) -> [u8; Self::BYTES] {
+        let (tag, value) = match self {
+            Self::Exited(code) => (b'x', code),
+            Self::Signalled(signal) => (b's', signal),
+            Self::NotStarted(errno) => (b'n', errno),
+            Self::Refused(errno) => (b'r', errno),
+        };
+        let [a, b, c, d] = value.to_le_bytes();
+        [tag, a, b, c, d]
+    }
+
+    /// Sends the answer; whether anyone still listens does not matter.
+    pub(super) fn send(self, to: &mut impl Write) {
+        let _nobody_listens = to.write_all(&self.encode());
+    }
+
+    /// The first answer in `bytes`, if they begin with one.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let [tag, a, b, c, d, ..] = *bytes else { return None };
+        let value = i32::from_le_bytes([a, b, c, d]);
+        match tag {
+            b'x' => Some(Self::Exited(value)),
+            b's' => Some(Self::Signalled(value)),
+            b'n' => Some(Self::NotStarted(value)),
+            b'r' => Some(Self::Refused(value)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_order_survives_the_way() {
+        let order = Order {
+            tier: Tier::Subreaper,
+            argv: vec!["sh".to_owned(), "-c".to_owned(), "echo 'ä\n'".to_owned()],
+            env: BTreeMap::from([("A".to_owned(), "b=c".to_owned())]),
+            stdin_bytes: 7,
+        };
+        let read = Order::read(&mut order.encode().unwrap().as_slice()).unwrap();
+        assert_eq!(
+            (read.tier, read.argv, read.env, read.stdin_bytes),
+            (order.tier, order.argv, order.env, 7)
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn an_answer_survives_the_way(value: i32) {
+            for answer in [Answer::Exited(value), Answer::Signalled(value), Answer::NotStarted(value), Answer::Refused(value)] {
+                prop_assert_eq!(Answer::decode(&answer.encode()), Some(answer));
+            }
+        }
+
+        #[test]
+        fn garbage_is_no_order(bytes: Vec<u8>) {
+            prop_assert!(Order::read(&mut bytes.as_slice()).is_err());
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! Children through the real launcher: limits, output, and that nothing outlives its command or the agent.
+#![expect(clippy::disallowed_methods, reason = "these tests start, watch and kill processes themselves")]
+#![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
+
+use agent::process::capture::{HEAD_BYTES, Kept, TAIL_BYTES};
+use agent::process::environment;
+use agent::process::launch::{Ended, Exit, Launcher, Spec, Tier};
+use agent::secret::Secret;
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+/// Both ways to hold a tree on Linux.
+const TIERS: [Tier; 2] = [Tier::Namespace, Tier::Subreaper];
+
+/// A time limit that no command of these tests reaches unless it is to.
+const AMPLE: Duration = Duration::from_secs(60);
+
+/// What the contract allows between an end and the death of everything.
+const ALLOWED: Duration = Duration::from_secs(1);
+
+/// Tells a copy of this test binary which binary to launch through, and a stand-in agent what to do.
+const BINARY: &str = "AGENT_TEST_BINARY";
+const STAND_IN: &str = "AGENT_TEST_STAND_IN";
+
+fn binary() -> PathBuf {
+    std::env::var_os(BINARY).map_or_else(|| env!("CARGO_BIN_EXE_agent").into(), PathBuf::from)
+}
+
+fn launcher(tier: Tier) -> Launcher {
+    let full = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
+    let env = environment::child_environment(&full, &BTreeMap::new(), Path::new("/nowhere"), &[]);
+    Launcher::new(env, vec![Secret::new("sk-very-secret")]).with_executable(binary(), Some(tier))
+}
+
+fn script(text: &str) -> Spec {
+    Spec {
+        argv: ["/bin/sh", "-c", text].map(str::to_owned).to_vec(),
+        cwd: "/".into(),
+        env: BTreeMap::new(),
+        stdin: Vec::new(),
+        timeout: AMPLE,
+        keep: None,
+    }
+}
+
+fn block<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+fn run(tier: Tier, spec: Spec) -> Exit {
+    block(launcher(tier).launch(spec, &CancellationToken::new())).unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A number of seconds that no other process sleeps, so that `/proc` tells our sleepers from others.
+fn unique_seconds() -> String {
+    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().subsec_nanos();
+    format!("9{}.{nanos:09}", std::process::id())
+}
+
+fn count_sleepers(seconds: &str) -> usize {
+    let wanted = format!("sleep\0{seconds}\0");
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|entry| {
+            std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == wanted.as_bytes())
+        })
+        .count()
+}
+
+/// Waits until as many processes as `wanted` sleep for `seconds`; how long that took, or a failure.
+fn wait_for_sleepers(seconds: &str, wanted: usize) -> Duration {
+    let begun = Instant::now();
+    while count_sleepers(seconds) != wanted {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "{} sleepers, not {wanted}",
+            count_sleepers(seconds)
+        );
+        std::thread::yield_now();
+    }
+    begun.elapsed()
+}
+
+/// A command with a child, one in another session, and an orphan in a third: three sleepers, then it waits itself.
+fn busy_tree(seconds: &str) -> String {
+    format!("sleep {seconds} & setsid sleep {seconds} & (setsid sleep {seconds} >/dev/null 2>&1 &) ; wait")
+}
+
+#[test]
+fn the_exit_code_both_streams_and_the_signal_are_told() {
+    for tier in TIERS {
+        let exit = run(tier, script("echo out; echo err >&2; exit 3"));
+        assert_eq!(exit.ended, Ended::Code(3));
+        assert_eq!(
+            (text(&exit.stdout.head), text(&exit.stderr.head)),
+            ("out\n".to_owned(), "err\n".to_owned())
+        );
+        assert_eq!(run(tier, script("kill -TERM $$")).ended, Ended::Signal(15));
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_is_a_launch_error() {
+    for tier in TIERS {
+        let spec = Spec { argv: vec!["/no/such/program".to_owned()], ..script("") };
+        let error = block(launcher(tier).launch(spec, &CancellationToken::new())).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot start /no/such/program: No such file or directory (os error 2)"
+        );
+    }
+}
+
+#[test]
+fn t15_a_timeout_kills_children_and_setsid_escapees() {
+    for tier in TIERS {
+        let seconds = unique_seconds();
+        let exit = run(tier, Spec { timeout: Duration::from_millis(500), ..script(&busy_tree(&seconds)) });
+        assert_eq!((exit.ended, count_sleepers(&seconds)), (Ended::TimedOut, 0));
+        assert!(exit.duration < Duration::from_millis(500) + ALLOWED);
+    }
+}
+
+#[test]
+fn what_a_finished_command_leaves_behind_dies_with_it() {
+    for tier in TIERS {
+        let seconds = unique_seconds();
+        let exit = run(tier, script(&format!("(setsid sleep {seconds} &) ; exit 0")));
+        assert_eq!((exit.ended, count_sleepers(&seconds)), (Ended::Code(0), 0));
+        assert!(exit.duration < ALLOWED, "a grandchild that holds the pipe was waited for");
+    }
+}
+
+#[test]
+fn a_cancelled_command_ends_with_its_tree() {
+    for tier in TIERS {
+        let seconds = unique_seconds();
+        let (launcher, cancel) = (launcher(tier), CancellationToken::new());
+        let watcher = {
+            let (seconds, cancel) = (seconds.clone(), cancel.clone());
+            std::thread::spawn(move || {
+                wait_for_sleepers(&seconds, 3);
+                cancel.cancel();
+                Instant::now()
+            })
+        };
+        let exit = block(launcher.launch(script(&busy_tree(&seconds)), &cancel)).unwrap();
+        assert_eq!((exit.ended, count_sleepers(&seconds)), (Ended::Cancelled, 0));
+        assert!(watcher.join().unwrap().elapsed() < ALLOWED);
+    }
+}
+
+#[test]
+fn everything_running_can_be_ended_from_another_thread() {
+    for tier in TIERS {
+        let seconds = unique_seconds();
+        let launcher = launcher(tier);
+        let running = launcher.running();
+        let killer = {
+            let seconds = seconds.clone();
+            std::thread::spawn(move || {
+                wait_for_sleepers(&seconds, 3);
+                running.kill_all();
+                wait_for_sleepers(&seconds, 0)
+            })
+        };
+        let result = block(launcher.launch(script(&busy_tree(&seconds)), &CancellationToken::new()));
+        assert!(result.is_err(), "{result:?}");
+        assert!(killer.join().unwrap() < ALLOWED);
+    }
+}
+
+#[test]
+fn a_dropped_launch_ends_its_tree() {
+    for tier in TIERS {
+        let seconds = unique_seconds();
+        let (launcher, cancel) = (launcher(tier), CancellationToken::new());
+        block(async {
+            let launch = launcher.launch(script(&busy_tree(&seconds)), &cancel);
+            let started = async {
+                while count_sleepers(&seconds) != 3 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! { ended = launch => panic!("it ended by itself: {ended:?}"), () = started => {} }
+        });
+        assert!(wait_for_sleepers(&seconds, 0) < ALLOWED);
+    }
+}
+
+/// Not a test: an agent that launches [`busy_tree`] and waits, for the tests that kill it.
+#[test]
+fn stand_in_agent() {
+    let Ok(order) = std::env::var(STAND_IN) else { return };
+    let (tier, seconds) = order.split_once(' ').unwrap();
+    let tier = if tier == "Namespace" { Tier::Namespace } else { Tier::Subreaper };
+    let _ended = run(tier, script(&busy_tree(seconds)));
+}
+
+#[test]
+fn kill_9_of_the_agent_ends_everything_within_a_second() {
+    for tier in TIERS {
+        let seconds = unique_seconds();
+        let mut agent = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "process::stand_in_agent"])
+            .env(STAND_IN, format!("{tier:?} {seconds}"))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_for_sleepers(&seconds, 3);
+        agent.kill().unwrap();
+        agent.wait().unwrap();
+        assert!(wait_for_sleepers(&seconds, 0) < ALLOWED, "{tier:?}");
+    }
+}
+
+#[test]
+fn a_command_cannot_end_its_own_guard_inside_a_namespace() {
+    let exit = run(Tier::Namespace, script("kill -9 1; kill -9 $PPID; kill -TERM 1; echo alive; exit 4"));
+    assert_eq!((exit.ended, text(&exit.stdout.head)), (Ended::Code(4), "alive\n".to_owned()));
+}
+
+#[test]
+fn inside_a_namespace_only_the_command_is_seen() {
+    let exit = run(Tier::Namespace, script("ls -d /proc/[0-9]* | wc -l; echo $$"));
+    let numbers: Vec<u32> =
+        text(&exit.stdout.head).lines().map(|line| line.trim().parse().unwrap()).collect();
+    assert!(numbers[0] <= 4 && numbers[1] <= 4, "{numbers:?}");
+}
+
+#[test]
+fn t17_standard_input_is_empty_or_what_was_given() {
+    for tier in TIERS {
+        assert_eq!(text(&run(tier, script("cat; echo end")).stdout.head), "end\n");
+        let long = "0123456789".repeat(100_000);
+        let exit = run(tier, Spec { stdin: long.into_bytes(), ..script("wc -c") });
+        assert_eq!(text(&exit.stdout.head).trim(), "1000000");
+    }
+}
+
+#[test]
+fn a_flood_is_bounded_in_memory_and_kept_in_the_file() {
+    for tier in TIERS {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let copy = file.reopen().unwrap();
+        let spec =
+            Spec { keep: Some(Box::new(|| Ok(copy))), ..script("yes 0123456789abcde | head -c 50000000") };
+        let exit = run(tier, spec);
+        assert_eq!(
+            (exit.ended, exit.stdout.total, exit.kept),
+            (Ended::Code(0), 50_000_000, Kept::Everything)
+        );
+        assert_eq!((exit.stdout.head.len(), exit.stdout.tail.len()), (HEAD_BYTES, TAIL_BYTES));
+        assert_eq!(
+            (exit.stdout.line_ends, file.as_file().metadata().unwrap().len()),
+            (50_000_000 / 16, 50_000_000)
+        );
+    }
+}
+
+#[test]
+fn t20_the_environment_is_what_was_allowed_and_given_but_never_a_secret() {
+    for tier in TIERS {
+        let env = [("X", "given"), ("KEY", "sk-very-secret"), ("AUTH", "Bearer sk-very-secret")];
+        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let exit = run(tier, Spec { argv: vec!["env".to_owned()], env, ..script("") });
+        let mut lines: Vec<String> = text(&exit.stdout.head).lines().map(str::to_owned).collect();
+        lines.sort();
+        let path = "PATH=/usr/local/bin:/usr/bin:/bin";
+        assert_eq!(lines, ["GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "PAGER=cat", path, "X=given"]);
+    }
+}
+
+#[test]
+fn a_command_has_its_own_session_no_core_files_and_no_foreign_descriptors() {
+    for tier in TIERS {
+        let exit = run(tier, script("ulimit -c; ls /proc/self/fd; ps -o tty= -p $$ 2>/dev/null || echo '?'"));
+        let text = text(&exit.stdout.head);
+        let lines: Vec<&str> = text.split_whitespace().collect();
+        assert_eq!(lines, ["0", "0", "1", "2", "3", "?"], "3 is the directory that ls reads");
+    }
+}
+
+#[test]
+fn the_tier_is_found_by_trying() {
+    let launcher = Launcher::new(BTreeMap::new(), Vec::new());
+    let words = launcher.with_executable("/bin/true".into(), None).tier().to_owned();
+    assert!(words.starts_with("process group only"), "a program that is no launcher offers no tier: {words}");
+    let launcher = Launcher::new(BTreeMap::new(), Vec::new()).with_executable(binary(), None);
+    assert!(!launcher.tier().starts_with("process group only"), "{}", launcher.tier());
+}
+
+#[test]
+fn a_hand_started_launcher_ends_at_once() {
+    let status = Command::new(binary()).arg("__launch").stdin(Stdio::null()).status().unwrap();
+    assert!(!status.success());
+}
+
+#[test]
+fn all_of_this_holds_for_an_unprivileged_user_too() {
+    const NOBODY: u32 = 65534;
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let copies = [std::env::current_exe().unwrap(), binary()].map(|from| {
+        let to = dir.path().join(from.file_name().unwrap());
+        std::fs::copy(from, &to).unwrap();
+        to
+    });
+    let [tests, agent] = &copies;
+    let output = Command::new(tests)
+        .args(["process::", "--skip", "unprivileged_user"])
+        .current_dir(dir.path())
+        .env(BINARY, agent)
+        .env("TMPDIR", dir.path())
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stdout));
+}
