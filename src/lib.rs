@@ -9,6 +9,7 @@ pub mod decision;
 pub mod event;
 pub mod failure;
 pub mod message;
+pub mod messages;
 pub mod result;
 pub mod secret;
 pub mod stop_reason;

@@ -1,1 +1,88 @@
-//! Listeners to a run: the human log, the JSON document, the log file.
+//! Listeners to a run: the human log, the spinner, the log file; and the result on standard output.
+
+pub mod human;
+pub mod json;
+pub mod log_file;
+pub mod progress;
+pub mod schema;
+
+use crate::event::EventSink;
+use crate::messages;
+use crate::result::RunResult;
+use crate::terminal::{Delivery, Style, Terminal};
+use human::{AnswerShown, Detail, HumanLog};
+use log_file::{LogFile, LogFileError};
+use progress::Progress;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What standard output gets at the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The final answer.
+    Text,
+    /// One JSON document (`--json`).
+    Json,
+}
+
+/// How a run is told.
+#[derive(Debug, Clone)]
+pub struct ReportOptions {
+    /// How much is told on standard error.
+    pub detail: Detail,
+    /// Every record as JSON lines (`--log-file`).
+    pub log_file: Option<PathBuf>,
+    /// The session a resumed run belongs to; a new session names itself.
+    pub session_id: Option<String>,
+}
+
+/// The listeners of one run, the journal excepted.
+pub struct Listeners {
+    /// In the order in which they are told.
+    pub sinks: Vec<Box<dyn EventSink>>,
+    /// Whether the final answer has already been seen where standard output would show it.
+    pub answer_shown: AnswerShown,
+}
+
+/// The listeners that `options` ask for.
+///
+/// # Errors
+/// When the log file cannot be opened.
+pub fn listeners(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<Listeners, LogFileError> {
+    let human = HumanLog::new(Arc::clone(terminal), options.detail, options.session_id);
+    let answer_shown = human.answer_shown();
+    let mut sinks: Vec<Box<dyn EventSink>> = vec![Box::new(human)];
+    if let Some(path) = options.log_file {
+        sinks.push(Box::new(LogFile::open(path, options.detail >= Detail::Debug, Arc::clone(terminal))?));
+    }
+    if terminal.rich() && options.detail >= Detail::Human {
+        sinks.push(Box::new(Progress::new(Arc::clone(terminal))));
+    }
+    Ok(Listeners { sinks, answer_shown })
+}
+
+/// Hands the result to standard output: the document, or the answer unless it was already seen there.
+///
+/// # Errors
+/// When standard output cannot be written, which has then been said on standard error. A closed pipe is not an error.
+pub fn deliver(
+    terminal: &Terminal,
+    format: Format,
+    result: &RunResult,
+    answer_shown: &AnswerShown,
+) -> io::Result<Delivery> {
+    let printed = match format {
+        Format::Json => terminal.print(&json::document(result)?),
+        Format::Text if answer_shown.get() || result.output.is_empty() => Ok(Delivery::Written),
+        Format::Text => terminal.print(&result.output),
+    };
+    if let Err(error) = &printed {
+        // Nobody is left to be told when standard error is gone too; the caller still has the error.
+        drop(terminal.say(Style::Bad, &messages::answer_not_written(error)));
+    }
+    printed
+}
+
+#[cfg(test)]
+pub(crate) mod script;

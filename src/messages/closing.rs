@@ -1,0 +1,85 @@
+//! What is said when a run ends: to the model that closes it, and to people.
+
+use super::figures::count;
+use crate::stop_reason::StopReason;
+
+/// What the model is told when a watchdog ends the run and it is asked, without tools, for a closing summary; nothing
+/// for the reasons that end a run without asking it again.
+pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
+    match reason {
+        StopReason::MaxSteps => Some(
+            "[SYSTEM] The step limit of this run is reached and no more tools can be called. Answer now, in text: \
+             what is done, what was checked, what is still missing, and the next thing to do. Claim nothing that the \
+             tool results above do not show.",
+        ),
+        StopReason::Timeout => Some(
+            "[SYSTEM] The time of this run is up and no more tools can be called. Answer now and briefly, in text: \
+             what is done, what was checked, what is still missing, and the next thing to do. Claim nothing that the \
+             tool results above do not show.",
+        ),
+        StopReason::ConsecutiveErrors => Some(
+            "[SYSTEM] Too many of your tool calls in a row could not be read, so the run ends and no more tools can \
+             be called. Answer now, in text: what is done, what you were trying to do last, and what is still missing.",
+        ),
+        StopReason::Truncated => Some(
+            "[SYSTEM] Your answer was cut by the output limit again and again, so the run ends and no more tools can \
+             be called. Answer now in at most ten lines: what is done, what is still missing, and the next thing to do.",
+        ),
+        StopReason::LlmDone
+        | StopReason::ContentFilter
+        | StopReason::UserInterrupt
+        | StopReason::LlmError
+        | StopReason::AuthError
+        | StopReason::InternalError => None,
+    }
+}
+
+/// The answer of a run that ended early and has no closing summary, because it was not asked for or did not come.
+pub fn fixed_closing(reason: StopReason, steps: u32) -> String {
+    format!(
+        "The run ended early ({reason}: {}) after {}. What was done until then stands; there is no summary of it.",
+        reason_in_words(reason),
+        count(steps, "step")
+    )
+}
+
+/// Why a run ended, for people.
+pub fn reason_in_words(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::LlmDone => "the LLM decided it was done",
+        StopReason::MaxSteps => "the step limit was reached",
+        StopReason::Timeout => "the time limit was reached",
+        StopReason::ConsecutiveErrors => "too many tool calls in a row could not be read",
+        StopReason::ContentFilter => "the provider filtered the answer",
+        StopReason::Truncated => "the answer stayed cut by the output limit",
+        StopReason::UserInterrupt => "it was interrupted",
+        StopReason::LlmError => "the LLM could not be used",
+        StopReason::AuthError => "the provider refused the key, or there is none",
+        StopReason::InternalError => "an internal error, or the session can no longer be written",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_closing_instruction_is_its_own_and_marked_as_ours() {
+        let mut instructions: Vec<_> =
+            StopReason::ALL.iter().filter_map(|&reason| closing_instruction(reason)).collect();
+        assert!(instructions.iter().all(|text| text.starts_with("[SYSTEM] ")));
+        let all = instructions.len();
+        instructions.sort_unstable();
+        instructions.dedup();
+        assert_eq!(instructions.len(), all);
+    }
+
+    #[test]
+    fn a_fixed_closing_names_the_reason_and_the_steps() {
+        assert_eq!(
+            fixed_closing(StopReason::MaxSteps, 1),
+            "The run ended early (max_steps: the step limit was reached) after 1 step. What was done until then \
+             stands; there is no summary of it."
+        );
+    }
+}

@@ -1,0 +1,286 @@
+//! The lines of the human log, each in two forms: for a terminal and in plain words.
+
+use super::closing::reason_in_words;
+use super::figures::{count, duration, thousands};
+use crate::event::{FinishReason, HookVerdict, Level};
+use crate::failure::ErrorKind;
+use crate::stop_reason::{Status, StopReason};
+use crate::usage::Usage;
+use std::time::Duration;
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// With icons, for a terminal.
+    Icons,
+    /// The same lines in plain words, for a pipe or a file.
+    Words,
+}
+
+/// What the first line of a run says.
+#[derive(Debug, Clone, Copy)]
+pub struct Session<'a> {
+    /// The session.
+    pub id: &'a str,
+    /// `provider/model`.
+    pub model: &'a str,
+    /// The agent.
+    pub agent: &'a str,
+    /// The permission mode.
+    pub mode: &'a str,
+    /// What confines commands.
+    pub sandbox: &'a str,
+    /// Whether it goes on with an earlier run.
+    pub resumed: bool,
+}
+
+/// What the last lines of a run say.
+#[derive(Debug, Clone, Copy)]
+pub struct Ending {
+    /// The three-way summary.
+    pub status: Status,
+    /// Why it ended; nothing when it never began.
+    pub reason: Option<StopReason>,
+    /// Steps of the agent.
+    pub steps: u32,
+    /// Tool calls of the model.
+    pub tool_calls: u32,
+    /// Tokens, summed.
+    pub usage: Usage,
+    /// Wall time.
+    pub duration: Duration,
+}
+
+impl Form {
+    fn pick<'a>(self, icons: &'a str, words: &'a str) -> &'a str {
+        match self {
+            Self::Icons => icons,
+            Self::Words => words,
+        }
+    }
+
+    /// The first line.
+    pub fn session(self, session: Session<'_>) -> String {
+        let Session { id, model, agent, mode, sandbox, resumed } = session;
+        let begins = if resumed { "resumed session" } else { "session" };
+        let body = format!("{begins} {id} · {model} · agent {agent} · mode {mode} · sandbox {sandbox}");
+        match self {
+            Self::Icons => format!("─── {body} ───"),
+            Self::Words => body.replace(" · ", ", "),
+        }
+    }
+
+    /// The model is about to be asked.
+    pub fn step(self, step: u32, messages: usize) -> String {
+        let messages = count(u64::try_from(messages).unwrap_or(u64::MAX), "message");
+        let (icon, arrow) = (self.pick("\n🔄 ", ""), self.pick(" →", ":"));
+        format!("{icon}Step {step}{arrow} LLM call ({messages})")
+    }
+
+    /// The model answered.
+    pub fn responded(self, tool_calls: usize, finish: &FinishReason) -> String {
+        let what = match tool_calls {
+            0 => "final text".to_owned(),
+            calls => count(u64::try_from(calls).unwrap_or(u64::MAX), "tool call"),
+        };
+        let cut = match finish {
+            FinishReason::Stop | FinishReason::ToolCalls => "",
+            FinishReason::Length => " (cut by the output limit)",
+            FinishReason::ContentFilter => " (filtered by the provider)",
+            FinishReason::Refusal => " (the model refused)",
+            FinishReason::Other(_) => " (it stopped for a reason unknown to us)",
+        };
+        format!("   {}LLM responded with {what}{cut}", self.pick("✓ ", ""))
+    }
+
+    /// A tool call begins.
+    pub fn tool(self, name: &str, summary: &str) -> String {
+        format!("   {}{name}{}{summary}", self.pick("🔧 ", "Tool "), self.arrow(summary))
+    }
+
+    /// How a tool call ended; `call` names it where its own line is not the one above.
+    pub fn tool_ok(self, call: Option<(&str, &str)>, simulated: bool) -> String {
+        let dry = if simulated { " (dry run: nothing was done)" } else { "" };
+        format!("      {}OK{}{dry}", self.pick("✓ ", ""), self.named(call))
+    }
+
+    /// A tool call failed.
+    pub fn tool_error(self, call: Option<(&str, &str)>, error: &str) -> String {
+        format!("      {}ERROR{}: {error}", self.pick("✗ ", ""), self.named(call))
+    }
+
+    /// A tool call was refused.
+    pub fn tool_refused(self, call: Option<(&str, &str)>, reason: &str) -> String {
+        format!("      {}REFUSED{}: {reason}", self.pick("✗ ", ""), self.named(call))
+    }
+
+    fn named(self, call: Option<(&str, &str)>) -> String {
+        call.map_or_else(String::new, |(name, summary)| format!(" ({name}{}{summary})", self.arrow(summary)))
+    }
+
+    fn arrow(self, summary: &str) -> &'static str {
+        match self {
+            _ if summary.is_empty() => "",
+            Self::Icons => " → ",
+            Self::Words => ": ",
+        }
+    }
+
+    /// A hook ran.
+    pub fn hook(self, name: &str, verdict: HookVerdict) -> String {
+        let verdict = match verdict {
+            HookVerdict::Allow => self.pick("✓", "OK"),
+            HookVerdict::Block => self.pick("✗ blocked", "blocked"),
+            HookVerdict::Warn => self.pick("⚠️", "warning"),
+        };
+        format!("      {}Hook {name}: {verdict}", self.pick("🔍 ", ""))
+    }
+
+    /// A line of what a hook or an answer said.
+    pub fn detail(self, line: &str) -> String {
+        format!("         {line}")
+    }
+
+    /// A request will be repeated.
+    pub fn retry(self, attempt: u32, delay: Duration, kind: ErrorKind, message: &str) -> String {
+        let (icon, kind, delay) = (self.pick("⏳ ", ""), kind.name(), duration(delay));
+        format!("   {icon}Attempt {attempt} failed ({kind}), next in {delay}: {message}")
+    }
+
+    /// Something worth telling.
+    pub fn notice(self, level: Level, text: &str) -> String {
+        let mark = match level {
+            Level::Debug => self.pick("   · ", "debug: "),
+            Level::Info => self.pick("   ", "info: "),
+            Level::Warn => self.pick("⚠️ ", "warning: "),
+            Level::Error => self.pick("❌ ", "error: "),
+        };
+        format!("{mark}{text}")
+    }
+
+    /// The model could not be used.
+    pub fn model_failed(self, kind: ErrorKind, message: &str) -> String {
+        format!("{}LLM error ({}): {message}", self.pick("❌ ", ""), kind.name())
+    }
+
+    /// A watchdog ends the run.
+    pub fn watchdog(self, reason: StopReason, steps: u32, max_steps: u32) -> String {
+        let icon = self.pick("⚠️ ", "warning: ");
+        match reason {
+            StopReason::MaxSteps => format!("{icon}Step limit reached ({steps}/{max_steps})"),
+            reason => format!("{icon}The run ends early: {}", reason_in_words(reason)),
+        }
+    }
+
+    /// The closing call begins.
+    pub fn closing(self, reason: StopReason, steps: u32) -> String {
+        format!("{}Closing ({reason}, {})", self.pick("🔄 ", ""), count(steps, "step"))
+    }
+
+    /// The run ended: the headline.
+    pub fn ended(self, ending: &Ending) -> String {
+        let steps = count(ending.steps, "step");
+        let reason = ending.reason.map_or("not started", StopReason::name);
+        match (ending.status, ending.reason) {
+            (Status::Success, _) => format!("{}Agent completed ({steps})", self.pick("\n✅ ", "")),
+            (Status::Partial, Some(StopReason::LlmDone)) => {
+                format!("{}Agent completed, not everything passed ({steps})", self.pick("\n⚠️ ", ""))
+            }
+            (Status::Partial, _) => format!("{}Stopped ({reason}, {steps})", self.pick("\n⚡ ", "")),
+            (Status::Failed, _) => format!("{}Failed ({reason}, {steps})", self.pick("\n❌ ", "")),
+        }
+    }
+
+    /// The run ended: why.
+    pub fn why(self, reason: StopReason) -> String {
+        format!("   Reason: {}", reason_in_words(reason))
+    }
+
+    /// The run ended: what went wrong.
+    pub fn error(self, message: &str) -> String {
+        format!("   Error: {message}")
+    }
+
+    /// The run ended: the figures.
+    pub fn figures(self, ending: &Ending) -> String {
+        format!(
+            "   Status: {} ({}) | Steps: {} | Tool calls: {} | Tokens: {} | {}",
+            ending.status.name(),
+            ending.reason.map_or("not started", StopReason::name),
+            ending.steps,
+            ending.tool_calls,
+            tokens(ending.usage),
+            duration(ending.duration)
+        )
+    }
+
+    /// Tokens and time of one model call.
+    pub fn usage(self, usage: Option<Usage>, latency: Duration) -> String {
+        let tokens = usage.map_or_else(|| "tokens unknown".to_owned(), tokens);
+        format!("   {tokens}, {}", duration(latency))
+    }
+
+    /// How to go on with a run that ended early.
+    pub fn resume(self, session: &str) -> String {
+        format!("   Continue with: agent resume {session}")
+    }
+
+    /// How many actions were refused.
+    pub fn refusals(self, number: usize) -> String {
+        let number = u64::try_from(number).unwrap_or(u64::MAX);
+        let were = if number == 1 { "was" } else { "were" };
+        format!("{}{} {were} refused:", self.pick("⚠️ ", "warning: "), count(number, "action"))
+    }
+
+    /// One refused action.
+    pub fn refusal(self, tool: &str, summary: &str, reason: &str) -> String {
+        format!("   {tool}{}{summary}: {reason}", self.arrow(summary))
+    }
+
+    /// Refused actions that are not listed.
+    pub fn more(self, number: usize) -> String {
+        format!("   … and {number} more")
+    }
+
+    /// What to do about refused actions.
+    pub fn remedies(self) -> &'static str {
+        "   What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first \
+         with --dry-run."
+    }
+}
+
+fn tokens(usage: Usage) -> String {
+    let cached = match usage.cached_read {
+        0 => String::new(),
+        cached => format!(" ({} cached)", thousands(cached)),
+    };
+    format!("{} in{cached}, {} out", thousands(usage.prompt()), thousands(usage.output))
+}
+
+/// What the spinner says while the model works; `tokens` counts the run's so far.
+pub fn spinner_model(step: u32, tokens: u64) -> String {
+    match tokens {
+        0 => format!("step {step}: waiting for the LLM"),
+        tokens => format!("step {step}: waiting for the LLM · {} tokens so far", thousands(tokens)),
+    }
+}
+
+/// What the spinner says while a tool works.
+pub fn spinner_tool(name: &str, summary: &str) -> String {
+    format!("{name} {summary}").trim_end().to_owned()
+}
+
+/// Said at the first interrupt.
+pub fn interrupting() -> &'static str {
+    "Interrupted: ending the step and saving the session. Press Ctrl+C again to exit at once."
+}
+
+/// Said when the answer could not be written to standard output.
+pub fn answer_not_written(error: &std::io::Error) -> String {
+    format!("The answer could not be written to standard output: {error}. It is kept in the session.")
+}
+
+/// Said once when the log file can no longer be written.
+pub fn log_file_lost(path: &std::path::Path, error: &std::io::Error) -> String {
+    format!("The log file {} is given up: {error}. The run goes on without it.", path.display())
+}

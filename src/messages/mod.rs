@@ -1,0 +1,13 @@
+//! Every text for people, and the few the loop itself says to the model: one place to read, correct and translate.
+
+mod closing;
+mod figures;
+mod log;
+mod prompt;
+
+pub use closing::{closing_instruction, fixed_closing, reason_in_words};
+pub use figures::{bytes, count, duration, thousands};
+pub use log::{
+    Ending, Form, Session, answer_not_written, interrupting, log_file_lost, spinner_model, spinner_tool,
+};
+pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};

@@ -1,0 +1,330 @@
+//! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
+
+use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Record};
+use crate::message::{Message, ToolResult};
+use crate::messages::{Ending, Form, Session};
+use crate::result::RunResult;
+use crate::stop_reason::{Status, StopReason};
+use crate::terminal::{Stdout, Style, Terminal, first_line, one_line};
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Characters shown of a name, a summary, an error: two rows of a usual terminal.
+const LINE_CHARS: usize = 160;
+/// Characters shown of a notice or a failure, which say what to do.
+const NOTICE_CHARS: usize = 1_000;
+/// Lines shown of what a hook said; the model reads all of it.
+const HOOK_LINES: usize = 5;
+/// Refused actions listed at the end; the JSON document lists all.
+const LISTED_REFUSALS: usize = 10;
+/// Bytes of streamed text kept to recognise the final answer in it; a longer answer is printed again.
+const KEPT_TEXT_BYTES: usize = 1 << 20;
+
+/// How much is told; each level includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// Failures only (`--quiet`, `--log-level error`), and what was refused.
+    Error,
+    /// And what did not go as asked (`--json`, `--log-level warn`).
+    Warn,
+    /// And the steps, tools and hooks, and the text as it arrives.
+    Human,
+    /// And tokens, tools offered, reasoning (`-v`, `--log-level info`).
+    Info,
+    /// And requests and messages (`-vv`, `--log-level debug`).
+    Debug,
+}
+
+impl Detail {
+    /// What the flags ask for: `--quiet` wins over `-v`, which wins over `--log-level`, which wins over `--json`.
+    pub fn choose(quiet: bool, verbose: u8, log_level: Option<Self>, json: bool) -> Self {
+        match (quiet, verbose, log_level) {
+            (true, _, _) => Self::Error,
+            (false, 1, _) => Self::Info,
+            (false, 2.., _) => Self::Debug,
+            (false, 0, Some(level)) => level,
+            (false, 0, None) if json => Self::Warn,
+            (false, 0, None) => Self::Human,
+        }
+    }
+}
+
+impl std::str::FromStr for Detail {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "error" => Ok(Self::Error),
+            "warn" => Ok(Self::Warn),
+            "human" => Ok(Self::Human),
+            "info" => Ok(Self::Info),
+            "debug" => Ok(Self::Debug),
+            _ => Err("one of debug, info, human, warn, error".to_owned()),
+        }
+    }
+}
+
+/// Whether the final answer was streamed to the terminal that standard output is; known when the run has ended.
+#[derive(Debug, Clone, Default)]
+pub struct AnswerShown(Rc<Cell<bool>>);
+
+impl AnswerShown {
+    /// Whether printing the answer would show it twice.
+    pub fn get(&self) -> bool {
+        self.0.get()
+    }
+}
+
+/// The listener that tells people.
+pub struct HumanLog {
+    terminal: Arc<Terminal>,
+    form: Form,
+    detail: Detail,
+    session_id: Option<String>,
+    max_steps: u32,
+    /// The call whose line stands directly above.
+    named_call: Option<String>,
+    /// How the last piece of running text looked.
+    piece_style: Style,
+    /// Whether the answer on its way has been shown as it arrived.
+    streamed: bool,
+    /// Streamed text since the last tool call, where standard output is the same terminal.
+    shown_text: String,
+    failure_told: bool,
+    answer_shown: AnswerShown,
+}
+
+impl HumanLog {
+    /// A log on `terminal`; `session_id` is known beforehand when a session is resumed.
+    pub fn new(terminal: Arc<Terminal>, detail: Detail, session_id: Option<String>) -> Self {
+        Self {
+            form: if terminal.rich() { Form::Icons } else { Form::Words },
+            terminal,
+            detail,
+            session_id,
+            max_steps: 0,
+            named_call: None,
+            piece_style: Style::Plain,
+            streamed: false,
+            shown_text: String::new(),
+            failure_told: false,
+            answer_shown: AnswerShown::default(),
+        }
+    }
+
+    /// Tells, after the run, whether the answer has already been seen.
+    pub fn answer_shown(&self) -> AnswerShown {
+        self.answer_shown.clone()
+    }
+
+    fn say(&self, least: Detail, style: Style, line: &str) -> io::Result<()> {
+        if self.detail < least {
+            return Ok(());
+        }
+        self.terminal.say(style, line)
+    }
+
+    fn run_start(&mut self, event: &Event) -> io::Result<()> {
+        let Event::RunStart { agent, model, mode, tools, max_steps, resumed, sandbox } = event else {
+            return Ok(());
+        };
+        self.max_steps = *max_steps;
+        let short = |text: &str| one_line(text, LINE_CHARS);
+        let line = self.form.session(Session {
+            id: &short(self.session_id.as_deref().unwrap_or_default()),
+            model: &short(model),
+            agent: &short(agent),
+            mode: &short(mode),
+            sandbox: &short(sandbox),
+            resumed: *resumed,
+        });
+        self.say(Detail::Human, Style::Bold, &line)?;
+        let tools = format!("at most {max_steps} steps; tools: {}", tools.join(", "));
+        self.notice(Level::Info, &tools)
+    }
+
+    /// Shows a piece of running text; reasoning and answer stand on lines of their own.
+    fn piece(&mut self, least: Detail, style: Style, text: &str) -> io::Result<()> {
+        if self.detail < least {
+            return Ok(());
+        }
+        if std::mem::replace(&mut self.piece_style, style) != style {
+            self.terminal.end_line()?;
+        }
+        self.terminal.stream(style, text)
+    }
+
+    fn text_delta(&mut self, text: &str) -> io::Result<()> {
+        self.piece(Detail::Human, Style::Plain, text)?;
+        self.streamed = self.detail >= Detail::Human;
+        let same = self.terminal.facts().stdout == Stdout::SameTerminal;
+        if self.streamed && same && self.shown_text.len() <= KEPT_TEXT_BYTES {
+            self.shown_text.push_str(text);
+        }
+        Ok(())
+    }
+
+    fn response(&mut self, message: &Message, finish: &FinishReason) -> io::Result<()> {
+        let calls = message.tool_calls().count();
+        let text = message.joined_text();
+        if !std::mem::take(&mut self.streamed) && calls > 0 && !text.trim().is_empty() {
+            self.piece(Detail::Human, Style::Plain, text.trim_end())?;
+        }
+        self.say(Detail::Human, Style::Dim, &self.form.responded(calls, finish))
+    }
+
+    fn tool_end(&mut self, event: &Event) -> io::Result<()> {
+        let Event::ToolEnd { name, summary, result, denial, simulated, .. } = event else { return Ok(()) };
+        let ToolResult { call_id, text, is_error } = result;
+        let (name, summary) = (one_line(name, LINE_CHARS), one_line(summary, LINE_CHARS));
+        let call =
+            (self.named_call.take().as_ref() != Some(call_id)).then_some((name.as_str(), summary.as_str()));
+        let (style, line) = match denial {
+            Some(denial) => {
+                (Style::Caution, self.form.tool_refused(call, &first_line(&denial.reason, LINE_CHARS)))
+            }
+            None if *is_error => (Style::Bad, self.form.tool_error(call, &first_line(text, LINE_CHARS))),
+            None => (Style::Good, self.form.tool_ok(call, *simulated)),
+        };
+        self.say(Detail::Human, style, &line)
+    }
+
+    fn hook_end(&self, hook: &str, verdict: HookVerdict, output: &str) -> io::Result<()> {
+        let (style, least) = match verdict {
+            HookVerdict::Allow => (Style::Dim, Detail::Human),
+            HookVerdict::Block => (Style::Caution, Detail::Human),
+            HookVerdict::Warn => (Style::Caution, Detail::Warn),
+        };
+        self.say(least, style, &self.form.hook(&one_line(hook, LINE_CHARS), verdict))?;
+        if verdict == HookVerdict::Allow {
+            return Ok(());
+        }
+        for line in output.lines().filter(|line| !line.trim().is_empty()).take(HOOK_LINES) {
+            self.say(least, Style::Plain, &self.form.detail(&one_line(line, LINE_CHARS)))?;
+        }
+        Ok(())
+    }
+
+    fn notice(&self, level: Level, text: &str) -> io::Result<()> {
+        let (least, style) = match level {
+            Level::Debug => (Detail::Debug, Style::Dim),
+            Level::Info => (Detail::Info, Style::Dim),
+            Level::Warn => (Detail::Warn, Style::Caution),
+            Level::Error => (Detail::Error, Style::Bad),
+        };
+        self.say(least, style, &self.form.notice(level, &one_line(text, NOTICE_CHARS)))
+    }
+
+    fn closing(&self, reason: StopReason, steps: u32) -> io::Result<()> {
+        self.say(Detail::Warn, Style::Caution, &self.form.watchdog(reason, steps, self.max_steps))?;
+        self.say(Detail::Human, Style::Plain, &self.form.closing(reason, steps))
+    }
+
+    fn run_end(&mut self, result: &RunResult) -> io::Result<()> {
+        let answer = result.output.trim();
+        self.answer_shown.0.set(!answer.is_empty() && self.shown_text.trim_end().ends_with(answer));
+        let ending = Ending {
+            status: result.status,
+            reason: result.stop_reason,
+            steps: result.steps,
+            tool_calls: result.tool_calls,
+            usage: result.usage,
+            duration: Duration::try_from_secs_f64(result.duration_seconds).unwrap_or_default(),
+        };
+        let (style, least) = match result.status {
+            Status::Success => (Style::Good, Detail::Human),
+            Status::Partial => (Style::Caution, Detail::Warn),
+            Status::Failed => (Style::Bad, Detail::Error),
+        };
+        self.say(least, style, &self.form.ended(&ending))?;
+        if let Some(reason) = result.stop_reason {
+            self.say(least, Style::Plain, &self.form.why(reason))?;
+        }
+        if let (Some(error), false) = (&result.error, self.failure_told) {
+            self.say(least, Style::Bad, &self.form.error(&one_line(&error.message, NOTICE_CHARS)))?;
+        }
+        self.say(Detail::Human, Style::Dim, &self.form.figures(&ending))?;
+        if let (true, Some(session)) = (result.status != Status::Success, &result.session_id) {
+            self.say(Detail::Human, Style::Plain, &self.form.resume(&one_line(session, LINE_CHARS)))?;
+        }
+        self.refusals(result)
+    }
+
+    /// Told whatever the level: a refusal that nobody hears of is a trap.
+    fn refusals(&self, result: &RunResult) -> io::Result<()> {
+        let all = &result.permission_denials;
+        if all.is_empty() {
+            return Ok(());
+        }
+        self.terminal.say(Style::Caution, &self.form.refusals(all.len()))?;
+        for denial in all.iter().take(LISTED_REFUSALS) {
+            let [tool, summary] = [&denial.tool, &denial.summary].map(|text| one_line(text, LINE_CHARS));
+            let reason = first_line(&denial.reason, LINE_CHARS);
+            self.terminal.say(Style::Plain, &self.form.refusal(&tool, &summary, &reason))?;
+        }
+        if let Some(more @ 1..) = all.len().checked_sub(LISTED_REFUSALS) {
+            self.terminal.say(Style::Plain, &self.form.more(more))?;
+        }
+        self.terminal.say(Style::Plain, self.form.remedies())
+    }
+}
+
+impl EventSink for HumanLog {
+    fn emit(&mut self, record: &Record) -> io::Result<()> {
+        let step = record.step;
+        match &record.event {
+            Event::SessionStart { session_id, workspace, program } => {
+                self.session_id = Some(session_id.clone());
+                self.notice(Level::Info, &format!("workspace {workspace}, program {program}"))
+            }
+            event @ Event::RunStart { .. } => self.run_start(event),
+            Event::System { text } => {
+                self.notice(Level::Debug, &format!("system message, {} bytes", text.len()))
+            }
+            Event::UserMessage { text, origin } => {
+                self.notice(Level::Debug, &format!("{origin:?} message: {text}"))
+            }
+            Event::StepStart { purpose: crate::event::Purpose::Step, messages } => {
+                self.say(Detail::Human, Style::Bold, &self.form.step(step, *messages))
+            }
+            Event::StepStart { .. } | Event::StepEnd => Ok(()),
+            Event::RequestSent { attempt } => {
+                self.notice(Level::Debug, &format!("request sent, attempt {attempt}"))
+            }
+            Event::Retry { attempt, delay_ms, kind, message } => {
+                let (delay, message) = (Duration::from_millis(*delay_ms), first_line(message, LINE_CHARS));
+                self.say(Detail::Warn, Style::Caution, &self.form.retry(*attempt, delay, *kind, &message))
+            }
+            Event::TextDelta { text } => self.text_delta(text),
+            Event::ThinkingDelta { text } => self.piece(Detail::Info, Style::Dim, text),
+            Event::ModelResponse { message, finish, usage, latency_ms, .. } => {
+                self.response(message, finish)?;
+                let line = self.form.usage(*usage, Duration::from_millis(*latency_ms));
+                self.say(Detail::Info, Style::Dim, &line)
+            }
+            Event::ModelFailed { failure, .. } => {
+                self.failure_told = true;
+                let message = one_line(&failure.message, NOTICE_CHARS);
+                self.say(Detail::Error, Style::Bad, &self.form.model_failed(failure.kind, &message))
+            }
+            Event::ToolStart { call, summary } => {
+                self.shown_text.clear();
+                self.named_call = Some(call.id.clone());
+                let line = self.form.tool(&one_line(&call.name, LINE_CHARS), &one_line(summary, LINE_CHARS));
+                self.say(Detail::Human, Style::Plain, &line)
+            }
+            event @ Event::ToolEnd { .. } => self.tool_end(event),
+            Event::HookEnd { hook, verdict, output, .. } => self.hook_end(hook, *verdict, output),
+            Event::Notice { level, text } => self.notice(*level, text),
+            Event::Closing { reason } => self.closing(*reason, step),
+            Event::RunEnd { result } => self.run_end(result),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "human_tests.rs"]
+mod tests;

@@ -1,0 +1,214 @@
+//! Golden tests of the human log.
+
+use super::*;
+use crate::report::script::{self, Kept};
+use crate::report::{Format, deliver};
+use crate::terminal::{Delivery, Facts, Stdout, Wishes};
+
+const TERMINAL: Facts = Facts { stdin: true, stderr: true, stdout: Stdout::SameTerminal };
+
+fn told(
+    facts: Facts,
+    wishes: &Wishes,
+    detail: Detail,
+    records: &[Record],
+) -> (String, Kept, Arc<Terminal>, AnswerShown) {
+    let (terminal, out, err) = script::over(facts, wishes);
+    let mut log = HumanLog::new(Arc::clone(&terminal), detail, Some("20250101-000000-000000".into()));
+    for record in records {
+        log.emit(record).unwrap();
+    }
+    (err.text(), out, terminal, log.answer_shown())
+}
+
+fn plain() -> Wishes {
+    Wishes { no_color: Some("1".into()), ..Wishes::default() }
+}
+
+fn in_pipe(detail: Detail, records: &[Record]) -> String {
+    told(Facts::default(), &Wishes::default(), detail, records).0
+}
+
+const ICONS: &str = r"─── session 20260102-030405-abcdef · openai/gpt · agent build · mode confirm-sensitive · sandbox none ───
+
+🔄 Step 1 → LLM call (2 messages)
+   ⏳ Attempt 1 failed (rate_limit), next in 2.0 s: 429 from the server
+I look at\u{1b}[2J both files.
+   ✓ LLM responded with 2 tool calls
+   🔧 read_file → src/main.py
+   🔧 read_file → src/\u{202e}\n✅ Agent completed
+      ✓ OK (read_file → src/main.py)
+      ✗ ERROR (read_file → src/\u{202e}\n✅ Agent completed): No such file: x
+   🔧 edit_file → src/main.py (3→5 lines)
+      🔍 Hook ruff: ⚠️
+         src/main.py:45: E302
+         src/main.py:46: E303
+      🔍 Hook ruff: ✓
+      ✓ OK
+   🔧 run_command → rm -r build
+      ✗ REFUSED: there is no terminal to ask at
+⚠️ the index is cut
+
+🔄 Step 2 → LLM call (7 messages)
+Done: both files
+are fine.
+   ✓ LLM responded with final text
+
+✅ Agent completed (2 steps)
+   Reason: the LLM decided it was done
+   Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | 12.3 s
+⚠️ 1 action was refused:
+   run_command → rm -r build: there is no terminal to ask at
+   What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first with --dry-run.
+";
+
+const WORDS: &str = r"session 20260102-030405-abcdef, openai/gpt, agent build, mode confirm-sensitive, sandbox none
+Step 1: LLM call (2 messages)
+   Attempt 1 failed (rate_limit), next in 2.0 s: 429 from the server
+I look at\u{1b}[2J both files.
+   LLM responded with 2 tool calls
+   Tool read_file: src/main.py
+   Tool read_file: src/\u{202e}\n✅ Agent completed
+      OK (read_file: src/main.py)
+      ERROR (read_file: src/\u{202e}\n✅ Agent completed): No such file: x
+   Tool edit_file: src/main.py (3→5 lines)
+      Hook ruff: warning
+         src/main.py:45: E302
+         src/main.py:46: E303
+      Hook ruff: OK
+      OK
+   Tool run_command: rm -r build
+      REFUSED: there is no terminal to ask at
+warning: the index is cut
+Step 2: LLM call (7 messages)
+Done: both files
+are fine.
+   LLM responded with final text
+Agent completed (2 steps)
+   Reason: the LLM decided it was done
+   Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | 12.3 s
+warning: 1 action was refused:
+   run_command: rm -r build: there is no terminal to ask at
+   What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first with --dry-run.
+";
+
+const STOPPED_ICONS: &str = r"─── resumed session 20250101-000000-000000 · openai/gpt · agent build · mode yolo · sandbox none ───
+⚠️ Step limit reached (2/2)
+🔄 Closing (max_steps, 2 steps)
+❌ LLM error (network): connection refused
+
+⚡ Stopped (max_steps, 2 steps)
+   Reason: the step limit was reached
+   Status: partial (max_steps) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | 12.3 s
+   Continue with: agent resume 20260102-030405-abcdef
+";
+
+const STOPPED_WORDS: &str = r"resumed session 20250101-000000-000000, openai/gpt, agent build, mode yolo, sandbox none
+warning: Step limit reached (2/2)
+Closing (max_steps, 2 steps)
+LLM error (network): connection refused
+Stopped (max_steps, 2 steps)
+   Reason: the step limit was reached
+   Status: partial (max_steps) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | 12.3 s
+   Continue with: agent resume 20260102-030405-abcdef
+";
+
+#[test]
+fn o20_on_a_terminal_the_log_has_icons() {
+    assert_eq!(told(TERMINAL, &plain(), Detail::Human, &script::run()).0, ICONS);
+}
+
+#[test]
+fn o20_in_a_pipe_the_same_lines_are_plain_words() {
+    assert_eq!(in_pipe(Detail::Human, &script::run()), WORDS);
+}
+
+#[test]
+fn o20_a_run_that_is_stopped_says_why_and_how_to_go_on() {
+    assert_eq!(told(TERMINAL, &plain(), Detail::Human, &script::stopped()).0, STOPPED_ICONS);
+    assert_eq!(in_pipe(Detail::Human, &script::stopped()), STOPPED_WORDS);
+}
+
+#[test]
+fn o20_colour_changes_no_line() {
+    let coloured = told(TERMINAL, &Wishes::default(), Detail::Human, &script::run()).0;
+    let style = regex::Regex::new("\u{1b}\\[[0-9]+m").unwrap();
+    assert_ne!(coloured, ICONS);
+    assert_eq!(style.replace_all(&coloured, ""), ICONS);
+}
+
+#[test]
+fn o22_each_level_tells_what_the_one_before_tells_and_more() {
+    let lines = |detail| in_pipe(detail, &script::run());
+    let refused = &WORDS[WORDS.find("warning: 1 action").unwrap()..];
+    assert_eq!(lines(Detail::Error), refused, "a refusal is never silent");
+    assert_eq!(
+        lines(Detail::Warn),
+        format!(
+            "   Attempt 1 failed (rate_limit), next in 2.0 s: 429 from the server\n      Hook ruff: warning\n         \
+             src/main.py:45: E302\n         src/main.py:46: E303\nwarning: the index is cut\n{refused}"
+        )
+    );
+    let info = lines(Detail::Info);
+    for line in [
+        "info: workspace /w, program agent 0.1.0\n",
+        "info: at most 50 steps; tools: edit_file, read_file\n",
+        "\nHm.\nI look at",
+        "   1,500 in (300 cached), 50 out, 1.5 s\n",
+        "info: trusted\n",
+    ] {
+        assert!(info.contains(line), "{line} in {info}");
+    }
+    let debug = lines(Detail::Debug);
+    assert!(debug.contains("debug: request sent, attempt 1\n"), "{debug}");
+    assert!(!info.contains("debug: "));
+}
+
+#[test]
+fn o22_flags_choose_the_level() {
+    assert_eq!(Detail::choose(false, 0, None, false), Detail::Human);
+    assert_eq!(Detail::choose(false, 0, None, true), Detail::Warn);
+    assert_eq!(Detail::choose(false, 1, None, true), Detail::Info);
+    assert_eq!(Detail::choose(false, 3, Some(Detail::Warn), false), Detail::Debug);
+    assert_eq!(Detail::choose(false, 0, Some(Detail::Warn), false), Detail::Warn);
+    assert_eq!(Detail::choose(true, 2, None, false), Detail::Error);
+    assert_eq!("info".parse(), Ok(Detail::Info));
+    assert!("loud".parse::<Detail>().is_err());
+}
+
+#[test]
+fn the_answer_is_not_shown_twice_on_one_terminal() {
+    let records = script::run();
+    let result = script::result(StopReason::LlmDone, "Done: both files\nare fine.");
+    let printed = |facts, detail| {
+        let (_, out, terminal, shown) = told(facts, &plain(), detail, &records);
+        assert_eq!(deliver(&terminal, Format::Text, &result, &shown).unwrap(), Delivery::Written);
+        out.text()
+    };
+    assert_eq!(printed(TERMINAL, Detail::Human), "");
+    assert_eq!(printed(TERMINAL, Detail::Error), "Done: both files\nare fine.\n");
+    let two = Facts { stdout: Stdout::Elsewhere, ..TERMINAL };
+    assert_eq!(printed(two, Detail::Human), "Done: both files\nare fine.\n");
+}
+
+#[test]
+fn an_answer_that_was_not_streamed_is_printed() {
+    let (_, _, _, shown) = told(TERMINAL, &plain(), Detail::Human, &script::stopped());
+    assert!(!shown.get());
+}
+
+#[test]
+fn what_the_model_says_beside_its_calls_is_shown_without_streaming_too() {
+    let records: Vec<Record> = script::run().into_iter().filter(|record| !record.event.is_delta()).collect();
+    let text = in_pipe(Detail::Human, &records);
+    assert!(text.contains("\nI look at both files.\n   LLM responded with 2 tool calls\n"), "{text}");
+    assert!(!text.contains("Done: both files"), "the answer is for standard output: {text}");
+}
+
+#[test]
+fn o01_with_json_standard_output_is_the_document_alone() {
+    let (_, out, terminal, shown) = told(Facts::default(), &plain(), Detail::Warn, &script::run());
+    let result = script::result(StopReason::LlmDone, "Done.");
+    deliver(&terminal, Format::Json, &result, &shown).unwrap();
+    assert_eq!(serde_json::from_str::<RunResult>(&out.text()).unwrap(), result);
+}

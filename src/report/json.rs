@@ -1,0 +1,107 @@
+//! The document of `--json`.
+
+use crate::decision::Denial;
+use crate::failure::Failure;
+use crate::result::{Cost, RunResult};
+use crate::stop_reason::Status;
+use crate::terminal::is_hidden;
+use crate::usage::Usage;
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter};
+use std::io::{self, Write};
+
+/// The version of the result document.
+pub const RESULT_SCHEMA_VERSION: u32 = 1;
+
+/// The result as one line of JSON, ended by a newline, without a raw control or invisible character.
+///
+/// # Errors
+/// When the result cannot be written as JSON, which its types rule out.
+pub fn document(result: &RunResult) -> io::Result<String> {
+    line(result)
+}
+
+/// The result of a run that never began: configuration, usage, session and key errors.
+pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
+    RunResult {
+        schema_version: RESULT_SCHEMA_VERSION,
+        status: Status::Failed,
+        stop_reason: None,
+        output: String::new(),
+        session_id: None,
+        steps: 0,
+        requests: 0,
+        tool_calls: 0,
+        tools_used: Vec::new(),
+        files_modified: Vec::new(),
+        duration_seconds: 0.0,
+        model,
+        usage: Usage::default(),
+        cost: Cost::default(),
+        permission_denials: Vec::<Denial>::new(),
+        sandbox: String::new(),
+        limit: None,
+        error: Some(failure),
+    }
+}
+
+/// Any value as one line of harmless JSON.
+pub(super) fn line(value: &impl Serialize) -> io::Result<String> {
+    let mut bytes = Vec::with_capacity(512);
+    value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Harmless(CompactFormatter)))?;
+    bytes.push(b'\n');
+    String::from_utf8(bytes).map_err(io::Error::other)
+}
+
+/// Writes what JSON allows raw but a terminal obeys or hides (DEL, C1, bidirectional controls, …) as `\u` escapes:
+/// the same data for every reader of JSON.
+struct Harmless(CompactFormatter);
+
+impl Formatter for Harmless {
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut written = 0;
+        for (at, c) in fragment.char_indices().filter(|&(_, c)| is_hidden(c)) {
+            self.0.write_string_fragment(writer, fragment.get(written..at).unwrap_or_default())?;
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                write!(writer, "\\u{unit:04x}")?;
+            }
+            written = at + c.len_utf8();
+        }
+        self.0.write_string_fragment(writer, fragment.get(written..).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::ErrorKind;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_run_that_never_began_is_a_whole_document() {
+        let failure = Failure { kind: ErrorKind::Usage, message: "unknown flag".into(), retryable: false };
+        assert_eq!(
+            document(&not_started(failure, None)).unwrap(),
+            concat!(
+                r#"{"schema_version":1,"status":"failed","stop_reason":null,"output":"","session_id":null,"steps":0,"#,
+                r#""requests":0,"tool_calls":0,"tools_used":[],"files_modified":[],"duration_seconds":0.0,"#,
+                r#""model":null,"usage":{"input":0,"cached_read":0,"cached_write":0,"output":0,"reasoning":0},"#,
+                r#""cost":{"total_usd":null,"by_source":{}},"permission_denials":[],"sandbox":"","#,
+                r#""error":{"kind":"usage","message":"unknown flag","retryable":false}}"#,
+                "\n"
+            )
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn o01_the_document_is_the_same_data_without_hidden_characters(text in any::<String>()) {
+            let mut result = not_started(
+                Failure { kind: ErrorKind::Config, message: text.clone(), retryable: false }, Some(text.clone()));
+            result.output = format!("{text}\u{9b}\u{e0041}\u{202e}\u{7f}\u{1b}\r\n");
+            let json = document(&result).unwrap();
+            prop_assert!(!json.trim_end_matches('\n').chars().any(|c| is_hidden(c) || c.is_control()));
+            prop_assert_eq!(serde_json::from_str::<RunResult>(&json).unwrap(), result);
+        }
+    }
+}

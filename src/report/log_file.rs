@@ -1,0 +1,157 @@
+//! The log file: every record as a line of JSON, rotated.
+
+use super::json;
+use crate::event::{EventSink, Record};
+use crate::messages;
+use crate::terminal::{Style, Terminal};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file is put aside when a record would make it larger: some hours of work, still opened by any editor.
+const ROTATE_BYTES: u64 = 10_000_000;
+/// Files put aside that are kept, as `LOG.1` (the newest) to `LOG.3`.
+const KEPT_FILES: u32 = 3;
+/// Records name files and hold their content: the owner's only.
+const MODE: u32 = 0o600;
+
+/// The log file cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("the log file {path} cannot be opened: {source}")]
+pub struct LogFileError {
+    /// The file.
+    pub path: String,
+    /// Why.
+    pub source: io::Error,
+}
+
+/// Writes every record; a failure is told once and ends the log, never the run.
+pub struct LogFile {
+    path: PathBuf,
+    file: File,
+    /// Bytes in the current file; nothing where it is not a regular file, which is never rotated.
+    size: Option<u64>,
+    limit: u64,
+    deltas: bool,
+    terminal: Arc<Terminal>,
+}
+
+impl LogFile {
+    /// Appends to `path`; `deltas` also logs each piece of an answer as it arrives.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or created.
+    pub fn open(path: PathBuf, deltas: bool, terminal: Arc<Terminal>) -> Result<Self, LogFileError> {
+        match open_sized(&path) {
+            Ok((file, size)) => Ok(Self { path, file, size, limit: ROTATE_BYTES, deltas, terminal }),
+            Err(source) => Err(LogFileError { path: path.display().to_string(), source }),
+        }
+    }
+
+    fn append(&mut self, record: &Record) -> io::Result<()> {
+        let line = json::line(record)?;
+        let length = line.len() as u64;
+        if self.size.is_some_and(|size| size > 0 && size.saturating_add(length) > self.limit) {
+            rotate(&self.path)?;
+            (self.file, self.size) = open_sized(&self.path)?;
+        }
+        self.file.write_all(line.as_bytes())?;
+        self.size = self.size.map(|size| size.saturating_add(length));
+        Ok(())
+    }
+}
+
+impl EventSink for LogFile {
+    fn emit(&mut self, record: &Record) -> io::Result<()> {
+        if record.event.is_delta() && !self.deltas {
+            return Ok(());
+        }
+        self.append(record).inspect_err(|error| {
+            // The emitter drops this listener after the error, so it is said once; where standard error is gone as
+            // well, nobody can be told.
+            drop(self.terminal.say(Style::Caution, &messages::log_file_lost(&self.path, error)));
+        })
+    }
+}
+
+fn open_sized(path: &Path) -> io::Result<(File, Option<u64>)> {
+    let file = OpenOptions::new().append(true).create(true).mode(MODE).open(path)?;
+    let facts = file.metadata()?;
+    Ok((file, facts.is_file().then_some(facts.len())))
+}
+
+fn aside(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    PathBuf::from(name)
+}
+
+/// `LOG.2` becomes `LOG.3`, `LOG.1` becomes `LOG.2`, `LOG` becomes `LOG.1`; the oldest is replaced.
+#[expect(clippy::disallowed_methods, reason = "these files belong to this module alone")]
+fn rotate(path: &Path) -> io::Result<()> {
+    for number in (1..KEPT_FILES).rev() {
+        match std::fs::rename(aside(path, number), aside(path, number + 1)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    std::fs::rename(path, aside(path, 1))
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests look at the files")]
+mod tests {
+    use super::super::script;
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn o21_every_record_is_a_line_and_the_file_is_private() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.log");
+        let (terminal, _, _) = script::pipe();
+        let mut log = LogFile::open(path.clone(), false, terminal).unwrap();
+        let records = script::run();
+        for record in &records {
+            log.emit(record).unwrap();
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let read: Vec<Record> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let told: Vec<Record> = records.into_iter().filter(|record| !record.event.is_delta()).collect();
+        assert_eq!(read, told);
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn o21_a_full_file_is_put_aside_and_three_are_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.log");
+        let (terminal, _, _) = script::pipe();
+        let mut log = LogFile::open(path.clone(), true, terminal).unwrap();
+        log.limit = 400;
+        let records = script::run();
+        for record in records.iter().cycle().take(60) {
+            log.emit(record).unwrap();
+        }
+        let kept = std::fs::read_dir(directory.path()).unwrap().count();
+        assert_eq!(kept, 4);
+        assert!(aside(&path, 3).exists() && !aside(&path, 4).exists());
+        for number in 1..=3 {
+            let text = std::fs::read_to_string(aside(&path, number)).unwrap();
+            assert!(text.lines().count() == 1 || text.len() <= 400);
+        }
+    }
+
+    #[test]
+    fn a_disk_without_space_ends_the_log_with_one_warning() {
+        let (terminal, _, err) = script::pipe();
+        let mut log = LogFile::open("/dev/full".into(), false, terminal).unwrap();
+        let records = script::run();
+        assert!(log.emit(records.first().unwrap()).is_err());
+        let said = err.text();
+        assert!(said.starts_with("The log file /dev/full is given up: No space left"), "{said}");
+        assert_eq!(said.lines().count(), 1);
+    }
+}

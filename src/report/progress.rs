@@ -1,0 +1,44 @@
+//! The spinner: what is being waited for, for how long, and the tokens so far.
+
+use crate::event::{Event, EventSink, Purpose, Record};
+use crate::messages;
+use crate::terminal::Terminal;
+use std::io;
+use std::sync::Arc;
+
+/// Keeps the status line of a terminal true. It is told after the human log, whose lines it must not precede.
+pub struct Progress {
+    terminal: Arc<Terminal>,
+    tokens: u64,
+}
+
+impl Progress {
+    /// A spinner on `terminal`.
+    pub fn new(terminal: Arc<Terminal>) -> Self {
+        Self { terminal, tokens: 0 }
+    }
+}
+
+impl EventSink for Progress {
+    fn emit(&mut self, record: &Record) -> io::Result<()> {
+        match &record.event {
+            Event::StepStart { purpose: Purpose::Step | Purpose::Closing, .. } => {
+                self.terminal.show_status(&messages::spinner_model(record.step, self.tokens));
+            }
+            Event::ToolStart { call, summary } => {
+                self.terminal.show_status(&messages::spinner_tool(&call.name, summary));
+            }
+            Event::ModelResponse { usage, .. } => {
+                if let Some(usage) = usage {
+                    self.tokens = self.tokens.saturating_add(usage.prompt()).saturating_add(usage.output);
+                }
+                self.terminal.hide_status();
+            }
+            Event::StepEnd | Event::ModelFailed { .. } | Event::RunEnd { .. } => {
+                self.terminal.hide_status();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,47 @@
+//! JSON Schemas of what scripts read, generated from the Rust types; `config/schema/` holds them as files.
+
+use crate::event::Record;
+use crate::result::RunResult;
+use schemars::{JsonSchema, schema_for};
+
+/// The schema of the `--json` document.
+pub fn result() -> String {
+    text::<RunResult>()
+}
+
+/// The schema of one line of `--log-file`: a record with its event.
+pub fn events() -> String {
+    text::<Record>()
+}
+
+fn text<T: JsonSchema>() -> String {
+    format!("{:#}\n", schema_for!(T).as_value())
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the test compares with files, and writes them when asked to")]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// Compares a file with what the types say; `AGENT_UPDATE_SCHEMA=1 cargo test schema` writes it instead.
+    fn file_is(name: &str, generated: &str) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema").join(name);
+        if std::env::var_os("AGENT_UPDATE_SCHEMA").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, generated).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(kept, generated, "{name} has drifted: AGENT_UPDATE_SCHEMA=1 cargo test --lib schema");
+    }
+
+    #[test]
+    fn o02_the_result_schema_is_the_one_of_the_types() {
+        file_is("result.json", &result());
+    }
+
+    #[test]
+    fn o21_the_event_schema_is_the_one_of_the_types() {
+        file_is("events.json", &events());
+    }
+}

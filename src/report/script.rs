@@ -1,0 +1,225 @@
+//! A scripted run for the tests of the listeners, and streams that keep what they are told.
+
+use crate::decision::Denial;
+use crate::event::{Event, FinishReason, HookVerdict, Level, Origin, Purpose, Record, SCHEMA_VERSION};
+use crate::failure::ErrorKind;
+use crate::message::{Message, Part, Role, ToolCall, ToolResult};
+use crate::report::json;
+use crate::result::RunResult;
+use crate::stop_reason::{Status, StopReason};
+use crate::terminal::{Facts, Terminal, Wishes};
+use crate::usage::Usage;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
+/// A stream that keeps what was written.
+#[derive(Clone, Default)]
+pub(crate) struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Kept {
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A terminal over kept streams, with what was printed and what was told.
+pub(crate) fn over(facts: Facts, wishes: &Wishes) -> (Arc<Terminal>, Kept, Kept) {
+    let (out, err) = (Kept::default(), Kept::default());
+    (Arc::new(Terminal::over(facts, wishes, Box::new(out.clone()), Box::new(err.clone()))), out, err)
+}
+
+/// No terminal at all.
+pub(crate) fn pipe() -> (Arc<Terminal>, Kept, Kept) {
+    over(Facts::default(), &Wishes::default())
+}
+
+pub(crate) fn record(step: u32, event: Event) -> Record {
+    Record { v: SCHEMA_VERSION, seq: 0, run: "r1".into(), step, wall_ms: 0, mono_us: 0, event }
+}
+
+fn call(id: &str, name: &str) -> ToolCall {
+    ToolCall { id: id.into(), name: name.into(), arguments: "{}".into(), opaque: None }
+}
+
+fn start(id: &str, name: &str, summary: &str) -> Event {
+    Event::ToolStart { call: call(id, name), summary: summary.into() }
+}
+
+pub(crate) fn end(id: &str, name: &str, summary: &str, error: Option<&str>, denial: Option<Denial>) -> Event {
+    Event::ToolEnd {
+        name: name.into(),
+        summary: summary.into(),
+        result: ToolResult {
+            call_id: id.into(),
+            text: error.unwrap_or("fine").into(),
+            is_error: error.is_some(),
+        },
+        changed: Vec::new(),
+        seen: Vec::new(),
+        denial,
+        simulated: false,
+        duration_ms: 3,
+    }
+}
+
+fn denial() -> Denial {
+    Denial {
+        tool: "run_command".into(),
+        summary: "rm -r build".into(),
+        reason: "there is no terminal to ask at\nmore".into(),
+        rule: "confirm-sensitive".into(),
+    }
+}
+
+fn response(text: &str, calls: &[ToolCall], purpose: Purpose) -> Event {
+    let mut message = Message::text(Role::Assistant, text);
+    message.parts.extend(calls.iter().cloned().map(Part::ToolCall));
+    let finish = if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
+    let usage = Usage { input: 1_200, cached_read: 300, output: 50, ..Usage::default() };
+    Event::ModelResponse { purpose, message, finish, usage: Some(usage), latency_ms: 1_500 }
+}
+
+pub(crate) fn result(reason: StopReason, output: &str) -> RunResult {
+    RunResult {
+        status: reason.status(),
+        stop_reason: Some(reason),
+        output: output.into(),
+        session_id: Some("20260102-030405-abcdef".into()),
+        steps: 2,
+        requests: 4,
+        tool_calls: 3,
+        duration_seconds: 12.34,
+        usage: Usage { input: 12_150, cached_read: 300, output: 3_200, ..Usage::default() },
+        permission_denials: vec![denial()],
+        error: None,
+        ..json::not_started(
+            crate::failure::Failure { kind: ErrorKind::Internal, message: String::new(), retryable: false },
+            Some("openai/gpt".into()),
+        )
+    }
+}
+
+fn step(messages: usize) -> Event {
+    Event::StepStart { purpose: Purpose::Step, messages }
+}
+
+fn delta(text: &str) -> Event {
+    Event::TextDelta { text: text.into() }
+}
+
+fn hook(verdict: HookVerdict, output: &str) -> Event {
+    let (hook, on) = ("ruff".into(), "post_edit".into());
+    Event::HookEnd { hook, on, verdict, output: output.into(), duration_ms: 20 }
+}
+
+fn opening() -> Vec<Event> {
+    vec![
+        Event::SessionStart {
+            session_id: "20260102-030405-abcdef".into(),
+            workspace: "/w".into(),
+            program: "agent 0.1.0".into(),
+        },
+        Event::RunStart {
+            agent: "build".into(),
+            model: "openai/gpt".into(),
+            mode: "confirm-sensitive".into(),
+            tools: vec!["edit_file".into(), "read_file".into()],
+            max_steps: 50,
+            resumed: false,
+            sandbox: "none".into(),
+        },
+        Event::System { text: "You are".into() },
+        Event::UserMessage { text: "fix it".into(), origin: Origin::Prompt },
+    ]
+}
+
+fn first_step() -> Vec<Event> {
+    let calls = [call("c1", "read_file"), call("c2", "read_file")];
+    let hostile = "src/\u{202e}\n✅ Agent completed";
+    vec![
+        step(2),
+        Event::RequestSent { attempt: 1 },
+        Event::Retry {
+            attempt: 1,
+            delay_ms: 2_000,
+            kind: ErrorKind::RateLimit,
+            message: "429 from the server".into(),
+        },
+        Event::ThinkingDelta { text: "Hm.".into() },
+        delta("I look at\u{1b}"),
+        delta("[2J both files."),
+        response("I look at both files.", &calls, Purpose::Step),
+        start("c1", "read_file", "src/main.py"),
+        start("c2", "read_file", hostile),
+        end("c1", "read_file", "src/main.py", None, None),
+        end("c2", "read_file", hostile, Some("No such file: x\nTry y."), None),
+        start("c3", "edit_file", "src/main.py (3→5 lines)"),
+        hook(HookVerdict::Warn, "src/main.py:45: E302\n\nsrc/main.py:46: E303\n"),
+        hook(HookVerdict::Allow, ""),
+        end("c3", "edit_file", "src/main.py (3→5 lines)", None, None),
+        start("c4", "run_command", "rm -r build"),
+        end("c4", "run_command", "rm -r build", Some("Refused"), Some(denial())),
+        Event::StepEnd,
+        Event::Notice { level: Level::Warn, text: "the index is cut".into() },
+        Event::Notice { level: Level::Info, text: "trusted".into() },
+    ]
+}
+
+fn second_step() -> Vec<Event> {
+    let answer = "Done: both files\nare fine.";
+    vec![
+        step(7),
+        delta(answer),
+        response(answer, &[], Purpose::Step),
+        Event::StepEnd,
+        Event::RunEnd { result: Box::new(result(StopReason::LlmDone, answer)) },
+    ]
+}
+
+/// A run with text, tools side by side, hooks, a retry, a refusal and hostile names; it ends done.
+pub(crate) fn run() -> Vec<Record> {
+    let steps = [opening(), first_step(), second_step()];
+    (0..)
+        .zip(steps)
+        .flat_map(|(step, events)| events.into_iter().map(move |event| record(step, event)))
+        .collect()
+}
+
+/// A run that its step limit ends and whose closing call fails.
+pub(crate) fn stopped() -> Vec<Record> {
+    let failure = crate::failure::Failure {
+        kind: ErrorKind::Network,
+        message: "connection refused".into(),
+        retryable: true,
+    };
+    let mut result = result(StopReason::MaxSteps, "The run ended early.");
+    result.permission_denials.clear();
+    assert_eq!(result.status, Status::Partial);
+    let told = vec![
+        Event::RunStart {
+            agent: "build".into(),
+            model: "openai/gpt".into(),
+            mode: "yolo".into(),
+            tools: Vec::new(),
+            max_steps: 2,
+            resumed: true,
+            sandbox: "none".into(),
+        },
+        Event::Closing { reason: StopReason::MaxSteps },
+        Event::StepStart { purpose: Purpose::Closing, messages: 9 },
+        Event::ModelFailed { purpose: Purpose::Closing, failure },
+        Event::RunEnd { result: Box::new(result) },
+    ];
+    told.into_iter().map(|event| record(2, event)).collect()
+}

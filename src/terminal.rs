@@ -1,1 +1,0 @@
-//! What kind of terminal we have, and text made harmless for it.

@@ -1,0 +1,222 @@
+//! Text made harmless for a terminal: what is invisible or moves the cursor is shown as `\u{202e}`, never obeyed.
+//!
+//! Every character is judged alone, so an escape sequence that is split over two pieces of a stream is as harmless as
+//! a whole one: its first byte is what gives it power, and that byte is always shown.
+
+use std::borrow::Cow;
+
+/// Lines of a preview shown from its beginning: about one screen.
+const PREVIEW_HEAD_LINES: usize = 40;
+/// Lines of a preview shown from its end; what would be pushed off the screen is where attacks hide.
+const PREVIEW_TAIL_LINES: usize = 20;
+/// Characters shown of one line of a preview: two and a half rows of a usual terminal.
+const PREVIEW_LINE_CHARS: usize = 200;
+
+/// Shows control bytes, bidirectional controls, zero-width and other invisible characters as escapes; keeps newline
+/// and tab. For names, commands, diffs: where a person decides by what is seen.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    replaced(text, |c| if is_hidden(c) { Fate::Show } else { Fate::Keep })
+}
+
+/// As [`harmless`] for running text: also keeps the two joiners that scripts and emoji are written with, and drops
+/// carriage returns, so that text with CRLF ends its lines as usual.
+pub fn harmless_prose(text: &str) -> Cow<'_, str> {
+    replaced(text, |c| match c {
+        '\r' => Fate::Drop,
+        '\u{200c}' | '\u{200d}' => Fate::Keep,
+        c if is_hidden(c) => Fate::Show,
+        _ => Fate::Keep,
+    })
+}
+
+/// The text as one harmless line of at most about `max_chars` characters; newline and tab are shown as `\n` and `\t`,
+/// a cut is marked with `…`. Reads no more of the text than it shows.
+pub fn one_line(text: &str, max_chars: usize) -> String {
+    let mut line = String::new();
+    for (shown, c) in text.chars().enumerate() {
+        if shown == max_chars {
+            line.push('…');
+            break;
+        }
+        match c {
+            '\n' => line.push_str("\\n"),
+            '\t' => line.push_str("\\t"),
+            c if is_hidden(c) => line.extend(c.escape_unicode()),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
+/// The first line that says something, as [`one_line`].
+pub fn first_line(text: &str, max_chars: usize) -> String {
+    let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    one_line(first, max_chars)
+}
+
+/// A bounded view for a decision: the first and the last lines, each bounded and harmless, and the true size of what
+/// is left out.
+pub fn preview(text: &str) -> String {
+    let total = text.lines().count();
+    let limit = PREVIEW_HEAD_LINES + PREVIEW_TAIL_LINES;
+    let tail_from = if total > limit { total - PREVIEW_TAIL_LINES } else { total };
+    let head = if total > limit { PREVIEW_HEAD_LINES } else { total };
+    let mut view = String::new();
+    for (number, line) in text.lines().enumerate() {
+        if number == head && total > limit {
+            let left_out = total - limit;
+            view.push_str(&crate::messages::preview_cut(left_out, total, text.len()));
+            view.push('\n');
+        }
+        if number < head || number >= tail_from {
+            push_preview_line(&mut view, line);
+        }
+    }
+    view
+}
+
+fn push_preview_line(view: &mut String, line: &str) {
+    match line.char_indices().nth(PREVIEW_LINE_CHARS) {
+        None => view.push_str(&harmless(line)),
+        Some((cut, _)) => {
+            let (shown, rest) = line.split_at(cut);
+            view.push_str(&harmless(shown));
+            view.push_str(&crate::messages::line_cut(rest.chars().count()));
+        }
+    }
+    view.push('\n');
+}
+
+/// What becomes of one character.
+enum Fate {
+    Keep,
+    Drop,
+    Show,
+}
+
+fn replaced(text: &str, fate: impl Fn(char) -> Fate) -> Cow<'_, str> {
+    let Some((first, _)) = text.char_indices().find(|&(_, c)| !matches!(fate(c), Fate::Keep)) else {
+        return Cow::Borrowed(text);
+    };
+    let (clean, rest) = text.split_at(first);
+    let mut out = String::with_capacity(text.len() + 16);
+    out.push_str(clean);
+    for c in rest.chars() {
+        match fate(c) {
+            Fate::Keep => out.push(c),
+            Fate::Drop => {}
+            Fate::Show => out.extend(c.escape_unicode()),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Whether a character is shown as an escape: C0 (except newline and tab), DEL, C1, and what Unicode 16 lists as
+/// bidirectional control, default-ignorable or line separator, except the two common variation selectors that
+/// emoji are written with.
+pub fn is_hidden(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control() && c != '\n' && c != '\t';
+    }
+    matches!(c,
+        '\u{80}'..='\u{9f}'         // C1: 8-bit CSI, OSC, DCS
+        | '\u{ad}' | '\u{34f}'      // soft hyphen, combining grapheme joiner
+        | '\u{61c}'                 // Arabic letter mark
+        | '\u{115f}' | '\u{1160}'   // Hangul fillers
+        | '\u{17b4}' | '\u{17b5}'   // Khmer inherent vowels
+        | '\u{180b}'..='\u{180f}'   // Mongolian selectors and vowel separator
+        | '\u{200b}'..='\u{200f}'   // zero-width space and joiners, direction marks
+        | '\u{2028}'..='\u{202e}'   // line and paragraph separators, embeddings, overrides
+        | '\u{2060}'..='\u{206f}'   // word joiner, invisible operators, isolates
+        | '\u{3164}' | '\u{ffa0}'   // Hangul fillers
+        | '\u{fe00}'..='\u{fe0d}'   // variation selectors that no emoji uses
+        | '\u{feff}'                // byte order mark inside text
+        | '\u{fff0}'..='\u{fffb}'   // unassigned ignorables, interlinear annotation
+        | '\u{1bca0}'..='\u{1bca3}' // shorthand format controls
+        | '\u{1d173}'..='\u{1d17a}' // musical format controls
+        | '\u{e0000}'..='\u{e0fff}' // tag characters, supplementary variation selectors
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn ordinary_text_is_not_copied() {
+        assert!(matches!(harmless("fn main() {}\n\tlet é = '⚠️';\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn escape_sequences_and_invisible_characters_are_shown() {
+        assert_eq!(harmless("\u{1b}]52;c;aGk=\u{7}"), "\\u{1b}]52;c;aGk=\\u{7}");
+        assert_eq!(harmless("a\u{9b}2J"), "a\\u{9b}2J");
+        assert_eq!(harmless("if (x\u{202e} )"), "if (x\\u{202e} )");
+        assert_eq!(harmless("x\u{e0041}\u{200b}\r"), "x\\u{e0041}\\u{200b}\\u{d}");
+    }
+
+    #[test]
+    fn prose_keeps_joiners_and_ends_crlf_lines_as_usual() {
+        assert_eq!(harmless_prose("می\u{200c}خواهم\r\n👩\u{200d}💻"), "می\u{200c}خواهم\n👩\u{200d}💻");
+        assert_eq!(harmless_prose("\u{1b}[2Jx\u{202e}"), "\\u{1b}[2Jx\\u{202e}");
+    }
+
+    #[test]
+    fn one_line_cannot_forge_a_second() {
+        assert_eq!(one_line("a\n✅ done\tb", 40), "a\\n✅ done\\tb");
+        assert_eq!(one_line("abcdef", 3), "abc…");
+        assert_eq!(one_line("abc", 3), "abc");
+        assert_eq!(first_line("\n\n  broken: x \nmore", 40), "broken: x");
+    }
+
+    #[test]
+    fn a_preview_shows_head_tail_and_size_of_what_is_pushed_away() {
+        let text = (1..=10_000).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n");
+        let view = preview(&text);
+        assert_eq!(view.lines().count(), PREVIEW_HEAD_LINES + PREVIEW_TAIL_LINES + 1);
+        assert!(
+            view.contains("line 40\n… 9,940 of 10,000 lines not shown (99 KB in all) …\nline 9981\n"),
+            "{view}"
+        );
+        assert!(view.ends_with("line 10000\n"));
+    }
+
+    #[test]
+    fn a_preview_line_says_how_much_of_it_is_missing() {
+        assert!(preview(&"x".repeat(250)).ends_with("x… (50 more characters)\n"));
+    }
+
+    fn has_raw_control(text: &str) -> bool {
+        text.chars().any(|c| c.is_control() && c != '\n' && c != '\t')
+    }
+
+    proptest! {
+        #[test]
+        fn no_raw_control_byte_ever_comes_out(text in any::<String>(), bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let from_bytes: String = bytes.iter().map(|&b| char::from(b)).collect();
+            for text in [text, from_bytes] {
+                prop_assert!(!has_raw_control(&harmless(&text)));
+                prop_assert!(!harmless(&text).chars().any(is_hidden));
+                prop_assert!(!has_raw_control(&harmless_prose(&text)));
+                prop_assert!(!has_raw_control(&preview(&text)));
+                prop_assert!(!one_line(&text, 50).chars().any(char::is_control));
+                prop_assert!(!first_line(&text, 50).chars().any(char::is_control));
+            }
+        }
+
+        #[test]
+        fn pieces_give_the_same_as_the_whole(text in "[a-z\u{1b}\\[0-9;\r\n\u{9b}]{0,40}", cut in 0_usize..41) {
+            let cut = (0..=cut.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+            let (first, second) = text.split_at(cut);
+            let pieces = format!("{}{}", harmless_prose(first), harmless_prose(second));
+            prop_assert_eq!(pieces, harmless_prose(&text).into_owned());
+        }
+
+        #[test]
+        fn harmless_text_stays_as_it_is(text in any::<String>()) {
+            let once = harmless(&text).into_owned();
+            prop_assert_eq!(harmless(&once).into_owned(), once.clone());
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! What kind of terminal we have, the only way to write to it, and text made harmless for it.
+
+mod harmless;
+mod prompt;
+mod spinner;
+mod streams;
+
+pub use harmless::{first_line, harmless, harmless_prose, is_hidden, one_line, preview};
+pub use prompt::{Answer, Question};
+pub use streams::{Delivery, Facts, Stdout, Style, Terminal, Wishes};

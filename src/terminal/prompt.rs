@@ -1,0 +1,153 @@
+//! A question to the person at the terminal: shown on standard error, answered with one key and Enter, never waited
+//! for where nobody can answer.
+
+use super::harmless::{one_line, preview};
+use super::streams::{Style, Terminal};
+use crate::messages;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::termios::{QueueSelector, tcflush};
+use std::io;
+use std::os::fd::OwnedFd;
+use tokio_util::sync::CancellationToken;
+
+/// Answers that are none before the question counts as refused: a terminal that sends noise must not be asked for ever.
+const MAX_TRIES: usize = 5;
+/// Bytes read of an answer; what is longer is none.
+const ANSWER_BYTES: usize = 256;
+/// Characters shown of the title and of the reason.
+const TITLE_CHARS: usize = 300;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The call, one line: tool and summary.
+    pub title: &'a str,
+    /// Why it is asked.
+    pub reason: &'a str,
+    /// The diff or the command, whole; it is shown bounded, with its size.
+    pub preview: Option<&'a str>,
+}
+
+/// What the person said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Do it.
+    Yes,
+    /// Do not; the model is told and the run goes on.
+    No,
+    /// End the run: `a`, end of input, or Ctrl+C.
+    Abort,
+}
+
+impl Terminal {
+    /// Whether there is a person who sees a question and can answer it.
+    pub fn can_ask(&self) -> bool {
+        self.facts().stdin && self.facts().stderr
+    }
+
+    /// Asks and waits for an answer or for `cancel`. What was typed before the question is thrown away: it cannot
+    /// have been meant for it. Without a person it is refused at once.
+    pub async fn ask(&self, question: &Question<'_>, cancel: &CancellationToken) -> Answer {
+        if !self.can_ask() {
+            return Answer::No;
+        }
+        let status = self.hide_status();
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Answer::Abort,
+            answer = self.ask_until_answered(question) => answer.unwrap_or(Answer::Abort),
+        };
+        if let (Some(label), Answer::Yes) = (status, answer) {
+            self.show_status(&label);
+        }
+        answer
+    }
+
+    async fn ask_until_answered(&self, question: &Question<'_>) -> io::Result<Answer> {
+        tcflush(io::stdin(), QueueSelector::IFlush)?;
+        self.show_question(question)?;
+        for _ in 0..MAX_TRIES {
+            self.pose(messages::PROMPT_CHOICES)?;
+            let Some(line) = read_line().await? else { return Ok(Answer::Abort) };
+            self.answered();
+            if let Some(answer) = parse(&line) {
+                return Ok(answer);
+            }
+        }
+        Ok(Answer::No)
+    }
+
+    fn show_question(&self, question: &Question<'_>) -> io::Result<()> {
+        self.say(Style::Bold, &messages::prompt_title(&one_line(question.title, TITLE_CHARS)))?;
+        self.say(Style::Dim, &messages::prompt_reason(&one_line(question.reason, TITLE_CHARS)))?;
+        let Some(text) = question.preview else { return Ok(()) };
+        let is_diff = text.starts_with("--- ");
+        for line in preview(text).lines() {
+            let style = if is_diff { diff_style(line) } else { Style::Plain };
+            self.say(style, &format!("   {line}"))?;
+        }
+        Ok(())
+    }
+}
+
+fn diff_style(line: &str) -> Style {
+    match line.as_bytes().first() {
+        Some(b'+') => Style::Good,
+        Some(b'-') => Style::Bad,
+        Some(b'@') => Style::Dim,
+        _ => Style::Plain,
+    }
+}
+
+fn parse(line: &str) -> Option<Answer> {
+    match line.trim().to_lowercase().as_str() {
+        "y" | "yes" => Some(Answer::Yes),
+        "n" | "no" => Some(Answer::No),
+        "a" | "abort" => Some(Answer::Abort),
+        _ => None,
+    }
+}
+
+/// One line from the terminal, or nothing at its end. Dropping the future ends the wait: the write end of a pipe goes
+/// with it, and the thread that waits on the terminal also waits on the pipe.
+async fn read_line() -> io::Result<Option<String>> {
+    let (gone, _held) = pipe_with(PipeFlags::CLOEXEC)?;
+    tokio::task::spawn_blocking(move || wait_for_line(&gone)).await.map_err(io::Error::other)?
+}
+
+fn wait_for_line(gone: &OwnedFd) -> io::Result<Option<String>> {
+    let stdin = io::stdin();
+    loop {
+        let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(gone, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        let [typed, dropped] = fds.map(|fd| !fd.revents().is_empty());
+        if dropped {
+            return Ok(None);
+        }
+        if typed {
+            let mut line = [0_u8; ANSWER_BYTES];
+            let length = rustix::io::read(&stdin, &mut line)?;
+            let bytes = line.get(..length).unwrap_or_default();
+            return Ok((!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into_owned()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_clear_answers_are_answers() {
+        assert_eq!(parse(" Y\n"), Some(Answer::Yes));
+        assert_eq!(parse("no\n"), Some(Answer::No));
+        assert_eq!(parse("a\n"), Some(Answer::Abort));
+        assert_eq!(parse("\n"), None);
+        assert_eq!(parse("yn\n"), None);
+    }
+}

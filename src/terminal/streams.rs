@@ -1,0 +1,370 @@
+//! Standard output and standard error: what they are, and the only functions that write to them.
+
+use super::harmless::{harmless, harmless_prose};
+use super::spinner::Spinner;
+use rustix::fs::fstat;
+use rustix::termios::isatty;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Columns assumed where the terminal does not say.
+const DEFAULT_WIDTH: u16 = 80;
+
+/// What the environment says about terminals; read by `config::load`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// `NO_COLOR`, set and not empty.
+    pub no_color: Option<String>,
+    /// `CLICOLOR_FORCE`, set and not `0`: colour even into a pipe.
+    pub clicolor_force: Option<String>,
+    /// `TERM`; `dumb` means words instead of icons and no colour.
+    pub term: Option<String>,
+}
+
+/// What the three standard streams are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Standard input is a terminal.
+    pub stdin: bool,
+    /// Standard error is a terminal.
+    pub stderr: bool,
+    /// What standard output is.
+    pub stdout: Stdout,
+}
+
+/// What standard output is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stdout {
+    /// A pipe, a file, or nothing.
+    #[default]
+    Elsewhere,
+    /// A terminal that standard error does not go to.
+    OtherTerminal,
+    /// The terminal that standard error goes to as well: what is on one is seen beside the other.
+    SameTerminal,
+}
+
+/// How a line on standard error looks where colour is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// As it is.
+    Plain,
+    /// Of less interest.
+    Dim,
+    /// A heading.
+    Bold,
+    /// Went well.
+    Good,
+    /// Needs attention.
+    Caution,
+    /// Went wrong.
+    Bad,
+}
+
+impl Style {
+    /// The parameter of the ECMA-48 SGR sequence.
+    fn code(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Dim => Some("2"),
+            Self::Bold => Some("1"),
+            Self::Good => Some("32"),
+            Self::Caution => Some("33"),
+            Self::Bad => Some("31"),
+        }
+    }
+}
+
+/// What became of text for standard output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// It was written.
+    Written,
+    /// The reader has closed the pipe; nobody is there to be told.
+    Closed,
+}
+
+/// The standard streams of the process. Whatever is written through it is harmless, whole, and never mixed with the
+/// spinner.
+pub struct Terminal {
+    facts: Facts,
+    color: bool,
+    rich: bool,
+    out: Mutex<Box<dyn Write + Send>>,
+    err: Mutex<ErrorStream>,
+}
+
+/// Standard error with what is on its last line.
+struct ErrorStream {
+    out: Box<dyn Write + Send>,
+    /// The last text did not end its line.
+    line_open: bool,
+    spinner: Spinner,
+}
+
+impl ErrorStream {
+    /// Ends a line that streamed text or a question left open.
+    fn close_line(&mut self) -> &'static str {
+        if std::mem::take(&mut self.line_open) { "\n" } else { "" }
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        let Self { out, spinner, .. } = self;
+        spinner.beside(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    }
+}
+
+impl Terminal {
+    /// The streams of this process.
+    pub fn new(wishes: &Wishes) -> Self {
+        let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+        let facts =
+            Facts { stdin: isatty(&stdin), stderr: isatty(&stderr), stdout: stdout_is(&stdout, &stderr) };
+        Self::over(facts, wishes, Box::new(stdout), Box::new(stderr))
+    }
+
+    /// Streams that go elsewhere, with `facts` as said.
+    pub fn over(
+        facts: Facts,
+        wishes: &Wishes,
+        out: Box<dyn Write + Send>,
+        err: Box<dyn Write + Send>,
+    ) -> Self {
+        let set = |value: &Option<String>| value.as_deref().is_some_and(|value| !value.is_empty());
+        let dumb = wishes.term.as_deref() == Some("dumb");
+        let forced = set(&wishes.clicolor_force) && wishes.clicolor_force.as_deref() != Some("0");
+        let rich = facts.stderr && !dumb;
+        Self {
+            facts,
+            color: !set(&wishes.no_color) && (forced || rich),
+            rich,
+            out: Mutex::new(out),
+            err: Mutex::new(ErrorStream { out: err, line_open: false, spinner: Spinner::default() }),
+        }
+    }
+
+    /// What the three streams are.
+    pub fn facts(&self) -> Facts {
+        self.facts
+    }
+
+    /// Whether icons and a spinner may be shown on standard error.
+    pub fn rich(&self) -> bool {
+        self.rich
+    }
+
+    /// Whether standard error takes colour.
+    pub fn color(&self) -> bool {
+        self.color
+    }
+
+    /// Columns of the terminal behind standard error.
+    pub fn width(&self) -> u16 {
+        console::Term::stderr().size_checked().map_or(DEFAULT_WIDTH, |(_rows, columns)| columns)
+    }
+
+    /// Writes whole lines to standard error, made harmless, in one write.
+    ///
+    /// # Errors
+    /// When standard error cannot be written.
+    pub fn say(&self, style: Style, text: &str) -> io::Result<()> {
+        let mut err = self.lock_err();
+        let start = err.close_line();
+        let block = format!("{start}{}\n", self.painted(style, &harmless(text)));
+        err.write(&block)
+    }
+
+    /// Writes a piece of running text to standard error as it is, made harmless; hides the spinner.
+    ///
+    /// # Errors
+    /// When standard error cannot be written.
+    pub fn stream(&self, style: Style, piece: &str) -> io::Result<()> {
+        let text = harmless_prose(piece);
+        let Some(last) = text.chars().next_back() else { return Ok(()) };
+        let mut err = self.lock_err();
+        err.spinner.hide();
+        err.write(&self.painted(style, &text))?;
+        err.line_open = last != '\n';
+        Ok(())
+    }
+
+    /// Ends the line that streamed text left open, if it did.
+    ///
+    /// # Errors
+    /// When standard error cannot be written.
+    pub fn end_line(&self) -> io::Result<()> {
+        let mut err = self.lock_err();
+        let end = err.close_line();
+        err.write(end)
+    }
+
+    /// Writes text to standard output, made harmless, and ends its last line. A reader that has gone away is not an
+    /// error: the verdict of a run stands whoever listens.
+    ///
+    /// # Errors
+    /// When standard output cannot be written for another reason, such as a full disk.
+    pub fn print(&self, text: &str) -> io::Result<Delivery> {
+        self.hide_status();
+        if self.facts.stdout == Stdout::SameTerminal {
+            self.end_line()?;
+        }
+        let text = harmless_prose(text);
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = out
+            .write_all(text.as_bytes())
+            .and_then(|()| out.write_all(end.as_bytes()))
+            .and_then(|()| out.flush());
+        match written {
+            Ok(()) => Ok(Delivery::Written),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Delivery::Closed),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Shows what is being waited for, with its seconds, where there is a terminal to show it on.
+    pub fn show_status(&self, label: &str) {
+        if self.rich {
+            let mut err = self.lock_err();
+            if !err.line_open {
+                err.spinner.show(&super::harmless::one_line(label, usize::from(u8::MAX)));
+            }
+        }
+    }
+
+    /// Takes away what [`show_status`](Self::show_status) shows; gives back its label.
+    pub fn hide_status(&self) -> Option<String> {
+        self.lock_err().spinner.hide()
+    }
+
+    /// Writes the end of a question to standard error, after which the cursor waits on the same line.
+    pub(super) fn pose(&self, question: &str) -> io::Result<()> {
+        let mut err = self.lock_err();
+        let start = err.close_line();
+        let block = format!("{start}{}", self.painted(Style::Bold, &harmless(question)));
+        err.write(&block)?;
+        err.line_open = true;
+        Ok(())
+    }
+
+    /// The person has ended the line of the question by answering.
+    pub(super) fn answered(&self) {
+        self.lock_err().line_open = false;
+    }
+
+    fn painted(&self, style: Style, text: &str) -> String {
+        match style.code() {
+            Some(code) if self.color => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
+            _ => text.to_owned(),
+        }
+    }
+
+    fn lock_err(&self) -> MutexGuard<'_, ErrorStream> {
+        self.err.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn stdout_is(stdout: &impl AsFd, stderr: &impl AsFd) -> Stdout {
+    let device = |stat: rustix::io::Result<rustix::fs::Stat>| stat.map(|stat| stat.st_rdev).ok();
+    match (isatty(stdout), isatty(stderr)) {
+        (false, _) => Stdout::Elsewhere,
+        (true, true) if device(fstat(stdout)) == device(fstat(stderr)) => Stdout::SameTerminal,
+        (true, _) => Stdout::OtherTerminal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    /// A stream that keeps what was written, or fails as told.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>, Option<io::ErrorKind>);
+
+    impl Kept {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            if let Some(kind) = self.1 {
+                return Err(kind.into());
+            }
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn terminal(facts: Facts, wishes: &Wishes) -> (Terminal, Kept, Kept) {
+        let (out, err) = (Kept::default(), Kept::default());
+        (Terminal::over(facts, wishes, Box::new(out.clone()), Box::new(err.clone())), out, err)
+    }
+
+    const ALL: Facts = Facts { stdin: true, stderr: true, stdout: Stdout::SameTerminal };
+
+    #[test]
+    fn a_line_after_streamed_text_starts_on_its_own() {
+        let (terminal, _, err) = terminal(Facts::default(), &Wishes::default());
+        terminal.stream(Style::Plain, "half a").unwrap();
+        terminal.stream(Style::Plain, " line").unwrap();
+        terminal.say(Style::Good, "next").unwrap();
+        terminal.stream(Style::Plain, "whole\n").unwrap();
+        terminal.say(Style::Plain, "last").unwrap();
+        assert_eq!(err.text(), "half a line\nnext\nwhole\nlast\n");
+    }
+
+    #[test]
+    fn an_escape_sequence_split_over_deltas_stays_harmless() {
+        let (terminal, _, err) = terminal(Facts::default(), &Wishes::default());
+        terminal.stream(Style::Plain, "a\u{1b}").unwrap();
+        terminal.stream(Style::Plain, "[2J").unwrap();
+        assert_eq!(err.text(), "a\\u{1b}[2J");
+    }
+
+    #[test]
+    fn colour_follows_the_terminal_and_the_wishes() {
+        let color = |facts, wishes| terminal(facts, &wishes).0.color();
+        let wish = |value: &str| Some(value.to_owned());
+        assert!(color(ALL, Wishes::default()));
+        assert!(!color(Facts::default(), Wishes::default()));
+        assert!(!color(ALL, Wishes { no_color: wish("1"), ..Wishes::default() }));
+        assert!(color(ALL, Wishes { no_color: wish(""), ..Wishes::default() }));
+        assert!(!color(ALL, Wishes { term: wish("dumb"), ..Wishes::default() }));
+        assert!(color(Facts::default(), Wishes { clicolor_force: wish("1"), ..Wishes::default() }));
+        assert!(!color(Facts::default(), Wishes { clicolor_force: wish("0"), ..Wishes::default() }));
+    }
+
+    #[test]
+    fn colour_surrounds_text_that_cannot_end_it() {
+        let (terminal, _, err) = terminal(ALL, &Wishes::default());
+        terminal.say(Style::Bad, "no\u{1b}[0m").unwrap();
+        assert_eq!(err.text(), "\u{1b}[31mno\\u{1b}[0m\u{1b}[0m\n");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_error_and_a_full_disk_is() {
+        let failing = |kind| {
+            let out = Kept(Arc::default(), Some(kind));
+            Terminal::over(Facts::default(), &Wishes::default(), Box::new(out), Box::new(Kept::default()))
+                .print("answer")
+        };
+        assert_eq!(failing(io::ErrorKind::BrokenPipe).unwrap(), Delivery::Closed);
+        assert_eq!(failing(io::ErrorKind::StorageFull).unwrap_err().kind(), io::ErrorKind::StorageFull);
+    }
+
+    #[test]
+    fn what_is_printed_ends_with_one_newline_and_without_control_bytes() {
+        let (terminal, out, _) = terminal(Facts::default(), &Wishes::default());
+        assert_eq!(terminal.print("one\u{7}").unwrap(), Delivery::Written);
+        terminal.print("two\n").unwrap();
+        assert_eq!(out.text(), "one\\u{7}\ntwo\n");
+    }
+}
