@@ -1,5 +1,81 @@
 //! The project directory: confined paths, bounded reads, atomic writes, search.
 
-/// The project directory, held open by descriptor.
+pub mod beneath;
+pub mod error;
+pub mod file;
+pub mod path;
+pub mod replace;
+pub mod search;
+pub mod walk;
+
+use beneath::Beneath;
+use error::{FileError, WorkspaceError};
+use path::{PathError, RelPath};
+use rustix::fs::{Mode, OFlags};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The project directory, held open by descriptor; a clone is the same directory.
+#[derive(Debug, Clone)]
+pub struct Workspace(Arc<Inner>);
+
 #[derive(Debug)]
-pub struct Workspace {}
+struct Inner {
+    given: PathBuf,
+    root: PathBuf,
+    beneath: Beneath,
+}
+
+impl Workspace {
+    /// Opens `root`.
+    ///
+    /// # Errors
+    /// When it does not exist, is not a directory or cannot be read; each says so.
+    pub fn open(root: &Path) -> Result<Self, WorkspaceError> {
+        let shown = root.display().to_string();
+        let canonical = root.canonicalize().map_err(|error| WorkspaceError::new(&shown, error))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(&canonical, flags, Mode::empty())
+            .map_err(|error| WorkspaceError::new(&shown, error.into()))?;
+        let given = std::path::absolute(root).unwrap_or_else(|_| canonical.clone());
+        Ok(Self(Arc::new(Inner { given, root: canonical, beneath: Beneath::new(dir) })))
+    }
+
+    /// The canonical absolute path of the root.
+    pub fn root(&self) -> &Path {
+        &self.0.root
+    }
+
+    /// The path that `raw`, as a model wrote it, means inside the workspace. Looks at the text only.
+    ///
+    /// # Errors
+    /// When it is empty, holds a NUL byte, is too long or leads out of the workspace.
+    pub fn path(&self, raw: &str) -> Result<RelPath, PathError> {
+        RelPath::parse(raw, &[&self.0.given, &self.0.root])
+    }
+
+    /// `path` with every symbolic link on the way replaced by what it points to; parts that do not exist stay.
+    ///
+    /// # Errors
+    /// When a link leads out of the workspace or in a circle, or a directory cannot be searched.
+    pub fn resolve(&self, path: &RelPath) -> Result<RelPath, FileError> {
+        self.0.beneath.resolve(path, beneath::LastLink::Follow).map_err(|error| FileError::at(path, error))
+    }
+
+    /// The held directory, for the modules that work below it.
+    fn beneath(&self) -> &Beneath {
+        &self.0.beneath
+    }
+
+    /// The same directory through the slow path that needs no openat2.
+    #[cfg(test)]
+    fn open_without_openat2(root: &Path) -> Self {
+        let workspace = Self::open(root).unwrap();
+        workspace.beneath().disable_openat2();
+        workspace
+    }
+}
+
+#[cfg(test)]
+#[path = "workspace_tests.rs"]
+mod tests;

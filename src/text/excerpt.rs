@@ -1,0 +1,105 @@
+//! Cuts a text that is too long to its head and tail and says how much is missing.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Lines kept from the start when a text is cut by lines (spec.md 1.5, L1).
+pub const HEAD_LINES: usize = 40;
+
+/// Lines kept from the end when a text is cut by lines (spec.md 1.5, L1).
+pub const TAIL_LINES: usize = 20;
+
+/// What the marker of omitted characters takes at most, in characters.
+const MARKER_CHARS: usize = 48;
+
+/// `text` cut to `head` lines from its start and `tail` from its end around `[... N lines omitted ...]`.
+///
+/// Nothing is cut when only one line would be omitted, so that cutting again changes nothing.
+pub fn by_lines(text: &str, head: usize, tail: usize) -> Cow<'_, str> {
+    let total = text.split_inclusive('\n').count();
+    let kept = head.saturating_add(tail);
+    if total <= kept.saturating_add(1) {
+        return Cow::Borrowed(text);
+    }
+    let mut out: String = text.split_inclusive('\n').take(head).collect();
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "[... {} lines omitted ...]", total - kept);
+    out.extend(text.split_inclusive('\n').skip(total - tail));
+    Cow::Owned(out)
+}
+
+/// `text` cut to at most `limit` characters: half of them from its start, a quarter from its end, around
+/// `[... N characters omitted ...]`.
+pub fn by_chars(text: &str, limit: usize) -> Cow<'_, str> {
+    let total = text.chars().count();
+    if total <= limit {
+        return Cow::Borrowed(text);
+    }
+    let room = limit.saturating_sub(MARKER_CHARS);
+    let (head, tail) = (room.min(limit / 2), (limit / 4).min(room - room.min(limit / 2)));
+    let head_text: String = text.chars().take(head).collect();
+    let tail_text: String = text.chars().skip(total - tail).collect();
+    Cow::Owned(format!("{head_text}\n[... {} characters omitted ...]\n{tail_text}", total - head - tail))
+}
+
+/// `text` in at most about `limit` characters: as it is, else by lines when it has many, else by characters.
+/// `limit` 0 means no limit.
+pub fn fit(text: &str, limit: usize) -> Cow<'_, str> {
+    if limit == 0 || text.len() <= limit || text.chars().count() <= limit {
+        return Cow::Borrowed(text);
+    }
+    match by_lines(text, HEAD_LINES, TAIL_LINES) {
+        Cow::Borrowed(whole) => by_chars(whole, limit),
+        Cow::Owned(lines) if lines.chars().count() <= limit => Cow::Owned(lines),
+        Cow::Owned(lines) => Cow::Owned(by_chars(&lines, limit).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn numbered(count: usize) -> String {
+        (1..=count).map(|line| format!("line {line}\n")).collect()
+    }
+
+    #[test]
+    fn k1_a_long_text_keeps_forty_lines_of_head_and_twenty_of_tail() {
+        let text = numbered(500);
+        let cut = by_lines(&text, HEAD_LINES, TAIL_LINES);
+        assert!(cut.contains("line 40\n[... 440 lines omitted ...]\nline 481\n"), "{cut}");
+        assert!(cut.ends_with("line 500\n"));
+    }
+
+    #[test]
+    fn k1_few_long_lines_are_cut_by_characters_and_zero_is_off() {
+        let text = "é".repeat(10_000);
+        let cut = fit(&text, 1000);
+        assert!(cut.contains("characters omitted"));
+        assert!(cut.chars().count() <= 1000);
+        assert_eq!(fit(&text, 0), text);
+    }
+
+    #[test]
+    fn many_long_lines_are_cut_by_both() {
+        let text = format!("{}\n", "x".repeat(500)).repeat(100);
+        assert!(fit(&text, 2000).chars().count() <= 2000);
+    }
+
+    proptest! {
+        #[test]
+        fn cutting_twice_is_cutting_once(lines in 0_usize..200, head in 0_usize..50, tail in 0_usize..50) {
+            let text = numbered(lines);
+            let once = by_lines(&text, head, tail).into_owned();
+            prop_assert_eq!(by_lines(&once, head, tail).into_owned(), once);
+        }
+
+        #[test]
+        fn the_limit_holds_for_any_text(text in "(\\PC|\n){0,400}", limit in MARKER_CHARS..300_usize) {
+            let once = by_chars(&text, limit).into_owned();
+            prop_assert!(once.chars().count() <= limit);
+            prop_assert_eq!(by_chars(&once, limit).into_owned(), once);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Lines with their endings: which ending a text uses, where a line is, how a line looks in a message.
+
+/// Characters of one line that a message quotes; more says nothing about where two lines differ.
+const QUOTE_CHARS: usize = 160;
+
+/// How a line ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// `\n`
+    Lf,
+    /// `\r\n`
+    CrLf,
+}
+
+impl Ending {
+    /// The characters themselves.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lf => "\n",
+            Self::CrLf => "\r\n",
+        }
+    }
+
+    /// The ending that most lines of `text` have; `None` when it has no complete line.
+    pub fn of(text: &str) -> Option<Self> {
+        let (mut lf, mut crlf) = (0_usize, 0_usize);
+        for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+            if line.ends_with("\r\n") {
+                crlf += 1;
+            } else {
+                lf += 1;
+            }
+        }
+        match (lf, crlf) {
+            (0, 0) => None,
+            (lf, crlf) if crlf > lf => Some(Self::CrLf),
+            _ => Some(Self::Lf),
+        }
+    }
+
+    /// `text` with every bare `\n` written as this ending.
+    pub fn apply(self, text: &str) -> String {
+        match self {
+            Self::Lf => text.to_owned(),
+            Self::CrLf => {
+                let mut out = String::with_capacity(text.len() + text.len() / 16);
+                for line in text.split_inclusive('\n') {
+                    match line.strip_suffix('\n') {
+                        Some(body) if !body.ends_with('\r') => {
+                            out.push_str(body);
+                            out.push_str("\r\n");
+                        }
+                        Some(_) | None => out.push_str(line),
+                    }
+                }
+                out
+            }
+        }
+    }
+}
+
+/// A line without its ending.
+pub fn body(line: &str) -> &str {
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    line.strip_suffix('\r').unwrap_or(line)
+}
+
+/// The number, counted from 1, of the line that holds byte `offset`.
+pub fn number_at(text: &str, offset: usize) -> usize {
+    let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
+    before.split(|byte| *byte == b'\n').count()
+}
+
+/// A line as a message quotes it: cut, and with tabs, trailing blanks and control characters visible.
+pub fn quoted(line: &str) -> String {
+    let mut chars = line.chars();
+    let head: String = chars.by_ref().take(QUOTE_CHARS).flat_map(char::escape_debug).collect();
+    let rest = chars.count();
+    if rest == 0 { format!("\"{head}\"") } else { format!("\"{head}\" and {rest} more characters") }
+}
+
+/// `1 line`, `2 lines`.
+pub fn counted(count: usize, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_ending_of_most_lines_wins_and_a_tie_is_lf() {
+        assert_eq!(Ending::of("a"), None);
+        assert_eq!(Ending::of("a\r\nb\r\nc\n"), Some(Ending::CrLf));
+        assert_eq!(Ending::of("a\r\nb\n"), Some(Ending::Lf));
+    }
+
+    #[test]
+    fn lines_are_counted_from_one() {
+        assert_eq!(number_at("a\nb\nc", 0), 1);
+        assert_eq!(number_at("a\nb\nc", 4), 3);
+        assert_eq!(number_at("a", 99), 1);
+    }
+
+    #[test]
+    fn a_quoted_line_shows_what_cannot_be_seen() {
+        assert_eq!(quoted("\ta \u{7}"), r#""\ta \u{7}""#);
+    }
+
+    proptest! {
+        #[test]
+        fn applying_crlf_twice_is_applying_it_once(text in "[ab\r\n]{0,40}") {
+            let once = Ending::CrLf.apply(&text);
+            prop_assert_eq!(Ending::CrLf.apply(&once), once);
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Opens files below a held directory without ever leaving it, whatever happens to the tree meanwhile.
+//!
+//! Links are read and resolved here, by name; the resolved path is then opened with every link refused. A link that
+//! appears between the two therefore makes the open fail instead of leading it astray.
+
+use crate::workspace::path::RelPath;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Symbolic links followed on the way to one file (the kernel's own limit).
+const MAX_LINKS: usize = 40;
+
+/// Tries when the kernel reports that the tree changed while it resolved a path.
+const MAX_TRIES: usize = 16;
+
+/// What to do with a link that is the last part of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LastLink {
+    /// It stands for what it points to.
+    Follow,
+    /// It is meant itself.
+    Keep,
+}
+
+/// Why a path below the directory could not be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BeneathError {
+    /// A link leads out.
+    Escape,
+    /// Too many links.
+    LinkLoop,
+    /// What the system said.
+    Io(Errno),
+}
+
+impl From<Errno> for BeneathError {
+    fn from(error: Errno) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// A held directory.
+#[derive(Debug)]
+pub struct Beneath {
+    dir: OwnedFd,
+    openat2: AtomicBool,
+}
+
+impl Beneath {
+    /// Holds `dir`.
+    pub fn new(dir: OwnedFd) -> Self {
+        Self { dir, openat2: AtomicBool::new(cfg!(target_os = "linux")) }
+    }
+
+    /// Opens `path`, links on the way followed as long as they stay inside; also says where it really is.
+    ///
+    /// # Errors
+    /// When a link leads out or in a circle, or the system refuses.
+    pub fn open(&self, path: &RelPath, flags: OFlags) -> Result<(OwnedFd, RelPath), BeneathError> {
+        match self.open_plain(path, flags, Mode::empty()) {
+            Ok(file) => return Ok((file, path.clone())),
+            // A link in the middle is not a directory; one at the end is a loop to O_NOFOLLOW.
+            Err(Errno::LOOP | Errno::NOTDIR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let real = self.resolve(path, LastLink::Follow)?;
+        Ok((self.open_plain(&real, flags, Mode::empty())?, real))
+    }
+
+    /// Opens the directory `path`, which must hold no link.
+    ///
+    /// # Errors
+    /// When the system refuses, or a part of it is a link.
+    pub fn open_directory(&self, path: &RelPath) -> Result<OwnedFd, Errno> {
+        self.open_plain(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
+    }
+
+    /// Opens the directory `path`, which must hold no link, and makes the parts that are missing.
+    ///
+    /// # Errors
+    /// When the system refuses, or a part of it is a link.
+    pub fn make_directory(&self, path: &RelPath) -> Result<OwnedFd, Errno> {
+        match self.open_directory(path) {
+            Err(Errno::NOENT) => {}
+            other => return other,
+        }
+        let mut dir = self.open_directory(&RelPath::root())?;
+        for part in path.parts() {
+            match rustix::fs::mkdirat(&dir, part, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error),
+            }
+            dir = step(dir.as_fd(), part, OFlags::RDONLY)?;
+        }
+        Ok(dir)
+    }
+
+    /// `path` with every link on the way replaced by what it points to; parts that do not exist stay as they are.
+    ///
+    /// # Errors
+    /// When a link is absolute, leads out or in a circle, or the system refuses.
+    pub fn resolve(&self, path: &RelPath, last: LastLink) -> Result<RelPath, BeneathError> {
+        let mut pending: VecDeque<String> = path.parts().map(str::to_owned).collect();
+        let (mut real, mut dirs, mut links) = (Vec::<String>::new(), Vec::<OwnedFd>::new(), 0_usize);
+        while let Some(part) = pending.pop_front() {
+            if part == ".." {
+                real.pop().ok_or(BeneathError::Escape)?;
+                dirs.pop();
+                continue;
+            }
+            let here = dirs.last().unwrap_or(&self.dir).as_fd();
+            if pending.is_empty() && last == LastLink::Keep {
+                real.push(part);
+                break;
+            }
+            match rustix::fs::readlinkat(here, part.as_str(), Vec::new()) {
+                Ok(target) => {
+                    links += 1;
+                    if links > MAX_LINKS {
+                        return Err(BeneathError::LinkLoop);
+                    }
+                    follow(target.to_str().map_err(|_| Errno::ILSEQ)?, &mut pending)?;
+                }
+                Err(Errno::INVAL) if pending.is_empty() => real.push(part),
+                Err(Errno::INVAL) => {
+                    dirs.push(step(here, &part, search_only())?);
+                    real.push(part);
+                }
+                Err(Errno::NOENT) => {
+                    real.push(part);
+                    return absent(real, pending);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(RelPath::of_parts(&real))
+    }
+
+    /// Opens `path` with every link refused.
+    fn open_plain(&self, path: &RelPath, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        #[cfg(target_os = "linux")]
+        if self.openat2.load(Ordering::Relaxed) {
+            match self.open_by_kernel(path, flags, mode) {
+                Err(Errno::NOSYS) => self.openat2.store(false, Ordering::Relaxed),
+                // A seccomp filter answers like this; the walk tells it from a refusal of the file itself.
+                Err(Errno::PERM) => {}
+                other => return other,
+            }
+        }
+        self.open_by_walk(path, flags, mode)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn open_by_kernel(&self, path: &RelPath, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        use rustix::fs::ResolveFlags;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+        let name = if path.is_root() { "." } else { path.as_str() };
+        for _ in 1..MAX_TRIES {
+            match rustix::fs::openat2(&self.dir, name, flags, mode, resolve) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                other => return other,
+            }
+        }
+        rustix::fs::openat2(&self.dir, name, flags, mode, resolve)
+    }
+
+    fn open_by_walk(&self, path: &RelPath, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        let Some((parent, name)) = path.split_last() else {
+            return rustix::fs::openat(&self.dir, ".", flags, mode);
+        };
+        let mut held: Option<OwnedFd> = None;
+        for part in parent.parts() {
+            held = Some(step(held.as_ref().unwrap_or(&self.dir).as_fd(), part, search_only())?);
+        }
+        rustix::fs::openat(held.as_ref().unwrap_or(&self.dir), name, flags, mode)
+    }
+
+    /// Makes every open take the walk.
+    #[cfg(test)]
+    pub fn disable_openat2(&self) {
+        self.openat2.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Puts the parts of a link's target in front of what is still to do.
+fn follow(target: &str, pending: &mut VecDeque<String>) -> Result<(), BeneathError> {
+    if target.starts_with('/') {
+        return Err(BeneathError::Escape);
+    }
+    for part in target.rsplit('/').filter(|part| !matches!(*part, "" | ".")) {
+        pending.push_front(part.to_owned());
+    }
+    Ok(())
+}
+
+/// The path of something that does not exist yet.
+fn absent(mut real: Vec<String>, pending: VecDeque<String>) -> Result<RelPath, BeneathError> {
+    if pending.iter().any(|part| part == "..") {
+        return Err(BeneathError::Io(Errno::NOENT));
+    }
+    real.extend(pending);
+    Ok(RelPath::of_parts(&real))
+}
+
+/// The directory `part` of `dir`, which must not be a link.
+fn step(dir: BorrowedFd<'_>, part: &str, access: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = access | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(dir, part, flags, Mode::empty())
+}
+
+/// Enough of a directory to go through it; on Linux that needs no right to list it.
+fn search_only() -> OFlags {
+    #[cfg(target_os = "linux")]
+    return OFlags::PATH;
+    #[cfg(not(target_os = "linux"))]
+    OFlags::RDONLY
+}

@@ -1,0 +1,118 @@
+//! Bounded reads of regular files.
+
+use crate::workspace::Workspace;
+use crate::workspace::error::FileError;
+use crate::workspace::path::RelPath;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read};
+
+/// Bytes read at a time where a file is streamed.
+pub const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Hexadecimal digits of a content hash: 128 bits, beyond any collision by accident or by intent.
+const HASH_DIGITS: usize = 32;
+
+/// The content of a file and what it was when it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// Where it really is, links resolved.
+    pub path: RelPath,
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// Its [`hash`].
+    pub hash: String,
+    /// Its permission bits.
+    pub mode: Mode,
+}
+
+/// A regular file, open for reading.
+#[derive(Debug)]
+pub struct Opened {
+    /// The open file.
+    pub file: File,
+    /// Where it really is, links resolved.
+    pub path: RelPath,
+    /// Its size in bytes when it was opened.
+    pub size: u64,
+    /// Its permission bits.
+    pub mode: Mode,
+}
+
+/// The hash of `bytes` as ledgers and journals write it: the first 128 bits of BLAKE3 in hexadecimal.
+pub fn hash(bytes: &[u8]) -> String {
+    digits(&blake3::hash(bytes))
+}
+
+/// The [`hash`] of all that `reader` gives, in constant memory.
+///
+/// # Errors
+/// When reading fails.
+pub fn hash_reader(mut reader: impl Read) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        match reader.read(&mut chunk) {
+            Ok(0) => return Ok(digits(&hasher.finalize())),
+            Ok(count) => {
+                hasher.update(chunk.get(..count).unwrap_or_default());
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The digits of a finished hash.
+pub fn digits(hash: &blake3::Hash) -> String {
+    let mut text = hash.to_hex().to_string();
+    text.truncate(HASH_DIGITS);
+    text
+}
+
+impl Workspace {
+    /// Opens the regular file `path`; never blocks on a pipe or device.
+    ///
+    /// # Errors
+    /// When it is absent, not a regular file, outside or unreadable.
+    pub fn open_file(&self, path: &RelPath) -> Result<Opened, FileError> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let (fd, real) = self.beneath().open(path, flags).map_err(|error| match error {
+            // A socket cannot be opened at all.
+            super::beneath::BeneathError::Io(Errno::NXIO | Errno::NODEV) => FileError::Special(path.clone()),
+            error => FileError::at(path, error),
+        })?;
+        let stat = rustix::fs::fstat(&fd).map_err(|error| FileError::io(path, "read", error.into()))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(Opened {
+                file: File::from(fd),
+                path: real,
+                size: u64::try_from(stat.st_size).unwrap_or(0),
+                mode: Mode::from_raw_mode(stat.st_mode),
+            }),
+            FileType::Directory => Err(FileError::Directory(path.clone())),
+            _ => Err(FileError::Special(path.clone())),
+        }
+    }
+
+    /// Reads the regular file `path` of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// As [`open_file`](Self::open_file), and when it is larger; nothing is loaded then.
+    pub fn read(&self, path: &RelPath, limit: u64) -> Result<Content, FileError> {
+        let opened = self.open_file(path)?;
+        let too_large = |size| FileError::TooLarge { path: path.clone(), size, limit };
+        if opened.size > limit {
+            return Err(too_large(opened.size));
+        }
+        let mut bytes = Vec::with_capacity(usize::try_from(opened.size).unwrap_or(0));
+        // Files of some file systems say size 0, and any file may grow meanwhile.
+        let count = opened.file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+        let count = count.map_err(|error| FileError::io(path, "read", error))?;
+        if count as u64 > limit {
+            return Err(too_large(count as u64));
+        }
+        Ok(Content { path: opened.path, hash: hash(&bytes), bytes, mode: opened.mode })
+    }
+}

@@ -1,0 +1,192 @@
+//! Paths inside the workspace: normalised, relative, never leading out of it by their text.
+
+use std::path::Path;
+
+/// Longest path accepted, in bytes (`PATH_MAX` of Linux).
+const MAX_BYTES: usize = 4096;
+
+/// Characters of a refused path that its error quotes.
+const QUOTE_CHARS: usize = 200;
+
+/// A path below the workspace root: `/`-separated, without `.`, `..` or empty parts. The root itself is `.`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RelPath(String);
+
+/// A path that the workspace refuses by its text.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PathError {
+    /// There is none.
+    #[error("Security error: the path is empty. Use '.' for the workspace itself.")]
+    Empty,
+    /// It holds a NUL byte.
+    #[error("Security error: Path '{0}' contains a NUL byte.")]
+    Nul(String),
+    /// It is too long.
+    #[error("Security error: Path '{0}…' is longer than {MAX_BYTES} bytes.")]
+    TooLong(String),
+    /// It leads out of the workspace.
+    #[error(
+        "Security error: Path '{path}' escapes the workspace. Workspace: {root}. Use a path relative to it."
+    )]
+    Escape {
+        /// As it was given.
+        path: String,
+        /// The root.
+        root: String,
+    },
+}
+
+impl RelPath {
+    /// The root itself.
+    pub fn root() -> Self {
+        Self(String::new())
+    }
+
+    /// The path that `raw` means below any of `roots`, which are names of one directory.
+    ///
+    /// # Errors
+    /// When it is empty, holds a NUL byte, is too long or leads out.
+    pub fn parse(raw: &str, roots: &[&Path]) -> Result<Self, PathError> {
+        if raw.trim().is_empty() {
+            return Err(PathError::Empty);
+        }
+        if raw.contains('\0') {
+            return Err(PathError::Nul(shown(raw)));
+        }
+        if raw.len() > MAX_BYTES {
+            return Err(PathError::TooLong(shown(raw)));
+        }
+        let escape = || PathError::Escape {
+            path: shown(raw),
+            root: roots.first().map_or_else(String::new, |root| root.display().to_string()),
+        };
+        if !raw.starts_with('/') {
+            return normalised(raw.split('/')).ok_or_else(escape);
+        }
+        let absolute = normalised(raw.split('/')).ok_or_else(escape)?;
+        let absolute = Path::new("/").join(absolute.0);
+        let below = roots.iter().find_map(|root| absolute.strip_prefix(root).ok()).and_then(Path::to_str);
+        below.and_then(|below| normalised(below.split('/'))).ok_or_else(escape)
+    }
+
+    /// The path; empty for the root.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it is the root.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Its parts, in order; none for the root.
+    pub fn parts(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.split('/').filter(|part| !part.is_empty())
+    }
+
+    /// The directory it is in and its name there; `None` for the root.
+    pub fn split_last(&self) -> Option<(Self, &str)> {
+        match self.0.rsplit_once('/') {
+            Some((parent, name)) => Some((Self(parent.to_owned()), name)),
+            None if self.0.is_empty() => None,
+            None => Some((Self::root(), &self.0)),
+        }
+    }
+
+    /// The path of `name`, one plain part, in this directory.
+    pub fn join(&self, name: &str) -> Self {
+        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}/{name}", self.0)) }
+    }
+
+    /// The path made of `parts`, which are plain names.
+    pub fn of_parts(parts: &[String]) -> Self {
+        Self(parts.join("/"))
+    }
+
+    /// Whether it is `.git` or inside one, under any name a file system might take for it (case, trailing dots and
+    /// blanks, the short name of Windows).
+    pub fn is_git_internal(&self) -> bool {
+        self.parts().any(|part| {
+            let plain = part.trim_end_matches(['.', ' ']);
+            plain.eq_ignore_ascii_case(".git") || plain.eq_ignore_ascii_case("git~1")
+        })
+    }
+}
+
+impl std::fmt::Display for RelPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_empty() { "." } else { &self.0 })
+    }
+}
+
+fn normalised<'a>(parts: impl Iterator<Item = &'a str>) -> Option<RelPath> {
+    let mut kept: Vec<&str> = Vec::new();
+    for part in parts {
+        match part {
+            "" | "." => {}
+            ".." => {
+                kept.pop()?;
+            }
+            name => kept.push(name),
+        }
+    }
+    Some(RelPath(kept.join("/")))
+}
+
+fn shown(raw: &str) -> String {
+    raw.chars().take(QUOTE_CHARS).flat_map(char::escape_debug).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(raw: &str) -> Result<String, PathError> {
+        RelPath::parse(raw, &[Path::new("/link/ws"), Path::new("/real/ws")]).map(|path| path.to_string())
+    }
+
+    #[test]
+    fn relative_paths_are_normalised() {
+        assert_eq!(parse("./a//b/../c"), Ok("a/c".to_owned()));
+        assert_eq!(parse("."), Ok(".".to_owned()));
+        assert_eq!(parse("a/.."), Ok(".".to_owned()));
+    }
+
+    #[test]
+    fn absolute_paths_below_either_name_of_the_root_are_accepted() {
+        assert_eq!(parse("/link/ws/a"), Ok("a".to_owned()));
+        assert_eq!(parse("/real/ws/x/../a"), Ok("a".to_owned()));
+        assert_eq!(parse("/real/ws"), Ok(".".to_owned()));
+    }
+
+    #[test]
+    fn s01_paths_that_lead_out_are_security_errors() {
+        for raw in
+            ["../x", "a/../../x", "/etc/passwd", "/real/ws-evil/x", "/real/ws/../x", "/", "", "  ", "a\0b"]
+        {
+            let message = parse(raw).unwrap_err().to_string();
+            assert!(message.starts_with("Security error: "), "{raw:?}: {message}");
+        }
+        assert!(parse(&"a/".repeat(3000)).is_err());
+    }
+
+    #[test]
+    fn git_internals_are_known_under_every_spelling() {
+        for raw in [".git/config", "a/.GIT/hooks/x", ".git. /x", "git~1/config", ".git"] {
+            assert!(RelPath::parse(raw, &[]).unwrap().is_git_internal(), "{raw}");
+        }
+        assert!(!RelPath::parse(".gitignore", &[]).unwrap().is_git_internal());
+    }
+
+    proptest! {
+        #[test]
+        fn an_accepted_path_never_leads_out(raw in "[a./]{0,30}|\\PC{0,30}") {
+            if let Ok(path) = RelPath::parse(&raw, &[Path::new("/real/ws")]) {
+                prop_assert!(path.parts().all(|part| part != ".." && part != "."));
+                prop_assert!(!path.as_str().starts_with('/'));
+                prop_assert_eq!(RelPath::parse(&path.to_string(), &[]).unwrap(), path);
+            }
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The one way a file of the workspace is written or removed: atomically, and never over content nobody has seen.
+//!
+//! The new content is written to a temporary file beside the target and then swapped with it. The swap shows exactly
+//! which bytes were displaced; if they are not the expected ones they are swapped back, so that a save by another
+//! program is never lost. At every instant the path holds the whole old or the whole new file.
+
+use crate::source::Source;
+use crate::workspace::Workspace;
+use crate::workspace::beneath::LastLink;
+use crate::workspace::error::FileError;
+use crate::workspace::file::{hash, hash_reader};
+use crate::workspace::path::RelPath;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::Write;
+
+/// How the name of each temporary file begins; one that is found belongs to a run that was killed.
+pub const TEMPORARY_PREFIX: &str = ".agent-tmp-";
+
+/// Names tried for a temporary file; each has 48 random bits, so the second try is already unheard of.
+const NAME_TRIES: usize = 8;
+
+/// What a file must be for a change to happen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// It must not exist.
+    Absent,
+    /// It must have this content hash.
+    Hash(String),
+    /// It may be anything, or nothing.
+    Any,
+}
+
+/// What a change displaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Displaced {
+    /// Where the file really is, links resolved.
+    pub path: RelPath,
+    /// The hash of the content before; `None` when there was no file.
+    pub before: Option<String>,
+    /// The hash of the content now; `None` when the file is gone.
+    pub after: Option<String>,
+}
+
+impl Workspace {
+    /// Replaces the content of `path`, or makes the file and the directories it is in. A link is written through to
+    /// the file it points to, inside the workspace. Permission bits and, where allowed, the owner are kept.
+    ///
+    /// # Errors
+    /// When the file is not as `expected`, is not a regular file, is outside, is part of `.git`, or the system refuses;
+    /// the file is untouched then.
+    pub fn replace(&self, path: &RelPath, expected: &Expected, bytes: &[u8]) -> Result<Displaced, FileError> {
+        let real = self.writable(path, LastLink::Follow)?;
+        let (parent, name) = real.split_last().ok_or_else(|| FileError::Directory(path.clone()))?;
+        let directory = self
+            .beneath()
+            .make_directory(&parent)
+            .map_err(|error| FileError::io(path, "open the directory of", error.into()))?;
+        let target = Target { path: &real, parent: &parent, directory: &directory, name };
+        let old = target.stat()?;
+        match (&old, expected) {
+            (Some(_), Expected::Absent) => return Err(FileError::Exists(real)),
+            (None, Expected::Hash(_)) => return Err(target.changed(None)),
+            _ => {}
+        }
+        let after = hash(bytes);
+        let before = {
+            let mut temporary = target.write_temporary(bytes, old.as_ref())?;
+            if old.is_some() {
+                Some(target.exchange(&mut temporary, expected, &after)?)
+            } else {
+                target.place_new(&temporary, expected)?;
+                None
+            }
+        };
+        target.sync()?;
+        Ok(Displaced { path: real.clone(), before, after: Some(after) })
+    }
+
+    /// Removes the regular file or symbolic link `path`; a link's target stays.
+    ///
+    /// # Errors
+    /// When the file is not as `expected`, is a directory or special file, is outside, is part of `.git`, or the
+    /// system refuses; the file is untouched then.
+    pub fn remove(&self, path: &RelPath, expected: &Expected) -> Result<Displaced, FileError> {
+        let real = self.writable(path, LastLink::Keep)?;
+        let (parent, name) = real.split_last().ok_or_else(|| FileError::Directory(path.clone()))?;
+        let directory = self
+            .beneath()
+            .open_directory(&parent)
+            .map_err(|error| FileError::io(path, "open the directory of", error.into()))?;
+        let target = Target { path: &real, parent: &parent, directory: &directory, name };
+        let before = target.set_aside_and_remove(expected)?;
+        target.sync()?;
+        Ok(Displaced { path: real.clone(), before: Some(before), after: None })
+    }
+
+    fn writable(&self, path: &RelPath, last: LastLink) -> Result<RelPath, FileError> {
+        let real = self.beneath().resolve(path, last).map_err(|error| FileError::at(path, error))?;
+        if path.is_git_internal() || real.is_git_internal() {
+            return Err(FileError::Protected(path.clone()));
+        }
+        Ok(real)
+    }
+}
+
+/// A name in a held directory.
+struct Target<'a> {
+    path: &'a RelPath,
+    parent: &'a RelPath,
+    directory: &'a OwnedFd,
+    name: &'a str,
+}
+
+/// A temporary file, unlinked when dropped unless it was kept or has become something else.
+struct Temporary<'a> {
+    directory: BorrowedFd<'a>,
+    name: String,
+    keep: bool,
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.keep {
+            // A leftover is harmless, hidden, and recognisable by its name.
+            let _ = rustix::fs::unlinkat(self.directory, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+impl Target<'_> {
+    fn io(&self, error: Errno) -> FileError {
+        FileError::io(self.path, "write", error.into())
+    }
+
+    fn changed(&self, kept: Option<&str>) -> FileError {
+        FileError::Changed { path: self.path.clone(), kept: kept.map(|name| self.parent.join(name)) }
+    }
+
+    /// What the name holds now; `None` when nothing.
+    fn stat(&self) -> Result<Option<Stat>, FileError> {
+        match rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile => Ok(Some(stat)),
+                FileType::Directory => Err(FileError::Directory(self.path.clone())),
+                // It was resolved a moment ago, so it was put there since.
+                FileType::Symlink => Err(self.changed(None)),
+                _ => Err(FileError::Special(self.path.clone())),
+            },
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    /// Writes `bytes` durably to a new file beside the target, with the mode and owner of `old`.
+    fn write_temporary(&self, bytes: &[u8], old: Option<&Stat>) -> Result<Temporary<'_>, FileError> {
+        // Nobody else may read it while it is written, unless the file itself is to be new: then umask decides.
+        let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
+        let (temporary, fd) = self.create_temporary(mode)?;
+        let mut file = File::from(fd);
+        file.write_all(bytes).map_err(|error| FileError::io(self.path, "write", error))?;
+        if let Some(old) = old {
+            self.copy_owner_and_mode(&file, old)?;
+        }
+        file.sync_all().map_err(|error| FileError::io(self.path, "write", error))?;
+        Ok(temporary)
+    }
+
+    fn create_temporary(&self, mode: Mode) -> Result<(Temporary<'_>, OwnedFd), FileError> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for _ in 0..NAME_TRIES {
+            let name = temporary_name();
+            match rustix::fs::openat(self.directory, &name, flags, mode) {
+                Ok(fd) => {
+                    return Ok((Temporary { directory: self.directory.as_fd(), name, keep: false }, fd));
+                }
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(self.io(error)),
+            }
+        }
+        Err(self.io(Errno::EXIST))
+    }
+
+    fn copy_owner_and_mode(&self, file: &File, old: &Stat) -> Result<(), FileError> {
+        let new = rustix::fs::fstat(file).map_err(|error| self.io(error))?;
+        if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) {
+            let (user, group) =
+                (rustix::fs::Uid::from_raw(old.st_uid), rustix::fs::Gid::from_raw(old.st_gid));
+            // Only root may give a file away; anyone else keeps what he wrote, as every editor does.
+            let _ = rustix::fs::fchown(file, Some(user), Some(group));
+        }
+        // Set-user-ID and set-group-ID end with the content they were given for, as the kernel has it for writes.
+        let bits = Mode::from_raw_mode(old.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO | Mode::SVTX);
+        rustix::fs::fchmod(file, bits).map_err(|error| self.io(error))
+    }
+
+    /// Gives the temporary file the name, which must be free.
+    fn place_new(&self, temporary: &Temporary<'_>, expected: &Expected) -> Result<(), FileError> {
+        let taken = || match expected {
+            Expected::Absent => FileError::Exists(self.path.clone()),
+            Expected::Hash(_) | Expected::Any => self.changed(None),
+        };
+        match self.rename(&temporary.name, self.name, RenameFlags::NOREPLACE) {
+            Err(error) if is_unsupported(error) => {
+                // A hard link is the older way to a name that must be free.
+                let linked = rustix::fs::linkat(
+                    self.directory,
+                    &temporary.name,
+                    self.directory,
+                    self.name,
+                    AtFlags::empty(),
+                );
+                linked.map_err(|error| if error == Errno::EXIST { taken() } else { self.io(error) })
+            }
+            Err(Errno::EXIST) => Err(taken()),
+            other => other.map_err(|error| self.io(error)),
+        }
+    }
+
+    /// Swaps the temporary file with the target and checks what was displaced; returns its hash.
+    fn exchange(
+        &self,
+        temporary: &mut Temporary<'_>,
+        expected: &Expected,
+        written: &str,
+    ) -> Result<String, FileError> {
+        match self.rename(&temporary.name, self.name, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Err(self.changed(None)),
+            Err(error) if is_unsupported(error) => return self.check_and_rename(temporary, expected),
+            Err(error) => return Err(self.io(error)),
+        }
+        let displaced = self.hash_of(&temporary.name);
+        if let Ok(found) = &displaced
+            && matches(expected, found)
+        {
+            return Ok(found.clone());
+        }
+        self.swap_back(temporary, written)
+    }
+
+    /// Undoes an exchange that displaced something unexpected.
+    fn swap_back(&self, temporary: &mut Temporary<'_>, written: &str) -> Result<String, FileError> {
+        let undone = self.rename(&temporary.name, self.name, RenameFlags::EXCHANGE);
+        if undone.is_ok() && self.hash_of(&temporary.name).is_ok_and(|found| found == written) {
+            return Err(self.changed(None));
+        }
+        // Somebody wrote our version in the instant it was there, or it cannot be put back: both stay.
+        temporary.keep = true;
+        Err(self.changed(Some(&temporary.name)))
+    }
+
+    /// Where the system cannot exchange names: looks, then renames. The gap between the two is all that is lost.
+    fn check_and_rename(&self, temporary: &Temporary<'_>, expected: &Expected) -> Result<String, FileError> {
+        let found = self.hash_of(self.name).map_err(|error| self.io(error))?;
+        if !matches(expected, &found) {
+            return Err(self.changed(None));
+        }
+        rustix::fs::renameat(self.directory, &temporary.name, self.directory, self.name)
+            .map_err(|error| self.io(error))?;
+        Ok(found)
+    }
+
+    /// Moves the target to a temporary name, looks at it there, and removes it or puts it back.
+    fn set_aside_and_remove(&self, expected: &Expected) -> Result<String, FileError> {
+        let kind = rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|error| FileError::io(self.path, "delete", error.into()))?;
+        match FileType::from_raw_mode(kind.st_mode) {
+            FileType::RegularFile | FileType::Symlink => {}
+            FileType::Directory => return Err(FileError::Directory(self.path.clone())),
+            _ => return Err(FileError::Special(self.path.clone())),
+        }
+        let aside = temporary_name();
+        let moved = match self.rename(self.name, &aside, RenameFlags::NOREPLACE) {
+            Err(error) if is_unsupported(error) => {
+                rustix::fs::renameat(self.directory, self.name, self.directory, &aside)
+            }
+            other => other,
+        };
+        moved.map_err(|error| FileError::io(self.path, "delete", error.into()))?;
+        match self.hash_of(&aside) {
+            Ok(found) if matches(expected, &found) => {
+                rustix::fs::unlinkat(self.directory, &aside, AtFlags::empty())
+                    .map_err(|error| FileError::io(self.path, "delete", error.into()))?;
+                Ok(found)
+            }
+            _ => match self.rename(&aside, self.name, RenameFlags::NOREPLACE) {
+                Ok(()) => Err(self.changed(None)),
+                Err(_) => Err(self.changed(Some(&aside))),
+            },
+        }
+    }
+
+    /// The content hash of `name`, of a link the hash of its target's name.
+    fn hash_of(&self, name: &str) -> Result<String, Errno> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        match rustix::fs::openat(self.directory, name, flags, Mode::empty()) {
+            Ok(fd) => {
+                let stat = rustix::fs::fstat(&fd)?;
+                if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+                    return Err(Errno::INVAL);
+                }
+                hash_reader(File::from(fd)).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            }
+            Err(Errno::LOOP | Errno::MLINK) => {
+                rustix::fs::readlinkat(self.directory, name, Vec::new()).map(|target| hash(target.as_bytes()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn rename(&self, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
+        rustix::fs::renameat_with(self.directory, from, self.directory, to, flags)
+    }
+
+    /// Makes the change of names durable.
+    fn sync(&self) -> Result<(), FileError> {
+        match rustix::fs::fsync(self.directory) {
+            // Some file systems cannot sync a directory; they need no sync either.
+            Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::ROFS) => Ok(()),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+}
+
+fn matches(expected: &Expected, found: &str) -> bool {
+    match expected {
+        Expected::Absent => false,
+        Expected::Hash(hash) => hash == found,
+        Expected::Any => true,
+    }
+}
+
+/// Whether the kernel or the file system does not know this kind of rename.
+fn is_unsupported(error: Errno) -> bool {
+    matches!(error, Errno::NOSYS | Errno::INVAL | Errno::NOTSUP)
+}
+
+fn temporary_name() -> String {
+    format!("{TEMPORARY_PREFIX}{}", Source::new().short_id())
+}

@@ -1,0 +1,288 @@
+//! Searches the content of files with ripgrep's libraries, in parallel, bounded, results sorted by path.
+
+use crate::workspace::Workspace;
+use crate::workspace::error::FileError;
+use crate::workspace::path::RelPath;
+use crate::workspace::walk::{MAX_ENTRIES, Walk, glob_matches};
+use globset::GlobMatcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
+};
+use ignore::{DirEntry, WalkState};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Largest file searched; what is larger is data, and is counted in the answer.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Memory for one line while it is searched; a file with a longer line counts as too large.
+const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Characters of a line shown.
+const MAX_LINE_CHARS: usize = 300;
+
+/// Memory for one compiled pattern.
+const MAX_PATTERN_BYTES: usize = 10 * 1024 * 1024;
+
+/// Tells whether a path, from the workspace root, must not be shown.
+pub type Hidden = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
+/// What to search for, and where.
+#[derive(Clone)]
+pub struct Query {
+    /// A regular expression, or plain text.
+    pub pattern: String,
+    /// Whether every character of `pattern` stands for itself.
+    pub literal: bool,
+    /// Whether upper and lower case differ.
+    pub case_sensitive: bool,
+    /// A file, or a directory with everything below it.
+    pub base: RelPath,
+    /// Which files.
+    pub glob: Option<GlobMatcher>,
+    /// Lines shown before and after each hit.
+    pub context: usize,
+    /// Matching lines kept.
+    pub most: usize,
+    /// Files that must not be shown.
+    pub hidden: Hidden,
+}
+
+/// A line of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Counted from 1.
+    pub number: u64,
+    /// Its text without ending, cut.
+    pub text: String,
+    /// Whether it matches, or stands near one that does.
+    pub matched: bool,
+}
+
+/// The results of a search.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Results {
+    /// Lines by file, sorted by path.
+    pub files: BTreeMap<String, Vec<Found>>,
+    /// Matching lines in `files`.
+    pub hits: usize,
+    /// There are more matching lines.
+    pub more: bool,
+    /// Files left out because they are too large.
+    pub too_large: usize,
+    /// Files left out because they must not be shown.
+    pub hidden: usize,
+    /// Files that could not be read.
+    pub unreadable: usize,
+    /// The search ended early: too many entries, or it was told to stop.
+    pub cut: bool,
+}
+
+/// Why a search could not begin.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// The pattern is not a regular expression.
+    #[error("Invalid regex pattern: {0}. To search for plain text use grep.")]
+    Pattern(String),
+    /// The place to search is not there.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl Workspace {
+    /// Searches; blocks until it is done or `stop` is set. To be run on a thread of its own.
+    ///
+    /// # Errors
+    /// When the pattern is wrong or the place is absent, outside or unreadable.
+    pub fn search(&self, query: &Query, stop: &AtomicBool) -> Result<Results, SearchError> {
+        let matcher = RegexMatcherBuilder::new()
+            .case_insensitive(!query.case_sensitive)
+            .fixed_strings(query.literal)
+            .size_limit(MAX_PATTERN_BYTES)
+            .line_terminator(Some(b'\n'))
+            .build(&query.pattern)
+            .map_err(|error| SearchError::Pattern(error.to_string()))?;
+        let walk = self.walk(&query.base)?;
+        let job = Job {
+            workspace: self,
+            query,
+            walk: &walk,
+            stop,
+            visited: AtomicUsize::new(0),
+            results: Mutex::new(Results::default()),
+        };
+        walk.builder.build_parallel().run(|| {
+            let (mut searcher, matcher, job) = (searcher(query.context), matcher.clone(), &job);
+            Box::new(move |entry| match entry {
+                Ok(entry) => job.visit(&entry, &mut searcher, &matcher),
+                Err(_) => WalkState::Continue,
+            })
+        });
+        let mut results = job.results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        results.cut |= stop.load(Ordering::Relaxed);
+        results.trim(query.most);
+        Ok(results)
+    }
+}
+
+fn searcher(context: usize) -> Searcher {
+    SearcherBuilder::new()
+        .binary_detection(BinaryDetection::quit(0))
+        .line_number(true)
+        .before_context(context)
+        .after_context(context)
+        .heap_limit(Some(MAX_LINE_BYTES))
+        .build()
+}
+
+impl Results {
+    /// Drops the last lines by path until at most `most` match.
+    fn trim(&mut self, most: usize) {
+        while self.hits > most {
+            let Some(mut last) = self.files.last_entry() else { break };
+            let lines = last.get_mut();
+            while self.hits > most {
+                match lines.pop() {
+                    Some(line) => self.hits -= usize::from(line.matched),
+                    None => break,
+                }
+            }
+            if !lines.iter().any(|line| line.matched) {
+                last.remove();
+            }
+            self.more = true;
+        }
+    }
+}
+
+/// One search, shared by its threads.
+struct Job<'a> {
+    workspace: &'a Workspace,
+    query: &'a Query,
+    walk: &'a Walk,
+    stop: &'a AtomicBool,
+    visited: AtomicUsize,
+    results: Mutex<Results>,
+}
+
+impl Job<'_> {
+    fn visit(&self, entry: &DirEntry, searcher: &mut Searcher, matcher: &RegexMatcher) -> WalkState {
+        if self.stop.load(Ordering::Relaxed) {
+            return WalkState::Quit;
+        }
+        if self.visited.fetch_add(1, Ordering::Relaxed) >= MAX_ENTRIES {
+            self.note(|results| results.cut = true);
+            return WalkState::Quit;
+        }
+        if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+            return WalkState::Continue;
+        }
+        let Some(path) = self.walk.path_of(entry) else { return WalkState::Continue };
+        if self.query.glob.as_ref().is_some_and(|glob| !glob_matches(glob, &self.query.base, &path)) {
+            return WalkState::Continue;
+        }
+        if (self.query.hidden)(path.as_str()) {
+            self.note(|results| results.hidden += 1);
+        } else if !self.is_beyond(&path) {
+            self.search_file(&path, searcher, matcher);
+        }
+        WalkState::Continue
+    }
+
+    /// Whether enough lines were found in files that come before `path`.
+    fn is_beyond(&self, path: &RelPath) -> bool {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.hits > self.query.most
+            && results.files.last_key_value().is_some_and(|(last, _)| path.as_str() > last.as_str())
+    }
+
+    fn search_file(&self, path: &RelPath, searcher: &mut Searcher, matcher: &RegexMatcher) {
+        let Ok(opened) = self.workspace.open_file(path) else {
+            return self.note(|results| results.unreadable += 1);
+        };
+        // A base that is a link has another name than the files below it.
+        if opened.path != *path && (self.query.hidden)(opened.path.as_str()) {
+            return self.note(|results| results.hidden += 1);
+        }
+        if opened.size > MAX_FILE_BYTES {
+            return self.note(|results| results.too_large += 1);
+        }
+        let mut lines =
+            Lines { found: Vec::new(), hits: 0, most: self.query.most, binary: false, stop: self.stop };
+        let searched = searcher.search_file(matcher, &opened.file, &mut lines);
+        if searched.is_err() {
+            self.note(|results| results.too_large += 1);
+        }
+        if lines.hits > 0 && !lines.binary {
+            self.keep(path, lines);
+        }
+    }
+
+    /// Adds a file's lines and forgets files whose paths come after enough others.
+    fn keep(&self, path: &RelPath, lines: Lines<'_>) {
+        self.note(|results| {
+            results.hits += lines.hits;
+            results.files.insert(path.as_str().to_owned(), lines.found);
+            while let Some(last) = results.files.last_entry() {
+                let in_last = last.get().iter().filter(|line| line.matched).count();
+                // One more than wanted stays, so that "there are more" is known.
+                if results.hits - in_last <= self.query.most {
+                    break;
+                }
+                results.hits -= in_last;
+                last.remove();
+            }
+        });
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Results)) {
+        change(&mut self.results.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Collects the lines of one file.
+struct Lines<'a> {
+    found: Vec<Found>,
+    hits: usize,
+    most: usize,
+    binary: bool,
+    stop: &'a AtomicBool,
+}
+
+impl Lines<'_> {
+    fn push(&mut self, number: Option<u64>, bytes: &[u8], matched: bool) {
+        let text = String::from_utf8_lossy(bytes.get(..MAX_LINE_CHARS * 4).unwrap_or(bytes));
+        let line = text.trim_end_matches(['\n', '\r']);
+        let cut = line.char_indices().nth(MAX_LINE_CHARS);
+        let text = match cut {
+            Some((end, _)) => format!("{} [... line cut ...]", line.get(..end).unwrap_or(line)),
+            None => line.to_owned(),
+        };
+        self.found.push(Found { number: number.unwrap_or(0), text, matched });
+    }
+}
+
+impl Sink for Lines<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        self.push(found.line_number(), found.bytes(), true);
+        self.hits += 1;
+        Ok(self.hits <= self.most && !self.stop.load(Ordering::Relaxed))
+    }
+
+    fn context(&mut self, _searcher: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
+        if *line.kind() != SinkContextKind::Other {
+            self.push(line.line_number(), line.bytes(), false);
+        }
+        Ok(true)
+    }
+
+    fn binary_data(&mut self, _searcher: &Searcher, _offset: u64) -> io::Result<bool> {
+        self.binary = true;
+        Ok(false)
+    }
+}
