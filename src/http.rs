@@ -1,1 +1,442 @@
-//! One POST with a streamed body, deadlines and bounded errors.
+//! HTTP to a model server: a POST whose answer is streamed, under four deadlines and a size cap.
+
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Client, Method, StatusCode, Url, redirect};
+use std::cell::OnceCell;
+use std::error::Error;
+use std::net::IpAddr;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::bytes::Bytes;
+
+/// The most of an error body that is read, in bytes; messages are short, an HTML page need not be loaded.
+pub const ERROR_BODY_CAP: usize = 16 * 1024;
+/// The longest an error body is waited for; the status alone is worth reporting.
+const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
+/// The most of an answer that is read, in bytes after decompression; the longest real answers are a few MiB.
+pub const ANSWER_CAP: usize = 64 * 1024 * 1024;
+/// How long the end of a body may follow its last useful byte for the connection to be kept.
+const DRAIN_TIME: Duration = Duration::from_millis(20);
+
+/// How long each phase of one exchange may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deadlines {
+    /// Name lookup, TCP and TLS.
+    pub connect: Duration,
+    /// From sending the request to the first byte of the answer's body.
+    pub first_byte: Duration,
+    /// Between two pieces of the body; keep-alive comments count as pieces.
+    pub silence: Duration,
+    /// The whole exchange.
+    pub whole: Duration,
+}
+
+impl Default for Deadlines {
+    /// Ten seconds to connect, five minutes to begin (a local server may load the model first), two minutes of
+    /// silence, twenty minutes in all.
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            first_byte: Duration::from_mins(5),
+            silence: Duration::from_mins(2),
+            whole: Duration::from_mins(20),
+        }
+    }
+}
+
+impl Deadlines {
+    /// The deadlines of an answer that is not streamed: it may take the whole time to begin.
+    #[must_use]
+    pub fn unstreamed(self) -> Self {
+        Self { first_byte: self.whole, ..self }
+    }
+}
+
+/// Which of the [`Deadlines`] passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deadline {
+    /// [`Deadlines::connect`].
+    Connect,
+    /// [`Deadlines::first_byte`].
+    FirstByte,
+    /// [`Deadlines::silence`].
+    Silence,
+    /// [`Deadlines::whole`].
+    Whole,
+}
+
+impl std::fmt::Display for Deadline {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "no connection within",
+            Self::FirstByte => "no answer began within",
+            Self::Silence => "the answer stopped arriving for",
+            Self::Whole => "the answer was not complete within",
+        })
+    }
+}
+
+/// An exchange that did not work.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum HttpError {
+    /// The address is not one.
+    #[error("{0}")]
+    Address(String),
+    /// The client could not be set up (TLS roots, proxy variables).
+    #[error("the HTTP client could not be set up: {0}")]
+    Setup(String),
+    /// Nobody answers there.
+    #[error("cannot connect: {0}")]
+    Connect(String),
+    /// The server is there, but its TLS certificate or handshake is not acceptable.
+    #[error("TLS failed: {0}")]
+    Tls(String),
+    /// A deadline passed.
+    #[error("{0} {1:?}")]
+    Timeout(Deadline, Duration),
+    /// The connection ended early, or what came was not HTTP.
+    #[error("the connection broke: {0}")]
+    Broken(String),
+    /// The server points elsewhere; that is never followed, because a key would go along.
+    #[error("the server redirects to {0}, which is not followed; if you trust it, make it the API base")]
+    Redirect(String),
+    /// More than [`ANSWER_CAP`].
+    #[error("the answer is longer than {} MiB", ANSWER_CAP / 1024 / 1024)]
+    TooLarge,
+}
+
+/// The bytes of a request, shared between its repetitions.
+#[derive(Debug)]
+pub struct Payload(Bytes);
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+/// A connection pool for one address. Nothing happens before the first exchange.
+#[derive(Debug)]
+pub struct Endpoint {
+    url: Url,
+    authorization: Option<HeaderValue>,
+    deadlines: Deadlines,
+    client: OnceCell<Client>,
+}
+
+impl Endpoint {
+    /// An endpoint at `url`; `bearer` is sent there and nowhere else.
+    ///
+    /// # Errors
+    /// When the address is not an http or https URL, or the key cannot be a header value.
+    pub fn new(url: &str, bearer: Option<&str>, deadlines: Deadlines) -> Result<Self, HttpError> {
+        let address =
+            |why: &str| HttpError::Address(format!("`{url}` is not an address of a model server: {why}"));
+        let parsed = Url::parse(url).map_err(|error| address(&error.to_string()))?;
+        if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
+            return Err(address("it must begin with http:// or https:// and name a host"));
+        }
+        if !parsed.username().is_empty() || parsed.password().is_some() {
+            return Err(HttpError::Address(
+                "the API base holds a user name or password; give a key with --api-key instead".into(),
+            ));
+        }
+        let authorization = bearer
+            .map(|key| {
+                let mut value = HeaderValue::try_from(format!("Bearer {}", key.trim())).map_err(|_| {
+                    HttpError::Address("the API key holds characters that no header may hold".into())
+                })?;
+                value.set_sensitive(true);
+                Ok(value)
+            })
+            .transpose()?;
+        Ok(Self { url: parsed, authorization, deadlines, client: OnceCell::new() })
+    }
+
+    /// Host and, where it is not the default, port: what messages show of the address.
+    pub fn host(&self) -> String {
+        authority(&self.url)
+    }
+
+    /// Whether the server runs on this machine.
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(&self.url)
+    }
+
+    /// Sends `payload` as JSON and waits for the status line; the body is then read from the [`Reply`].
+    ///
+    /// # Errors
+    /// When there is no answer, or a redirect. An error status is an answer.
+    pub async fn post(&self, payload: &Payload, streamed: bool) -> Result<Reply, HttpError> {
+        let deadlines = if streamed { self.deadlines } else { self.deadlines.unstreamed() };
+        self.exchange(Method::POST, Some(payload), deadlines).await
+    }
+
+    /// Asks for the address itself.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post).
+    pub async fn get(&self) -> Result<Reply, HttpError> {
+        self.exchange(Method::GET, None, self.deadlines.unstreamed()).await
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        payload: Option<&Payload>,
+        deadlines: Deadlines,
+    ) -> Result<Reply, HttpError> {
+        let clock = Clock { started: Instant::now(), deadlines };
+        let mut request = self.client()?.request(method, self.url.clone());
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        if let Some(body) = payload {
+            request = request.header(CONTENT_TYPE, "application/json").body(body.0.clone());
+        }
+        let (until, deadline) = clock.until_first_byte();
+        let response = timeout_at(until, request.send())
+            .await
+            .map_err(|_| clock.passed(deadline))?
+            .map_err(|error| self.explain(error))?;
+        if response.status().is_redirection() && response.status() != StatusCode::NOT_MODIFIED {
+            return Err(HttpError::Redirect(self.redirect_target(response.headers())));
+        }
+        Ok(Reply { clock, response, received: 0 })
+    }
+
+    fn client(&self) -> Result<&Client, HttpError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
+        let built = build(&self.url, self.deadlines.connect)?;
+        Ok(self.client.get_or_init(|| built))
+    }
+
+    fn redirect_target(&self, headers: &HeaderMap) -> String {
+        headers
+            .get(LOCATION)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|location| self.url.join(location).ok())
+            .map_or_else(
+                || "an address that it does not name".into(),
+                |url| format!("{}://{}", url.scheme(), authority(&url)),
+            )
+    }
+
+    fn explain(&self, error: reqwest::Error) -> HttpError {
+        let error = error.without_url();
+        if error.is_connect() && error.is_timeout() {
+            return HttpError::Timeout(Deadline::Connect, self.deadlines.connect);
+        }
+        let causes = causes(&error);
+        if error.is_connect() && is_tls(&error) {
+            HttpError::Tls(causes)
+        } else if error.is_connect() {
+            HttpError::Connect(causes)
+        } else if error.is_builder() {
+            HttpError::Setup(causes)
+        } else {
+            HttpError::Broken(causes)
+        }
+    }
+}
+
+/// An answer whose status is known and whose body is still to be read.
+#[derive(Debug)]
+pub struct Reply {
+    clock: Clock,
+    response: reqwest::Response,
+    received: usize,
+}
+
+impl Reply {
+    /// The status code.
+    pub fn status(&self) -> u16 {
+        self.response.status().as_u16()
+    }
+
+    /// The status code with its usual words.
+    pub fn status_line(&self) -> String {
+        self.response.status().to_string()
+    }
+
+    /// The value of a header, where it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.response.headers().get(name)?.to_str().ok()
+    }
+
+    /// The next piece of the body, decompressed; none at its end.
+    ///
+    /// # Errors
+    /// When a deadline passes, the connection breaks, or the body is longer than [`ANSWER_CAP`].
+    pub async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, HttpError> {
+        let (until, deadline) =
+            if self.received == 0 { self.clock.until_first_byte() } else { self.clock.until_silence() };
+        let chunk = timeout_at(until, self.response.chunk())
+            .await
+            .map_err(|_| self.clock.passed(deadline))?
+            .map_err(|error| HttpError::Broken(causes(&error.without_url())))?;
+        self.received = self.received.saturating_add(chunk.as_ref().map_or(0, Bytes::len));
+        if self.received > ANSWER_CAP {
+            return Err(HttpError::TooLarge);
+        }
+        Ok(chunk)
+    }
+
+    /// The whole body of an answer that is not streamed.
+    ///
+    /// # Errors
+    /// As [`chunk`](Self::chunk).
+    pub async fn body(&mut self) -> Result<Vec<u8>, HttpError> {
+        let mut body = Vec::new();
+        while let Some(chunk) = self.chunk().await? {
+            body.extend_from_slice(chunk.as_ref());
+        }
+        Ok(body)
+    }
+
+    /// The beginning of an error's body: what arrives within five seconds, at most [`ERROR_BODY_CAP`].
+    pub async fn error_body(mut self) -> Vec<u8> {
+        let until = Instant::now() + ERROR_BODY_TIME;
+        let mut body = Vec::new();
+        while body.len() < ERROR_BODY_CAP {
+            let Ok(Ok(Some(chunk))) = timeout_at(until, self.chunk()).await else { break };
+            body.extend_from_slice(chunk.as_ref());
+        }
+        body.truncate(ERROR_BODY_CAP);
+        body
+    }
+
+    /// Reads the end of a body whose content is complete, so that the connection can serve the next exchange.
+    pub async fn drain(mut self) {
+        let until = Instant::now() + DRAIN_TIME;
+        while let Ok(Ok(Some(_))) = timeout_at(until, self.chunk()).await {}
+    }
+}
+
+/// When one exchange began and what it may take.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    started: Instant,
+    deadlines: Deadlines,
+}
+
+impl Clock {
+    fn until_first_byte(&self) -> (Instant, Deadline) {
+        self.earlier(self.started + self.deadlines.first_byte, Deadline::FirstByte)
+    }
+
+    fn until_silence(&self) -> (Instant, Deadline) {
+        self.earlier(Instant::now() + self.deadlines.silence, Deadline::Silence)
+    }
+
+    fn earlier(&self, until: Instant, deadline: Deadline) -> (Instant, Deadline) {
+        let end = self.started + self.deadlines.whole;
+        if end <= until { (end, Deadline::Whole) } else { (until, deadline) }
+    }
+
+    fn passed(&self, deadline: Deadline) -> HttpError {
+        let allowed = match deadline {
+            Deadline::Connect => self.deadlines.connect,
+            Deadline::FirstByte => self.deadlines.first_byte,
+            Deadline::Silence => self.deadlines.silence,
+            Deadline::Whole => self.deadlines.whole,
+        };
+        HttpError::Timeout(deadline, allowed)
+    }
+}
+
+fn build(url: &Url, connect: Duration) -> Result<Client, HttpError> {
+    // The provider may stand already: any later call of this function finds it so.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let mut builder = Client::builder()
+        .user_agent(concat!("agent/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(connect)
+        .redirect(redirect::Policy::none())
+        .tcp_nodelay(true);
+    if url.scheme() == "http" {
+        // No roots: reading the system's store takes up to 36 ms, and plain http has no use for it.
+        builder = builder.tls_certs_only([]);
+    }
+    if is_loopback(url) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| HttpError::Setup(causes(&error)))
+}
+
+fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    url.host_str().is_some_and(|host| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    })
+}
+
+/// The innermost cause, which is the one that says something, after the outermost that differs from it.
+fn causes(error: &dyn Error) -> String {
+    let mut innermost = error;
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
+
+fn is_tls(error: &dyn Error) -> bool {
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let nested = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        let tls = nested.is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>);
+        if tls || cause.is::<rustls::Error>() {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(url: &str) -> Result<Endpoint, HttpError> {
+        Endpoint::new(url, None, Deadlines::default())
+    }
+
+    #[test]
+    fn an_address_without_scheme_or_with_a_password_is_refused() {
+        for url in ["localhost:8080", "ftp://h/", "https://user:secret@h/v1", "nonsense"] {
+            let error = endpoint(url).map(|_| ()).unwrap_err();
+            assert!(!error.to_string().contains("secret@"), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_loopback() {
+        for (url, expected) in [
+            ("http://127.0.0.1:1/v1", true),
+            ("http://localhost/v1", true),
+            ("http://[::1]:80/", true),
+            ("https://example.org/v1", false),
+            ("http://127.0.0.1.example.org/", false),
+        ] {
+            assert_eq!(endpoint(url).unwrap().is_loopback(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_key_with_a_line_break_is_refused_and_not_shown() {
+        let error = Endpoint::new("https://h/", Some("a\nb"), Deadlines::default()).map(|_| ()).unwrap_err();
+        assert!(!error.to_string().contains("a\nb"));
+    }
+
+    #[test]
+    fn an_unstreamed_answer_may_take_the_whole_time_to_begin() {
+        let deadlines = Deadlines::default().unstreamed();
+        assert_eq!(deadlines.first_byte, deadlines.whole);
+    }
+}

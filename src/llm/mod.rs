@@ -1,5 +1,17 @@
 //! Language models: one seam, one transport, a pure codec per wire format, a table of providers.
 
+pub mod attempts;
+pub mod catalog;
+pub mod chat_completions;
+pub mod client;
+pub mod connect;
+pub mod embedded_call;
+pub mod error_body;
+pub mod framing;
+pub mod local;
+pub mod retry;
+pub mod scripted;
+
 use crate::event::FinishReason;
 use crate::failure::{ErrorKind, Failure};
 use crate::message::Message;
@@ -79,6 +91,23 @@ pub struct LlmError {
     pub retryable: bool,
     /// How long the server asked us to wait.
     pub retry_after: Option<Duration>,
+}
+
+impl LlmError {
+    /// A failure whose class alone decides whether a later try could succeed.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let retryable = matches!(
+            kind,
+            ErrorKind::RateLimit
+                | ErrorKind::Overloaded
+                | ErrorKind::Server
+                | ErrorKind::Network
+                | ErrorKind::Timeout
+                | ErrorKind::EmptyAnswer
+                | ErrorKind::CutStream
+        );
+        Self { kind, message: message.into(), retryable, retry_after: None }
+    }
 }
 
 impl From<LlmError> for Failure {

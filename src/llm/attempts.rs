@@ -1,0 +1,189 @@
+//! One request, asked as often as the retry rules allow and for as long as its deadline allows.
+
+use crate::event::FinishReason;
+use crate::failure::ErrorKind;
+use crate::llm::{LlmError, Progress, Request, Response, retry};
+use crate::source::Source;
+use std::time::Duration;
+
+/// How stubborn a client is.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempts<'a> {
+    /// How many tries may follow the first.
+    pub retries: u32,
+    /// Time and jitter.
+    pub source: &'a Source,
+}
+
+impl Attempts<'_> {
+    /// Calls `attempt` until it succeeds, an error is final, or the request's deadline passes.
+    ///
+    /// A streamed answer is repeated only as long as none of it was shown. An empty answer is asked again once,
+    /// whatever the retries.
+    ///
+    /// # Errors
+    /// The last error.
+    pub async fn make(
+        self,
+        request: &Request<'_>,
+        progress: &mut dyn FnMut(Progress<'_>),
+        attempt: impl AsyncFn(&mut dyn FnMut(Progress<'_>)) -> Result<Response, LlmError>,
+    ) -> Result<Response, LlmError> {
+        let begun = self.source.elapsed();
+        let left = || {
+            request
+                .deadline
+                .map(|deadline| deadline.saturating_sub(self.source.elapsed().saturating_sub(begun)))
+        };
+        let mut number = 0;
+        let mut empty_answers = 0;
+        loop {
+            number += 1;
+            progress(Progress::Sent { attempt: number });
+            let mut shown = false;
+            let mut show = |piece: Progress<'_>| {
+                if request.stream {
+                    shown = true;
+                    progress(piece);
+                }
+            };
+            let error = match within(left(), attempt(&mut show)).await.and_then(not_empty) {
+                Ok(response) => return Ok(response),
+                Err(error) => error,
+            };
+            let failed = number - empty_answers;
+            let delay = if error.kind == ErrorKind::EmptyAnswer {
+                empty_answers += 1;
+                (empty_answers == 1).then_some(Duration::ZERO)
+            } else if shown {
+                return Err(broken_off(error));
+            } else {
+                retry::delay(&error, failed, self.retries, self.source.random())
+            };
+            match delay {
+                Some(delay) if left().is_none_or(|left| delay < left) => {
+                    progress(Progress::Retry { attempt: number, delay, error: &error });
+                    tokio::time::sleep(delay).await;
+                }
+                _ => return Err(counted(error, number)),
+            }
+        }
+    }
+}
+
+async fn within(
+    left: Option<Duration>,
+    attempt: impl Future<Output = Result<Response, LlmError>>,
+) -> Result<Response, LlmError> {
+    let Some(left) = left else { return attempt.await };
+    tokio::time::timeout(left, attempt).await.unwrap_or_else(|_| {
+        let message = format!("the model did not answer within the time that was left for it ({left:.1?})");
+        Err(LlmError { retryable: false, ..LlmError::new(ErrorKind::Timeout, message) })
+    })
+}
+
+/// An answer without text and calls is an error, unless the finish reason explains it.
+fn not_empty(response: Response) -> Result<Response, LlmError> {
+    let explained =
+        matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter | FinishReason::Refusal);
+    let empty =
+        response.message.tool_calls().next().is_none() && response.message.joined_text().trim().is_empty();
+    if empty && !explained {
+        return Err(LlmError::new(
+            ErrorKind::EmptyAnswer,
+            "the model answered with neither text nor a tool call",
+        ));
+    }
+    Ok(response)
+}
+
+fn broken_off(mut error: LlmError) -> LlmError {
+    error.message.push_str(" (part of the answer was shown already, so it was not asked for again)");
+    error
+}
+
+fn counted(error: LlmError, attempts: u32) -> LlmError {
+    match attempts {
+        1 => error,
+        _ => LlmError { message: format!("{} (after {attempts} attempts)", error.message), ..error },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Message, Role};
+    use std::cell::RefCell;
+
+    fn answer(text: &str) -> Response {
+        Response { message: Message::text(Role::Assistant, text), finish: FinishReason::Stop, usage: None }
+    }
+
+    fn fail(kind: ErrorKind) -> LlmError {
+        LlmError { retry_after: Some(Duration::from_millis(1)), ..LlmError::new(kind, "no") }
+    }
+
+    /// Plays `outcomes`; a text among them is shown before its outcome.
+    fn play(
+        outcomes: Vec<(&str, Result<Response, LlmError>)>,
+        deadline: Option<Duration>,
+    ) -> (Result<Response, LlmError>, usize) {
+        let left = RefCell::new(outcomes.into_iter());
+        let source = Source::new();
+        let mut sent = 0;
+        let request = Request { messages: &[], tools: &[], stream: true, deadline };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let outcome = runtime.block_on(Attempts { retries: 2, source: &source }.make(
+            &request,
+            &mut |progress| sent += usize::from(matches!(progress, Progress::Sent { .. })),
+            async |show| {
+                let (text, outcome) = left.borrow_mut().next().unwrap();
+                if !text.is_empty() {
+                    show(Progress::Text(text));
+                }
+                outcome
+            },
+        ));
+        (outcome, sent)
+    }
+
+    #[test]
+    fn lr1_a_temporary_failure_is_repeated() {
+        let (outcome, sent) = play(
+            vec![
+                ("", Err(fail(ErrorKind::RateLimit))),
+                ("", Err(fail(ErrorKind::Timeout))),
+                ("", Ok(answer("x"))),
+            ],
+            None,
+        );
+        assert_eq!((outcome, sent), (Ok(answer("x")), 3));
+    }
+
+    #[test]
+    fn lr4_the_last_error_says_how_often_was_tried() {
+        let (outcome, sent) = play(vec![("", Err(fail(ErrorKind::Server))); 3], None);
+        assert_eq!((outcome.unwrap_err().message.as_str(), sent), ("no (after 3 attempts)", 3));
+    }
+
+    #[test]
+    fn lr5_an_answer_of_which_something_was_shown_is_not_repeated() {
+        let (outcome, sent) = play(vec![("half", Err(fail(ErrorKind::CutStream)))], None);
+        assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::CutStream, 1));
+    }
+
+    #[test]
+    fn an_empty_answer_is_asked_again_once() {
+        let (outcome, sent) = play(vec![("", Ok(answer(" "))), ("", Ok(answer("x")))], None);
+        assert_eq!((outcome, sent), (Ok(answer("x")), 2));
+        let (outcome, sent) = play(vec![("", Ok(answer(""))); 2], None);
+        assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::EmptyAnswer, 2));
+    }
+
+    #[test]
+    fn a_wait_that_does_not_fit_into_the_deadline_is_not_begun() {
+        let late = LlmError { retry_after: Some(Duration::from_mins(1)), ..fail(ErrorKind::RateLimit) };
+        let (outcome, sent) = play(vec![("", Err(late))], Some(Duration::from_secs(30)));
+        assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::RateLimit, 1));
+    }
+}

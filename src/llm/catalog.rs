@@ -1,0 +1,61 @@
+//! The table of providers: where each is, which variable holds its key, how it differs.
+
+use crate::llm::chat_completions::request::Quirks;
+use serde::Deserialize;
+
+/// The table as data.
+const TABLE: &str = include_str!("../../config/models.json");
+
+/// A server, or a kind of server, that speaks Chat Completions.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Provider {
+    /// What stands before the slash in `provider/model`.
+    pub name: String,
+    /// Its usual API base.
+    pub base: String,
+    /// Variables that may hold its key, in order.
+    #[serde(default)]
+    pub keys: Vec<String>,
+    /// Whether it runs on this machine, without a key, and is looked for there.
+    #[serde(default)]
+    pub local: bool,
+    /// How it differs from the common ground of the format.
+    #[serde(default)]
+    pub quirks: Quirks,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    #[serde(rename = "about")]
+    _about: String,
+    providers: Vec<Provider>,
+}
+
+/// All providers, in the order of the table.
+///
+/// # Errors
+/// When the embedded table is not well-formed, which a test rules out.
+pub fn providers() -> serde_json::Result<Vec<Provider>> {
+    Ok(serde_json::from_str::<Table>(TABLE)?.providers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::{Deadlines, Endpoint};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_table_is_well_formed_and_its_names_are_unique() {
+        let providers = providers().unwrap();
+        let names: BTreeSet<_> = providers.iter().map(|provider| provider.name.as_str()).collect();
+        assert_eq!(names.len(), providers.len());
+        for provider in &providers {
+            let endpoint = Endpoint::new(&provider.base, None, Deadlines::default()).unwrap();
+            assert_eq!(endpoint.is_loopback(), provider.base.starts_with("http://"), "{}", provider.name);
+            assert!(provider.local || !provider.keys.is_empty(), "{}", provider.name);
+        }
+    }
+}

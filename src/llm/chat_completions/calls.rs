@@ -1,0 +1,259 @@
+//! Tool calls put together from their deltas, whatever a server does to indexes, ids and names.
+
+use crate::failure::ErrorKind;
+use crate::llm::LlmError;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The longest arguments of one call, in bytes; a file written in one call fits, an endless stream does not.
+pub const ARGUMENTS_CAP: usize = 1024 * 1024;
+/// The most calls of one answer; real models make up to a dozen.
+pub const CALLS_CAP: usize = 128;
+
+/// A piece of a call as a stream delivers it, or a whole call as a body does.
+#[derive(Debug, Default, Deserialize)]
+pub struct CallDelta {
+    /// Which call of the answer it belongs to.
+    #[serde(default)]
+    pub index: Value,
+    /// The call's id, often only in its first piece.
+    #[serde(default)]
+    pub id: Value,
+    /// Name and arguments.
+    #[serde(default)]
+    pub function: Option<FunctionDelta>,
+}
+
+/// Name and arguments of a [`CallDelta`].
+#[derive(Debug, Default, Deserialize)]
+pub struct FunctionDelta {
+    /// The tool, in the first piece or in every one.
+    #[serde(default)]
+    pub name: Value,
+    /// A piece of the arguments; some servers send an object instead of a string.
+    #[serde(default)]
+    pub arguments: Value,
+}
+
+/// A call whose pieces have all arrived.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JoinedCall {
+    /// As the server sent it; may be empty.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// The arguments as written.
+    pub arguments: String,
+    index: Option<u64>,
+    extent: Extent,
+}
+
+/// The calls of one answer so far.
+#[derive(Debug, Default)]
+pub struct Calls {
+    calls: Vec<JoinedCall>,
+}
+
+impl Calls {
+    /// Adds one piece to the call it belongs to.
+    ///
+    /// # Errors
+    /// When there are more than [`CALLS_CAP`] calls or [`ARGUMENTS_CAP`] bytes of arguments.
+    pub fn add(&mut self, delta: CallDelta) -> Result<(), LlmError> {
+        let id = text(&delta.id);
+        let function = delta.function.unwrap_or_default();
+        let name = text(&function.name);
+        let index = delta.index.as_u64();
+        let arguments = match function.arguments {
+            Value::String(piece) => piece,
+            Value::Null => String::new(),
+            whole => whole.to_string(),
+        };
+        let known = self.find(index, id).filter(|call| !call.is_other(id, name, &arguments));
+        let call = if let Some(call) = known {
+            call
+        } else {
+            if self.calls.len() >= CALLS_CAP {
+                return Err(malformed(format!("more than {CALLS_CAP} tool calls in one answer")));
+            }
+            self.calls.push(JoinedCall { index, ..JoinedCall::default() });
+            let Some(call) = self.calls.last_mut() else { return Ok(()) };
+            call
+        };
+        if call.arguments.len() + arguments.len() > ARGUMENTS_CAP {
+            let cap = ARGUMENTS_CAP / 1024 / 1024;
+            return Err(malformed(format!("the arguments of a tool call are longer than {cap} MiB")));
+        }
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        if call.name.is_empty() {
+            name.clone_into(&mut call.name);
+        }
+        call.extent.read(&arguments);
+        call.arguments.push_str(&arguments);
+        Ok(())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// The calls in the order in which they began.
+    pub fn into_joined(self) -> Vec<JoinedCall> {
+        self.calls
+    }
+
+    /// The latest call with the index; without one, that with the id; without either, the latest of all.
+    fn find(&mut self, index: Option<u64>, id: &str) -> Option<&mut JoinedCall> {
+        self.calls.iter_mut().rev().find(|call| match index {
+            Some(_) => call.index == index,
+            None => id.is_empty() || call.id == id,
+        })
+    }
+}
+
+impl JoinedCall {
+    /// A call that came in one piece and without an id.
+    pub fn whole(name: String, arguments: String) -> Self {
+        Self { name, arguments, ..Self::default() }
+    }
+
+    /// Whether a piece that names this call's index begins another call all the same.
+    ///
+    /// Some servers (Ollama) send whole calls which all have index 0; some gateways change the id or repeat the name
+    /// from piece to piece. A piece is another call when it is named and this one is already whole, or when neither
+    /// id nor name agree.
+    fn is_other(&self, id: &str, name: &str, arguments: &str) -> bool {
+        let other_id = !id.is_empty() && !self.id.is_empty() && id != self.id;
+        let other_name = !name.is_empty() && !self.name.is_empty() && name != self.name;
+        let complete = self.extent.is_complete() && !name.is_empty();
+        (other_id && other_name) || (complete && (other_id || other_name || !arguments.trim().is_empty()))
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn malformed(message: String) -> LlmError {
+    LlmError::new(ErrorKind::Malformed, message)
+}
+
+/// Where in a JSON object a text has got to, read once however many pieces it comes in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Extent {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+    closed: bool,
+}
+
+impl Extent {
+    fn read(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.in_string => self.escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                b'{' | b'[' if !self.in_string => self.depth += 1,
+                b'}' | b']' if !self.in_string => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.closed |= self.depth == 0;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.closed && self.depth == 0 && !self.in_string
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn joined(deltas: &[Value]) -> Vec<(String, String, String)> {
+        let mut calls = Calls::default();
+        for delta in deltas {
+            calls.add(serde_json::from_value(delta.clone()).unwrap()).unwrap();
+        }
+        calls.into_joined().into_iter().map(|call| (call.id, call.name, call.arguments)).collect()
+    }
+
+    fn delta(index: u64, id: &str, name: &str, arguments: &str) -> Value {
+        json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}})
+    }
+
+    fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
+        (id.into(), name.into(), arguments.into())
+    }
+
+    #[test]
+    fn o07_pieces_are_joined_by_index_even_interleaved() {
+        let deltas = [
+            delta(0, "a", "read", ""),
+            delta(1, "b", "list", "{\"d\""),
+            json!({"index": 0, "function": {"arguments": "{\"p\":"}}),
+            json!({"index": 1, "function": {"arguments": ":1}"}}),
+            json!({"index": 0, "function": {"arguments": "2}"}}),
+        ];
+        assert_eq!(joined(&deltas), [call("a", "read", "{\"p\":2}"), call("b", "list", "{\"d\":1}")]);
+    }
+
+    #[test]
+    fn a_changing_id_and_a_repeated_name_stay_one_call() {
+        let deltas =
+            [delta(0, "a", "read", ""), delta(0, "b", "read", "{\"p\""), delta(0, "c", "read", ":{}}")];
+        assert_eq!(joined(&deltas), [call("a", "read", "{\"p\":{}}")]);
+    }
+
+    #[test]
+    fn whole_calls_that_all_have_index_0_stay_apart() {
+        let deltas = [
+            delta(0, "a", "read", "{\"p\":1}"),
+            delta(0, "b", "read", "{\"p\":1}"),
+            delta(0, "c", "ls", "{}"),
+        ];
+        let expected =
+            [call("a", "read", "{\"p\":1}"), call("b", "read", "{\"p\":1}"), call("c", "ls", "{}")];
+        assert_eq!(joined(&deltas), expected);
+        let deltas = [delta(0, "", "read", "{\"p\":1}"), delta(0, "", "read", "{\"p\":2}")];
+        assert_eq!(joined(&deltas).len(), 2);
+    }
+
+    #[test]
+    fn pieces_without_an_index_follow_their_id_or_the_latest_call() {
+        let deltas = [
+            json!({"id": "a", "function": {"name": "read", "arguments": "{\"p\":"}}),
+            json!({"function": {"arguments": "1}"}}),
+            json!({"id": "b", "function": {"name": "list", "arguments": "{}"}}),
+        ];
+        assert_eq!(joined(&deltas), [call("a", "read", "{\"p\":1}"), call("b", "list", "{}")]);
+    }
+
+    #[test]
+    fn arguments_may_be_an_object_or_null() {
+        let deltas = [
+            json!({"index": 0, "id": "a", "function": {"name": "read", "arguments": {"b": 1, "a": 2}}}),
+            json!({"index": 1, "id": "b", "function": {"name": "list", "arguments": null}}),
+        ];
+        assert_eq!(joined(&deltas), [call("a", "read", "{\"b\":1,\"a\":2}"), call("b", "list", "")]);
+    }
+
+    #[test]
+    fn calls_and_arguments_are_bounded() {
+        let mut calls = Calls::default();
+        let piece = "x".repeat(ARGUMENTS_CAP / 2 + 1);
+        let mut add = |index: u64, arguments: &str| {
+            calls.add(serde_json::from_value(delta(index, "", "read", arguments)).unwrap())
+        };
+        add(0, &piece).unwrap();
+        assert_eq!(add(0, &piece).unwrap_err().kind, ErrorKind::Malformed);
+        assert!((1..=200).map(|index| add(index, "")).any(|added| added.is_err()));
+    }
+}

@@ -1,0 +1,413 @@
+//! A request as Chat Completions JSON, written straight from the history; equal prefixes give equal bytes.
+
+use super::CODEC;
+use crate::llm::{Request, ToolDefinition};
+use crate::message::{Message, Part, Role, ToolCall};
+use serde::de::IgnoredAny;
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Which field limits the length of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenField {
+    /// What compatible servers know.
+    #[default]
+    MaxTokens,
+    /// What `OpenAI` demands of its newer models.
+    MaxCompletionTokens,
+}
+
+/// How a message without text is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoContent {
+    /// `content: ""`, which most templates want.
+    #[default]
+    Blank,
+    /// `content: null`, as `OpenAI` itself writes it.
+    Null,
+}
+
+/// How a server differs from the common ground of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Quirks {
+    /// The field that limits the length of an answer.
+    pub token_field: TokenField,
+    /// What stands for the text of a message that only calls tools.
+    pub no_content: NoContent,
+    /// Understands `stream_options.include_usage`.
+    pub stream_usage: bool,
+    /// Wants the reasoning of earlier turns back, as `reasoning_content`.
+    pub replay_reasoning: bool,
+    /// Refuses a history with tool calls when no tools are offered.
+    pub tools_with_history: bool,
+}
+
+impl Default for Quirks {
+    fn default() -> Self {
+        Self {
+            token_field: TokenField::MaxTokens,
+            no_content: NoContent::Blank,
+            stream_usage: true,
+            replay_reasoning: false,
+            tools_with_history: false,
+        }
+    }
+}
+
+/// What is the same in every request to one model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameters {
+    /// The model as the server calls it.
+    pub model: String,
+    /// Sampling temperature; the server's own when absent.
+    pub temperature: Option<f64>,
+    /// The longest answer, in tokens; the server's own limit when absent.
+    pub max_output_tokens: Option<u32>,
+    /// How the server differs.
+    pub quirks: Quirks,
+}
+
+/// The body of a request, as JSON.
+///
+/// # Errors
+/// When a tool's schema or a number has no JSON form.
+pub fn encode(request: &Request<'_>, parameters: &Parameters) -> serde_json::Result<Vec<u8>> {
+    let size: usize = request.messages.iter().map(|message| estimate(message)).sum();
+    // An eighth more for the escapes, 16 KiB for the tools.
+    let mut body = Vec::with_capacity(size + size / 8 + 16 * 1024);
+    serde_json::to_writer(&mut body, &Body { request, parameters })?;
+    Ok(body)
+}
+
+fn estimate(message: &Message) -> usize {
+    message
+        .parts
+        .iter()
+        .map(|part| match part {
+            Part::Text { text } | Part::Thinking { text, .. } => text.len() + 64,
+            Part::ToolCall(call) => call.arguments.len() + 128,
+            Part::ToolResult(result) => result.text.len() + 128,
+        })
+        .sum()
+}
+
+struct Body<'a> {
+    request: &'a Request<'a>,
+    parameters: &'a Parameters,
+}
+
+impl Serialize for Body<'_> {
+    /// What never changes comes first, the growing history last.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { request, parameters } = self;
+        let quirks = parameters.quirks;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("model", &parameters.model)?;
+        if let Some(temperature) = parameters.temperature {
+            map.serialize_entry("temperature", &temperature)?;
+        }
+        if let Some(tokens) = parameters.max_output_tokens {
+            let field = match quirks.token_field {
+                TokenField::MaxTokens => "max_tokens",
+                TokenField::MaxCompletionTokens => "max_completion_tokens",
+            };
+            map.serialize_entry(field, &tokens)?;
+        }
+        map.serialize_entry("stream", &request.stream)?;
+        if request.stream && quirks.stream_usage {
+            map.serialize_entry("stream_options", &StreamOptions { include_usage: true })?;
+        }
+        if !request.tools.is_empty() {
+            map.serialize_entry("tools", &Tools(request.tools))?;
+        } else if quirks.tools_with_history && has_calls(request.messages) {
+            map.serialize_entry("tools", &Tools(&[placeholder()]))?;
+            map.serialize_entry("tool_choice", "none")?;
+        }
+        map.serialize_entry("messages", &Messages { messages: request.messages, quirks })?;
+        map.end()
+    }
+}
+
+fn has_calls(messages: &[Arc<Message>]) -> bool {
+    messages.iter().any(|message| message.tool_calls().next().is_some())
+}
+
+/// A tool for servers that want one named although none may be called.
+fn placeholder() -> ToolDefinition {
+    ToolDefinition {
+        name: "none".into(),
+        description: "No tool is available any more.".into(),
+        parameters: serde_json::json!({"type": "object", "properties": {}}),
+    }
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+struct Tools<'a>(&'a [ToolDefinition]);
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    r#type: &'static str,
+    function: WireFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+}
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|tool| WireTool {
+            r#type: "function",
+            function: WireFunction {
+                name: &tool.name,
+                description: &tool.description,
+                parameters: &tool.parameters,
+            },
+        }))
+    }
+}
+
+struct Messages<'a> {
+    messages: &'a [Arc<Message>],
+    quirks: Quirks,
+}
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        for message in self.messages {
+            match message.role {
+                Role::System => list.serialize_element(&plain("system", message))?,
+                Role::User => list.serialize_element(&plain("user", message))?,
+                Role::Assistant => list.serialize_element(&assistant(message, self.quirks))?,
+                Role::Tool => results(message).try_for_each(|result| list.serialize_element(&result))?,
+            }
+        }
+        list.end()
+    }
+}
+
+#[derive(Serialize)]
+struct WireMessage<'a> {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+    content: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<WireCall<'a>>,
+}
+
+impl<'a> WireMessage<'a> {
+    fn new(role: &'static str, content: Option<Cow<'a, str>>) -> Self {
+        Self { role, tool_call_id: None, content, reasoning_content: None, tool_calls: Vec::new() }
+    }
+}
+
+#[derive(Serialize)]
+struct WireCall<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    function: WireCallFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct WireCallFunction<'a> {
+    name: &'a str,
+    arguments: Cow<'a, str>,
+}
+
+fn plain<'a>(role: &'static str, message: &'a Message) -> WireMessage<'a> {
+    WireMessage::new(role, Some(content(message)))
+}
+
+/// Each result of a turn as a message of its own.
+fn results(message: &Message) -> impl Iterator<Item = WireMessage<'_>> {
+    message.parts.iter().filter_map(|part| match part {
+        Part::ToolResult(result) => Some(WireMessage {
+            tool_call_id: Some(&result.call_id),
+            ..WireMessage::new("tool", Some(Cow::Borrowed(&result.text)))
+        }),
+        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+    })
+}
+
+fn assistant(message: &Message, quirks: Quirks) -> WireMessage<'_> {
+    let text = content(message);
+    let tool_calls: Vec<_> = message
+        .tool_calls()
+        .map(|call| WireCall {
+            id: &call.id,
+            r#type: "function",
+            function: WireCallFunction { name: &call.name, arguments: arguments(call) },
+        })
+        .collect();
+    let null = text.is_empty() && quirks.no_content == NoContent::Null && !tool_calls.is_empty();
+    WireMessage {
+        reasoning_content: quirks.replay_reasoning.then(|| reasoning(message)).flatten(),
+        tool_calls,
+        ..WireMessage::new("assistant", (!null).then_some(text))
+    }
+}
+
+/// The text parts; borrowed in the usual case of one.
+fn content(message: &Message) -> Cow<'_, str> {
+    let mut texts = message.parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    });
+    match (texts.next(), texts.next()) {
+        (None, _) => Cow::Borrowed(""),
+        (Some(only), None) => Cow::Borrowed(only),
+        (Some(_), Some(_)) => Cow::Owned(message.joined_text()),
+    }
+}
+
+/// The arguments as the model wrote them. Those that are not JSON are wrapped: vLLM, Ollama and llama.cpp parse the
+/// arguments of the whole history and would refuse every later request.
+fn arguments(call: &ToolCall) -> Cow<'_, str> {
+    if serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok() {
+        return Cow::Borrowed(&call.arguments);
+    }
+    Cow::Owned(serde_json::json!({ "invalid_json": call.arguments }).to_string())
+}
+
+/// The reasoning this codec received, for servers that want it back.
+fn reasoning(message: &Message) -> Option<String> {
+    let text: String = message
+        .parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Thinking { text, opaque: Some(opaque) } if opaque.codec == CODEC => Some(text.as_str()),
+            Part::Thinking { .. } | Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        })
+        .collect();
+    (!text.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Opaque, ToolResult};
+    use serde_json::json;
+
+    fn parameters(quirks: Quirks) -> Parameters {
+        Parameters { model: "m".into(), temperature: Some(0.5), max_output_tokens: Some(9), quirks }
+    }
+
+    fn call(id: &str, arguments: &str) -> Part {
+        Part::ToolCall(ToolCall {
+            id: id.into(),
+            name: "read".into(),
+            arguments: arguments.into(),
+            opaque: None,
+        })
+    }
+
+    fn result(id: &str) -> ToolResult {
+        ToolResult { call_id: id.into(), text: "ok\u{1b}".into(), is_error: false }
+    }
+
+    fn history() -> Vec<Arc<Message>> {
+        let thinking = Part::Thinking {
+            text: "hm".into(),
+            opaque: Some(Opaque { codec: CODEC.into(), data: Value::Null }),
+        };
+        vec![
+            Message::text(Role::System, "s"),
+            Message::text(Role::User, "u"),
+            Message {
+                role: Role::Assistant,
+                parts: vec![thinking, call("a", "{\"p\": 1}"), call("b", "{\"p\":")],
+            },
+            Message::results(vec![result("a"), result("b")]),
+        ]
+        .into_iter()
+        .map(Arc::new)
+        .collect()
+    }
+
+    fn tool() -> ToolDefinition {
+        ToolDefinition {
+            name: "read".into(),
+            description: "Reads.".into(),
+            parameters: json!({"type": "object"}),
+        }
+    }
+
+    fn encoded(messages: &[Arc<Message>], tools: &[ToolDefinition], stream: bool, quirks: Quirks) -> Value {
+        let request = Request { messages, tools, stream, deadline: None };
+        serde_json::from_slice(&encode(&request, &parameters(quirks)).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_request_has_the_shape_the_format_wants() {
+        let body = encoded(&history(), &[tool()], true, Quirks::default());
+        assert_eq!(
+            body,
+            json!({
+                "model": "m", "temperature": 0.5, "max_tokens": 9,
+                "stream": true, "stream_options": {"include_usage": true},
+                "tools": [{"type": "function", "function":
+                    {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}}],
+                "messages": [
+                    {"role": "system", "content": "s"},
+                    {"role": "user", "content": "u"},
+                    {"role": "assistant", "content": "", "tool_calls": [
+                        {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{\"p\": 1}"}},
+                        {"id": "b", "type": "function", "function":
+                            {"name": "read", "arguments": "{\"invalid_json\":\"{\\\"p\\\":\"}"}}]},
+                    {"role": "tool", "tool_call_id": "a", "content": "ok\u{1b}"},
+                    {"role": "tool", "tool_call_id": "b", "content": "ok\u{1b}"},
+                ]
+            })
+        );
+    }
+
+    #[test]
+    fn quirks_change_the_token_field_the_null_content_and_the_reasoning() {
+        let quirks = Quirks {
+            token_field: TokenField::MaxCompletionTokens,
+            no_content: NoContent::Null,
+            stream_usage: false,
+            replay_reasoning: true,
+            tools_with_history: true,
+        };
+        let body = encoded(&history(), &[], true, quirks);
+        assert_eq!((&body["max_completion_tokens"], &body["max_tokens"]), (&json!(9), &Value::Null));
+        assert!(body.get("stream_options").is_none());
+        assert_eq!(body["messages"][2]["content"], Value::Null);
+        assert_eq!(body["messages"][2]["reasoning_content"], "hm");
+        assert_eq!(body["tool_choice"], "none");
+    }
+
+    #[test]
+    fn no_tools_means_no_field_because_some_servers_refuse_an_empty_list() {
+        assert!(encoded(&history(), &[], false, Quirks::default()).get("tools").is_none());
+    }
+
+    #[test]
+    fn k12_a_longer_history_begins_with_the_same_bytes() {
+        let history = history();
+        let tools = [tool()];
+        let short = Request { messages: &history[..2], tools: &tools, stream: true, deadline: None };
+        let long = Request { messages: &history, ..short.clone() };
+        let parameters = parameters(Quirks::default());
+        let (short, long) = (encode(&short, &parameters).unwrap(), encode(&long, &parameters).unwrap());
+        assert!(long.starts_with(short.strip_suffix(b"]}").unwrap()));
+    }
+}

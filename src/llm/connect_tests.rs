@@ -1,0 +1,83 @@
+use super::*;
+
+fn chosen(options: &ModelOptions, environment: &[(&str, &str)]) -> Result<Choice, ConnectError> {
+    let variable =
+        |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+    choose(options, &variable, &catalog::providers().unwrap())
+}
+
+fn options(model: Option<&str>, base: Option<&str>) -> ModelOptions {
+    ModelOptions {
+        model: model.map(str::to_owned),
+        api_base: base.map(str::to_owned),
+        ..ModelOptions::default()
+    }
+}
+
+fn server(model: Option<&str>, base: Option<&str>, environment: &[(&str, &str)]) -> (String, Option<String>) {
+    match chosen(&options(model, base), environment).unwrap() {
+        Choice::Server(target) => (target.base, target.model),
+        Choice::Probe(_) => panic!("probes"),
+    }
+}
+
+const HERE: &str = "http://127.0.0.1:9/v1";
+
+#[test]
+fn a_model_is_found_by_provider_by_base_or_by_the_only_key() {
+    let model = |name: &str| Some(name.to_owned());
+    assert_eq!(server(Some("groq/m/x"), None, &[]), ("https://api.groq.com/openai/v1".into(), model("m/x")));
+    assert_eq!(server(Some("groq/m"), Some(HERE), &[]), (HERE.into(), model("m")));
+    assert_eq!(server(Some("acme/m"), Some(HERE), &[]), (HERE.into(), model("acme/m")));
+    assert_eq!(server(Some("local/m"), Some(HERE), &[]), (HERE.into(), model("m")));
+    assert_eq!(server(None, Some(HERE), &[]), (HERE.into(), None));
+    let key = [("XAI_API_KEY", "k")];
+    assert_eq!(server(Some("m"), None, &key), ("https://api.x.ai/v1".into(), model("m")));
+}
+
+#[test]
+fn without_key_and_endpoint_there_are_three_ways_on() {
+    let error = chosen(&options(None, None), &[]).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Auth);
+    for way in ["OPENAI_API_KEY", "--model local/", "agent demo"] {
+        assert!(error.message.contains(way), "{error}");
+    }
+    let on_terminal = ModelOptions { probe_local: true, ..ModelOptions::default() };
+    assert_eq!(chosen(&on_terminal, &[]), Ok(Choice::Probe(None)));
+    assert_eq!(chosen(&options(Some("local/m"), None), &[]), Ok(Choice::Probe(Some("m".into()))));
+}
+
+#[test]
+fn an_unclear_choice_is_an_error_that_says_what_to_add() {
+    let error = chosen(&options(Some("opnai/m"), None), &[]).unwrap_err();
+    assert!(error.kind == ErrorKind::Config && error.message.contains("did you mean `openai`"), "{error}");
+    let keys = [("XAI_API_KEY", "k"), ("GROQ_API_KEY", "k")];
+    assert!(chosen(&options(Some("m"), None), &keys).unwrap_err().message.contains("PROVIDER/m"));
+    assert!(chosen(&options(None, None), &keys).unwrap_err().message.contains("--model groq/"));
+}
+
+#[test]
+fn the_key_is_the_given_one_the_named_variable_or_the_providers() {
+    let key_of = |options: &ModelOptions, environment: &[(&str, &str)]| {
+        let variable = |name: &str| {
+            environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+        };
+        let Choice::Server(target) = choose(options, &variable, &catalog::providers().unwrap()).unwrap()
+        else {
+            panic!("probes")
+        };
+        key(options, &target, &variable).map(|key| key.secret.map(|secret| secret.expose().to_owned()))
+    };
+    let environment = [("OPENAI_API_KEY", "own"), ("OTHER", "other")];
+    let openai = options(Some("openai/m"), None);
+    assert_eq!(key_of(&openai, &environment), Ok(Some("own".into())));
+    let named = ModelOptions { api_key_env: Some("OTHER".into()), ..openai.clone() };
+    assert_eq!(key_of(&named, &environment), Ok(Some("other".into())));
+    let given = ModelOptions { api_key: Some(Secret::new("given")), ..named.clone() };
+    assert_eq!(key_of(&given, &environment), Ok(Some("given".into())));
+    assert_eq!(key_of(&openai, &[]).unwrap_err().kind, ErrorKind::Auth);
+    assert!(key_of(&named, &[]).unwrap_err().message.contains("OTHER"));
+    // A server of one's own gets no provider's key unless the provider is named, and may do without.
+    assert_eq!(key_of(&options(Some("m"), Some(HERE)), &environment), Ok(None));
+    assert_eq!(key_of(&options(Some("m"), Some("https://example.org/v1")), &[]), Ok(None));
+}

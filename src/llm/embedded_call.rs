@@ -1,0 +1,107 @@
+//! Tool calls that a model writes as its text instead of calling: recognised only when they are the whole answer.
+
+use serde_json::{Map, Value};
+
+/// A call found in text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmbeddedCall {
+    /// An offered tool.
+    pub name: String,
+    /// Its arguments as JSON.
+    pub arguments: String,
+}
+
+/// Whether an answer that begins like this could still turn out to be an embedded call.
+pub fn may_begin(text: &str) -> bool {
+    let text = text.trim_start();
+    text.is_empty() || text.starts_with(['{', '[']) || text.starts_with("```") || "```".starts_with(text)
+}
+
+/// The calls that `text` consists of: one JSON object `{name, arguments | parameters | args}`, also nested in
+/// `function`, or an array of them, bare or in one code fence. Empty when it is anything else, names a tool that
+/// `offered` does not know, or has no arguments object: ordinary JSON is an answer.
+pub fn find(text: &str, offered: &dyn Fn(&str) -> bool) -> Vec<EmbeddedCall> {
+    let inner = unfenced(text.trim());
+    if !inner.starts_with(['{', '[']) {
+        return Vec::new();
+    }
+    let calls: Option<Vec<_>> = match serde_json::from_str(inner) {
+        Ok(Value::Array(items)) => items.into_iter().map(|item| call(item, offered)).collect(),
+        Ok(item) => call(item, offered).map(|call| vec![call]),
+        Err(_) => None,
+    };
+    calls.unwrap_or_default()
+}
+
+fn call(item: Value, offered: &dyn Fn(&str) -> bool) -> Option<EmbeddedCall> {
+    let Value::Object(mut object) = item else { return None };
+    if let Some(Value::Object(inner)) = object.shift_remove("function") {
+        object = inner;
+    }
+    let name = object.get("name")?.as_str().filter(|name| offered(name))?.to_owned();
+    let arguments = ["arguments", "parameters", "args"].iter().find_map(|key| object.get(*key))?;
+    let arguments = match arguments {
+        Value::Object(_) => arguments.to_string(),
+        Value::String(text) if serde_json::from_str::<Map<String, Value>>(text).is_ok() => text.clone(),
+        _ => return None,
+    };
+    Some(EmbeddedCall { name, arguments })
+}
+
+/// The content of a text that is one code fence, or the text itself.
+fn unfenced(text: &str) -> &str {
+    let fenced = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    match fenced.and_then(|rest| rest.split_once('\n')) {
+        Some((language, inner)) if !language.contains('`') && !inner.contains("```") => inner.trim(),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names(text: &str) -> Vec<String> {
+        find(text, &|name| name == "read_file").into_iter().map(|call| call.name + &call.arguments).collect()
+    }
+
+    #[test]
+    fn l21_a_whole_text_call_is_found_bare_fenced_nested_and_listed() {
+        let expected = ["read_file{\"path\":\"a\"}"];
+        for text in [
+            r#"{"name":"read_file","arguments":{"path":"a"}}"#,
+            r#" {"name":"read_file","parameters":{"path":"a"}} "#,
+            "```json\n{\"name\":\"read_file\",\"args\":{\"path\":\"a\"}}\n```",
+            r#"{"type":"function","function":{"name":"read_file","arguments":"{\"path\":\"a\"}"}}"#,
+            r#"[{"name":"read_file","arguments":{"path":"a"}}]"#,
+        ] {
+            assert_eq!(names(text), expected, "{text}");
+            assert!(may_begin(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn l22_ordinary_json_and_text_around_a_call_stay_text() {
+        for text in [
+            r#"{"name":"x"}"#,
+            r#"{"name":"read_file"}"#,
+            r#"{"name":"read_file","arguments":"none"}"#,
+            r#"{"name":"other","arguments":{}}"#,
+            r#"[{"name":"read_file","arguments":{}}, {"name":"x"}]"#,
+            r#"I call {"name":"read_file","arguments":{}}"#,
+            "```\n{}\n```\n{\"name\":\"read_file\",\"arguments\":{}}\n```",
+            "[]",
+            "",
+        ] {
+            assert_eq!(names(text), Vec::<String>::new(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_fail(text in r#"[`{}\[\]"a-z:,\n ]{0,60}"#) {
+            let _ = find(&text, &|_| true);
+        }
+    }
+}

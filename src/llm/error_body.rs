@@ -1,0 +1,231 @@
+//! What a provider says went wrong: the class and one readable line out of a status and a body.
+
+use crate::failure::ErrorKind;
+use crate::llm::LlmError;
+use serde_json::Value;
+
+/// The most of a provider's message that is shown, in characters.
+const MESSAGE_CAP: usize = 300;
+/// The most of an answer that is not understood that is shown, in characters.
+const EXCERPT_CAP: usize = 120;
+
+/// Error codes that mean that credit or quota is used up (`OpenAI`, Z.ai, `DeepSeek`).
+const QUOTA_CODES: [&str; 6] = [
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "1308",
+    "1113",
+    "insufficient_balance",
+];
+
+/// Phrases by which servers say that a prompt is too long, in lower case.
+const OVERFLOW_PHRASES: [&str; 9] = [
+    "context_length_exceeded",
+    "exceed_context_size",
+    "maximum context length",
+    "context window",
+    "context length",
+    "context size",
+    "prompt is too long",
+    "input is too long",
+    "input token count",
+];
+
+/// An error as a provider words it, from a body or from the middle of a stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProviderError {
+    /// One line without control characters; empty when the provider said nothing.
+    pub message: String,
+    /// `code` and `type`, lower case, as far as there are any.
+    codes: Vec<String>,
+}
+
+impl ProviderError {
+    /// Reads the body of an error answer: JSON in one of its usual shapes, or the first line of anything else.
+    pub fn from_body(body: &[u8]) -> Self {
+        match serde_json::from_slice::<Value>(body) {
+            Ok(Value::Array(mut list)) if !list.is_empty() => Self::from_value(&list.swap_remove(0)),
+            Ok(value) => Self::from_value(&value),
+            Err(_) => Self { message: excerpt(body), codes: Vec::new() },
+        }
+    }
+
+    /// Reads an error object, or the object that holds it as `error`.
+    pub fn from_value(value: &Value) -> Self {
+        let inner = value.get("error").filter(|error| !error.is_null()).unwrap_or(value);
+        let message = match inner {
+            Value::String(text) => text.clone(),
+            _ => ["message", "detail", "msg"]
+                .iter()
+                .find_map(|key| inner.get(*key).or_else(|| value.get(*key)))
+                .map_or_else(
+                    || inner.to_string(),
+                    |found| found.as_str().map_or_else(|| found.to_string(), str::to_owned),
+                ),
+        };
+        let codes = ["code", "type", "status"].iter().filter_map(|key| code(inner.get(*key)?)).collect();
+        Self { message: one_line(&message, MESSAGE_CAP), codes }
+    }
+
+    /// The class of an error with this HTTP status, and whether asking again can help.
+    pub fn classify(&self, status: u16) -> (ErrorKind, bool) {
+        if self.has_code(&QUOTA_CODES) {
+            return (ErrorKind::Quota, false);
+        }
+        match status {
+            401 | 403 => (ErrorKind::Auth, false),
+            402 => (ErrorKind::Quota, false),
+            408 => (ErrorKind::Timeout, true),
+            409 => (ErrorKind::Request, true),
+            429 => (ErrorKind::RateLimit, true),
+            503 | 529 => (ErrorKind::Overloaded, true),
+            // Groq: the model's tool call did not parse; another sample may.
+            400 if self.has_code(&["tool_use_failed"]) => (ErrorKind::Malformed, true),
+            400 | 413 | 422 | 500 if self.is_overflow() => (ErrorKind::ContextOverflow, false),
+            500.. => (ErrorKind::Server, true),
+            _ => (ErrorKind::Request, false),
+        }
+    }
+
+    /// An error that arrived inside a stream whose status was 200; some gateways put the real status in `code`.
+    pub fn in_stream(&self) -> LlmError {
+        let status =
+            self.codes.iter().find_map(|code| code.parse::<u16>().ok().filter(|status| *status >= 400));
+        let (kind, retryable) = match status {
+            Some(status) => self.classify(status),
+            None if self.has_code(&["rate_limit_exceeded", "rate_limit_error", "rate_limit"]) => {
+                self.classify(429)
+            }
+            None if self.has_code(&["overloaded_error", "overloaded"]) => self.classify(503),
+            None if self.has_code(&["authentication_error", "invalid_api_key"]) => self.classify(401),
+            None if self.is_overflow() => (ErrorKind::ContextOverflow, false),
+            None => self.classify(500),
+        };
+        let said = if self.message.is_empty() { "it did not say what" } else { &self.message };
+        LlmError {
+            retryable,
+            ..LlmError::new(kind, format!("the server reported an error in its answer: {said}"))
+        }
+    }
+
+    fn has_code(&self, known: &[&str]) -> bool {
+        self.codes.iter().any(|code| known.contains(&code.as_str()))
+    }
+
+    fn is_overflow(&self) -> bool {
+        let message = self.message.to_lowercase();
+        OVERFLOW_PHRASES
+            .iter()
+            .any(|phrase| message.contains(phrase) || self.codes.iter().any(|code| code.contains(phrase)))
+    }
+}
+
+fn code(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.to_lowercase()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+/// The first line of bytes that are no JSON, for a message: an HTML page's title, or the line itself.
+pub fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body);
+    let title = text.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
+    let line = match title {
+        Some((title, _)) => title.trim(),
+        None => text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default(),
+    };
+    one_line(line, EXCERPT_CAP)
+}
+
+/// `text` as one line of at most `cap` characters without anything that could move a cursor or reorder text.
+pub fn one_line(text: &str, cap: usize) -> String {
+    let mut line: String = text
+        .trim()
+        .chars()
+        .map(|c| if c.is_whitespace() { ' ' } else { c })
+        .filter(|c| !c.is_control() && !matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}'))
+        .take(cap + 1)
+        .collect();
+    if let Some((end, _)) = line.char_indices().nth(cap) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(status: u16, body: &str) -> (ErrorKind, bool) {
+        ProviderError::from_body(body.as_bytes()).classify(status)
+    }
+
+    #[test]
+    fn lr1_each_status_has_its_class() {
+        for (status, kind, retryable) in [
+            (400, ErrorKind::Request, false),
+            (401, ErrorKind::Auth, false),
+            (402, ErrorKind::Quota, false),
+            (403, ErrorKind::Auth, false),
+            (404, ErrorKind::Request, false),
+            (408, ErrorKind::Timeout, true),
+            (409, ErrorKind::Request, true),
+            (413, ErrorKind::Request, false),
+            (422, ErrorKind::Request, false),
+            (429, ErrorKind::RateLimit, true),
+            (500, ErrorKind::Server, true),
+            (502, ErrorKind::Server, true),
+            (503, ErrorKind::Overloaded, true),
+            (529, ErrorKind::Overloaded, true),
+        ] {
+            assert_eq!(class(status, ""), (kind, retryable), "{status}");
+        }
+    }
+
+    #[test]
+    fn codes_tell_quota_overflow_and_resampling_from_the_status() {
+        let quota = r#"{"error":{"message":"m","code":"insufficient_quota"}}"#;
+        assert_eq!(class(429, quota), (ErrorKind::Quota, false));
+        assert_eq!(class(429, r#"{"error":{"code":1308,"message":"m"}}"#), (ErrorKind::Quota, false));
+        let overflow = r#"{"error":{"type":"exceed_context_size_error","message":"m"}}"#;
+        assert_eq!(class(400, overflow), (ErrorKind::ContextOverflow, false));
+        let overflow = r#"{"error":"This model's maximum context length is 8 tokens"}"#;
+        assert_eq!(class(400, overflow), (ErrorKind::ContextOverflow, false));
+        assert_eq!(class(400, r#"{"error":{"code":"tool_use_failed"}}"#), (ErrorKind::Malformed, true));
+    }
+
+    #[test]
+    fn the_message_is_found_in_every_usual_shape() {
+        for body in [
+            r#"{"error":{"message":"no\nway"}}"#,
+            r#"{"error":"no way"}"#,
+            r#"{"message":"no way"}"#,
+            r#"{"detail":"no way"}"#,
+            r#"[{"error":{"message":"no way"}}]"#,
+            "\n  no way\nmore",
+            "<html><head><title>no way</title></head></html>",
+        ] {
+            assert_eq!(ProviderError::from_body(body.as_bytes()).message, "no way", "{body}");
+        }
+        assert_eq!(ProviderError::from_body(b"").message, "");
+    }
+
+    #[test]
+    fn an_error_in_a_stream_is_classified_by_its_code() {
+        let kind =
+            |body: &str| ProviderError::from_value(&serde_json::from_str(body).unwrap()).in_stream().kind;
+        assert_eq!(kind(r#"{"error":{"code":429,"message":"m"}}"#), ErrorKind::RateLimit);
+        assert_eq!(kind(r#"{"error":{"type":"overloaded_error"}}"#), ErrorKind::Overloaded);
+        assert_eq!(kind(r#"{"error":{"message":"boom","code":"x"}}"#), ErrorKind::Server);
+    }
+
+    #[test]
+    fn nothing_that_moves_a_cursor_survives() {
+        assert_eq!(one_line("a\u{1b}[31m\tb\u{202e}c\u{9b}d", 20), "a[31m bcd");
+        assert_eq!(one_line("abcdef", 3), "abc…");
+    }
+}

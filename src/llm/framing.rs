@@ -1,0 +1,173 @@
+//! Server-sent events out of bytes: <https://html.spec.whatwg.org/multipage/server-sent-events.html>, bounded.
+
+/// The longest line and the longest event, in bytes; a whole answer of a hundred thousand tokens fits in one.
+pub const EVENT_CAP: usize = 8 * 1024 * 1024;
+
+/// A stream that is not made of bounded UTF-8 lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum FramingError {
+    /// A line or event above [`EVENT_CAP`].
+    #[error("an event of the stream is longer than {} MiB", EVENT_CAP / 1024 / 1024)]
+    TooLong,
+    /// Bytes that are not UTF-8; never replaced, because they may stand in arguments.
+    #[error("the stream is not valid UTF-8")]
+    NotUtf8,
+}
+
+/// Takes a stream apart, however it is cut into pieces. Only the `data` of events is kept.
+#[derive(Debug, Default)]
+pub struct SseDecoder {
+    line: Vec<u8>,
+    data: Vec<u8>,
+    has_data: bool,
+    after_cr: bool,
+    begun: bool,
+}
+
+impl SseDecoder {
+    /// Reads more bytes; the data of each event they complete is appended to `events`.
+    ///
+    /// # Errors
+    /// When a line or event is too long or not UTF-8; the stream is then of no further use.
+    pub fn push(&mut self, bytes: &[u8], events: &mut Vec<String>) -> Result<(), FramingError> {
+        let mut rest = bytes;
+        while let Some(&first) = rest.first() {
+            if std::mem::take(&mut self.after_cr) && first == b'\n' {
+                rest = rest.get(1..).unwrap_or_default();
+                continue;
+            }
+            let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let (text, after) = rest.split_at(end.unwrap_or(rest.len()));
+            if self.line.len() + text.len() > EVENT_CAP {
+                return Err(FramingError::TooLong);
+            }
+            self.line.extend_from_slice(text);
+            let Some((&terminator, after)) = after.split_first() else { break };
+            self.after_cr = terminator == b'\r';
+            rest = after;
+            self.end_line(events)?;
+        }
+        Ok(())
+    }
+
+    /// The stream ended: an event without its closing blank line still counts.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn finish(&mut self, events: &mut Vec<String>) -> Result<(), FramingError> {
+        self.end_line(events)?;
+        self.end_event(events)
+    }
+
+    fn end_line(&mut self, events: &mut Vec<String>) -> Result<(), FramingError> {
+        let mut line = std::mem::take(&mut self.line);
+        let content = if std::mem::replace(&mut self.begun, true) {
+            line.as_slice()
+        } else {
+            line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line)
+        };
+        if content.is_empty() {
+            self.end_event(events)?;
+        } else if let Some(value) = data_of(content) {
+            if self.data.len() + value.len() > EVENT_CAP {
+                return Err(FramingError::TooLong);
+            }
+            if self.has_data {
+                self.data.push(b'\n');
+            }
+            self.has_data = true;
+            self.data.extend_from_slice(value);
+        }
+        line.clear();
+        self.line = line;
+        Ok(())
+    }
+
+    fn end_event(&mut self, events: &mut Vec<String>) -> Result<(), FramingError> {
+        let data = std::mem::take(&mut self.data);
+        if std::mem::take(&mut self.has_data) {
+            events.push(String::from_utf8(data).map_err(|_| FramingError::NotUtf8)?);
+        }
+        Ok(())
+    }
+}
+
+/// The value of a `data` line, without the one space that may follow the colon.
+fn data_of(line: &[u8]) -> Option<&[u8]> {
+    let value = line.strip_prefix(b"data")?;
+    match value.split_first() {
+        None => Some(value),
+        Some((b':', value)) => Some(value.strip_prefix(b" ").unwrap_or(value)),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<String>, FramingError> {
+        let mut decoder = SseDecoder::default();
+        let mut events = Vec::new();
+        for piece in pieces {
+            decoder.push(piece, &mut events)?;
+        }
+        decoder.finish(&mut events)?;
+        Ok(events)
+    }
+
+    fn whole(stream: &str) -> Vec<String> {
+        decode([stream.as_bytes()]).unwrap()
+    }
+
+    #[test]
+    fn lines_end_with_lf_crlf_or_cr() {
+        assert_eq!(whole("data: a\n\ndata: b\r\n\r\ndata: c\r\rdata: d\r\n\n"), ["a", "b", "c", "d"]);
+    }
+
+    #[test]
+    fn comments_other_fields_and_a_byte_order_mark_are_not_data() {
+        let stream = "\u{FEFF}data:a\n: PROCESSING\nevent: x\nid: 7\nretry: 3\ndatax: no\n\n:\n\ndata: b\n\n";
+        assert_eq!(whole(stream), ["a", "b"]);
+    }
+
+    #[test]
+    fn data_lines_are_joined_and_one_space_is_dropped() {
+        assert_eq!(whole("data:  a\ndata\ndata:b\n\n"), [" a\n\nb"]);
+    }
+
+    #[test]
+    fn the_last_event_needs_no_blank_line() {
+        assert_eq!(whole("data: a\n\ndata: b"), ["a", "b"]);
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_are_an_error() {
+        assert_eq!(decode([b"data: \xFF\n\n".as_slice()]), Err(FramingError::NotUtf8));
+    }
+
+    #[test]
+    fn an_endless_line_and_an_endless_event_are_errors() {
+        let line = vec![b'x'; EVENT_CAP / 2 + 1];
+        assert_eq!(decode([b"data: ".as_slice(), &line, &line]), Err(FramingError::TooLong));
+        let lines = [b"data: ".as_slice(), &line, b"\ndata: ", &line, b"\n"];
+        assert_eq!(decode(lines), Err(FramingError::TooLong));
+    }
+
+    proptest! {
+        #[test]
+        fn the_events_do_not_depend_on_how_the_stream_is_cut(
+            lines in prop::collection::vec("(data: ?|: ?|event:)?[ -~é→\u{1F600}]{0,12}", 0..12),
+            ends in prop::collection::vec(prop::sample::select(vec!["\n", "\r", "\r\n", "\n\n", "\r\r", "\r\n\r\n"]), 12),
+            cuts in prop::collection::vec(0..400_usize, 0..20),
+        ) {
+            let stream: String = lines.iter().zip(&ends).flat_map(|(line, end)| [line.as_str(), end]).collect();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
+            cuts.extend([0, stream.len()]);
+            cuts.sort_unstable();
+            let pieces = cuts.windows(2).map(|pair| &stream.as_bytes()[pair[0]..pair[1]]);
+            prop_assert_eq!(decode(pieces), decode([stream.as_bytes()]));
+        }
+    }
+}

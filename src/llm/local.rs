@@ -1,0 +1,71 @@
+//! Looks for a model server on this machine and asks servers which models they have.
+
+use crate::http::{Deadlines, Endpoint, HttpError};
+use crate::llm::catalog::Provider;
+use futures_util::future::join_all;
+use serde_json::Value;
+use std::time::Duration;
+
+/// How long a server on this machine has to list its models; one that runs answers in a few milliseconds.
+const PROBE_TIME: Duration = Duration::from_millis(200);
+/// The most models of a server that are considered.
+const MODELS_CAP: usize = 1000;
+
+/// A server that was found, with its models in its order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Its row of the table.
+    pub provider: Provider,
+    /// At least one model.
+    pub models: Vec<String>,
+}
+
+/// Asks every local provider of `table` at once which models it has; those that answer, in the table's order.
+pub async fn probe(table: &[Provider]) -> Vec<Found> {
+    let deadlines =
+        Deadlines { connect: PROBE_TIME, first_byte: PROBE_TIME, silence: PROBE_TIME, whole: PROBE_TIME };
+    let asked = table.iter().filter(|provider| provider.local).map(async |provider| {
+        let models = models(&provider.base, None, deadlines).await.ok()?;
+        (!models.is_empty()).then(|| Found { provider: provider.clone(), models })
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// The models that the server at `base` lists, without those that only embed.
+///
+/// # Errors
+/// When the server cannot be asked. A list that is not understood is empty.
+pub async fn models(
+    base: &str,
+    bearer: Option<&str>,
+    deadlines: Deadlines,
+) -> Result<Vec<String>, HttpError> {
+    let url = format!("{}/models", base.trim_end_matches('/'));
+    let mut reply = Endpoint::new(&url, bearer, deadlines)?.get().await?;
+    if reply.status() != 200 {
+        return Ok(Vec::new());
+    }
+    let list: Value = serde_json::from_slice(&reply.body().await?).unwrap_or_default();
+    let models = list.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let names = models.iter().filter_map(|model| model.get("id")?.as_str());
+    Ok(names.filter(|name| !name.contains("embed")).take(MODELS_CAP).map(str::to_owned).collect())
+}
+
+/// The model meant by `wanted`: that name, or that name with a tag (`qwen3` means `qwen3:8b`).
+pub fn matching<'a>(models: &'a [String], wanted: &str) -> Option<&'a str> {
+    let tagged = |model: &&String| model.split_once(':').is_some_and(|(name, _)| name == wanted);
+    models.iter().find(|model| *model == wanted).or_else(|| models.iter().find(tagged)).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_tag_means_its_first_tag() {
+        let models = ["qwen3-coder:30b", "qwen3:8b", "qwen3:4b"].map(String::from);
+        assert_eq!(matching(&models, "qwen3"), Some("qwen3:8b"));
+        assert_eq!(matching(&models, "qwen3:4b"), Some("qwen3:4b"));
+        assert_eq!(matching(&models, "llama"), None);
+    }
+}
