@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -11,9 +10,10 @@ const EXIT_CODE: i32 = 130;
 
 /// What a signal does, besides cancelling and exiting.
 pub struct Reactions {
-    /// Told at the first signal, on the thread that received it: says that the run is ending.
-    pub first: Box<dyn Fn() + Send + Sync>,
-    /// Told at the second, before the process exits at once: ends every child.
+    /// Told on the runtime once the token has fired: says that the run is ending.
+    pub first: Box<dyn FnOnce() + Send>,
+    /// Told on the thread that received the second signal, before the process exits at once: ends every child. It
+    /// must not wait for anything the runtime may hold.
     pub second: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -30,20 +30,24 @@ impl Interrupt {
     /// When the system does not let us listen, or it was done before.
     pub fn install(reactions: Reactions) -> io::Result<Self> {
         let interrupt = Self::default();
-        let presses =
-            Arc::new(Presses { token: interrupt.token.clone(), count: AtomicU32::new(0), reactions });
-        for kind in [SignalKind::terminate(), SignalKind::hangup()] {
-            if kind == SignalKind::hangup() && ignores_hangup() {
-                continue;
-            }
-            let (mut stream, presses) = (signal(kind)?, Arc::clone(&presses));
-            tokio::spawn(async move {
-                while stream.recv().await.is_some() {
-                    presses.press();
-                }
-            });
+        let Reactions { first, second } = reactions;
+        let second: Arc<dyn Fn() + Send + Sync> = second.into();
+        let press = {
+            let token = interrupt.token.clone();
+            move || if token.is_cancelled() { exit_now(&*second) } else { token.cancel() }
+        };
+        let token = interrupt.token.clone();
+        tokio::spawn(async move {
+            token.cancelled().await;
+            first();
+        });
+        on_signal(SignalKind::terminate(), press.clone())?;
+        if !ignores_hangup() {
+            // A closing terminal sends it more than once: no hurry of a person, so never a second press.
+            let token = interrupt.token.clone();
+            on_signal(SignalKind::hangup(), move || token.cancel())?;
         }
-        ctrlc::set_handler(move || presses.press()).map_err(io::Error::other)?;
+        ctrlc::set_handler(press).map_err(io::Error::other)?;
         Ok(interrupt)
     }
 
@@ -52,33 +56,25 @@ impl Interrupt {
         &self.token
     }
 
-    /// Asks the run to end as a signal would: for `a` at a prompt.
+    /// Asks the run to end as a first signal would: for `a` at a question.
     pub fn trigger(&self) {
         self.token.cancel();
     }
 }
 
-/// Counts the signals and reacts to each.
-struct Presses {
-    token: CancellationToken,
-    count: AtomicU32,
-    reactions: Reactions,
-}
-
-impl Presses {
-    fn press(&self) {
-        if self.count.fetch_add(1, Ordering::SeqCst) == 0 {
-            self.token.cancel();
-            (self.reactions.first)();
-        } else {
-            (self.reactions.second)();
-            exit_now();
+fn on_signal(kind: SignalKind, mut react: impl FnMut() + Send + 'static) -> io::Result<()> {
+    let mut stream = signal(kind)?;
+    tokio::spawn(async move {
+        while stream.recv().await.is_some() {
+            react();
         }
-    }
+    });
+    Ok(())
 }
 
 #[expect(clippy::exit, reason = "the person asked twice: nothing may delay the end")]
-fn exit_now() {
+fn exit_now(end_children: &dyn Fn()) {
+    end_children();
     std::process::exit(EXIT_CODE);
 }
 

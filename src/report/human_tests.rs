@@ -5,6 +5,8 @@ use crate::report::script::{self, Kept};
 use crate::report::{Format, deliver};
 use crate::terminal::{Delivery, Facts, Stdout, Wishes};
 
+use proptest::prelude::*;
+
 const TERMINAL: Facts = Facts { stdin: true, stderr: true, stdout: Stdout::SameTerminal };
 
 fn told(
@@ -211,4 +213,22 @@ fn o01_with_json_standard_output_is_the_document_alone() {
     let result = script::result(StopReason::LlmDone, "Done.");
     deliver(&terminal, Format::Json, &result, &shown).unwrap();
     assert_eq!(serde_json::from_str::<RunResult>(&out.text()).unwrap(), result);
+}
+
+proptest! {
+    #[test]
+    fn o20_names_and_texts_neither_control_the_terminal_nor_forge_lines(hostile in any::<String>(), raw in "[\u{0}-\u{9f}]{0,40}") {
+        let hostile = format!("{hostile}{raw}");
+        let records = [
+            Event::SessionStart { session_id: hostile.clone(), workspace: hostile.clone(), program: hostile.clone() },
+            script::end("c1", &hostile, &hostile, Some(&hostile), None),
+            Event::Notice { level: Level::Error, text: hostile.clone() },
+            Event::UserMessage { text: hostile.clone(), origin: crate::event::Origin::Prompt },
+        ].map(|event| script::record(1, event));
+        let text = in_pipe(Detail::Debug, &records);
+        prop_assert!(!text.chars().any(|c| c != '\n' && crate::terminal::is_hidden(c)), "{:?}", text);
+        prop_assert_eq!(text.lines().count(), records.len());
+        let streamed = in_pipe(Detail::Human, &[script::record(1, Event::TextDelta { text: hostile })]);
+        prop_assert!(!streamed.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+    }
 }

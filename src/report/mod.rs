@@ -85,4 +85,5 @@ pub fn deliver(
 }
 
 #[cfg(test)]
-pub(crate) mod script;
+#[path = "script_tests.rs"]
+mod script;

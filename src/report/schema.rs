@@ -22,6 +22,7 @@ fn text<T: JsonSchema>() -> String {
 #[expect(clippy::disallowed_methods, reason = "the test compares with files, and writes them when asked to")]
 mod tests {
     use super::*;
+    use crate::stop_reason::StopReason;
     use std::path::Path;
 
     /// Compares a file with what the types say; `AGENT_UPDATE_SCHEMA=1 cargo test schema` writes it instead.
@@ -43,5 +44,27 @@ mod tests {
     #[test]
     fn o21_the_event_schema_is_the_one_of_the_types() {
         file_is("events.json", &events());
+    }
+
+    /// The first cells of a page's table rows that are code.
+    fn first_cells(page: &str) -> Vec<&str> {
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect()
+    }
+
+    #[test]
+    fn o02_the_help_page_lists_the_keys_of_the_document() {
+        let schema: serde_json::Value = serde_json::from_str(&result()).unwrap();
+        let keys: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(first_cells(include_str!("../../config/help/json.md")), keys);
+    }
+
+    #[test]
+    fn o03_the_help_page_lists_every_stop_reason_with_its_status() {
+        let page = include_str!("../../config/help/exit-codes.md");
+        assert_eq!(first_cells(page), StopReason::ALL.map(StopReason::name));
+        for reason in StopReason::ALL {
+            let row = format!("| `{reason}` | {} |", reason.status().name());
+            assert!(page.contains(&row), "{row}");
+        }
     }
 }

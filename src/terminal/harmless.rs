@@ -55,14 +55,15 @@ pub fn first_line(text: &str, max_chars: usize) -> String {
 }
 
 /// A bounded view for a decision: the first and the last lines, each bounded and harmless, and the true size of what
-/// is left out.
+/// is left out. A carriage return is shown too: a change of line endings must not look like no change.
 pub fn preview(text: &str) -> String {
-    let total = text.lines().count();
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    let total = body.split('\n').count();
     let limit = PREVIEW_HEAD_LINES + PREVIEW_TAIL_LINES;
     let tail_from = if total > limit { total - PREVIEW_TAIL_LINES } else { total };
     let head = if total > limit { PREVIEW_HEAD_LINES } else { total };
     let mut view = String::new();
-    for (number, line) in text.lines().enumerate() {
+    for (number, line) in body.split('\n').enumerate() {
         if number == head && total > limit {
             let left_out = total - limit;
             view.push_str(&crate::messages::preview_cut(left_out, total, text.len()));
@@ -180,6 +181,11 @@ mod tests {
             "{view}"
         );
         assert!(view.ends_with("line 10000\n"));
+    }
+
+    #[test]
+    fn a_change_of_line_endings_is_seen() {
+        assert_eq!(preview("-a\n+a\r\n"), "-a\n+a\\u{d}\n");
     }
 
     #[test]

@@ -5,10 +5,8 @@ use super::harmless::{one_line, preview};
 use super::streams::{Style, Terminal};
 use crate::messages;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::termios::{QueueSelector, tcflush};
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, PipeReader};
 use tokio_util::sync::CancellationToken;
 
 /// Answers that are none before the question counts as refused: a terminal that sends noise must not be asked for ever.
@@ -92,10 +90,11 @@ impl Terminal {
 }
 
 fn diff_style(line: &str) -> Style {
-    match line.as_bytes().first() {
-        Some(b'+') => Style::Good,
-        Some(b'-') => Style::Bad,
-        Some(b'@') => Style::Dim,
+    match line.as_bytes() {
+        [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => Style::Bold,
+        [b'+', ..] => Style::Good,
+        [b'-', ..] => Style::Bad,
+        [b'@', ..] => Style::Dim,
         _ => Style::Plain,
     }
 }
@@ -112,11 +111,11 @@ fn parse(line: &str) -> Option<Answer> {
 /// One line from the terminal, or nothing at its end. Dropping the future ends the wait: the write end of a pipe goes
 /// with it, and the thread that waits on the terminal also waits on the pipe.
 async fn read_line() -> io::Result<Option<String>> {
-    let (gone, _held) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (gone, _held) = io::pipe()?;
     tokio::task::spawn_blocking(move || wait_for_line(&gone)).await.map_err(io::Error::other)?
 }
 
-fn wait_for_line(gone: &OwnedFd) -> io::Result<Option<String>> {
+fn wait_for_line(gone: &PipeReader) -> io::Result<Option<String>> {
     let stdin = io::stdin();
     loop {
         let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(gone, PollFlags::IN)];
