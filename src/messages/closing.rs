@@ -3,6 +3,16 @@
 use super::figures::count;
 use crate::stop_reason::StopReason;
 
+/// What the model is told when its answer was cut by the output limit.
+pub const CONTINUE: &str = "[SYSTEM] Your answer was cut off by the output limit. Go on exactly where it stopped; repeat \
+                            nothing and do not start over.";
+
+/// What the model is told when an ended session is resumed without a word.
+pub const GO_ON: &str = "Go on with the task. If it is done, say so and summarise the result.";
+
+/// What the model reads as the result of a call that was running when the process died.
+pub const OUTCOME_UNKNOWN: &str = "interrupted; outcome unknown: check before repeating";
+
 /// What the model is told when a watchdog ends the run and it is asked, without tools, for a closing summary; nothing
 /// for the reasons that end a run without asking it again.
 pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {

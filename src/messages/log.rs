@@ -284,3 +284,10 @@ pub fn answer_not_written(error: &std::io::Error) -> String {
 pub fn log_file_lost(path: &std::path::Path, error: &std::io::Error) -> String {
     format!("The log file {} is given up: {error}. The run goes on without it.", path.display())
 }
+
+/// Said when a resumed journal holds lines that a crash or a disk has damaged.
+pub fn journal_damaged(lines: &[usize]) -> String {
+    let shown: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
+    let more = if lines.len() > shown.len() { ", …" } else { "" };
+    format!("{} of the session's journal damaged and left out (line {}{more})", count(lines.len() as u64, "record"), shown.join(", "))
+}

@@ -5,9 +5,9 @@ mod figures;
 mod log;
 mod prompt;
 
-pub use closing::{closing_instruction, fixed_closing, reason_in_words};
+pub use closing::{CONTINUE, GO_ON, OUTCOME_UNKNOWN, closing_instruction, fixed_closing, reason_in_words};
 pub use figures::{bytes, count, duration, thousands};
 pub use log::{
-    Ending, Form, Session, answer_not_written, interrupting, log_file_lost, spinner_model, spinner_tool,
+    Ending, Form, Session, answer_not_written, interrupting, journal_damaged, log_file_lost, spinner_model, spinner_tool,
 };
 pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};
