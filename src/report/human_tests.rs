@@ -253,3 +253,17 @@ fn a_failure_is_told_once_and_another_one_too() {
     let other = in_pipe(Detail::Error, &[script::record(1, failed), end("the disk is full")]);
     assert!(other.ends_with("   Reason: the LLM could not be used\n   Error: the disk is full\n"), "{other}");
 }
+
+#[test]
+fn a_standard_output_without_space_is_said_on_standard_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let err = Kept::default();
+    let terminal = Terminal::over(Facts::default(), &plain(), Box::new(full), Box::new(err.clone()));
+    let result = script::result(StopReason::LlmDone, "Done.");
+    assert!(deliver(&terminal, Format::Text, &result, &AnswerShown::default()).is_err());
+    assert!(
+        err.text().starts_with("The answer could not be written to standard output: No space"),
+        "{}",
+        err.text()
+    );
+}
