@@ -1,8 +1,8 @@
 //! The lines of the human log, each in two forms: for a terminal and in plain words.
 
 use super::closing::reason_in_words;
-use super::figures::{count, duration, thousands};
-use crate::event::{FinishReason, HookVerdict, Level};
+use super::figures::{bytes, count, duration, thousands};
+use crate::event::{FinishReason, HookVerdict, Level, Origin};
 use crate::failure::ErrorKind;
 use crate::stop_reason::{Status, StopReason};
 use crate::usage::Usage;
@@ -255,6 +255,39 @@ fn tokens(usage: Usage) -> String {
         cached => format!(" ({} cached)", thousands(cached)),
     };
     format!("{} in{cached}, {} out", thousands(usage.prompt()), thousands(usage.output))
+}
+
+/// The names of the levels, where another name was given.
+pub const LOG_LEVELS: &str = "one of debug, info, human, warn, error";
+
+/// Where a session works, and with what program.
+pub fn session_place(workspace: &str, program: &str) -> String {
+    format!("workspace {workspace}, program {program}")
+}
+
+/// What a run may use.
+pub fn offered(max_steps: u32, tools: &[String]) -> String {
+    format!("at most {}; tools: {}", count(max_steps, "step"), tools.join(", "))
+}
+
+/// The system message was set.
+pub fn system_message(size: usize) -> String {
+    format!("system message, {}", bytes(size))
+}
+
+/// A user message entered the conversation.
+pub fn user_message(origin: Origin, text: &str) -> String {
+    let from = match origin {
+        Origin::Prompt => "prompt",
+        Origin::System => "the loop says",
+        Origin::Hook => "a hook adds",
+    };
+    format!("{from}: {text}")
+}
+
+/// A request went out.
+pub fn request_sent(attempt: u32) -> String {
+    format!("request sent, attempt {attempt}")
 }
 
 /// What the spinner says while the model works; `tokens` counts the run's so far.

@@ -8,6 +8,7 @@ mod prompt;
 pub use closing::{CONTINUE, GO_ON, OUTCOME_UNKNOWN, closing_instruction, fixed_closing, reason_in_words};
 pub use figures::{bytes, count, duration, thousands};
 pub use log::{
-    Ending, Form, Session, answer_not_written, interrupting, journal_damaged, log_file_lost, spinner_model, spinner_tool,
+    Ending, Form, LOG_LEVELS, Session, answer_not_written, interrupting, journal_damaged, log_file_lost, offered,
+    request_sent, session_place, spinner_model, spinner_tool, system_message, user_message,
 };
 pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};

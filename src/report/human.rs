@@ -1,8 +1,8 @@
 //! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
 
-use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Record};
+use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Purpose, Record};
 use crate::message::{Message, ToolResult};
-use crate::messages::{Ending, Form, Session};
+use crate::messages::{self, Ending, Form, Session};
 use crate::result::RunResult;
 use crate::stop_reason::{Status, StopReason};
 use crate::terminal::{Stdout, Style, Terminal, first_line, one_line};
@@ -62,7 +62,7 @@ impl std::str::FromStr for Detail {
             "human" => Ok(Self::Human),
             "info" => Ok(Self::Info),
             "debug" => Ok(Self::Debug),
-            _ => Err("one of debug, info, human, warn, error".to_owned()),
+            _ => Err(messages::LOG_LEVELS.to_owned()),
         }
     }
 }
@@ -93,7 +93,8 @@ pub struct HumanLog {
     streamed: bool,
     /// Streamed text since the last tool call, where standard output is the same terminal.
     shown_text: String,
-    failure_told: bool,
+    /// The last failure that was told, so that the end does not repeat it.
+    told_failure: Option<String>,
     answer_shown: AnswerShown,
 }
 
@@ -110,7 +111,7 @@ impl HumanLog {
             piece_style: Style::Plain,
             streamed: false,
             shown_text: String::new(),
-            failure_told: false,
+            told_failure: None,
             answer_shown: AnswerShown::default(),
         }
     }
@@ -142,8 +143,7 @@ impl HumanLog {
             resumed: *resumed,
         });
         self.say(Detail::Human, Style::Bold, &line)?;
-        let tools = format!("at most {max_steps} steps; tools: {}", tools.join(", "));
-        self.notice(Level::Info, &tools)
+        self.notice(Level::Info, &messages::offered(*max_steps, tools))
     }
 
     /// Shows a piece of running text; reasoning and answer stand on lines of their own.
@@ -243,7 +243,9 @@ impl HumanLog {
         if let Some(reason) = result.stop_reason {
             self.say(least, Style::Plain, &self.form.why(reason))?;
         }
-        if let (Some(error), false) = (&result.error, self.failure_told) {
+        if let Some(error) = &result.error
+            && self.told_failure.as_ref() != Some(&error.message)
+        {
             self.say(least, Style::Bad, &self.form.error(&one_line(&error.message, NOTICE_CHARS)))?;
         }
         self.say(Detail::Human, Style::Dim, &self.form.figures(&ending))?;
@@ -278,22 +280,18 @@ impl EventSink for HumanLog {
         match &record.event {
             Event::SessionStart { session_id, workspace, program } => {
                 self.session_id = Some(session_id.clone());
-                self.notice(Level::Info, &format!("workspace {workspace}, program {program}"))
+                self.notice(Level::Info, &messages::session_place(workspace, program))
             }
             event @ Event::RunStart { .. } => self.run_start(event),
-            Event::System { text } => {
-                self.notice(Level::Debug, &format!("system message, {} bytes", text.len()))
-            }
+            Event::System { text } => self.notice(Level::Debug, &messages::system_message(text.len())),
             Event::UserMessage { text, origin } => {
-                self.notice(Level::Debug, &format!("{origin:?} message: {text}"))
+                self.notice(Level::Debug, &messages::user_message(*origin, &one_line(text, LINE_CHARS)))
             }
-            Event::StepStart { purpose: crate::event::Purpose::Step, messages } => {
+            Event::StepStart { purpose: Purpose::Step, messages } => {
                 self.say(Detail::Human, Style::Bold, &self.form.step(step, *messages))
             }
             Event::StepStart { .. } | Event::StepEnd => Ok(()),
-            Event::RequestSent { attempt } => {
-                self.notice(Level::Debug, &format!("request sent, attempt {attempt}"))
-            }
+            Event::RequestSent { attempt } => self.notice(Level::Debug, &messages::request_sent(*attempt)),
             Event::Retry { attempt, delay_ms, kind, message } => {
                 let (delay, message) = (Duration::from_millis(*delay_ms), first_line(message, LINE_CHARS));
                 self.say(Detail::Warn, Style::Caution, &self.form.retry(*attempt, delay, *kind, &message))
@@ -306,7 +304,7 @@ impl EventSink for HumanLog {
                 self.say(Detail::Info, Style::Dim, &line)
             }
             Event::ModelFailed { failure, .. } => {
-                self.failure_told = true;
+                self.told_failure = Some(failure.message.clone());
                 let message = one_line(&failure.message, NOTICE_CHARS);
                 self.say(Detail::Error, Style::Bad, &self.form.model_failed(failure.kind, &message))
             }

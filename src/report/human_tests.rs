@@ -1,6 +1,7 @@
 //! Golden tests of the human log.
 
 use super::*;
+use crate::failure::{ErrorKind, Failure};
 use crate::report::script::{self, Kept};
 use crate::report::{Format, deliver};
 use crate::terminal::{Delivery, Facts, Stdout, Wishes};
@@ -231,4 +232,38 @@ proptest! {
         let streamed = in_pipe(Detail::Human, &[script::record(1, Event::TextDelta { text: hostile })]);
         prop_assert!(!streamed.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
     }
+}
+
+#[test]
+fn a_failure_is_told_once_and_another_one_too() {
+    let failure =
+        |message: &str| Failure { kind: ErrorKind::Server, message: message.into(), retryable: true };
+    let end = |message: &str| {
+        let mut result = script::result(StopReason::LlmError, "");
+        result.permission_denials.clear();
+        result.error = Some(failure(message));
+        script::record(1, Event::RunEnd { result: Box::new(result) })
+    };
+    let failed = Event::ModelFailed { purpose: Purpose::Step, failure: failure("500 twice") };
+    let told = in_pipe(Detail::Error, &[script::record(1, failed.clone()), end("500 twice")]);
+    assert_eq!(
+        told,
+        "LLM error (server): 500 twice\nFailed (llm_error, 2 steps)\n   Reason: the LLM could not be used\n"
+    );
+    let other = in_pipe(Detail::Error, &[script::record(1, failed), end("the disk is full")]);
+    assert!(other.ends_with("   Reason: the LLM could not be used\n   Error: the disk is full\n"), "{other}");
+}
+
+#[test]
+fn a_standard_output_without_space_is_said_on_standard_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let err = Kept::default();
+    let terminal = Terminal::over(Facts::default(), &plain(), Box::new(full), Box::new(err.clone()));
+    let result = script::result(StopReason::LlmDone, "Done.");
+    assert!(deliver(&terminal, Format::Text, &result, &AnswerShown::default()).is_err());
+    assert!(
+        err.text().starts_with("The answer could not be written to standard output: No space"),
+        "{}",
+        err.text()
+    );
 }

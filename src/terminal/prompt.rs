@@ -7,6 +7,7 @@ use crate::messages;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{QueueSelector, tcflush};
 use std::io::{self, PipeReader};
+use std::os::fd::AsFd;
 use tokio_util::sync::CancellationToken;
 
 /// Answers that are none before the question counts as refused: a terminal that sends noise must not be asked for ever.
@@ -112,13 +113,12 @@ fn parse(line: &str) -> Option<Answer> {
 /// with it, and the thread that waits on the terminal also waits on the pipe.
 async fn read_line() -> io::Result<Option<String>> {
     let (gone, _held) = io::pipe()?;
-    tokio::task::spawn_blocking(move || wait_for_line(&gone)).await.map_err(io::Error::other)?
+    tokio::task::spawn_blocking(move || wait_for_line(io::stdin(), &gone)).await.map_err(io::Error::other)?
 }
 
-fn wait_for_line(gone: &PipeReader) -> io::Result<Option<String>> {
-    let stdin = io::stdin();
+fn wait_for_line(input: impl AsFd, gone: &PipeReader) -> io::Result<Option<String>> {
     loop {
-        let mut fds = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(gone, PollFlags::IN)];
+        let mut fds = [PollFd::new(&input, PollFlags::IN), PollFd::new(gone, PollFlags::IN)];
         match poll(&mut fds, None) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
@@ -130,7 +130,7 @@ fn wait_for_line(gone: &PipeReader) -> io::Result<Option<String>> {
         }
         if typed {
             let mut line = [0_u8; ANSWER_BYTES];
-            let length = rustix::io::read(&stdin, &mut line)?;
+            let length = rustix::io::read(&input, &mut line)?;
             let bytes = line.get(..length).unwrap_or_default();
             return Ok((!bytes.is_empty()).then(|| String::from_utf8_lossy(bytes).into_owned()));
         }
@@ -140,6 +140,8 @@ fn wait_for_line(gone: &PipeReader) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::streams::{Facts, Wishes};
+    use std::io::Write;
 
     #[test]
     fn only_clear_answers_are_answers() {
@@ -148,5 +150,40 @@ mod tests {
         assert_eq!(parse("a\n"), Some(Answer::Abort));
         assert_eq!(parse("\n"), None);
         assert_eq!(parse("yn\n"), None);
+    }
+
+    #[test]
+    fn a_line_the_end_of_input_and_a_dropped_question_end_the_wait() {
+        let (gone, held) = io::pipe().unwrap();
+        let (input, mut keyboard) = io::pipe().unwrap();
+        keyboard.write_all(b"y\n").unwrap();
+        assert_eq!(wait_for_line(&input, &gone).unwrap().as_deref(), Some("y\n"));
+        drop(held);
+        assert_eq!(wait_for_line(&input, &gone).unwrap(), None, "the question was dropped");
+        let (gone, _held) = io::pipe().unwrap();
+        drop(keyboard);
+        assert_eq!(wait_for_line(&input, &gone).unwrap(), None, "end of input");
+    }
+
+    const QUESTION: Question<'_> = Question { title: "run_command → ls", reason: "it runs", preview: None };
+
+    fn terminal(facts: Facts) -> Terminal {
+        Terminal::over(facts, &Wishes::default(), Box::new(io::sink()), Box::new(io::sink()))
+    }
+
+    #[tokio::test]
+    async fn s03_without_a_terminal_the_answer_is_no_at_once() {
+        for facts in [Facts::default(), Facts { stderr: true, ..Facts::default() }] {
+            let answer = terminal(facts).ask(&QUESTION, &CancellationToken::new()).await;
+            assert_eq!(answer, Answer::No);
+        }
+    }
+
+    #[tokio::test]
+    async fn s04_a_cancelled_run_is_not_asked() {
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let facts = Facts { stdin: true, stderr: true, ..Facts::default() };
+        assert_eq!(terminal(facts).ask(&QUESTION, &cancel).await, Answer::Abort);
     }
 }
