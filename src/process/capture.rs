@@ -1,9 +1,9 @@
 //! What a child writes: the beginning and the end in memory, everything (up to a limit) in a file when it is long.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::{Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Bytes kept of the beginning of each stream: more than a model is ever shown.
@@ -20,9 +20,6 @@ const READ_BYTES: usize = 32 * 1024;
 
 /// Bytes of a line held back so that the two streams do not cut each other's lines.
 const MAX_PARTIAL_LINE_BYTES: usize = 8 * 1024;
-
-/// Opens the file for a long output; called once, when the output no longer fits into memory.
-pub type OpenFile = Box<dyn FnOnce() -> io::Result<File>>;
 
 /// One captured stream, bounded.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -78,15 +75,16 @@ enum Stream {
 }
 
 /// Both streams of one child.
-pub(super) struct Capture {
+pub(super) struct Capture<Open> {
     pub(super) stdout: Captured,
     pub(super) stderr: Captured,
-    file: Keeper,
+    file: Keeper<Open>,
 }
 
-impl Capture {
-    /// An empty capture; without `open` nothing is written to a file.
-    pub(super) fn new(open: Option<OpenFile>) -> Self {
+impl<Open: FnOnce() -> io::Result<File>> Capture<Open> {
+    /// An empty capture. `open` makes the file for a long output when it no longer fits into memory; without it there
+    /// is none.
+    pub(super) fn new(open: Option<Open>) -> Self {
         let file =
             Keeper { open, file: None, partial: [Vec::new(), Vec::new()], written: 0, kept: Kept::Nothing };
         Self { stdout: Captured::default(), stderr: Captured::default(), file }
@@ -119,15 +117,15 @@ impl Capture {
 }
 
 /// Writes both streams to one file, whole lines in the order of their arrival.
-struct Keeper {
-    open: Option<OpenFile>,
+struct Keeper<Open> {
+    open: Option<Open>,
     file: Option<File>,
     partial: [Vec<u8>; 2],
     written: u64,
     kept: Kept,
 }
 
-impl Keeper {
+impl<Open: FnOnce() -> io::Result<File>> Keeper<Open> {
     /// Opens the file; true when it has just been opened.
     fn begin(&mut self) -> bool {
         let Some(open) = self.open.take() else { return false };
@@ -188,20 +186,25 @@ impl Keeper {
 }
 
 /// Reads both pipes, concurrently, until both are closed.
-pub(super) async fn pump(
+pub(super) async fn pump<Open: FnOnce() -> io::Result<File>>(
     stdout: Option<impl AsyncRead + Unpin>,
     stderr: Option<impl AsyncRead + Unpin>,
-    capture: &RefCell<Capture>,
+    capture: &Mutex<Capture<Open>>,
 ) {
     futures_util::join!(read(stdout, Stream::Out, capture), read(stderr, Stream::Err, capture));
 }
 
-async fn read(pipe: Option<impl AsyncRead + Unpin>, stream: Stream, capture: &RefCell<Capture>) {
+async fn read<Open: FnOnce() -> io::Result<File>>(
+    pipe: Option<impl AsyncRead + Unpin>,
+    stream: Stream,
+    capture: &Mutex<Capture<Open>>,
+) {
     let Some(mut pipe) = pipe else { return };
     let mut buffer = vec![0; READ_BYTES];
     // A read error on a pipe means the same as its end: nothing more comes.
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
-        capture.borrow_mut().take(stream, buffer.get(..count).unwrap_or_default());
+        let mut capture = capture.lock().unwrap_or_else(PoisonError::into_inner);
+        capture.take(stream, buffer.get(..count).unwrap_or_default());
     }
 }
 
@@ -211,10 +214,10 @@ mod tests {
     use proptest::prelude::*;
     use std::io::{Read, Seek};
 
-    fn run(chunks: &[(bool, Vec<u8>)]) -> (Capture, Kept, Vec<u8>) {
+    fn run(chunks: &[(bool, Vec<u8>)]) -> (Captured, Captured, Kept, Vec<u8>) {
         let mut file = tempfile::tempfile().unwrap();
         let copy = file.try_clone().unwrap();
-        let mut capture = Capture::new(Some(Box::new(|| Ok(copy))));
+        let mut capture = Capture::new(Some(|| Ok(copy)));
         for (error, bytes) in chunks {
             capture.take(if *error { Stream::Err } else { Stream::Out }, bytes);
         }
@@ -222,35 +225,35 @@ mod tests {
         let mut text = Vec::new();
         file.rewind().unwrap();
         file.read_to_end(&mut text).unwrap();
-        (capture, kept, text)
+        (capture.stdout, capture.stderr, kept, text)
     }
 
     #[test]
     fn a_short_output_stays_in_memory() {
-        let (capture, kept, file) = run(&[(false, b"a\nb".to_vec()), (true, b"c\n".to_vec())]);
-        assert_eq!((capture.stdout.head.as_slice(), capture.stdout.line_ends), (b"a\nb".as_slice(), 1));
-        assert_eq!((kept, file.len(), capture.stderr.is_cut()), (Kept::Nothing, 0, false));
+        let (stdout, stderr, kept, file) = run(&[(false, b"a\nb".to_vec()), (true, b"c\n".to_vec())]);
+        assert_eq!((stdout.head.as_slice(), stdout.line_ends), (b"a\nb".as_slice(), 1));
+        assert_eq!((kept, file.len(), stderr.is_cut()), (Kept::Nothing, 0, false));
     }
 
     #[test]
     fn a_long_output_is_in_the_file_whole_and_lines_of_the_streams_do_not_mix() {
         let big = [b"0123456789abcde\n".repeat(HEAD_BYTES / 16), b"begun ".to_vec()].concat();
-        let (capture, kept, file) = run(&[
+        let (stdout, stderr, kept, file) = run(&[
             (true, b"early\n".to_vec()),
             (false, big.clone()),
             (true, b"late\n".to_vec()),
             (false, b"ended\n".to_vec()),
         ]);
         assert_eq!(kept, Kept::Everything);
-        assert!(!capture.stdout.is_cut());
-        assert_eq!(file.len() as u64, capture.stdout.total + capture.stderr.total);
+        assert!(!stdout.is_cut());
+        assert_eq!(file.len() as u64, stdout.total + stderr.total);
         assert!(file.starts_with(b"early\n0123"));
         assert!(file.ends_with(b"late\nbegun ended\n"));
     }
 
     #[test]
     fn a_file_that_cannot_be_opened_is_said_and_harms_nothing() {
-        let mut capture = Capture::new(Some(Box::new(|| Err(io::Error::other("disk full")))));
+        let mut capture = Capture::new(Some(|| Err(io::Error::other("disk full"))));
         capture.take(Stream::Out, &vec![b'x'; HEAD_BYTES + 1]);
         assert_eq!(capture.finish(), Kept::Failed("disk full".to_owned()));
         assert_eq!(capture.stdout.total, HEAD_BYTES as u64 + 1);

@@ -172,7 +172,8 @@ mod tests {
         fn no_entry_of_the_workspace_survives(entries in prop::collection::vec("(/w|/u|\\.|\\.\\.|a|/)*", 0..6)) {
             let path = outside(&entries.join(":"), Path::new("/w"));
             for entry in path.split(':').filter(|entry| !entry.is_empty()) {
-                prop_assert!(entry.starts_with('/') && !entry.contains("..") && !Path::new(entry).starts_with("/w"));
+                let climbs = entry.split('/').any(|part| part == "..");
+                prop_assert!(entry.starts_with('/') && !climbs && !Path::new(entry).starts_with("/w"));
             }
         }
     }

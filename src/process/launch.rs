@@ -1,18 +1,18 @@
 //! Starts a child through our own launcher process, limits it, and ends its whole tree.
 
-use super::capture::{self, Capture, Captured, Kept, OpenFile};
+use super::capture::{self, Capture, Captured, Kept};
 use super::environment;
 use super::order::{Answer, LAUNCH_ARGUMENT, Order};
 use crate::secret::Secret;
-use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
@@ -36,6 +36,7 @@ const DRAIN_GRACE: Duration = Duration::from_millis(250);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What to start and how far it may go.
+#[derive(Debug, Clone)]
 pub struct Spec {
     /// Program and arguments; no shell is involved unless it is named here.
     pub argv: Vec<String>,
@@ -47,8 +48,6 @@ pub struct Spec {
     pub stdin: Vec<u8>,
     /// Wall time after which the tree is ended.
     pub timeout: Duration,
-    /// Where output goes that is too long for memory.
-    pub keep: Option<OpenFile>,
 }
 
 /// How a child ended.
@@ -73,7 +72,7 @@ pub struct Exit {
     pub stdout: Captured,
     /// What it wrote to standard error.
     pub stderr: Captured,
-    /// What [`Spec::keep`]'s file holds.
+    /// What the file of a long output holds.
     pub kept: Kept,
     /// How long it ran.
     pub duration: Duration,
@@ -89,31 +88,38 @@ pub struct LaunchError {
     pub reason: String,
 }
 
-/// Starts children. One per process.
-#[derive(Debug)]
+/// Starts children. One per process; a clone is the same launcher.
+#[derive(Debug, Clone)]
 pub struct Launcher {
-    environment: BTreeMap<String, String>,
-    secrets: Vec<Secret>,
-    executable: PathBuf,
-    tier: OnceCell<Tier>,
+    environment: Arc<BTreeMap<String, String>>,
+    secrets: Arc<[Secret]>,
+    executable: Arc<Path>,
+    tier: Arc<OnceLock<Tier>>,
     running: Running,
 }
 
 impl Launcher {
     /// A launcher whose children get `environment` and never a variable that holds one of `secrets`.
     pub fn new(environment: BTreeMap<String, String>, secrets: Vec<Secret>) -> Self {
-        let tier = OnceCell::new();
+        let tier = OnceLock::new();
         if cfg!(test) {
             // The unit-test binary is no launcher.
             let _empty = tier.set(Tier::Group);
         }
-        Self { environment, secrets, executable: OWN_EXECUTABLE.into(), tier, running: Running::default() }
+        Self {
+            environment: environment.into(),
+            secrets: secrets.into(),
+            executable: Path::new(OWN_EXECUTABLE).into(),
+            tier: tier.into(),
+            running: Running::default(),
+        }
     }
 
     /// The same launcher going through another copy of the `agent` binary, held by `tier` where one is given.
     #[must_use]
     pub fn with_executable(self, executable: PathBuf, tier: Option<Tier>) -> Self {
-        Self { executable, tier: tier.map(OnceCell::from).unwrap_or_default(), ..self }
+        let tier = Arc::new(tier.map(OnceLock::from).unwrap_or_default());
+        Self { executable: executable.into(), tier, ..self }
     }
 
     /// What holds the processes of a command together here, in words for people. The first call tries it out (2 ms).
@@ -134,10 +140,32 @@ impl Launcher {
     ///
     /// # Errors
     /// When the program could not be started.
-    pub async fn launch(&self, mut spec: Spec, cancel: &CancellationToken) -> Result<Exit, LaunchError> {
+    pub async fn launch(&self, spec: Spec, cancel: &CancellationToken) -> Result<Exit, LaunchError> {
+        self.run(spec, None::<fn() -> io::Result<File>>, cancel).await
+    }
+
+    /// Like [`launch`](Self::launch), with output too long for memory written to the file that `open` makes.
+    ///
+    /// # Errors
+    /// When the program could not be started.
+    pub async fn launch_keeping(
+        &self,
+        spec: Spec,
+        open: impl FnOnce() -> io::Result<File>,
+        cancel: &CancellationToken,
+    ) -> Result<Exit, LaunchError> {
+        self.run(spec, Some(open), cancel).await
+    }
+
+    async fn run<Open: FnOnce() -> io::Result<File>>(
+        &self,
+        spec: Spec,
+        open: Option<Open>,
+        cancel: &CancellationToken,
+    ) -> Result<Exit, LaunchError> {
         let program = spec.argv.first().cloned().unwrap_or_default();
         let begun = Instant::now();
-        let capture = RefCell::new(Capture::new(spec.keep.take()));
+        let capture = Mutex::new(Capture::new(open));
         let mut ended = Ended::Cancelled;
         if !cancel.is_cancelled() {
             let timeout = spec.timeout;
@@ -156,14 +184,14 @@ impl Launcher {
                 let _held_open = tokio::time::timeout(DRAIN_GRACE, pump).await;
             }
         }
-        let mut capture = capture.into_inner();
+        let mut capture = capture.into_inner().unwrap_or_else(PoisonError::into_inner);
         let kept = capture.finish();
         Ok(Exit { ended, stdout: capture.stdout, stderr: capture.stderr, kept, duration: begun.elapsed() })
     }
 
     /// Starts the launcher process, or where there is none the command itself.
     fn start(&self, spec: Spec) -> io::Result<Tree> {
-        let mut env = self.environment.clone();
+        let mut env = BTreeMap::clone(&self.environment);
         env.extend(spec.env);
         environment::drop_secrets(&mut env, &self.secrets);
         let tier = self.chosen_tier();
@@ -190,7 +218,7 @@ impl Launcher {
     /// The launcher process to be, and our end of its control socket.
     fn launcher_command(&self) -> io::Result<(Command, UnixStream)> {
         let (agent_end, launcher_end) = UnixStream::pair()?;
-        let mut command = program_command(&self.executable);
+        let mut command = program_command(self.executable.as_os_str());
         command.arg(LAUNCH_ARGUMENT).env_clear().stdin(Stdio::from(std::os::fd::OwnedFd::from(launcher_end)));
         Ok((command, agent_end))
     }

@@ -6,6 +6,7 @@ pub mod environment;
 mod guard;
 pub mod launch;
 mod order;
+pub mod shell;
 #[cfg(target_os = "linux")]
 mod system;
 #[cfg(target_os = "linux")]

@@ -1,1 +1,291 @@
-//! `run_command`.
+//! `run_command`: a shell command in the workspace, limited in time and output, ended with everything it started.
+
+use super::outputs::Outputs;
+use super::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::process::capture::{Captured, Kept};
+use crate::process::environment;
+use crate::process::launch::{Ended, Exit, Spec};
+use crate::process::shell;
+use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The longest time limit of a command (spec.md 1.6). A larger number in a call is taken as milliseconds, which
+/// is what models mean by 30000.
+const MAX_TIMEOUT_SECONDS: u64 = 600;
+
+/// Lines of stderr that are shown at least, however few `max_output_lines` allows (spec.md 1.8).
+const MIN_STDERR_LINES: usize = 10;
+
+/// Characters of one stream that its lines share.
+const STREAM_CHARS: usize = 30_000;
+
+/// Characters that each line may have at least, however many share [`STREAM_CHARS`].
+const MIN_LINE_CHARS: usize = 500;
+
+/// The signals' share of exit codes, as shells report them.
+const SIGNAL_EXIT_BASE: i32 = 128;
+
+/// What the configuration says about commands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunCommandOptions {
+    /// The time limit of a call that names none.
+    pub default_timeout: Duration,
+    /// Lines of stdout that the model reads before the middle is left out.
+    pub max_output_lines: usize,
+}
+
+impl Default for RunCommandOptions {
+    fn default() -> Self {
+        Self { default_timeout: Duration::from_mins(2), max_output_lines: 200 }
+    }
+}
+
+/// Arguments of `run_command`.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunCommandArgs {
+    /// Shell command. Standard input is empty; nothing may wait for a person.
+    pub command: String,
+    /// Directory to run in, inside the workspace. Default: its root.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// Seconds, at most 600.
+    #[serde(default)]
+    pub timeout: Option<u64>,
+    /// Extra environment variables.
+    #[serde(default)]
+    pub env: Option<BTreeMap<String, String>>,
+}
+
+/// The tool.
+#[derive(Debug)]
+pub struct RunCommand {
+    options: RunCommandOptions,
+}
+
+impl RunCommand {
+    /// The tool with these limits.
+    pub fn new(options: RunCommandOptions) -> Self {
+        Self { options }
+    }
+
+    fn timeout(&self, asked: Option<u64>) -> Duration {
+        let asked = match asked {
+            None | Some(0) => return self.options.default_timeout,
+            Some(seconds @ 1..=MAX_TIMEOUT_SECONDS) => Duration::from_secs(seconds),
+            Some(milliseconds) => Duration::from_millis(milliseconds),
+        };
+        asked.min(Duration::from_secs(MAX_TIMEOUT_SECONDS))
+    }
+
+    async fn execute(&self, args: RunCommandArgs, cx: &ToolContext) -> Result<ToolOutput, String> {
+        if args.command.trim().is_empty() {
+            return Err("The command is empty. Give a shell command such as `ls -la`.".to_owned());
+        }
+        if args.command.contains('\0') {
+            return Err("The command contains a NUL byte, which no program can be given.".to_owned());
+        }
+        let env = args.env.unwrap_or_default();
+        if let Some(name) = env.keys().find(|name| !environment::is_name(name)) {
+            return Err(format!("'{}' is no name for an environment variable.", name.escape_default()));
+        }
+        let timeout = self.timeout(args.timeout);
+        let spec = Spec {
+            argv: shell::argv(&args.command),
+            cwd: working_directory(cx, args.cwd.as_deref())?,
+            env,
+            stdin: Vec::new(),
+            timeout,
+        };
+        let open = || cx.outputs.writer(&cx.call_id);
+        let exit =
+            cx.launcher.launch_keeping(spec, open, &cx.cancel).await.map_err(|error| format!("{error}."))?;
+        Ok(self.answer(exit, timeout, cx))
+    }
+
+    /// What the model reads about a command that ended.
+    fn answer(&self, mut exit: Exit, timeout: Duration, cx: &ToolContext) -> ToolOutput {
+        let lines = self.options.max_output_lines;
+        let stdout = Shown::of(&exit.stdout, lines);
+        let stderr = Shown::of(&exit.stderr, (lines / 4).max(MIN_STDERR_LINES));
+        let mut text = String::new();
+        for (name, shown) in [("stdout", &stdout), ("stderr", &stderr)] {
+            if !shown.text.is_empty() {
+                let end = if shown.text.ends_with('\n') { "" } else { "\n" };
+                let _infallible = write!(text, "{name}:\n{}{end}", shown.text);
+            }
+        }
+        if exit.kept == Kept::Nothing && (stdout.is_cut || stderr.is_cut) {
+            exit.kept =
+                keep(&exit, cx).map_or_else(|error| Kept::Failed(error.to_string()), |()| Kept::Everything);
+        }
+        text.push_str(&whereabouts(&exit.kept, &cx.call_id));
+        text.push_str(&ending(exit.ended, timeout));
+        ToolOutput { text, is_error: exit.ended != Ended::Code(0), ..ToolOutput::default() }
+    }
+}
+
+impl TypedTool for RunCommand {
+    const NAME: &'static str = "run_command";
+    const ACCESS: Access = Access::Execute;
+    const DESCRIPTION: &'static str = "Runs a shell command (builds, tests, linters, git) and returns stdout, stderr \
+        and the exit code. It is ended after a time limit (default 120 s) with everything it started, background \
+        processes included. Prefer the file tools for reading, searching and editing.";
+    type Args = RunCommandArgs;
+
+    fn plan(&self, args: &RunCommandArgs) -> Plan {
+        Plan { summary: one_line(&args.command), touches: Vec::new(), command: Some(as_typed(args)) }
+    }
+
+    fn preview(&self, args: &RunCommandArgs, _cx: &ToolContext) -> Option<String> {
+        Some(as_typed(args))
+    }
+
+    fn run<'a>(&'a self, args: RunCommandArgs, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
+        Box::pin(async move { self.execute(args, cx).await.unwrap_or_else(ToolOutput::error) })
+    }
+}
+
+/// The command as a person would type it: with its variables in front, because `PATH=. ls` is another thing than `ls`.
+fn as_typed(args: &RunCommandArgs) -> String {
+    let variables =
+        args.env.iter().flatten().map(|(name, value)| format!("{name}={} ", shell::quoted(value)));
+    variables.chain([args.command.clone()]).collect()
+}
+
+fn one_line(command: &str) -> String {
+    let mut lines = command.trim().lines();
+    let first = lines.next().unwrap_or_default();
+    if lines.next().is_some() { format!("{first} …") } else { first.to_owned() }
+}
+
+/// The absolute directory that `cwd` means, inside the workspace.
+fn working_directory(cx: &ToolContext, cwd: Option<&str>) -> Result<PathBuf, String> {
+    let root = cx.workspace.root();
+    let Some(cwd) = cwd else { return Ok(root.to_owned()) };
+    let path = cx.workspace.path(cwd).map_err(|error| error.to_string())?;
+    let path = cx.workspace.resolve(&path).map_err(|error| error.to_string())?;
+    let directory = root.join(path.as_str());
+    if directory.is_dir() {
+        Ok(directory)
+    } else {
+        Err(format!("cwd '{cwd}' is not a directory of the workspace."))
+    }
+}
+
+/// Writes an output that fitted into memory, but not into the answer, to the file of the call.
+fn keep(exit: &Exit, cx: &ToolContext) -> io::Result<()> {
+    let mut file = cx.outputs.writer(&cx.call_id)?;
+    for captured in [&exit.stdout, &exit.stderr] {
+        let (first, second) = captured.tail.as_slices();
+        for bytes in [captured.head.as_slice(), first, second] {
+            file.write_all(bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// Where the rest of a cut output is.
+fn whereabouts(kept: &Kept, call_id: &str) -> String {
+    let name = Outputs::name(call_id);
+    match kept {
+        Kept::Nothing => String::new(),
+        Kept::Everything => format!("[All of the output: read_file or grep with path \"{name}\"]\n"),
+        Kept::Beginning => {
+            format!("[The first 64 MiB of the output: read_file or grep with path \"{name}\"]\n")
+        }
+        Kept::Failed(reason) => format!("[The rest of the output is lost, it could not be kept: {reason}]\n"),
+    }
+}
+
+/// The last lines of the answer.
+fn ending(ended: Ended, timeout: Duration) -> String {
+    match ended {
+        Ended::Code(code) => format!("exit_code: {code}"),
+        Ended::Signal(signal) => {
+            format!("exit_code: {} (ended by signal {signal})", SIGNAL_EXIT_BASE.saturating_add(signal))
+        }
+        Ended::TimedOut => format!(
+            "Command timed out after {} s and was ended with everything it started. Give a larger `timeout` (at most \
+             {MAX_TIMEOUT_SECONDS} s), split the work into smaller commands, and start nothing that serves or waits \
+             for ever.",
+            timeout.as_secs()
+        ),
+        Ended::Cancelled => "Command interrupted and ended with everything it started.".to_owned(),
+    }
+}
+
+/// The part of a stream that the model reads.
+struct Shown {
+    text: String,
+    is_cut: bool,
+}
+
+impl Shown {
+    /// At most `max_lines` lines: the first half of them from the beginning, a quarter from the end.
+    fn of(captured: &Captured, max_lines: usize) -> Self {
+        let (first, second) = captured.tail.as_slices();
+        let tail = [first, second].concat();
+        let ends_inside_line = tail.last().or(captured.head.last()).is_some_and(|byte| *byte != b'\n');
+        let total = captured.line_ends.saturating_add(u64::from(ends_inside_line));
+        if captured.is_cut() {
+            let (head, tail) = (String::from_utf8_lossy(&captured.head), String::from_utf8_lossy(&tail));
+            // The line that the head breaks off in and the one that the tail begins in are not whole.
+            let head: Vec<&str> = head.lines().take(max_lines / 2).collect();
+            let tail: Vec<&str> = tail.lines().skip(1).collect();
+            let tail = last(&tail, max_lines / 4);
+            return Self::joined(&head, total.saturating_sub((head.len() + tail.len()) as u64), tail);
+        }
+        let text = [captured.head.as_slice(), &tail].concat();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        if lines.len() <= max_lines {
+            return Self::joined(&lines, 0, &[]);
+        }
+        let (head, rest) = lines.split_at(max_lines / 2);
+        let tail = last(rest, max_lines / 4);
+        Self::joined(head, (rest.len() - tail.len()) as u64, tail)
+    }
+
+    fn joined(head: &[&str], omitted: u64, tail: &[&str]) -> Self {
+        let line_chars = (STREAM_CHARS / (head.len() + tail.len()).max(1)).max(MIN_LINE_CHARS);
+        let mut shown = Self { text: String::new(), is_cut: omitted > 0 };
+        shown.lines(head, line_chars);
+        if omitted > 0 {
+            let _infallible = writeln!(shown.text, "[... {omitted} lines omitted ...]");
+        }
+        shown.lines(tail, line_chars);
+        shown
+    }
+
+    fn lines(&mut self, lines: &[&str], line_chars: usize) {
+        for line in lines {
+            match line.char_indices().nth(line_chars) {
+                Some((end, _)) => {
+                    let (shown, rest) = line.split_at(end);
+                    let _infallible =
+                        writeln!(self.text, "{shown}[... {} characters omitted ...]", rest.chars().count());
+                    self.is_cut = true;
+                }
+                None => {
+                    let _infallible = writeln!(self.text, "{line}");
+                }
+            }
+        }
+    }
+}
+
+/// The last `count` of `lines`.
+fn last<'a, 'b>(lines: &'a [&'b str], count: usize) -> &'a [&'b str] {
+    lines.get(lines.len().saturating_sub(count)..).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "run_command_tests.rs"]
+mod tests;
