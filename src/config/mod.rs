@@ -1,1 +1,12 @@
-//! Settings: layers with provenance and scopes, agents, and the only reader of the environment.
+//! Settings: the schema of every key, its layers and where each value came from, and the agents.
+
+pub mod agents;
+pub mod check;
+pub mod error;
+pub mod instructions;
+pub mod layers;
+pub mod load;
+pub mod rule;
+pub mod schema;
+pub mod settings;
+pub mod yaml;

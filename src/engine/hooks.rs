@@ -46,15 +46,19 @@ pub struct HookRule {
     #[serde(default)]
     pub name: String,
     /// A shell command; `{file}` is replaced by the quoted path of the edited file.
+    #[schemars(extend("x-format" = "filled"))]
     pub command: String,
     /// Regex on the tool name, anchored at both ends; `*` is every tool.
     #[serde(default = "every_tool")]
+    #[schemars(extend("x-format" = "matcher"))]
     pub matcher: String,
     /// Globs on the file's path; empty is every file.
     #[serde(default)]
+    #[schemars(extend("x-format" = "glob"))]
     pub file_patterns: Vec<String>,
     /// Seconds, 1 to 300.
     #[serde(default = "ten_seconds")]
+    #[schemars(range(min = 1, max = 300), extend("x-unit" = "seconds"))]
     pub timeout: u64,
     /// Not waited for; its answer is ignored.
     #[serde(default, rename = "async")]

@@ -1,5 +1,9 @@
-//! What may run: modes compiled to rules, protected and sensitive files.
+//! What may run: modes compiled to rules, the agent's tools, protected and sensitive files.
 
+use super::command_class::CommandClass;
+use crate::decision::Decision;
+use crate::tools::{Access, Plan};
+use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 
 /// How much the agent may do without asking.
@@ -13,3 +17,257 @@ pub enum Mode {
     /// Nothing is asked; refusals stand.
     Yolo,
 }
+
+impl Mode {
+    /// Its name in files, flags and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ConfirmAll => "confirm-all",
+            Self::ConfirmSensitive => "confirm-sensitive",
+            Self::Yolo => "yolo",
+        }
+    }
+}
+
+/// Files that no tool changes in any mode, because they make programs run or give permission later: git's own
+/// (short names of other file systems too), this agent's and other agents' configuration, editors' tasks.
+pub const ALWAYS_PROTECTED: [&str; 18] = [
+    ".git",
+    "git~[0-9]*",
+    ".gitmodules",
+    ".agent",
+    ".aider.conf.yml",
+    ".claude",
+    ".codex",
+    ".continue",
+    ".cursor",
+    ".envrc",
+    ".gemini",
+    ".idea",
+    ".mcp.json",
+    ".opencode",
+    ".roo",
+    ".vscode",
+    ".windsurf",
+    ".clinerules",
+];
+
+/// What a policy is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyOptions {
+    /// How much is asked.
+    pub mode: Mode,
+    /// The agent's name, for reasons.
+    pub agent: String,
+    /// The tools the agent may use; empty: all.
+    pub allowed_tools: Vec<String>,
+    /// Globs of files that may be read but not changed, besides [`ALWAYS_PROTECTED`].
+    pub protected_files: Vec<String>,
+    /// Globs of files that may be neither read nor changed.
+    pub sensitive_files: Vec<String>,
+    /// Whether dangerous commands are refused in every mode.
+    pub allowed_only: bool,
+    /// The workspace's path, so that absolute paths below it match relative patterns.
+    pub root: String,
+}
+
+/// The rules of one run. Pure: asks nothing and touches nothing.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    mode: Mode,
+    agent: String,
+    allowed_tools: Vec<String>,
+    allowed_only: bool,
+    root: Vec<String>,
+    protected: Patterns,
+    sensitive: Patterns,
+}
+
+impl Policy {
+    /// Compiles the rules.
+    ///
+    /// # Errors
+    /// A glob that is not valid.
+    pub fn new(options: PolicyOptions) -> Result<Self, globset::Error> {
+        let own = options.protected_files.into_iter();
+        let protected = Patterns::new(ALWAYS_PROTECTED.iter().map(ToString::to_string).chain(own))?;
+        Ok(Self {
+            mode: options.mode,
+            agent: options.agent,
+            allowed_tools: options.allowed_tools,
+            allowed_only: options.allowed_only,
+            root: canonical(&options.root, false),
+            protected,
+            sensitive: Patterns::new(options.sensitive_files.into_iter())?,
+        })
+    }
+
+    /// Whether the agent may use this tool at all; others are not offered to the model either.
+    pub fn offers(&self, tool: &str) -> bool {
+        self.allowed_tools.is_empty() || self.allowed_tools.iter().any(|allowed| allowed == tool)
+    }
+
+    /// Whether a path is one of the sensitive files, which searches leave out.
+    pub fn hidden(&self, path: &str) -> bool {
+        self.sensitive.find(path, &self.root).is_some()
+    }
+
+    /// May this call run? `class` is that of the plan's command. Refusals come first, in every mode.
+    pub fn decide(&self, tool: &str, access: Access, plan: &Plan, class: Option<&CommandClass>) -> Decision {
+        self.refusal(tool, plan, class).unwrap_or_else(|| self.by_mode(access, plan, class))
+    }
+
+    fn refusal(&self, tool: &str, plan: &Plan, class: Option<&CommandClass>) -> Option<Decision> {
+        if !self.offers(tool) {
+            let (agent, allowed) = (&self.agent, self.allowed_tools.join(", "));
+            let reason = format!("The agent `{agent}` may not use `{tool}`. It may use: {allowed}.");
+            return Some(deny("agent.allowed_tools", reason));
+        }
+        plan.touches
+            .iter()
+            .find_map(|touch| self.file_refusal(&touch.path, touch.write))
+            .or_else(|| self.command_refusal(class?))
+    }
+
+    fn file_refusal(&self, path: &str, write: bool) -> Option<Decision> {
+        if let Some(pattern) = self.sensitive.find(path, &self.root) {
+            let reason = format!(
+                "Sensitive file blocked by guardrail: {path} (pattern: {pattern}). It may be neither read nor \
+                 changed: go on without it, and say in your answer if the task needs it."
+            );
+            return Some(deny("guardrails.sensitive_files", reason));
+        }
+        let pattern = self.protected.find(path, &self.root).filter(|_| write)?;
+        let reason = format!(
+            "Protected file blocked by guardrail: {path} (pattern: {pattern}). It may be read but not changed: go on \
+             without changing it, and say in your answer what a person should change there."
+        );
+        Some(deny("guardrails.protected_files", reason))
+    }
+
+    fn command_refusal(&self, class: &CommandClass) -> Option<Decision> {
+        match class {
+            CommandClass::Blocked { pattern } => {
+                let reason = format!(
+                    "Command blocked by security policy: '{pattern}'. It never runs, in no mode: reach the goal in \
+                     another way, or say in your answer what a person should run."
+                );
+                Some(deny("commands.blocked_patterns", reason))
+            }
+            CommandClass::Dangerous if self.allowed_only => {
+                let reason = "Command refused: `commands.allowed_only` permits only commands that are known to be \
+                              safe and development commands. Use one plain command of those, without pipes or \
+                              redirections, or the file tools.";
+                Some(deny("commands.allowed_only", reason.to_owned()))
+            }
+            _ => None,
+        }
+    }
+
+    fn by_mode(&self, access: Access, plan: &Plan, class: Option<&CommandClass>) -> Decision {
+        let what = match access {
+            _ if self.mode == Mode::Yolo => return Decision::Allow,
+            _ if self.mode == Mode::ConfirmAll => "every tool call is confirmed",
+            Access::Execute if class == Some(&CommandClass::Safe) => return Decision::Allow,
+            Access::Execute => "commands that are not known to be safe are confirmed",
+            Access::Write => "changes to files are confirmed",
+            Access::Read if plan.touches.iter().any(|touch| touch.write) => "changes to files are confirmed",
+            Access::Read => return Decision::Allow,
+        };
+        let mode = self.mode.name();
+        Decision::Ask { reason: format!("{what} (mode {mode})"), rule: format!("mode.{mode}") }
+    }
+}
+
+/// What a question becomes when there is nobody to answer it: a refusal the model is told about.
+pub fn nobody_to_ask(tool: &str, rule: &str) -> Decision {
+    let reason = format!(
+        "`{tool}` needs a confirmation, and there is no terminal to ask at. It did not run. A person can allow it \
+         with `--mode yolo`, look at it with `--dry-run`, or set `mode: yolo` for this agent. Go on with what needs \
+         no confirmation, and say in your answer what was left undone."
+    );
+    deny(rule, reason)
+}
+
+fn deny(rule: &str, reason: String) -> Decision {
+    Decision::Deny { reason, rule: rule.to_owned() }
+}
+
+/// A pattern that matches exactly this path and what is below it.
+pub fn literal_pattern(path: &str) -> String {
+    format!("/{}", globset::escape(path))
+}
+
+/// File patterns as in ignore files: without a slash they match a name at any depth, with one the path from the
+/// root; what is below a matching directory matches too. Case, `./`, doubled slashes, `..`, backslashes, trailing
+/// dots and spaces, invisible characters and NTFS streams make no difference.
+#[derive(Debug, Clone)]
+struct Patterns {
+    shown: Vec<String>,
+    set: GlobSet,
+}
+
+impl Patterns {
+    fn new(patterns: impl Iterator<Item = String>) -> Result<Self, globset::Error> {
+        let mut shown = Vec::new();
+        let mut set = GlobSetBuilder::new();
+        for pattern in patterns {
+            let lower = pattern.to_lowercase();
+            let bare = lower.trim_start_matches("./").trim_end_matches('/');
+            let rooted = bare.trim_start_matches('/');
+            let anywhere = if bare.contains('/') { rooted.to_owned() } else { format!("**/{rooted}") };
+            set.add(GlobBuilder::new(&anywhere).literal_separator(true).build()?);
+            shown.push(pattern);
+        }
+        Ok(Self { shown, set: set.build()? })
+    }
+
+    /// The first pattern that matches `path` or a directory above it.
+    fn find(&self, path: &str, root: &[String]) -> Option<&str> {
+        if self.shown.is_empty() {
+            return None;
+        }
+        [canonical(path, false), canonical(path, true)].iter().find_map(|all| {
+            let absolute = path.starts_with('/') && !root.is_empty();
+            let components = all.strip_prefix(root).filter(|_| absolute).unwrap_or(all);
+            (1..=components.len()).find_map(|length| {
+                let prefix = components.get(..length)?.join("/");
+                let at = self.set.matches_candidate(&Candidate::new(&prefix)).into_iter().min()?;
+                self.shown.get(at).map(String::as_str)
+            })
+        })
+    }
+}
+
+/// The components of a path as any file system might see them; `streams` also cuts at the colon of an NTFS stream.
+fn canonical(path: &str, streams: bool) -> Vec<String> {
+    let mut components: Vec<String> = Vec::new();
+    for raw in path.split(['/', '\\']) {
+        match raw {
+            "" | "." => continue,
+            ".." => {
+                components.pop();
+                continue;
+            }
+            _ => {}
+        }
+        let visible: String =
+            raw.chars().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect();
+        let name = if streams { visible.split(':').next().unwrap_or_default() } else { &visible };
+        let name = name.trim_end_matches(['.', ' ']);
+        if !name.is_empty() {
+            components.push(name.to_owned());
+        }
+    }
+    components
+}
+
+/// Characters that some file systems ignore in names (HFS+ drops them) or that cannot be seen.
+fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+mod tests;

@@ -3,9 +3,11 @@
 pub mod beneath;
 pub mod error;
 pub mod file;
+pub mod index;
 pub mod path;
 pub mod replace;
 pub mod search;
+pub mod snapshot;
 pub mod walk;
 
 use beneath::Beneath;

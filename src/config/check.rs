@@ -1,0 +1,245 @@
+//! Checks a file against the rules and takes it apart into leaves: one value per dotted key.
+
+use super::error::{ConfigError, did_you_mean, quoted};
+use super::rule::{Format, Kind, Rule};
+use super::yaml::{Content, Entry, Node};
+use serde_json::{Map, Value};
+
+/// A value that was set, by its dotted key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Leaf {
+    /// The key, dotted.
+    pub key: String,
+    /// The value, of the right type and within its range.
+    pub value: Value,
+    /// The line of the key, from 1; 0 when there is no file.
+    pub line: u64,
+}
+
+/// Takes `node` apart into leaves.
+///
+/// # Errors
+/// The first unknown key, wrong type or value out of range, with key and line.
+pub fn leaves(rule: &Rule, node: &Node) -> Result<Vec<Leaf>, ConfigError> {
+    let mut out = Vec::new();
+    collect(rule, node, "", node.line, &mut out)?;
+    Ok(out)
+}
+
+fn collect(rule: &Rule, node: &Node, key: &str, line: u64, out: &mut Vec<Leaf>) -> Result<(), ConfigError> {
+    if !matches!(rule.kind, Kind::Group(_) | Kind::Map(_)) {
+        out.push(Leaf { key: key.to_owned(), value: value(rule, node, key)?, line });
+        return Ok(());
+    }
+    for entry in entries(rule, node, key)? {
+        let child = child(rule, entry, key)?;
+        collect(child, &entry.node, &join(key, &entry.name), entry.line, out)?;
+    }
+    Ok(())
+}
+
+/// The entries of a group or map; nothing (`llm:` with all its keys commented out) counts as empty.
+fn entries<'a>(rule: &Rule, node: &'a Node, key: &str) -> Result<&'a [Entry], ConfigError> {
+    match &node.content {
+        Content::Map(entries) => Ok(entries),
+        Content::Scalar(Value::Null) => Ok(&[]),
+        _ => Err(wrong(rule, node, key)),
+    }
+}
+
+/// The rule for one key of a group or map.
+fn child<'a>(rule: &'a Rule, entry: &Entry, key: &str) -> Result<&'a Rule, ConfigError> {
+    match &rule.kind {
+        Kind::Group(rules) => rules.get(&entry.name).ok_or_else(|| {
+            let mut error =
+                ConfigError::new("unknown key").key(join(key, &shown(&entry.name))).line(entry.line);
+            error.hint = did_you_mean(&entry.name, rules.keys().map(String::as_str)).or_else(|| {
+                let known: Vec<&str> = rules.keys().map(String::as_str).collect();
+                Some(format!("known keys here: {}", known.join(", ")))
+            });
+            error
+        }),
+        Kind::Map(values) => match rule.format.map_or(Ok(()), |format| well_formed(format, &entry.name)) {
+            Ok(()) => Ok(values),
+            Err(problem) => {
+                Err(ConfigError::new(problem).key(join(key, &shown(&entry.name))).line(entry.line))
+            }
+        },
+        _ => Err(ConfigError::new("must not have keys").key(key).line(entry.line)),
+    }
+}
+
+/// The value of a leaf, or of an item of a list.
+fn value(rule: &Rule, node: &Node, key: &str) -> Result<Value, ConfigError> {
+    if rule.nullable && node.content == Content::Scalar(Value::Null) {
+        return Ok(Value::Null);
+    }
+    match (&rule.kind, &node.content) {
+        (Kind::List(item), Content::List(nodes)) => {
+            let item = Rule { format: item.format.or(rule.format), ..item.as_ref().clone() };
+            let values =
+                nodes.iter().enumerate().map(|(at, node)| value(&item, node, &format!("{key}[{at}]")));
+            values.collect()
+        }
+        (Kind::Group(_) | Kind::Map(_), Content::Map(_)) => object(rule, node, key),
+        (_, Content::Scalar(scalar)) if fits(rule, scalar) => formatted(rule, scalar, node.line, key),
+        _ => Err(wrong(rule, node, key)),
+    }
+}
+
+fn object(rule: &Rule, node: &Node, key: &str) -> Result<Value, ConfigError> {
+    let mut object = Map::new();
+    for entry in entries(rule, node, key)? {
+        let inner = value(child(rule, entry, key)?, &entry.node, &join(key, &entry.name))?;
+        object.insert(entry.name.clone(), inner);
+    }
+    match rule.required.iter().find(|name| !object.contains_key(*name)) {
+        Some(name) => Err(ConfigError::new(format!("`{name}` is missing")).key(key).line(node.line)),
+        None => Ok(Value::Object(object)),
+    }
+}
+
+/// Whether a scalar has the rule's type and range.
+fn fits(rule: &Rule, value: &Value) -> bool {
+    let within =
+        |low: &f64, high: &f64| value.as_f64().is_some_and(|number| (*low..=*high).contains(&number));
+    match &rule.kind {
+        Kind::Choice(words) => value.as_str().is_some_and(|word| words.iter().any(|known| known == word)),
+        Kind::Text => value.is_string(),
+        Kind::Bool => value.is_boolean(),
+        Kind::Integer(low, high) => (value.is_u64() || value.is_i64()) && within(low, high),
+        Kind::Number(low, high) => within(low, high),
+        Kind::Group(_) | Kind::Map(_) | Kind::List(_) => false,
+    }
+}
+
+fn formatted(rule: &Rule, value: &Value, line: u64, key: &str) -> Result<Value, ConfigError> {
+    let checked = match (rule.format, value.as_str()) {
+        (Some(format), Some(text)) => well_formed(format, text),
+        _ => Ok(()),
+    };
+    checked.map(|()| value.clone()).map_err(|problem| ConfigError::new(problem).key(key).line(line))
+}
+
+/// Whether `text` is what `format` asks for; else what is wrong.
+fn well_formed(format: Format, text: &str) -> Result<(), String> {
+    /// Bytes of a compiled expression; the regex crate's own default, stated so that it stays.
+    const REGEX_BYTES: usize = 10 << 20;
+    /// Bytes of a name: an agent's becomes a file name and a column of a table.
+    const NAME_MAX: usize = 64;
+    let named = |first: &str, rest: &str| {
+        let among = |set: &str, c: char| c.is_ascii_alphanumeric() || set.contains(c);
+        let starts = text.chars().next().is_some_and(|c| among(first, c));
+        starts && text.len() <= NAME_MAX && text.chars().all(|c| among(rest, c))
+    };
+    match format {
+        Format::Matcher if text == "*" => Ok(()),
+        Format::Regex | Format::Matcher => match regex::RegexBuilder::new(text)
+            .size_limit(REGEX_BYTES)
+            .build()
+        {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("{} is not a regular expression: {}", quoted(text), last_line(&error))),
+        },
+        Format::Glob | Format::Filled if text.trim().is_empty() => Err("must not be empty".to_owned()),
+        Format::Glob => match globset::Glob::new(text) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!("{} is not a file pattern: {}", quoted(text), error.kind())),
+        },
+        Format::Url => well_formed_url(text),
+        Format::AgentName if !named("", "-_") => {
+            Err("the name of an agent is up to 64 letters, digits, `-` and `_`, not `-` or `_` first"
+                .to_owned())
+        }
+        Format::Variable if !named("_", "_") || text.starts_with(|c: char| c.is_ascii_digit()) => {
+            Err(format!("{} is not the name of an environment variable", quoted(text)))
+        }
+        Format::AgentName | Format::Variable | Format::Filled => Ok(()),
+    }
+}
+
+fn well_formed_url(text: &str) -> Result<(), String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
+    if authority.is_empty() || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(format!("{} is not an address that begins with http:// or https://", quoted(text)));
+    }
+    if authority.contains('@') {
+        return Err("an address must not hold a name and password: set the key's variable".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether `name` may be the name of an agent.
+///
+/// # Errors
+/// What a name must be.
+pub fn agent_name(name: &str) -> Result<(), String> {
+    well_formed(Format::AgentName, name)
+}
+
+/// A regex error is a drawing of several lines; its last one says what is wrong.
+fn last_line(error: &regex::Error) -> String {
+    error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+/// The error for a value of the wrong type or out of range.
+fn wrong(rule: &Rule, node: &Node, key: &str) -> ConfigError {
+    let found = match &node.content {
+        Content::Scalar(Value::Null) => "nothing".to_owned(),
+        Content::Scalar(Value::String(text)) => quoted(text),
+        Content::Scalar(value) => quoted(&value.to_string()),
+        Content::List(_) => "a list".to_owned(),
+        Content::Map(_) => "keys and values".to_owned(),
+    };
+    let key = if key.is_empty() { "the file" } else { key };
+    let error =
+        ConfigError::new(format!("must be {}, found {found}", expected(rule))).key(key).line(node.line);
+    match (&rule.kind, &node.content) {
+        (Kind::Text, Content::Scalar(value)) if !value.is_null() => error.hint(format!("write \"{value}\"")),
+        (Kind::Choice(words), Content::Scalar(Value::String(word))) => {
+            let hint = did_you_mean(word, words.iter().map(String::as_str));
+            hint.map_or(error.clone(), |hint| error.hint(hint))
+        }
+        _ => error,
+    }
+}
+
+/// What a rule allows, in words: for messages and the manual.
+pub fn expected(rule: &Rule) -> String {
+    let unit = rule.unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
+    let range = |low: f64, high: f64| match (low.is_finite(), high.is_finite()) {
+        (true, true) => format!(" from {low} to {high}{unit}"),
+        (true, false) => format!(" of at least {low}{unit}"),
+        (false, true) => format!(" of at most {high}{unit}"),
+        (false, false) => unit.clone(),
+    };
+    match &rule.kind {
+        Kind::Group(_) | Kind::Map(_) => "keys and values".to_owned(),
+        Kind::List(_) => "a list".to_owned(),
+        Kind::Choice(words) => format!("one of {}", words.join(", ")),
+        Kind::Text => "text".to_owned(),
+        Kind::Bool => "true or false".to_owned(),
+        Kind::Integer(low, high) => format!("a whole number{}", range(*low, *high)),
+        Kind::Number(low, high) => format!("a number{}", range(*low, *high)),
+    }
+}
+
+fn join(key: &str, name: &str) -> String {
+    if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") }
+}
+
+/// A key from a file, harmless to print.
+fn shown(name: &str) -> String {
+    quoted(name).trim_matches('`').to_owned()
+}
+
+/// The leaf for a value that does not come from a file: a variable or a flag.
+///
+/// # Errors
+/// A wrong type or a value out of range.
+pub fn single(rules: &Rule, key: &str, scalar: Value) -> Result<Leaf, ConfigError> {
+    let rule = rules.find(key).ok_or_else(|| ConfigError::new("unknown key").key(key))?;
+    let node = Node { content: Content::Scalar(scalar), line: 0 };
+    Ok(Leaf { key: key.to_owned(), value: value(rule, &node, key)?, line: 0 })
+}

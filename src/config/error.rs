@@ -1,0 +1,101 @@
+//! What is wrong with a configuration, so that a person can find and mend it.
+
+use std::fmt;
+use std::path::Path;
+
+/// A configuration that cannot be used; ends the program before a run (exit code 3).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ConfigError {
+    /// What is wrong, without the place.
+    pub message: String,
+    /// The key, dotted.
+    pub key: Option<String>,
+    /// The file, variable or flag.
+    pub file: Option<String>,
+    /// The line in the file, from 1.
+    pub line: Option<u64>,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl ConfigError {
+    /// An error without a place; add it with the other methods.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+
+    /// Names the key.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Names the file, variable or flag.
+    #[must_use]
+    pub fn file(mut self, file: impl Into<String>) -> Self {
+        self.file = Some(file.into());
+        self
+    }
+
+    /// Names the file by its path.
+    #[must_use]
+    pub fn path(self, path: &Path) -> Self {
+        self.file(path.display().to_string())
+    }
+
+    /// Names the line; 0 means unknown.
+    #[must_use]
+    pub fn line(mut self, line: u64) -> Self {
+        self.line = (line > 0).then_some(line);
+        self
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(file) = &self.file {
+            write!(f, "{file}")?;
+            if let Some(line) = self.line {
+                write!(f, ":{line}")?;
+            }
+            f.write_str(": ")?;
+        }
+        if let Some(key) = &self.key {
+            write!(f, "{key}: ")?;
+        }
+        f.write_str(&self.message)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, " ({hint})"))
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// The name in `known` that `name` was probably meant to be, as a hint.
+pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    /// Similarity (Jaro-Winkler, 0 to 1) from which a suggestion helps more than it misleads; clap uses 0.7.
+    const SIMILAR: f64 = 0.75;
+    known
+        .map(|candidate| (strsim::jaro_winkler(name, candidate), candidate))
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| format!("did you mean `{candidate}`?"))
+}
+
+/// `text` as a message may quote it: control characters visible, at most 80 characters.
+pub fn quoted(text: &str) -> String {
+    /// Characters; enough to recognise a value.
+    const MAX: usize = 80;
+    let mut shown: String = text.chars().take(MAX).flat_map(char::escape_debug).collect();
+    if text.chars().count() > MAX {
+        shown.push('…');
+    }
+    format!("`{shown}`")
+}

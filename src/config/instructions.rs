@@ -1,0 +1,67 @@
+//! The project's own instructions for agents: found and read, within limits.
+
+use super::load::read_text;
+use crate::agent::prompt::{INSTRUCTION_FILES, Instructions};
+use std::path::Path;
+
+/// Bytes of an instructions file that are read at all; what the model gets is cut to less.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// The first of [`INSTRUCTION_FILES`] at the root of the workspace, and a line for people about one that exists but
+/// cannot be used: it never ends a run.
+pub fn read(root: &Path) -> (Option<Instructions>, Option<String>) {
+    let present = |name: &&&str| root.join(name).symlink_metadata().is_ok();
+    let Some(name) = INSTRUCTION_FILES.iter().find(present) else { return (None, None) };
+    let unusable =
+        |problem: String| (None, Some(format!("{name}: project instructions not used: {problem}")));
+    let path = match (root.canonicalize(), root.join(name).canonicalize()) {
+        (Ok(root), Ok(path)) if path.starts_with(&root) => path,
+        (Ok(_), Ok(_)) => return unusable("leads out of the workspace".to_owned()),
+        (Err(error), _) | (_, Err(error)) => return unusable(format!("cannot be read: {error}")),
+    };
+    match read_text(&path, MAX_FILE_BYTES) {
+        Ok(text) => (text.map(|text| Instructions { name: (*name).to_owned(), text }), None),
+        Err(error) => unusable(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn project(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            std::io::Write::write_all(
+                &mut std::fs::File::create(directory.path().join(name)).unwrap(),
+                bytes,
+            )
+            .unwrap();
+        }
+        directory
+    }
+
+    #[test]
+    fn k08_the_first_known_name_wins() {
+        let root = project(&[("CLAUDE.md", b"c"), ("AGENTS.md", b"a"), (".architect.md", b"x")]);
+        let (found, notice) = read(root.path());
+        assert_eq!(found, Some(Instructions { name: "AGENTS.md".into(), text: "a".into() }));
+        assert_eq!(notice, None);
+        assert_eq!(read(project(&[]).path()), (None, None));
+    }
+
+    #[test]
+    fn instructions_that_cannot_be_used_are_said_and_do_not_end_the_run() {
+        let (none, notice) = read(project(&[("AGENTS.md", b"\xff\xfe")]).path());
+        assert_eq!(none, None);
+        assert!(notice.unwrap().contains("UTF-8"));
+
+        let root = project(&[]);
+        std::fs::create_dir(root.path().join("AGENTS.md")).unwrap();
+        assert!(read(root.path()).1.unwrap().contains("directory"));
+
+        let root = project(&[]);
+        std::os::unix::fs::symlink("/etc/passwd", root.path().join("AGENTS.md")).unwrap();
+        assert!(read(root.path()).1.unwrap().contains("leads out"));
+    }
+}

@@ -1,0 +1,267 @@
+//! Layers of settings: which value is in force, where it came from, and what a project may not set.
+
+use super::check::Leaf;
+use super::rule::{Rule, Scope};
+use crate::engine::policy::Mode;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The layers, lowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// `config/default.yaml` and `config/agents/*.md`, part of the program.
+    BuiltIn,
+    /// The user's own files.
+    User,
+    /// The project's files.
+    Project,
+    /// The file of `-c` or `AGENT_CONFIG`.
+    File,
+    /// Environment variables.
+    Environment,
+    /// Command-line flags.
+    Flag,
+}
+
+/// Where a value was set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The layer.
+    pub level: Level,
+    /// The file, variable or flag.
+    pub place: String,
+    /// The line in the file; 0 when there is none.
+    pub line: u64,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.place)?;
+        if self.line > 0 { write!(f, ":{}", self.line) } else { Ok(()) }
+    }
+}
+
+/// One value as one layer set it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statement {
+    /// The value.
+    pub value: Value,
+    /// Where it was set.
+    pub origin: Origin,
+    /// Whether it joins the lists of lower layers instead of replacing them.
+    pub adds: bool,
+}
+
+/// Values by dotted key: one layer, or several merged. A key that does not add has exactly one statement.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Layers(BTreeMap<String, Vec<Statement>>);
+
+/// One key in force, for `agent config show`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The key, dotted.
+    pub key: String,
+    /// Its value as JSON; what looks like a secret is masked.
+    pub value: String,
+    /// Where it was set; several places when lists were joined.
+    pub origin: String,
+}
+
+impl Layers {
+    /// One layer: what one file, variable or flag sets.
+    pub fn layer(rules: &Rule, level: Level, place: &str, leaves: Vec<Leaf>) -> Self {
+        let statement = |leaf: Leaf| {
+            let origin = Origin { level, place: place.to_owned(), line: leaf.line };
+            let adds = rules.find(&leaf.key).is_some_and(|rule| rule.adds);
+            (leaf.key, vec![Statement { value: leaf.value, origin, adds }])
+        };
+        Self(leaves.into_iter().map(statement).collect())
+    }
+
+    /// These values with `higher` on top.
+    #[must_use]
+    pub fn under(mut self, higher: Self) -> Self {
+        for (key, statements) in higher.0 {
+            let adds = statements.iter().all(|statement| statement.adds);
+            match self.0.get_mut(&key) {
+                Some(lower) if adds => lower.extend(statements),
+                _ => {
+                    self.0.insert(key, statements);
+                }
+            }
+        }
+        self
+    }
+
+    /// The statement in force for a key; the last one where lists are joined.
+    pub fn get(&self, key: &str) -> Option<&Statement> {
+        self.0.get(key).and_then(|statements| statements.last())
+    }
+
+    /// The value in force; lists of all layers joined, without repetitions.
+    pub fn value(&self, key: &str) -> Option<Value> {
+        self.0.get(key).and_then(|statements| joined(statements))
+    }
+
+    /// The statement on `field` (`mode` or `max_steps`) that holds for an agent: that of the higher layer; within
+    /// one layer the agent's own.
+    pub fn for_agent(&self, agent: &str, field: &str) -> Option<&Statement> {
+        let set = |key: &str| self.get(key).filter(|statement| !statement.value.is_null());
+        match (set(&format!("agents.{agent}.{field}")), set(field)) {
+            (Some(own), Some(general)) if general.origin.level > own.origin.level => Some(general),
+            (own, general) => own.or(general),
+        }
+    }
+
+    /// Where a key, or the first key of a group, was set.
+    pub fn origin(&self, key: &str) -> Option<&Origin> {
+        let group = format!("{key}.");
+        let first = self.0.iter().find(|(name, _)| *name == key || name.starts_with(&group));
+        first.and_then(|(_, statements)| statements.last()).map(|statement| &statement.origin)
+    }
+
+    /// Whether a layer above the built-in one set a key that begins with `prefix`.
+    pub fn changed(&self, prefix: &str) -> bool {
+        let set = self.0.iter().filter(|(key, _)| key.starts_with(prefix));
+        set.flat_map(|(_, statements)| statements).any(|statement| statement.origin.level > Level::BuiltIn)
+    }
+
+    /// Every key in force with its value and origin.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.0.iter().map(|(key, statements)| entry(key, statements)).collect()
+    }
+
+    /// All values as one nested object.
+    pub fn nested(&self) -> Value {
+        let mut root = Map::new();
+        for (key, statements) in &self.0 {
+            let mut names = key.split('.').collect::<Vec<_>>();
+            let last = names.pop().unwrap_or_default();
+            let group = names.into_iter().try_fold(&mut root, |group, name| {
+                group.entry(name).or_insert_with(|| Value::Object(Map::new())).as_object_mut()
+            });
+            if let (Some(group), Some(value)) = (group, joined(statements)) {
+                group.insert(last.to_owned(), value);
+            }
+        }
+        Value::Object(root)
+    }
+
+    /// Removes what an untrusted project may not set on top of `below`, and returns the keys by reason.
+    pub fn confine(&mut self, rules: &Rule, below: &Self) -> Ignored {
+        let mut ignored = Ignored::default();
+        self.0.retain(|key, statements| {
+            let Some(rule) = rules.find(key) else { return true };
+            let harmless = |value: &Value| rule.tightens.contains(value) || tightens_agent(key, value, below);
+            match rule.scope {
+                Scope::Anywhere => return true,
+                Scope::NeedsTrust if statements.iter().all(|statement| harmless(&statement.value)) => {
+                    return true;
+                }
+                Scope::NeedsTrust => ignored.needs_trust.push(key.clone()),
+                Scope::NeverFromProject => ignored.never.push(key.clone()),
+            }
+            false
+        });
+        ignored
+    }
+}
+
+/// Keys of a project that have no effect.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ignored {
+    /// Would have an effect in a trusted workspace.
+    pub needs_trust: Vec<String>,
+    /// Never has an effect from a project.
+    pub never: Vec<String>,
+}
+
+impl Ignored {
+    /// One line for people about `file`; none when nothing was ignored.
+    pub fn notice(&self, file: &str) -> Option<String> {
+        let part =
+            |keys: &[String], why: &str| (!keys.is_empty()).then(|| format!("{} ({why})", keys.join(", ")));
+        let parts = [
+            part(&self.needs_trust, "needs a trusted workspace"),
+            part(&self.never, "never taken from a project"),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| format!("{file}: ignored {}", parts.join("; ")))
+    }
+}
+
+/// The mode of an agent that nothing gives one.
+pub const DEFAULT_MODE: Mode = Mode::ConfirmSensitive;
+/// The step limit of an agent that nothing gives one.
+pub const DEFAULT_MAX_STEPS: u32 = 20;
+
+/// Whether a setting of an agent only takes permission away from what holds for that agent in `below`.
+fn tightens_agent(key: &str, value: &Value, below: &Layers) -> bool {
+    let Some((agent, field)) = key.strip_prefix("agents.").and_then(|rest| rest.split_once('.')) else {
+        return false;
+    };
+    let current = || below.for_agent(agent, field).map(|statement| &statement.value);
+    match field {
+        "mode" => {
+            let rank =
+                |mode: &Value| ["confirm-all", "confirm-sensitive", "yolo"].iter().position(|m| mode == m);
+            let limit = current().map_or(Some(1), rank);
+            rank(value).is_some_and(|wanted| limit.is_some_and(|limit| wanted <= limit))
+        }
+        "max_steps" => {
+            let limit = current().and_then(Value::as_u64).unwrap_or(u64::from(DEFAULT_MAX_STEPS));
+            value.as_u64().is_some_and(|wanted| wanted <= limit)
+        }
+        "allowed_tools" => {
+            let current = below.value(key);
+            let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+            let (limit, wanted) = (current.as_ref().map(list).unwrap_or_default(), list(value));
+            limit.is_empty() || (!wanted.is_empty() && wanted.iter().all(|tool| limit.contains(tool)))
+        }
+        _ => false,
+    }
+}
+
+/// The value of the statements of one key.
+fn joined(statements: &[Statement]) -> Option<Value> {
+    let last = statements.last()?;
+    if !last.adds {
+        return Some(last.value.clone());
+    }
+    let mut list: Vec<Value> = Vec::new();
+    for item in statements.iter().filter_map(|statement| statement.value.as_array()).flatten() {
+        if !list.contains(item) {
+            list.push(item.clone());
+        }
+    }
+    Some(Value::Array(list))
+}
+
+fn entry(key: &str, statements: &[Statement]) -> Entry {
+    /// Characters of a value that are shown: a prompt is recognised by its beginning.
+    const SHOWN: usize = 200;
+    let empty = |statement: &&Statement| statement.value.as_array().is_some_and(Vec::is_empty);
+    let mut places: Vec<String> =
+        statements.iter().filter(|statement| !empty(statement)).map(|s| s.origin.to_string()).collect();
+    if places.is_empty() {
+        places.extend(statements.last().map(|statement| statement.origin.to_string()));
+    }
+    let mut value = if is_secret(key) {
+        "[secret]".to_owned()
+    } else {
+        joined(statements).unwrap_or_default().to_string()
+    };
+    if let Some((end, _)) = value.char_indices().nth(SHOWN) {
+        value.truncate(end);
+        value.push('…');
+    }
+    Entry { key: key.to_owned(), value, origin: places.join(", ") }
+}
+
+/// Whether a key is a variable for commands whose name says that it holds a secret.
+fn is_secret(key: &str) -> bool {
+    let Some(variable) = key.strip_prefix("commands.env.") else { return false };
+    let name = variable.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH"].iter().any(|part| name.contains(part))
+}

@@ -1,0 +1,225 @@
+//! The schema as rules that a check can follow: what each key may hold, and who may set it.
+
+use super::schema::Document;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Who may set a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Scope {
+    /// Every layer.
+    #[default]
+    Anywhere,
+    /// Not an untrusted project.
+    NeedsTrust,
+    /// Not a project, trusted or not.
+    NeverFromProject,
+}
+
+/// What the text of a value must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A regular expression.
+    Regex,
+    /// A file pattern.
+    Glob,
+    /// An http or https address.
+    Url,
+    /// The name of an agent.
+    AgentName,
+    /// The name of an environment variable.
+    Variable,
+    /// A regular expression, or `*`.
+    Matcher,
+    /// Text that is not blank.
+    Filled,
+}
+
+/// What a key may hold.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// Fixed keys.
+    Group(BTreeMap<String, Rule>),
+    /// Keys of the user's choosing; the rule's format is that of the keys.
+    Map(Box<Rule>),
+    /// A list.
+    List(Box<Rule>),
+    /// One of these words.
+    Choice(Vec<String>),
+    /// Text.
+    Text,
+    /// `true` or `false`.
+    Bool,
+    /// A whole number within these bounds.
+    Integer(f64, f64),
+    /// A number within these bounds.
+    Number(f64, f64),
+}
+
+/// Everything the schema says about one key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// What it may hold.
+    pub kind: Kind,
+    /// Whether `null` is a value.
+    pub nullable: bool,
+    /// Keys of a group that must be there.
+    pub required: Vec<String>,
+    /// Who may set it.
+    pub scope: Scope,
+    /// Values that an untrusted project may set nevertheless.
+    pub tightens: Vec<Value>,
+    /// Whether lists of all layers are joined.
+    pub adds: bool,
+    /// What the text must be.
+    pub format: Option<Format>,
+    /// What it means.
+    pub description: String,
+    /// What a number counts.
+    pub unit: Option<String>,
+}
+
+/// The JSON Schema of the configuration, without references.
+pub fn json_schema() -> Schema {
+    schema_of::<Document>()
+}
+
+/// The rules of the configuration.
+pub fn document() -> Rule {
+    rules_of::<Document>()
+}
+
+/// The rules of any type of settings.
+pub fn rules_of<T: JsonSchema>() -> Rule {
+    rule(schema_of::<T>().as_object().unwrap_or(&Map::new()), Scope::Anywhere)
+}
+
+fn schema_of<T: JsonSchema>() -> Schema {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.into_generator().into_root_schema_for::<T>()
+}
+
+/// Compiles one schema object; `inherited` is the scope of the group around it.
+fn rule(schema: &Map<String, Value>, inherited: Scope) -> Rule {
+    let text = |name: &str| schema.get(name).and_then(Value::as_str);
+    let scope = match text("x-scope") {
+        Some("needs-trust") => Scope::NeedsTrust,
+        Some("never-from-project") => Scope::NeverFromProject,
+        _ => inherited,
+    };
+    let format = match text("x-format") {
+        Some("regex") => Some(Format::Regex),
+        Some("glob") => Some(Format::Glob),
+        Some("url") => Some(Format::Url),
+        Some("agent-name") => Some(Format::AgentName),
+        Some("variable") => Some(Format::Variable),
+        Some("matcher") => Some(Format::Matcher),
+        Some("filled") => Some(Format::Filled),
+        _ => None,
+    };
+    let strings = |name: &str| schema.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
+    let (kind, nullable) = kind(schema, scope);
+    Rule {
+        kind,
+        nullable,
+        required: strings("required").iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        scope,
+        tightens: strings("x-tightens"),
+        adds: text("x-merge") == Some("add"),
+        format,
+        description: text_of(schema, "description"),
+        unit: text("x-unit").map(str::to_owned),
+    }
+}
+
+/// What the schema allows, and whether it allows `null`.
+fn kind(schema: &Map<String, Value>, scope: Scope) -> (Kind, bool) {
+    let types: Vec<&str> = match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let words = words(schema);
+    let nullable = types.contains(&"null") || has_null_branch(schema);
+    let bound = |name: &str, open: f64| schema.get(name).and_then(Value::as_f64).unwrap_or(open);
+    let bounds = || (bound("minimum", f64::NEG_INFINITY), bound("maximum", f64::INFINITY));
+    let nested = |name: &str| schema.get(name).and_then(Value::as_object);
+    let kind = if !words.is_empty() {
+        Kind::Choice(words)
+    } else if let Some(properties) = nested("properties") {
+        let rules = properties.iter().filter_map(|(name, schema)| Some((name, schema.as_object()?)));
+        Kind::Group(rules.map(|(name, schema)| (name.clone(), rule(schema, scope))).collect())
+    } else if let Some(values) = nested("additionalProperties") {
+        let mut values = rule(values, scope);
+        if values.description.is_empty() {
+            values.description = text_of(schema, "description");
+        }
+        Kind::Map(Box::new(values))
+    } else if let Some(items) = nested("items") {
+        Kind::List(Box::new(rule(items, scope)))
+    } else if types.contains(&"boolean") {
+        Kind::Bool
+    } else if types.contains(&"integer") {
+        let (low, high) = bounds();
+        Kind::Integer(low, high)
+    } else if types.contains(&"number") {
+        let (low, high) = bounds();
+        Kind::Number(low, high)
+    } else {
+        Kind::Text
+    };
+    (kind, nullable)
+}
+
+fn text_of(schema: &Map<String, Value>, name: &str) -> String {
+    schema.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn branches(schema: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
+    ["oneOf", "anyOf"]
+        .into_iter()
+        .filter_map(|name| schema.get(name)?.as_array())
+        .flatten()
+        .filter_map(Value::as_object)
+}
+
+fn has_null_branch(schema: &Map<String, Value>) -> bool {
+    branches(schema).any(|branch| branch.get("type").and_then(Value::as_str) == Some("null"))
+}
+
+/// The words of an enumeration, however schemars wrote it.
+fn words(schema: &Map<String, Value>) -> Vec<String> {
+    let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
+    let own = listed.chain(schema.get("const")).filter_map(Value::as_str).map(str::to_owned);
+    own.chain(branches(schema).flat_map(words)).collect()
+}
+
+impl Rule {
+    /// The rule for a dotted key.
+    pub fn find(&self, key: &str) -> Option<&Rule> {
+        key.split('.').try_fold(self, |rule, name| match &rule.kind {
+            Kind::Group(rules) => rules.get(name),
+            Kind::Map(values) => Some(values.as_ref()),
+            _ => None,
+        })
+    }
+
+    /// Every key that can be set, dotted, with its rule; `NAME` stands for a key of the user's choosing.
+    pub fn keys(&self) -> Vec<(String, &Rule)> {
+        let mut out = Vec::new();
+        self.collect_keys("", &mut out);
+        out
+    }
+
+    fn collect_keys<'a>(&'a self, key: &str, out: &mut Vec<(String, &'a Rule)>) {
+        let join = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
+        match &self.kind {
+            Kind::Group(rules) => rules.iter().for_each(|(name, rule)| rule.collect_keys(&join(name), out)),
+            Kind::Map(values) => values.collect_keys(&join("NAME"), out),
+            _ => out.push((key.to_owned(), self)),
+        }
+    }
+}

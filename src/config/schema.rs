@@ -1,0 +1,335 @@
+//! Every configuration key: its type, range, meaning, unit and scope. The JSON Schema, the checks, the comments of
+//! `config/default.yaml` and the table of the manual all come from these types.
+//!
+//! `x-scope`: who may set a key; absent is `anywhere`. `x-tightens`: values that even an untrusted project may set,
+//! because they only take permission away. `x-merge: add`: lists of all layers are joined. `x-format`: what a text,
+//! the items of a list or the keys of a map must be (`rule::Format`). `x-unit`: what a number counts.
+
+use crate::engine::hooks::{HookEvent, HookRule};
+use crate::engine::policy::Mode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The whole configuration.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// How much the agent may do without asking; absent: the agent's own mode.
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = ["confirm-all"]))]
+    pub mode: Option<Mode>,
+    /// Model calls a run may take; absent: the agent's own limit.
+    #[schemars(range(min = 1, max = 10_000), extend("x-scope" = "needs-trust", "x-unit" = "steps"))]
+    pub max_steps: Option<u32>,
+    /// Wall time of a whole run; absent: no limit.
+    #[schemars(range(min = 1, max = 604_800), extend("x-scope" = "needs-trust", "x-unit" = "seconds"))]
+    pub timeout_seconds: Option<u64>,
+    /// Wall time of one step; absent: no limit of its own.
+    #[schemars(range(min = 1, max = 86_400), extend("x-scope" = "needs-trust", "x-unit" = "seconds"))]
+    pub step_timeout_seconds: Option<u64>,
+    /// The language model.
+    pub llm: Llm,
+    /// Agents by name: overrides of existing ones, key by key, or new ones.
+    #[schemars(extend("x-format" = "agent-name"))]
+    pub agents: BTreeMap<String, AgentOverride>,
+    /// The project directory.
+    pub workspace: WorkspaceSettings,
+    /// The overview of the project in the system message.
+    pub indexer: Indexer,
+    /// What the model reads.
+    pub context: Context,
+    /// How tool calls run and answer.
+    pub tools: Tools,
+    /// The tool `run_command`.
+    pub commands: Commands,
+    /// Programs that run around tools and model calls.
+    #[schemars(extend("x-scope" = "needs-trust"))]
+    pub hooks: Hooks,
+    /// Files that tools may not change or read.
+    pub guardrails: Guardrails,
+    /// What the loop does at its limits.
+    #[serde(rename = "loop")]
+    pub run_loop: RunLoop,
+    /// What is logged.
+    pub logging: Logging,
+}
+
+/// The language model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Llm {
+    /// `provider/model`, a bare model name, `local/…` or `scripted:FILE`.
+    #[schemars(extend("x-scope" = "needs-trust"))]
+    pub model: Option<String>,
+    /// Base URL of the server, without `/chat/completions`; absent: the provider's.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "url"))]
+    pub api_base: Option<String>,
+    /// Name of the environment variable that holds the key; absent: the provider's usual one.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "variable"))]
+    pub api_key_env: Option<String>,
+    /// Sampling temperature; absent: the server's default.
+    #[schemars(range(min = 0.0, max = 2.0))]
+    pub temperature: Option<f64>,
+    /// Longest answer; absent: the server's default.
+    #[schemars(range(min = 1, max = 1_000_000), extend("x-unit" = "tokens"))]
+    pub max_output_tokens: Option<u32>,
+    /// How often a failed request is repeated.
+    #[schemars(range(min = 0, max = 10), extend("x-unit" = "times"))]
+    pub retries: u32,
+    /// Whether answers arrive piece by piece; off under `--no-stream`, `--json` and `--quiet`.
+    pub stream: bool,
+    /// How long to wait for the server.
+    pub timeouts: Timeouts,
+}
+
+/// How long to wait for the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Timeouts {
+    /// Until a connection stands.
+    #[schemars(range(min = 1, max = 600), extend("x-unit" = "seconds"))]
+    pub connect_seconds: u64,
+    /// Until the first byte of a streamed answer; local models may need minutes.
+    #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
+    pub first_byte_seconds: u64,
+    /// Longest silence inside a streamed answer.
+    #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
+    pub silence_seconds: u64,
+    /// A whole model call, retries and waits included.
+    #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
+    pub call_seconds: u64,
+}
+
+/// What a configuration says about one agent; absent keys keep what the agent had.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentOverride {
+    /// One line for lists.
+    pub description: Option<String>,
+    /// Its instructions; a new agent must have them.
+    pub system_prompt: Option<String>,
+    /// The tools it may use; empty: all. A project may set it for agents of its own only.
+    #[schemars(extend("x-scope" = "needs-trust"))]
+    pub allowed_tools: Option<Vec<String>>,
+    /// How much it may do without asking.
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = ["confirm-all"]))]
+    pub mode: Option<Mode>,
+    /// Model calls a run of it may take.
+    #[schemars(range(min = 1, max = 10_000), extend("x-scope" = "needs-trust", "x-unit" = "steps"))]
+    pub max_steps: Option<u32>,
+}
+
+/// The project directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkspaceSettings {
+    /// The directory to work in; absent: the current one.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub root: Option<String>,
+    /// Whether the tool `delete_file` works.
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [false]))]
+    pub allow_delete: bool,
+}
+
+/// The overview of the project in the system message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Indexer {
+    /// Whether there is one.
+    pub enabled: bool,
+    /// Larger files are left out.
+    #[schemars(range(min = 1, max = 100_000_000), extend("x-unit" = "bytes"))]
+    pub max_file_size: u64,
+    /// Names of directories to leave out, besides the usual ones.
+    #[schemars(extend("x-merge" = "add"))]
+    pub exclude_dirs: Vec<String>,
+    /// Globs on file names to leave out, besides the usual ones.
+    #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
+    pub exclude_patterns: Vec<String>,
+}
+
+/// What the model reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Context {
+    /// Longer tool results are cut to head and tail and kept; 0: never cut.
+    #[schemars(range(min = 0, max = 1_000_000), extend("x-unit" = "tokens"))]
+    pub max_tool_result_tokens: u32,
+}
+
+/// How tool calls run and answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Tools {
+    /// Which calls of one answer run at the same time.
+    pub parallel: Parallel,
+    /// The form of a result for the model.
+    pub result_format: ResultFormat,
+}
+
+/// Which calls of one answer run at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Parallel {
+    /// One after the other.
+    Off,
+    /// Consecutive calls that only read.
+    Reads,
+    /// Every call; writers of one path keep their order.
+    All,
+}
+
+/// The form of a tool result for the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResultFormat {
+    /// The text; a failure begins with `Error:`.
+    Plain,
+    /// `[tool] Success:` or `[tool] Error:` before the text.
+    Tagged,
+}
+
+/// The tool `run_command`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Commands {
+    /// Whether the tool exists.
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [false]))]
+    pub enabled: bool,
+    /// Time limit of a command that names none.
+    #[schemars(range(min = 1, max = 600), extend("x-scope" = "needs-trust", "x-unit" = "seconds"))]
+    pub default_timeout: u64,
+    /// Longer output is cut for the model and kept.
+    #[schemars(range(min = 10, max = 5_000), extend("x-scope" = "needs-trust", "x-unit" = "lines"))]
+    pub max_output_lines: usize,
+    /// Refuses every command that is neither known to be safe nor a development command.
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [true]))]
+    pub allowed_only: bool,
+    /// Regular expressions of commands that never run, besides the built-in ones.
+    #[schemars(extend("x-merge" = "add", "x-format" = "regex"))]
+    pub blocked_patterns: Vec<String>,
+    /// Beginnings of commands that are safe, besides the built-in ones.
+    #[schemars(extend("x-scope" = "needs-trust", "x-merge" = "add"))]
+    pub safe_commands: Vec<String>,
+    /// Environment variables for every command.
+    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "variable"))]
+    pub env: BTreeMap<String, String>,
+}
+
+/// Programs that run around tools and model calls, by event.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hooks {
+    /// Before a tool call; can block it.
+    #[schemars(extend("x-merge" = "add"))]
+    pub pre_tool_use: Vec<HookRule>,
+    /// After a tool call.
+    #[schemars(extend("x-merge" = "add"))]
+    pub post_tool_use: Vec<HookRule>,
+    /// After a tool call that changed a file.
+    #[schemars(extend("x-merge" = "add"))]
+    pub post_edit: Vec<HookRule>,
+    /// Before a model call.
+    #[schemars(extend("x-merge" = "add"))]
+    pub pre_llm_call: Vec<HookRule>,
+    /// After a model call.
+    #[schemars(extend("x-merge" = "add"))]
+    pub post_llm_call: Vec<HookRule>,
+    /// Before the first step of a run.
+    #[schemars(extend("x-merge" = "add"))]
+    pub session_start: Vec<HookRule>,
+    /// After the last step of a run.
+    #[schemars(extend("x-merge" = "add"))]
+    pub session_end: Vec<HookRule>,
+    /// After a tool call that failed.
+    #[schemars(extend("x-merge" = "add"))]
+    pub on_error: Vec<HookRule>,
+    /// When the model says that it is done.
+    #[schemars(extend("x-merge" = "add"))]
+    pub agent_complete: Vec<HookRule>,
+}
+
+impl Hooks {
+    /// The rules by event; events without one are absent.
+    pub fn by_event(self) -> BTreeMap<HookEvent, Vec<HookRule>> {
+        let pairs = [
+            (HookEvent::PreToolUse, self.pre_tool_use),
+            (HookEvent::PostToolUse, self.post_tool_use),
+            (HookEvent::PostEdit, self.post_edit),
+            (HookEvent::PreLlmCall, self.pre_llm_call),
+            (HookEvent::PostLlmCall, self.post_llm_call),
+            (HookEvent::SessionStart, self.session_start),
+            (HookEvent::SessionEnd, self.session_end),
+            (HookEvent::OnError, self.on_error),
+            (HookEvent::AgentComplete, self.agent_complete),
+        ];
+        pairs.into_iter().filter(|(_, rules)| !rules.is_empty()).collect()
+    }
+}
+
+/// Files that tools may not change or read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Guardrails {
+    /// Globs of files and directories that may be read but not changed, besides the built-in ones.
+    #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
+    pub protected_files: Vec<String>,
+    /// Globs of files and directories that may be neither read nor changed.
+    #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
+    pub sensitive_files: Vec<String>,
+}
+
+/// What the loop does at its limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunLoop {
+    /// What ends a run that reached a limit: a last answer of the model without tools, or a fixed text.
+    pub on_limit: OnLimit,
+    /// How often a cut answer is continued.
+    #[schemars(range(min = 0, max = 20), extend("x-unit" = "times"))]
+    pub max_continuations: u32,
+    /// Calls with unusable arguments in a row that end a run.
+    #[schemars(range(min = 1, max = 100), extend("x-unit" = "calls"))]
+    pub max_malformed: u32,
+}
+
+/// What ends a run that reached a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnLimit {
+    /// The model is asked, without tools, for a closing summary.
+    Summary,
+    /// A fixed text; no further call.
+    Stop,
+}
+
+/// What is logged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Logging {
+    /// How much is shown on standard error.
+    pub level: LogLevel,
+    /// A file for the log as JSON lines; absent: none.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub file: Option<String>,
+}
+
+/// How much is shown on standard error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogLevel {
+    /// Everything.
+    Debug,
+    /// The human log and details.
+    Info,
+    /// What the agent does, for a person.
+    Human,
+    /// Warnings and errors.
+    Warn,
+    /// Errors.
+    Error,
+}
+
+#[cfg(test)]
+#[path = "schema_tests.rs"]
+mod tests;

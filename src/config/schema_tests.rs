@@ -1,0 +1,158 @@
+//! The documents that are made from the schema stand in step with it. `AGENT_UPDATE_SCHEMA=1` writes them anew.
+
+use super::Document;
+use crate::config::check;
+use crate::config::load::DEFAULTS;
+use crate::config::rule::{self, Kind, Rule, Scope};
+use crate::config::yaml;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Compares a file of the repository with what it must be, or writes it.
+#[expect(clippy::disallowed_methods, reason = "a test that keeps generated files in step")]
+fn in_step(path: &str, expected: &str) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+    if std::env::var("AGENT_UPDATE_SCHEMA").is_ok_and(|value| value == "1") {
+        std::fs::write(&path, expected).unwrap();
+    }
+    let actual = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(actual, expected, "{} is out of step: run with AGENT_UPDATE_SCHEMA=1", path.display());
+}
+
+fn scope_name(scope: Scope) -> &'static str {
+    match scope {
+        Scope::Anywhere => "anywhere",
+        Scope::NeedsTrust => "needs-trust",
+        Scope::NeverFromProject => "never-from-project",
+    }
+}
+
+/// What a key may hold, in words, with its scope.
+fn facts(rule: &Rule) -> String {
+    let kind = match &rule.kind {
+        Kind::Map(values) if matches!(values.kind, Kind::Group(_)) => {
+            format!("names, each with some of: {}", keys(values))
+        }
+        Kind::Map(values) => format!("names, each with {}", check::expected(values)),
+        _ => check::expected(rule),
+    };
+    let nothing = if rule.nullable { ", or null" } else { "" };
+    let tight: Vec<String> =
+        rule.tightens.iter().map(|value| value.to_string().trim_matches('"').to_owned()).collect();
+    let except = if tight.is_empty() { String::new() } else { format!(" except {}", tight.join(", ")) };
+    format!("{kind}{nothing}; {}{except}", scope_name(rule.scope))
+}
+
+fn defaults() -> Value {
+    serde_yaml::from_str(DEFAULTS).unwrap()
+}
+
+fn render_defaults(rule: &Rule, value: &Value, depth: usize, out: &mut String) {
+    let Kind::Group(rules) = &rule.kind else { return };
+    let indent = "  ".repeat(depth);
+    for (name, value) in value.as_object().unwrap() {
+        let rule = rules.get(name).unwrap_or_else(|| panic!("{name} is not in the schema"));
+        let about = rule.description.lines().next().unwrap_or_default();
+        if matches!(rule.kind, Kind::Group(_)) && !value.as_object().unwrap().is_empty() {
+            write!(out, "\n{indent}# {about}\n{indent}{name}:\n").unwrap();
+            render_defaults(rule, value, depth + 1, out);
+        } else {
+            let what = if matches!(rule.kind, Kind::Group(_)) {
+                format!("keys: {}; {}", keys(rule), scope_name(rule.scope))
+            } else {
+                facts(rule)
+            };
+            write!(out, "{indent}# {about}\n{indent}#   {what}\n{indent}{name}: {}\n", plain(value)).unwrap();
+        }
+    }
+}
+
+fn keys(rule: &Rule) -> String {
+    let Kind::Group(rules) = &rule.kind else { return String::new() };
+    rules.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[test]
+fn the_defaults_file_has_every_key_with_its_meaning_and_scope() {
+    let mut text = String::from(
+        "# Every key with its default: the lowest layer of the configuration. Copy what you change into\n\
+         # $XDG_CONFIG_HOME/agent/config.yaml (yours) or .agent/config.yaml (the project's).\n\
+         # The comments are made from src/config/schema.rs.\n\n",
+    );
+    render_defaults(&rule::document(), &defaults(), 0, &mut text);
+    in_step("config/default.yaml", &text);
+}
+
+#[test]
+fn the_json_schema_is_in_step() {
+    let mut text = serde_json::to_string_pretty(&rule::json_schema()).unwrap();
+    text.push('\n');
+    in_step("config/schema/config.json", &text);
+}
+
+#[test]
+fn the_manual_lists_every_key() {
+    let manual = include_str!("../../config/help/config.md");
+    let start = "<!-- keys: made from src/config/schema.rs -->\n";
+    let head = manual.split(start).next().unwrap_or_default();
+    let defaults = defaults();
+    let mut text = format!(
+        "{head}{start}\n| key | default | holds | who may set it | meaning |\n|---|---|---|---|---|\n"
+    );
+    let rules = rule::document();
+    for (key, rule) in rules.keys() {
+        let default = key.split('.').try_fold(&defaults, |value, name| value.get(name));
+        let default = default.map_or_else(|| "–".to_owned(), |value| format!("`{}`", plain(value)));
+        let facts = facts(rule).replace('|', "\\|");
+        let (holds, scope) = facts.split_once("; ").unwrap();
+        let about = rule.description.lines().next().unwrap_or_default();
+        writeln!(text, "| `{key}` | {default} | {holds} | {scope} | {about} |").unwrap();
+    }
+    in_step("config/help/config.md", &text);
+}
+
+#[test]
+fn the_defaults_are_valid_and_complete() {
+    let node = yaml::parse(DEFAULTS).unwrap();
+    check::leaves(&rule::document(), &node).unwrap();
+    serde_json::from_value::<Document>(defaults()).unwrap();
+}
+
+#[test]
+fn every_key_has_a_meaning_and_every_number_a_unit() {
+    for (key, rule) in rule::document().keys() {
+        assert!(!rule.description.is_empty(), "{key}");
+        if matches!(rule.kind, Kind::Integer(..)) {
+            assert!(rule.unit.is_some(), "{key}");
+        }
+        if let Kind::Integer(low, high) | Kind::Number(low, high) = rule.kind {
+            assert!(low.is_finite() && high.is_finite(), "{key}");
+        }
+    }
+}
+
+#[test]
+fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
+    let rules = rule::document();
+    for (key, rule) in rules.keys() {
+        let wanted = match key.as_str() {
+            "llm.api_base" | "llm.api_key_env" | "logging.file" | "workspace.root" => Scope::NeverFromProject,
+            "mode" | "max_steps" | "llm.model" | "timeout_seconds" | "step_timeout_seconds" => {
+                Scope::NeedsTrust
+            }
+            "commands.blocked_patterns" | "agents.NAME.description" | "agents.NAME.system_prompt" => {
+                Scope::Anywhere
+            }
+            "workspace.allow_delete" => Scope::NeedsTrust,
+            key if ["hooks.", "commands.", "agents."].iter().any(|group| key.starts_with(group)) => {
+                Scope::NeedsTrust
+            }
+            _ => Scope::Anywhere,
+        };
+        assert_eq!(rule.scope, wanted, "{key}");
+    }
+}

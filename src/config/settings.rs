@@ -1,0 +1,125 @@
+//! The settings in force: validated and complete, made for taking apart and handing down.
+
+use super::agents::{self, Agent};
+use super::error::ConfigError;
+use super::layers::Layers;
+use super::load::{Directories, Environment, Flags};
+use super::schema::{Commands, Context, Document, Indexer, Llm, Logging, RunLoop, Tools};
+use crate::engine::hooks::{HookEvent, HookRule};
+use crate::engine::policy::{self, PolicyOptions};
+use crate::secret::Secret;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The settings of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The project directory, canonical.
+    pub workspace: PathBuf,
+    /// The user's directories.
+    pub directories: Directories,
+    /// Where sessions and logs of this workspace live.
+    pub state: PathBuf,
+    /// The agent that runs.
+    pub agent: Agent,
+    /// All agents, by name.
+    pub agents: Vec<Agent>,
+    /// The language model.
+    pub llm: Llm,
+    /// The key given on the command line.
+    pub api_key: Option<Secret>,
+    /// Wall time of the run.
+    pub timeout: Option<Duration>,
+    /// Wall time of one step.
+    pub step_timeout: Option<Duration>,
+    /// Whether `delete_file` works.
+    pub allow_delete: bool,
+    /// The overview of the project.
+    pub indexer: Indexer,
+    /// What the model reads.
+    pub context: Context,
+    /// How tool calls run.
+    pub tools: Tools,
+    /// The tool `run_command`.
+    pub commands: Commands,
+    /// Hooks by event.
+    pub hooks: BTreeMap<HookEvent, Vec<HookRule>>,
+    /// What may run.
+    pub policy: PolicyOptions,
+    /// What the loop does at its limits.
+    pub run_loop: RunLoop,
+    /// What is logged; the file is absolute.
+    pub logging: Logging,
+}
+
+impl Settings {
+    /// Turns merged layers into settings.
+    ///
+    /// # Errors
+    /// An unknown agent, an agent without instructions.
+    pub fn resolve(
+        layers: &Layers,
+        flags: &Flags,
+        environment: &Environment,
+        directories: Directories,
+        workspace: PathBuf,
+    ) -> Result<Self, ConfigError> {
+        let document: Document = serde_json::from_value(layers.nested())
+            .map_err(|error| ConfigError::new(format!("the settings do not fit together: {error}")))?;
+        let agents = agents::all(layers, document.agents.into_iter())?;
+        let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
+        let agent = agents::select(&agents, name)?.clone();
+        let policy = PolicyOptions {
+            mode: agent.mode,
+            agent: agent.name.clone(),
+            allowed_tools: agent.allowed_tools.clone(),
+            protected_files: with_own_directories(
+                document.guardrails.protected_files,
+                &directories,
+                &workspace,
+            ),
+            sensitive_files: document.guardrails.sensitive_files,
+            allowed_only: document.commands.allowed_only,
+            root: workspace.to_string_lossy().into_owned(),
+        };
+        let file = document.logging.file.map(|file| environment.directory().join(file));
+        Ok(Self {
+            state: directories.state_of(&workspace),
+            workspace,
+            directories,
+            agent,
+            agents,
+            llm: document.llm,
+            api_key: flags.api_key.clone(),
+            timeout: document.timeout_seconds.map(Duration::from_secs),
+            step_timeout: document.step_timeout_seconds.map(Duration::from_secs),
+            allow_delete: document.workspace.allow_delete,
+            indexer: document.indexer,
+            context: document.context,
+            tools: document.tools,
+            commands: document.commands,
+            hooks: document.hooks.by_event(),
+            policy,
+            run_loop: document.run_loop,
+            logging: Logging {
+                file: file.map(|file| file.to_string_lossy().into_owned()),
+                ..document.logging
+            },
+        })
+    }
+}
+
+/// Protects the user's own directories where the workspace contains them, as a home directory does.
+fn with_own_directories(mut patterns: Vec<String>, own: &Directories, workspace: &Path) -> Vec<String> {
+    for directory in [&own.config, &own.state, &own.cache] {
+        let real = directory.canonicalize().unwrap_or_else(|_| directory.clone());
+        match real.strip_prefix(workspace) {
+            Ok(relative) if relative.components().next().is_some() => {
+                patterns.push(policy::literal_pattern(&relative.to_string_lossy()));
+            }
+            _ => {}
+        }
+    }
+    patterns
+}

@@ -1,0 +1,247 @@
+//! Tests of the policy: the tables of modes and commands, and what no mode permits.
+
+use super::*;
+use crate::tools::Touch;
+use proptest::prelude::*;
+
+fn options(mode: Mode) -> PolicyOptions {
+    PolicyOptions {
+        mode,
+        agent: "build".into(),
+        allowed_tools: Vec::new(),
+        protected_files: vec![".env".into(), "*.pem".into(), "config/*.yml".into(), "vault/".into()],
+        sensitive_files: vec!["secret.txt".into(), "private/**".into()],
+        allowed_only: false,
+        root: "/work/shop".into(),
+    }
+}
+
+fn policy(mode: Mode) -> Policy {
+    Policy::new(options(mode)).unwrap()
+}
+
+fn touching(path: &str, write: bool) -> Plan {
+    Plan { touches: vec![Touch { path: path.into(), write }], ..Plan::default() }
+}
+
+fn outcome(decision: &Decision) -> &str {
+    match decision {
+        Decision::Allow => "allow",
+        Decision::Ask { rule, .. } | Decision::Deny { rule, .. } => rule,
+    }
+}
+
+const MODES: [Mode; 3] = [Mode::ConfirmAll, Mode::ConfirmSensitive, Mode::Yolo];
+
+#[test]
+fn s02_modes_decide_by_what_a_tool_does() {
+    let table = [
+        (Access::Read, ["mode.confirm-all", "allow", "allow"]),
+        (Access::Write, ["mode.confirm-all", "mode.confirm-sensitive", "allow"]),
+        (Access::Execute, ["mode.confirm-all", "mode.confirm-sensitive", "allow"]),
+    ];
+    for (access, expected) in table {
+        for (mode, expected) in MODES.into_iter().zip(expected) {
+            let decision = policy(mode).decide("any", access, &Plan::default(), None);
+            assert_eq!(outcome(&decision), expected, "{access:?} {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn s02_commands_are_decided_by_their_class() {
+    let table = [
+        (CommandClass::Safe, ["mode.confirm-all", "allow", "allow"]),
+        (CommandClass::Dev, ["mode.confirm-all", "mode.confirm-sensitive", "allow"]),
+        (CommandClass::Dangerous, ["mode.confirm-all", "mode.confirm-sensitive", "allow"]),
+        (CommandClass::Blocked { pattern: "sudo".into() }, ["commands.blocked_patterns"; 3]),
+    ];
+    for (class, expected) in table {
+        for (mode, expected) in MODES.into_iter().zip(expected) {
+            let decision =
+                policy(mode).decide("run_command", Access::Execute, &Plan::default(), Some(&class));
+            assert_eq!(outcome(&decision), expected, "{class:?} {mode:?}");
+        }
+    }
+}
+
+#[test]
+fn s09_allowed_only_refuses_dangerous_commands_in_every_mode() {
+    for mode in MODES {
+        let policy = Policy::new(PolicyOptions { allowed_only: true, ..options(mode) }).unwrap();
+        let decide = |class| policy.decide("run_command", Access::Execute, &Plan::default(), Some(&class));
+        assert_eq!(outcome(&decide(CommandClass::Dangerous)), "commands.allowed_only");
+        assert_ne!(outcome(&decide(CommandClass::Dev)), "commands.allowed_only");
+    }
+}
+
+#[test]
+fn a_tool_that_reads_but_would_write_is_asked() {
+    let decision = policy(Mode::ConfirmSensitive).decide("odd", Access::Read, &touching("a.rs", true), None);
+    assert_eq!(outcome(&decision), "mode.confirm-sensitive");
+}
+
+#[test]
+fn t23_a_tool_outside_the_agents_list_is_refused_with_the_list() {
+    let options =
+        PolicyOptions { allowed_tools: vec!["read_file".into(), "grep".into()], ..options(Mode::Yolo) };
+    let policy = Policy::new(PolicyOptions { agent: "plan".into(), ..options }).unwrap();
+    let decision = policy.decide("write_file", Access::Write, &touching("a.rs", true), None);
+    let Decision::Deny { reason, rule } = decision else { panic!("{decision:?}") };
+    assert_eq!(rule, "agent.allowed_tools");
+    assert_eq!(reason, "The agent `plan` may not use `write_file`. It may use: read_file, grep.");
+    assert!(policy.offers("grep") && !policy.offers("write_file"));
+    assert_eq!(policy.decide("grep", Access::Read, &Plan::default(), None), Decision::Allow);
+}
+
+#[test]
+fn s11_protected_files_are_read_but_not_changed() {
+    let policy = policy(Mode::Yolo);
+    for path in [
+        ".env",
+        "deep/down/.env",
+        "./.env",
+        "a/../.env",
+        ".ENV",
+        "/work/shop/.env",
+        "tls/Key.PEM",
+        "config/a.yml",
+        "/work/shop//config/./a.yml",
+        "/work/shop/x/../config/a.yml",
+        "vault/deep/file",
+        "x/vault/file",
+    ] {
+        let write = policy.decide("edit_file", Access::Write, &touching(path, true), None);
+        assert_eq!(outcome(&write), "guardrails.protected_files", "{path}");
+        assert_eq!(policy.decide("read_file", Access::Read, &touching(path, false), None), Decision::Allow);
+    }
+    for path in ["environment", ".env.example", "config/deep/a.yml", "other/config/a.yml", "vaults/file"] {
+        let write = policy.decide("edit_file", Access::Write, &touching(path, true), None);
+        assert_eq!(write, Decision::Allow, "{path}");
+    }
+}
+
+#[test]
+fn s11_the_reason_names_the_file_the_pattern_and_what_to_do() {
+    let decision = policy(Mode::Yolo).decide("write_file", Access::Write, &touching("a/.env", true), None);
+    let Decision::Deny { reason, .. } = decision else { panic!() };
+    assert!(reason.starts_with("Protected file blocked by guardrail: a/.env (pattern: .env)."), "{reason}");
+    assert!(reason.contains("say in your answer"), "{reason}");
+}
+
+#[test]
+fn s12_sensitive_files_are_neither_read_nor_found() {
+    let policy = policy(Mode::Yolo);
+    for path in ["secret.txt", "a/SECRET.txt", "private/key", "/work/shop/private/x/y"] {
+        for write in [false, true] {
+            let decision = policy.decide("any", Access::Read, &touching(path, write), None);
+            assert_eq!(outcome(&decision), "guardrails.sensitive_files", "{path}");
+        }
+        assert!(policy.hidden(path), "{path}");
+    }
+    assert!(!policy.hidden("src/secret.rs"));
+}
+
+#[test]
+fn what_makes_programs_run_or_gives_permission_is_protected_in_every_mode() {
+    for path in [
+        ".git/config",
+        ".GIT/hooks/pre-commit",
+        "sub/module/.git/config",
+        ".git./config",
+        ".git /config",
+        ".git::$INDEX_ALLOCATION/config",
+        ".g\u{200c}it/config",
+        "GIT~1/config",
+        ".git\\config",
+        ".agent/config.yaml",
+        ".agent",
+        ".claude/settings.json",
+        ".mcp.json",
+        ".vscode/tasks.json",
+        ".envrc",
+        ".gitmodules",
+    ] {
+        for mode in MODES {
+            let decision = policy(mode).decide("write_file", Access::Write, &touching(path, true), None);
+            assert_eq!(outcome(&decision), "guardrails.protected_files", "{path}");
+        }
+    }
+    for path in [".gitignore", ".github/workflows/ci.yml", "agent/x.rs", "digit~1", ".agent.md"] {
+        let decision = policy(Mode::Yolo).decide("write_file", Access::Write, &touching(path, true), None);
+        assert_eq!(decision, Decision::Allow, "{path}");
+    }
+}
+
+#[test]
+fn a_literal_pattern_matches_only_that_path_and_what_is_below() {
+    let own = vec![literal_pattern("conf[1]/agent")];
+    let policy = Policy::new(PolicyOptions { protected_files: own, ..options(Mode::Yolo) }).unwrap();
+    let write = |path: &str| policy.decide("w", Access::Write, &touching(path, true), None);
+    assert_ne!(write("conf[1]/agent/sessions/x"), Decision::Allow);
+    assert_eq!(write("conf1/agent/x"), Decision::Allow);
+    assert_eq!(write("x/conf[1]/agent/x"), Decision::Allow);
+}
+
+#[test]
+fn s03_without_a_person_a_question_becomes_a_refusal_with_three_remedies() {
+    let Decision::Deny { reason, rule } = nobody_to_ask("write_file", "mode.confirm-sensitive") else {
+        panic!()
+    };
+    for remedy in ["`--mode yolo`", "`--dry-run`", "`mode: yolo`"] {
+        assert!(reason.contains(remedy), "{reason}");
+    }
+    assert_eq!(rule, "mode.confirm-sensitive");
+}
+
+/// A path as a model might write it instead of `components`.
+fn disguised(components: &'static [&'static str]) -> impl Strategy<Value = String> {
+    let part = |name: &'static str| {
+        (prop::collection::vec(any::<bool>(), name.len()), 0..4_usize, 0..3_usize).prop_map(
+            move |(upper, noise, tail)| {
+                let cased: String = name
+                    .chars()
+                    .zip(upper)
+                    .map(|(c, upper)| if upper { c.to_ascii_uppercase() } else { c })
+                    .collect();
+                let noise = ["", "./", "x/../", "/"].get(noise).copied().unwrap_or_default();
+                let tail = ["", ".", " "].get(tail).copied().unwrap_or_default();
+                format!("{noise}{cased}{tail}")
+            },
+        )
+    };
+    let root = prop::sample::select(vec!["", "./", "/work/shop/", "/work/shop/./", "sub/../"]);
+    (root, components.iter().copied().map(part).collect::<Vec<_>>())
+        .prop_map(|(root, parts)| format!("{root}{}", parts.join("/")))
+}
+
+proptest! {
+    #[test]
+    fn no_mode_allows_a_protected_write(
+        path in prop_oneof![
+            disguised(&[".git", "config"]),
+            disguised(&[".env"]),
+            disguised(&["config", "db.yml"]),
+            disguised(&["vault", "a", "b"]),
+            disguised(&[".agent", "agents", "x.md"]),
+        ],
+        mode in prop::sample::select(MODES.to_vec()),
+        access in prop::sample::select(vec![Access::Read, Access::Write, Access::Execute]),
+        others in prop::collection::vec("[a-z]{1,8}", 0..3),
+    ) {
+        let mut plan = touching(&path, true);
+        plan.touches.extend(others.into_iter().map(|path| Touch { path, write: false }));
+        let decision = policy(mode).decide("any", access, &plan, Some(&CommandClass::Safe));
+        prop_assert!(matches!(decision, Decision::Deny { .. }), "{path:?}: {decision:?}");
+    }
+
+    #[test]
+    fn deciding_never_panics_and_a_stricter_mode_never_allows_more(path in ".*", write: bool) {
+        let decide = |mode| policy(mode).decide("any", Access::Write, &touching(&path, write), None);
+        let (all, sensitive, yolo) =
+            (decide(Mode::ConfirmAll), decide(Mode::ConfirmSensitive), decide(Mode::Yolo));
+        prop_assert_ne!(&all, &Decision::Allow);
+        prop_assert_ne!(&sensitive, &Decision::Allow);
+        prop_assert_eq!(matches!(all, Decision::Deny { .. }), matches!(yolo, Decision::Deny { .. }));
+    }
+}

@@ -1,0 +1,110 @@
+//! What the files of the workspace look like from outside, to see what a command changed.
+
+use crate::event::{Change, ChangeAction};
+use ignore::WalkBuilder;
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Entries looked at; a workspace with more is not compared, because the comparison would cost more than it tells.
+const MAX_ENTRIES: usize = 50_000;
+
+/// Time for one look at all files.
+const MAX_TIME: Duration = Duration::from_millis(150);
+
+/// Changes listed for one command.
+const MAX_CHANGES: usize = 1_000;
+
+/// Directories whose content is never the person's work.
+const SKIPPED: [&str; 4] = [".git", "node_modules", "__pycache__", ".venv"];
+
+/// Size, modification time and inode of every file that is not ignored.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Snapshot(BTreeMap<String, Look>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Look {
+    size: u64,
+    modified_s: i64,
+    modified_ns: i64,
+    inode: u64,
+}
+
+impl Snapshot {
+    /// Looks at every file below `root`; `None` when there are too many to be quick.
+    pub fn take(root: &Path) -> Option<Self> {
+        let began = Instant::now();
+        let mut looks = BTreeMap::new();
+        let walk = WalkBuilder::new(root)
+            .hidden(false)
+            .require_git(false)
+            .filter_entry(|entry| !SKIPPED.iter().any(|name| entry.file_name() == *name))
+            .build();
+        for (count, entry) in walk.enumerate() {
+            if count > MAX_ENTRIES || (count % 256 == 0 && began.elapsed() > MAX_TIME) {
+                return None;
+            }
+            let Ok(entry) = entry else { continue };
+            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
+                continue;
+            }
+            let (Ok(path), Ok(metadata)) = (entry.path().strip_prefix(root), entry.metadata()) else { continue };
+            let look = Look {
+                size: metadata.size(),
+                modified_s: metadata.mtime(),
+                modified_ns: metadata.mtime_nsec(),
+                inode: metadata.ino(),
+            };
+            looks.insert(path.to_string_lossy().into_owned(), look);
+        }
+        Some(Self(looks))
+    }
+
+    /// What is different in `after`, by path, at most [`MAX_CHANGES`].
+    pub fn changes(&self, after: &Self) -> Vec<Change> {
+        let change = |path: &str, action| Change { path: path.to_owned(), action, before: None, after: None };
+        let gone = self.0.keys().filter(|path| !after.0.contains_key(*path));
+        let new = after.0.iter().filter_map(|(path, look)| match self.0.get(path) {
+            None => Some(change(path, ChangeAction::Created)),
+            Some(before) if before != look => Some(change(path, ChangeAction::Modified)),
+            Some(_) => None,
+        });
+        gone.map(|path| change(path, ChangeAction::Deleted)).chain(new).take(MAX_CHANGES).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_command_created_changed_and_deleted_is_seen_and_ignored_files_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(".gitignore", "target/\n");
+        write("kept", "a");
+        write("changed", "a");
+        write("gone", "a");
+        let before = Snapshot::take(dir.path()).unwrap();
+        write("changed", "longer");
+        write("sub/new", "a");
+        write("target/out", "a");
+        std::fs::remove_file(dir.path().join("gone")).unwrap();
+        let changes = before.changes(&Snapshot::take(dir.path()).unwrap());
+        let seen: Vec<(&str, ChangeAction)> = changes.iter().map(|c| (c.path.as_str(), c.action)).collect();
+        assert_eq!(
+            seen,
+            [
+                ("gone", ChangeAction::Deleted),
+                ("changed", ChangeAction::Modified),
+                ("sub/new", ChangeAction::Created)
+            ]
+        );
+    }
+}
