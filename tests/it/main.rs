@@ -1,1 +1,4 @@
 //! The one integration binary: black-box tests of `agent`, and the rules of the house.
+
+mod llm;
+mod support;
