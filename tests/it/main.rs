@@ -1,3 +1,5 @@
 //! The one integration binary: black-box tests of `agent`, and the rules of the house.
 
+mod llm;
 mod process;
+mod support;

@@ -1,0 +1,233 @@
+//! Bad input: each gives a clear message, the right exit code, and nothing half-written.
+
+use crate::support::run::{Finished, KEY, Lab};
+use crate::support::server::Server;
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+const DONE: &str = "turns: [{text: done}]";
+
+/// What the model read as the result of one call of `tool` with `arguments` (YAML).
+fn result_of(lab: &Lab, call: &str, more: &[&str]) -> String {
+    let server = Server::start(&format!("turns:\n  - calls: [{call}]\n  - text: done\n"));
+    lab.run(&server, more).exits(0);
+    let requests = server.requests();
+    let messages = requests[1].body["messages"].as_array().unwrap();
+    messages.last().unwrap()["content"].as_str().unwrap().to_owned()
+}
+
+/// The run failed before it began: exit 3, the reason on stderr, the same in the JSON document.
+#[track_caller]
+fn refused(lab: &Lab, args: &[&str], reason: &str) {
+    let done = lab.agent(args).exits(3);
+    assert!(done.stderr.contains(reason), "{reason:?} not in:\n{}", done.stderr);
+    assert!(done.stdout.is_empty(), "{}", done.stdout);
+    let with_json = [args, &["--json"]].concat();
+    let done = lab.agent(&with_json).exits(3);
+    let json = done.json();
+    assert_eq!(json["stop_reason"], serde_json::Value::Null);
+    assert!(json["error"]["message"].as_str().unwrap().contains(reason), "{json}");
+}
+
+#[test]
+fn a_workspace_that_is_absent_or_a_file_exits_3() {
+    let lab = Lab::new().file("a.txt", "x");
+    refused(&lab, &["run", "x", "-w", "nowhere", "--model", "openai/m", "--api-key", "k"], "nowhere");
+    refused(&lab, &["run", "x", "-w", "a.txt", "--model", "openai/m", "--api-key", "k"], "not a directory");
+}
+
+#[test]
+fn an_empty_prompt_and_a_prompt_too_long_exit_3() {
+    refused(&Lab::new(), &["run", ""], "empty");
+    refused(&Lab::new(), &["run", "  \n"], "empty");
+    refused(&Lab::new().stdin(""), &["run"], "empty");
+    refused(&Lab::new().stdin(vec![b'x'; 10 << 20]), &["run", "-"], "1 MiB");
+    refused(&Lab::new().stdin([0xff, 0xfe]), &["run", "-"], "UTF-8");
+}
+
+#[test]
+fn a_prompt_from_a_pipe_is_read_only_when_none_was_given() {
+    let server = Server::start(DONE);
+    let lab = Lab::new().stdin("from the pipe");
+    let url = server.url();
+    lab.agent(&["run", "--model", "openai/m", "--api-base", &url, "--api-key", KEY]).exits(0);
+    assert!(server.requests()[0].body.to_string().contains("from the pipe"));
+    let server = Server::start(DONE);
+    lab.run(&server, &[]).exits(0);
+    assert!(!server.requests()[0].body.to_string().contains("from the pipe"));
+}
+
+#[test]
+fn unknown_agents_models_flags_and_keys_exit_3_and_say_what_there_is() {
+    let lab = Lab::new();
+    refused(&lab, &["run", "x", "--agent", "nobody"], "build");
+    refused(&lab, &["run", "x", "--model", "nosuch/model"], "nosuch");
+    let done = lab.agent(&["run", "x", "--no-such-flag"]).exits(3);
+    assert!(done.stderr.contains("--no-such-flag"), "{}", done.stderr);
+    let done = lab.agent(&["nonsense"]).exits(3);
+    assert!(done.stderr.contains("nonsense"), "{}", done.stderr);
+    let lab = Lab::new().config("llm:\n  modle: x\n");
+    refused(&lab, &["run", "x"], "modle");
+}
+
+#[test]
+fn no_key_and_no_endpoint_exits_4_with_three_ways_on() {
+    let done = Lab::new().agent(&["run", "x"]).exits(4);
+    for way in ["API_KEY", "--api-base", "agent demo"] {
+        assert!(done.stderr.contains(way), "{way}:\n{}", done.stderr);
+    }
+    let json = Lab::new().agent(&["run", "x", "--json"]).exits(4).json();
+    assert_eq!((&json["status"], &json["error"]["kind"]), (&"failed".into(), &"auth".into()));
+}
+
+#[test]
+fn unreadable_files_are_reported_to_the_model() {
+    let lab = Lab::new().file("closed.txt", "x");
+    fs::set_permissions(lab.ws().join("closed.txt"), fs::Permissions::from_mode(0o000)).unwrap();
+    let lab = lab.unprivileged();
+    let result = result_of(&lab, "{name: read_file, arguments: {path: closed.txt}}", &[]);
+    assert!(result.to_lowercase().contains("permission"), "{result}");
+}
+
+#[test]
+fn invalid_utf8_is_reported_and_stays_as_it_is() {
+    let bytes = b"caf\xe9 au lait\n";
+    let lab = Lab::new().file("latin1.txt", bytes);
+    let result = result_of(&lab, "{name: read_file, arguments: {path: latin1.txt}}", &[]);
+    assert!(result.contains("UTF-8"), "{result}");
+    let edit = "{name: edit_file, arguments: {path: latin1.txt, old_str: lait, new_str: the}}";
+    result_of(&lab, edit, &["--mode", "yolo"]);
+    let after = fs::read(lab.ws().join("latin1.txt")).unwrap();
+    assert!(after == bytes || after == b"caf\xe9 au the\n", "{after:?}");
+}
+
+#[test]
+fn a_2_gb_file_is_neither_loaded_nor_searched_through() {
+    let lab = Lab::new().file("small.txt", "needle\n");
+    let big = fs::File::create(lab.ws().join("big.bin")).unwrap();
+    big.set_len(2 << 30).unwrap();
+    let result = result_of(&lab, "{name: read_file, arguments: {path: big.bin}}", &[]);
+    assert!(result.len() < 100_000);
+    let result = result_of(&lab, "{name: grep, arguments: {text: needle}}", &[]);
+    assert!(result.contains("small.txt"), "{result}");
+}
+
+#[test]
+fn a_symlink_loop_ends_nothing() {
+    let lab = Lab::new().file("a/real.txt", "needle\n");
+    symlink("loop", lab.ws().join("loop")).unwrap();
+    symlink("..", lab.ws().join("a/up")).unwrap();
+    let result = result_of(&lab, "{name: read_file, arguments: {path: loop}}", &[]);
+    assert!(result.starts_with("Error"), "{result}");
+    let result = result_of(&lab, "{name: grep, arguments: {text: needle}}", &[]);
+    assert_eq!(result.matches("real.txt").count(), 1, "{result}");
+}
+
+/// A run against a server that answers like this, over and over.
+fn against(fault: &str, more: &[&str]) -> Finished {
+    let server = Server::start(&format!("turns:\n  - {fault}\n    repeat: 9\n"));
+    let more = [&["--json"], more].concat();
+    let lab = Lab::new().config("llm: {retries: 1}\n");
+    lab.run(&server, &more)
+}
+
+#[test]
+fn an_absent_server_exits_1_and_names_the_address() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let base = format!("http://127.0.0.1:{port}/v1");
+    let lab = Lab::new().config("llm: {retries: 0}\n");
+    let done = lab.agent(&["run", "x", "--model", "openai/m", "--api-base", &base, "--api-key", KEY]).exits(1);
+    assert!(done.stderr.contains(&port.to_string()), "{}", done.stderr);
+    assert!(!done.stderr.contains(KEY));
+}
+
+#[test]
+fn a_slow_server_ends_with_the_time_it_was_given() {
+    let json = against("fault: hang", &["--timeout", "1"]).exits(5).json();
+    assert_eq!(json["stop_reason"], "timeout");
+}
+
+#[test]
+fn html_garbage_and_lies_are_named_and_exit_1() {
+    let html = "fault: {http: {headers: {content-type: text/html}, body: '<html><title>Login</title></html>'}}";
+    let lie = "fault: {raw: \"HTTP/1.1 200 OK\\r\\ncontent-length: 999\\r\\n\\r\\n{}\"}";
+    let noise = "fault: {raw: 'SSH-2.0-OpenSSH_9.2'}";
+    for fault in [html, lie, noise, "fault: reset"] {
+        let json = against(fault, &[]).exits(1).json();
+        assert_eq!(json["stop_reason"], "llm_error", "{fault}: {json}");
+        assert!(!json["error"]["message"].as_str().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn an_empty_answer_is_asked_again_once_and_then_an_error() {
+    let server = Server::start("turns: [{text: ''}, {text: ''}, {text: never}]");
+    let json = Lab::new().run(&server, &["--json"]).exits(1).json();
+    assert_eq!(json["error"]["kind"], "empty_answer");
+    assert_eq!(json["requests"], 2);
+    let server = Server::start("turns: [{text: ''}, {text: there}]");
+    assert_eq!(Lab::new().run(&server, &[]).exits(0).stdout, "there\n");
+}
+
+#[test]
+fn a_stream_that_is_cut_is_never_a_success() {
+    let server = Server::start("turns: [{text: a long answer, chunk: 2, fault: {close: 3}}]");
+    let done = Lab::new().run(&server, &[]).exits(1);
+    assert!(!done.stderr.is_empty());
+    assert!(!done.stdout.contains("a long answer"));
+}
+
+#[test]
+fn an_endless_stream_is_ended_by_the_time_limit() {
+    let server = Server::start("turns: [{text: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx', chunk: 1, chunk_delay_ms: 100}]");
+    let done = Lab::new().run(&server, &["--timeout", "1"]);
+    done.exits(5);
+}
+
+#[test]
+fn a_full_disk_for_the_journal_ends_the_run_with_what_there_is() {
+    let script = format!("turns:\n  - {{repeat: 30, calls: [{{name: read_file, arguments: {{path: a.txt}}}}]}}\n");
+    let server = Server::start(&script);
+    let lab = Lab::new().file("a.txt", "line of text\n".repeat(300));
+    let agent = env!("CARGO_BIN_EXE_agent");
+    let url = server.url();
+    let command = format!(
+        "trap '' XFSZ; ulimit -f 40; exec {agent} run task --json --model openai/m --api-base {url} --api-key {KEY}"
+    );
+    let mut shell = std::process::Command::new("/bin/bash");
+    shell.args(["-c", &command]).current_dir(lab.ws()).env("AGENT_HOME", lab.home());
+    let output = shell.output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["stop_reason"], "internal_error");
+    assert!(json["error"]["message"].as_str().unwrap().contains("journal"), "{json}");
+    let server = Server::start(DONE);
+    lab.resume(&server, &["go on"]).exits(0);
+}
+
+#[test]
+fn a_full_disk_for_the_log_file_costs_one_warning_and_not_the_run() {
+    let server = Server::start(DONE);
+    let done = Lab::new().run(&server, &["--log-file", "/dev/full"]);
+    let done = done.exits(0);
+    assert_eq!(done.stdout, "done\n");
+    assert_eq!(done.stderr.matches("/dev/full").count(), 1, "{}", done.stderr);
+}
+
+#[test]
+fn a_closed_standard_output_leaves_the_verdict() {
+    let server = Server::start(DONE);
+    let lab = Lab::new();
+    let agent = env!("CARGO_BIN_EXE_agent");
+    let url = server.url();
+    let command = format!(
+        "{agent} run task --model openai/m --api-base {url} --api-key {KEY} | true; echo ${{PIPESTATUS[0]}} >&2"
+    );
+    let mut shell = std::process::Command::new("/bin/bash");
+    shell.args(["-c", &command]).current_dir(lab.ws()).env("AGENT_HOME", lab.home());
+    let output = shell.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.ends_with("\n0\n"), "{stderr}");
+    assert!(!stderr.contains("panic"), "{stderr}");
+}

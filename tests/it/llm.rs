@@ -1,0 +1,386 @@
+//! The model layer against a real server: retries, deadlines, faults, and what people are told.
+
+use crate::support::server::Server;
+use agent::event::FinishReason;
+use agent::failure::ErrorKind;
+use agent::http::Deadlines;
+use agent::llm::connect::{ModelOptions, connect};
+use agent::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinition};
+use agent::message::{Message, Role, ToolResult};
+use agent::secret::Secret;
+use agent::source::Source;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What one call did.
+struct Outcome {
+    response: Result<Response, LlmError>,
+    shown: String,
+    retries: Vec<Duration>,
+}
+
+impl Outcome {
+    fn text(&self) -> String {
+        self.response.as_ref().unwrap().message.joined_text()
+    }
+
+    fn error(&self) -> &LlmError {
+        self.response.as_ref().unwrap_err()
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn options(server: &Server) -> ModelOptions {
+    ModelOptions { model: Some("m".into()), api_base: Some(server.url()), ..ModelOptions::default() }
+}
+
+async fn client(options: &ModelOptions) -> Box<dyn LlmClient> {
+    connect(options, &|_| None, Rc::new(Source::new())).await.unwrap()
+}
+
+fn tools() -> Vec<ToolDefinition> {
+    let parameters = serde_json::json!({"type": "object"});
+    vec![ToolDefinition { name: "read_file".into(), description: "Reads.".into(), parameters }]
+}
+
+async fn ask(client: &dyn LlmClient, messages: &[Arc<Message>], stream: bool) -> Outcome {
+    let tools = tools();
+    let request = Request { messages, tools: &tools, stream, deadline: Some(Duration::from_secs(25)) };
+    let (mut shown, mut retries) = (String::new(), Vec::new());
+    let mut progress = |progress: Progress<'_>| match progress {
+        Progress::Text(text) => shown.push_str(text),
+        Progress::Retry { delay, .. } => retries.push(delay),
+        Progress::Sent { .. } | Progress::Thinking(_) => {}
+    };
+    let response = client.complete(&request, &mut progress).await;
+    Outcome { response, shown, retries }
+}
+
+fn hello() -> Vec<Arc<Message>> {
+    vec![Arc::new(Message::text(Role::User, "hello"))]
+}
+
+fn once_with(options: &ModelOptions, stream: bool) -> Outcome {
+    runtime().block_on(async { ask(client(options).await.as_ref(), &hello(), stream).await })
+}
+
+/// Asks once; returns what came of it and how many requests it took.
+fn once(script: &str, stream: bool) -> (Outcome, usize) {
+    let server = Server::start(script);
+    let outcome = once_with(&options(&server), stream);
+    (outcome, server.requests().len())
+}
+
+/// An error after which waiting costs a test no time.
+fn error(status: u16) -> String {
+    format!("- error: {{status: {status}, retry_after: 0.01}}\n")
+}
+
+#[test]
+fn lr1_rate_limits_and_overload_are_retried_other_errors_are_not() {
+    let script = format!("turns:\n{}{}- text: done\n", error(429), error(503));
+    let (outcome, requests) = once(&script, true);
+    assert_eq!((outcome.text().as_str(), requests, outcome.retries.len()), ("done", 3, 2));
+    for status in [400, 404, 422] {
+        let (outcome, requests) = once(&format!("turns:\n{}", error(status)), true);
+        assert_eq!((outcome.error().kind, requests), (ErrorKind::Request, 1), "{status}");
+    }
+}
+
+#[test]
+fn lr1_a_reset_connection_and_a_server_that_never_answers_are_retried() {
+    let (outcome, requests) = once("turns:\n- fault: reset\n- text: done", true);
+    assert_eq!((outcome.text().as_str(), requests), ("done", 2));
+
+    let server = Server::start("turns:\n- fault: hang\n- text: done");
+    let deadlines = Deadlines { first_byte: Duration::from_millis(200), ..Deadlines::default() };
+    let outcome = once_with(&ModelOptions { deadlines, ..options(&server) }, true);
+    assert_eq!((outcome.text().as_str(), server.requests().len()), ("done", 2));
+}
+
+#[test]
+fn lr1_an_exhausted_quota_is_not_retried() {
+    let (outcome, requests) = once("turns:\n- error: {status: 429, code: insufficient_quota}", true);
+    assert_eq!((outcome.error().kind, requests), (ErrorKind::Quota, 1));
+}
+
+#[test]
+fn lr2_the_server_decides_how_long_to_wait() {
+    let server = Server::start("turns:\n- error: {status: 429, retry_after: 2}\n- text: done");
+    let outcome = once_with(&options(&server), true);
+    let requests = server.requests();
+    assert_eq!(outcome.retries, [Duration::from_secs(2)]);
+    assert!(requests[1].arrived.duration_since(requests[0].arrived) >= Duration::from_secs(2));
+    assert_eq!(requests[0].bytes, requests[1].bytes);
+}
+
+#[test]
+fn lr3_back_off_grows_and_jitters() {
+    let (outcome, requests) =
+        once("turns:\n- error: {status: 500}\n- error: {status: 502}\n- text: done", false);
+    assert_eq!(requests, 3);
+    for (delay, full) in outcome.retries.iter().zip([500, 1000]) {
+        assert!((full * 3 / 4..=full).contains(&delay.as_millis()), "{delay:?}");
+    }
+}
+
+#[test]
+fn lr4_after_the_retries_the_call_fails() {
+    let (outcome, requests) = once(&format!("turns:\n{}", error(503).repeat(9)), true);
+    assert_eq!((outcome.error().kind, requests), (ErrorKind::Overloaded, 3));
+    assert!(outcome.error().message.contains("after 3 attempts"), "{}", outcome.error());
+}
+
+#[test]
+fn lr5_a_stream_cut_before_its_first_text_is_retried_and_after_it_is_not() {
+    for fault in ["cut", "close"] {
+        let (outcome, requests) =
+            once(&format!("turns:\n- {{text: x, fault: {{{fault}: 0}}}}\n- text: done"), true);
+        assert_eq!((outcome.text().as_str(), requests), ("done", 2), "{fault}");
+        let script = format!("turns:\n- {{text: abc, chunk: 1, fault: {{{fault}: 2}}}}\n- text: done");
+        let (outcome, requests) = once(&script, true);
+        let expected = if fault == "cut" { ErrorKind::CutStream } else { ErrorKind::Network };
+        assert_eq!((outcome.error().kind, requests, outcome.shown.as_str()), (expected, 1, "ab"), "{fault}");
+    }
+}
+
+#[test]
+fn lr5_a_stream_cut_within_a_tool_call_is_retried_because_nothing_was_shown() {
+    let call = "calls: [{name: read_file, arguments: {path: a}}]";
+    let (outcome, requests) = once(&format!("turns:\n- {{{call}, fault: {{cut: 1}}}}\n- {{{call}}}"), true);
+    assert_eq!((outcome.response.unwrap().message.tool_calls().count(), requests), (1, 2));
+}
+
+#[test]
+fn a_stream_that_falls_silent_is_given_up() {
+    let server = Server::start("turns:\n- {text: abc, chunk: 1, fault: {stall: 1}}");
+    let deadlines = Deadlines { silence: Duration::from_millis(200), ..Deadlines::default() };
+    let outcome = once_with(&ModelOptions { deadlines, ..options(&server) }, true);
+    assert_eq!(outcome.error().kind, ErrorKind::Timeout);
+    assert!(outcome.error().message.contains("stopped arriving"), "{}", outcome.error());
+    server.wait_for_disconnect();
+}
+
+#[test]
+fn an_unstreamed_answer_may_begin_later_than_the_first_byte_deadline() {
+    let server = Server::start("turns:\n- {text: done, delay_ms: 400}");
+    let deadlines = Deadlines { first_byte: Duration::from_millis(100), ..Deadlines::default() };
+    let options = ModelOptions { deadlines, retries: 0, ..options(&server) };
+    assert_eq!(once_with(&options, false).text(), "done");
+}
+
+#[test]
+fn the_deadline_of_a_call_includes_its_retries() {
+    let server = Server::start("turns:\n- fault: hang\n");
+    let outcome = runtime().block_on(async {
+        let client = client(&options(&server)).await;
+        let messages = hello();
+        let deadline = Some(Duration::from_millis(300));
+        let request = Request { messages: &messages, tools: &[], stream: true, deadline };
+        client.complete(&request, &mut |_| {}).await
+    });
+    assert_eq!(outcome.unwrap_err().kind, ErrorKind::Timeout);
+    server.wait_for_disconnect();
+}
+
+#[test]
+fn an_abandoned_call_closes_its_connection() {
+    let server = Server::start("turns:\n- fault: hang\n");
+    runtime().block_on(async {
+        let client = client(&options(&server)).await;
+        let messages = hello();
+        tokio::select! {
+            _ = ask(client.as_ref(), &messages, true) => panic!("answered"),
+            () = async { while server.requests().is_empty() { tokio::task::yield_now().await } } => {}
+        }
+    });
+    server.wait_for_disconnect();
+}
+
+#[test]
+fn l15_an_error_shows_its_cause() {
+    let (outcome, _) = once("turns:\n- error: {status: 400, message: \"no such\\e[31m thing\"}", true);
+    let message = &outcome.error().message;
+    assert!(
+        message.contains("127.0.0.1") && message.contains("400") && message.contains("no such[31m thing"),
+        "{message}"
+    );
+}
+
+#[test]
+fn l16_a_refused_key_is_not_retried_and_never_shown() {
+    for status in [401, 403] {
+        let server =
+            Server::start(&format!("turns:\n- error: {{status: {status}, message: bad key sk-secret}}"));
+        let options = ModelOptions { api_key: Some(Secret::new("sk-secret")), ..options(&server) };
+        let outcome = once_with(&options, true);
+        let requests = server.requests();
+        assert_eq!((outcome.error().kind, requests.len()), (ErrorKind::Auth, 1));
+        assert_eq!(requests[0].headers["authorization"], "Bearer sk-secret");
+        assert!(!outcome.error().message.contains("sk-secret"), "{}", outcome.error());
+        assert!(outcome.error().message.contains("--api-key"), "{}", outcome.error());
+    }
+}
+
+#[test]
+fn l19_broken_arguments_arrive_as_they_were_written() {
+    let (outcome, _) = once("turns:\n- calls: [{name: read_file, arguments: '{\"path\":'}]", true);
+    let response = outcome.response.unwrap();
+    assert_eq!(response.message.tool_calls().next().unwrap().arguments, "{\"path\":");
+}
+
+#[test]
+fn l21_a_call_written_as_text_becomes_a_call_streamed_or_not() {
+    for stream in [true, false] {
+        let script = "turns:\n- {text: '{\"name\":\"read_file\",\"arguments\":{\"path\":\"a\"}}', chunk: 3}";
+        let response = once(script, stream).0.response.unwrap();
+        assert_eq!(response.finish, FinishReason::ToolCalls);
+        assert_eq!(response.message.tool_calls().next().unwrap().arguments, "{\"path\":\"a\"}");
+    }
+}
+
+#[test]
+fn l22_ordinary_json_stays_an_answer() {
+    for stream in [true, false] {
+        assert_eq!(once("turns:\n- text: '{\"name\":\"x\"}'", stream).0.text(), "{\"name\":\"x\"}");
+    }
+}
+
+#[test]
+fn o06_an_unstreamed_request_says_so_and_shows_nothing_early() {
+    let server = Server::start("turns:\n- {text: done, usage: {input: 3, output: 2}}");
+    let outcome = once_with(&options(&server), false);
+    assert_eq!((outcome.text().as_str(), outcome.shown.as_str()), ("done", ""));
+    let body = &server.requests()[0].body;
+    assert_eq!((&body["stream"], body.get("stream_options")), (&serde_json::json!(false), None));
+    assert_eq!(outcome.response.unwrap().usage.unwrap().input, 3);
+}
+
+#[test]
+fn o07_tool_calls_cut_into_single_characters_are_joined() {
+    let script = "turns:\n- {text: t, chunk: 1, calls: [{name: read_file, arguments: {path: é}}, {name: list, arguments: {}}]}";
+    let response = once(script, true).0.response.unwrap();
+    let calls: Vec<_> = response.message.tool_calls().map(|call| call.arguments.as_str()).collect();
+    assert_eq!(calls, ["{\"path\":\"é\"}", "{}"]);
+}
+
+#[test]
+fn o08_usage_in_the_last_chunk_without_choices_is_counted() {
+    let (outcome, _) =
+        once("turns:\n- {text: a, usage: {input: 10, cached_read: 7, output: 5, reasoning: 2}}", true);
+    let usage = outcome.response.unwrap().usage.unwrap();
+    assert_eq!((usage.input, usage.cached_read, usage.output, usage.reasoning), (10, 7, 5, 2));
+}
+
+#[test]
+fn an_empty_answer_is_asked_for_once_more_and_then_an_error() {
+    let (outcome, requests) = once("turns:\n- text: ''\n- text: done", true);
+    assert_eq!((outcome.text().as_str(), requests), ("done", 2));
+    let (outcome, requests) = once("turns:\n- {text: '', repeat: 5}", false);
+    assert_eq!((outcome.error().kind, requests), (ErrorKind::EmptyAnswer, 2));
+}
+
+#[test]
+fn steps_share_one_connection_and_the_prefix_stays_the_same() {
+    let call = "calls: [{name: read_file, arguments: {path: a}}]";
+    let server = Server::start(&format!(
+        "turns:\n- {{{call}}}\n- {{text: done, expect: {{last_contains: [content]}}}}"
+    ));
+    runtime().block_on(async {
+        let client = client(&options(&server)).await;
+        let mut messages = hello();
+        let first = ask(client.as_ref(), &messages, true).await.response.unwrap();
+        let call_id = first.message.tool_calls().next().unwrap().id.clone();
+        messages.push(Arc::new(first.message));
+        let result = ToolResult { call_id, text: "content".into(), is_error: false };
+        messages.push(Arc::new(Message::results(vec![result])));
+        assert_eq!(ask(client.as_ref(), &messages, true).await.text(), "done");
+    });
+    let requests = server.requests();
+    assert_eq!((server.connections(), requests.len()), (1, 2));
+    assert!(requests[1].bytes.starts_with(requests[0].bytes.strip_suffix(b"]}").unwrap()));
+}
+
+#[test]
+fn a_server_that_is_not_a_model_server_is_named_as_such() {
+    for (turn, word) in [
+        (
+            "fault: {http: {headers: {content-type: text/html}, body: '<html><title>Login</title></html>'}}",
+            "web page",
+        ),
+        ("fault: {http: {body: 'upstream is asleep'}}", "upstream is asleep"),
+        ("fault: {http: {body: '{\"ok\": true}'}}", "choices"),
+    ] {
+        let (outcome, requests) = once(&format!("turns:\n- {turn}"), true);
+        assert_eq!((outcome.error().kind, requests), (ErrorKind::Malformed, 1), "{turn}");
+        assert!(outcome.error().message.contains(word), "{}", outcome.error());
+    }
+    let (outcome, _) = once("turns:\n- fault: {raw: \"SSH-2.0-OpenSSH\\r\\n\"}\n".repeat(1).as_str(), true);
+    assert_eq!(outcome.error().kind, ErrorKind::Request);
+}
+
+#[test]
+fn an_error_inside_a_stream_is_retried_only_before_text() {
+    let body = "'data: {\"error\":{\"message\":\"busy\",\"code\":503}}\n\n\n\n'";
+    let fault = format!("fault: {{http: {{headers: {{content-type: text/event-stream}}, body: {body}}}}}");
+    let (outcome, requests) = once(&format!("turns:\n- {fault}\n- text: done"), true);
+    assert_eq!((outcome.text().as_str(), requests), ("done", 2));
+}
+
+#[test]
+fn a_redirect_is_not_followed_and_the_key_stays_home() {
+    let elsewhere = Server::start("turns:\n- text: stolen");
+    let location = format!("{}/chat/completions", elsewhere.url());
+    let server = Server::start(&format!(
+        "turns:\n- fault: {{http: {{status: 307, headers: {{location: '{location}'}}}}}}"
+    ));
+    let options = ModelOptions { api_key: Some(Secret::new("sk-secret")), ..options(&server) };
+    let outcome = once_with(&options, true);
+    let host = elsewhere.url();
+    assert!(outcome.error().message.contains(host.trim_end_matches("/v1")), "{}", outcome.error());
+    assert_eq!((server.requests().len(), elsewhere.requests().len()), (1, 0));
+}
+
+#[test]
+fn a_server_that_is_absent_is_said_to_be() {
+    let server = Server::start("turns:\n- text: x");
+    let options = ModelOptions { retries: 0, ..options(&server) };
+    drop(server);
+    let outcome = once_with(&options, true);
+    assert_eq!(outcome.error().kind, ErrorKind::Network);
+    assert!(outcome.error().message.contains("is the server running?"), "{}", outcome.error());
+}
+
+#[test]
+fn an_endless_error_body_and_an_endless_answer_are_cut() {
+    let (outcome, _) =
+        once(&format!("turns:\n- fault: {{http: {{status: 400, body: {}}}}}", "x".repeat(2_000_000)), true);
+    assert!(outcome.error().message.len() < 600);
+    let (outcome, _) =
+        once(&format!("turns:\n- fault: {{http: {{body: 'data: {}'}}}}", "x".repeat(9_000_000)), true);
+    assert_eq!(outcome.error().kind, ErrorKind::Malformed);
+}
+
+#[test]
+fn the_only_model_of_a_server_needs_no_name() {
+    let server = Server::start("turns:\n- text: done");
+    let outcome = once_with(&ModelOptions { model: None, ..options(&server) }, true);
+    assert_eq!(outcome.text(), "done");
+    assert_eq!(server.requests()[0].body["model"], "scripted-model");
+}
+
+#[test]
+fn a_script_is_a_model_and_a_missing_one_is_a_configuration_error() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::io::Write::write_all(&mut file.as_file(), b"turns:\n- text: played\n").unwrap();
+    let model = Some(format!("scripted:{}", file.path().display()));
+    let scripted = ModelOptions { model, ..ModelOptions::default() };
+    assert_eq!(once_with(&scripted, true).shown, "played");
+    let missing = ModelOptions { model: Some("scripted:/nowhere.yaml".into()), ..ModelOptions::default() };
+    let error = runtime().block_on(connect(&missing, &|_| None, Rc::new(Source::new()))).err().unwrap();
+    assert!(error.kind == ErrorKind::Config && error.message.contains("/nowhere.yaml"), "{error}");
+}

@@ -1,0 +1,206 @@
+//! Sessions: the journal, resuming, locks.
+
+use crate::support::run::{KEY, Lab};
+use crate::support::server::Server;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+const READ: &str = "  - calls: [{name: read_file, arguments: {path: a.txt}}]\n";
+
+fn lab() -> Lab {
+    Lab::new().file("a.txt", "alpha\n")
+}
+
+fn messages(body: &Value) -> &Vec<Value> {
+    body["messages"].as_array().unwrap()
+}
+
+#[track_caller]
+fn every_call_is_answered(body: &Value) {
+    let ids = |role: &str, pick: fn(&Value) -> Vec<String>| -> BTreeSet<String> {
+        messages(body).iter().filter(|m| m["role"] == role).flat_map(pick).collect()
+    };
+    let calls = ids("assistant", |m| {
+        let calls = m["tool_calls"].as_array().cloned().unwrap_or_default();
+        calls.iter().map(|call| call["id"].as_str().unwrap().to_owned()).collect()
+    });
+    let results = ids("tool", |m| vec![m["tool_call_id"].as_str().unwrap().to_owned()]);
+    assert_eq!(calls, results);
+}
+
+#[test]
+fn l34_after_a_stop_in_the_middle_of_a_batch_every_call_has_a_result() {
+    let script = "turns:
+  - calls:
+      - {name: read_file, arguments: {path: a.txt}}
+      - {name: run_command, arguments: {command: sleep 60}}
+      - {name: read_file, arguments: {path: a.txt}}
+";
+    let server = Server::start(script);
+    let lab = lab();
+    let run = lab.start_run(&server, &["--mode", "yolo"]);
+    run.wait_for_stderr("run_command");
+    run.signal(Signal::INT);
+    run.finish().exits(130);
+    let server = Server::start("turns: [{text: done}]");
+    lab.resume(&server, &["go on"]).exits(0);
+    let requests = server.requests();
+    every_call_is_answered(&requests[0].body);
+    assert_eq!(messages(&requests[0].body).last().unwrap()["content"], "go on");
+}
+
+#[test]
+fn l35_a_second_process_on_one_session_is_told_that_it_is_busy() {
+    let server = Server::start("turns: [{fault: hang}]");
+    let lab = lab();
+    let run = lab.start_run(&server, &[]);
+    server.wait_for_request(1);
+    let second = lab.resume(&server, &["more"]).exits(3);
+    assert!(second.stderr.contains("busy"), "{}", second.stderr);
+    run.signal(Signal::INT);
+    run.finish().exits(130);
+}
+
+#[test]
+fn o10_after_kill_9_the_journal_parses_and_the_completed_step_is_there() {
+    let server = Server::start(&format!("turns:\n{READ}  - fault: hang\n"));
+    let lab = lab();
+    let run = lab.start_run(&server, &[]);
+    server.wait_for_request(2);
+    run.signal(Signal::KILL);
+    run.finish();
+    let journal = fs::read_to_string(lab.journal()).unwrap();
+    let kinds: Vec<String> = journal
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|line| line["record"]["event"]["type"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(kinds.contains(&"tool_end".to_owned()), "{kinds:?}");
+    let id = lab.journal().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let parts: Vec<&str> = id.split('-').collect();
+    assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [8, 6, 6], "{id}");
+}
+
+#[test]
+fn o11_resume_restores_messages_figures_and_files() {
+    let script = "turns:
+  - calls: [{name: write_file, arguments: {path: new.txt, content: x}}]
+    usage: {input: 100, output: 10}
+  - text: first answer
+    usage: {input: 100, output: 10}
+";
+    let server = Server::start(script);
+    let lab = lab();
+    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    let before = server.requests()[1].body.clone();
+
+    let server = Server::start("turns: [{text: second answer, usage: {input: 100, output: 10}}]");
+    let done = lab.resume(&server, &["and now?", "--json"]).exits(0);
+    let after = server.requests()[0].body.clone();
+    let (before, after) = (messages(&before), messages(&after));
+    assert_eq!(&after[..before.len()], &before[..]);
+    assert_eq!(after[before.len()]["content"], "first answer");
+    assert_eq!(after.last().unwrap()["content"], "and now?");
+    let json = done.json();
+    assert_eq!(json["output"], "second answer");
+    assert_eq!(json["usage"]["input"], 300);
+    assert_eq!(json["steps"], 3);
+    assert_eq!(json["files_modified"][0]["path"], "new.txt");
+    assert_eq!(json["files_modified"][0]["action"], "created");
+}
+
+#[test]
+fn o11_a_file_read_before_the_resume_may_be_edited_after_it() {
+    let server = Server::start(&format!("turns:\n{READ}  - text: read it\n"));
+    let lab = lab();
+    lab.run(&server, &[]).exits(0);
+    let script = "turns:
+  - calls: [{name: write_file, arguments: {path: a.txt, content: beta}}]
+  - text: done
+";
+    let server = Server::start(script);
+    lab.resume(&server, &["overwrite it", "--mode", "yolo"]).exits(0);
+    assert_eq!(lab.read("a.txt"), "beta");
+}
+
+#[test]
+fn a_call_that_was_running_at_kill_9_is_closed_as_interrupted() {
+    let script = "turns:
+  - calls: [{name: run_command, arguments: {command: 'touch started; sleep 60'}}]
+";
+    let server = Server::start(script);
+    let lab = lab();
+    let run = lab.start_run(&server, &["--mode", "yolo"]);
+    run.wait_for_stderr("run_command");
+    run.signal(Signal::KILL);
+    run.finish();
+    let server = Server::start("turns: [{text: done}]");
+    lab.resume(&server, &[]).exits(0);
+    let requests = server.requests();
+    every_call_is_answered(&requests[0].body);
+    let sent = messages(&requests[0].body);
+    let result = sent.iter().find(|m| m["role"] == "tool").unwrap();
+    assert!(result["content"].as_str().unwrap().contains("interrupted; outcome unknown"));
+}
+
+#[test]
+fn a_torn_tail_is_dropped_and_reported_and_nothing_is_rewritten() {
+    let server = Server::start("turns: [{text: one}]");
+    let lab = lab();
+    lab.run(&server, &[]).exits(0);
+    let journal = lab.journal();
+    let mut bytes = fs::read(&journal).unwrap();
+    bytes.truncate(bytes.len() - 7);
+    fs::write(&journal, &bytes).unwrap();
+    let server = Server::start("turns: [{text: two}]");
+    let done = lab.resume(&server, &["go on"]).exits(0);
+    assert!(done.stderr.contains("damaged"), "{}", done.stderr);
+    assert!(fs::read(&journal).unwrap().starts_with(&bytes));
+}
+
+#[test]
+fn o13_a_missing_session_or_an_id_with_path_parts_exits_3() {
+    let lab = lab();
+    for id in ["20200101-000000-abcdef", "../../etc", "a/b", ""] {
+        let done = lab.agent(&["resume", id, "x"]).exits(3);
+        assert!(!done.stderr.is_empty());
+        assert!(done.stdout.is_empty());
+    }
+    lab.agent(&["resume", "--last", "x"]).exits(3);
+    lab.agent(&["sessions", "show", "../x"]).exits(3);
+}
+
+#[test]
+fn sessions_are_listed_and_shown() {
+    let server = Server::start(&format!("turns:\n{READ}  - text: all well\n"));
+    let lab = lab();
+    assert!(lab.agent(&["sessions", "list"]).exits(0).stdout.contains("no session"));
+    lab.run(&server, &[]).exits(0);
+    let list = lab.agent(&["sessions", "list"]).exits(0).stdout;
+    assert!(list.contains("success (llm_done)") && list.contains("task"), "{list}");
+    let id = list.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    let shown = lab.agent(&["sessions", "show", id]).exits(0).stdout;
+    for expected in ["you: task", "read_file a.txt: ok", "all well"] {
+        assert!(shown.contains(expected), "{expected}:\n{shown}");
+    }
+}
+
+#[test]
+fn s27_session_files_are_private_under_any_umask() {
+    let server = Server::start("turns: [{text: hi}]");
+    let lab = lab();
+    let url = server.url();
+    let agent = env!("CARGO_BIN_EXE_agent");
+    let command = format!("umask 000; exec {agent} run task --model openai/mock --api-base {url} --api-key {KEY}");
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.args(["-c", &command]).current_dir(lab.ws()).env("AGENT_HOME", lab.home());
+    assert!(shell.output().unwrap().status.success());
+    let journal = lab.journal();
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&journal), 0o600);
+    assert_eq!(mode(journal.parent().unwrap()), 0o700);
+    assert!(!fs::read_to_string(&journal).unwrap().contains(KEY));
+}

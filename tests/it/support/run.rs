@@ -1,0 +1,307 @@
+//! Runs the real binary in a hermetic directory: its own workspace, home and environment.
+
+use crate::support::server::Server;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+/// How long a test waits for anything before it gives up.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A key that must never appear anywhere but in the Authorization header.
+pub const KEY: &str = "sk-test-0123456789abcdef";
+
+/// A workspace and a home of their own, and how the binary is called in them.
+pub struct Lab {
+    dir: tempfile::TempDir,
+    env: Vec<(String, String)>,
+    stdin: Option<Vec<u8>>,
+    uid: Option<u32>,
+}
+
+/// What a finished run left.
+#[derive(Debug)]
+pub struct Finished {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Lab {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("ws")).unwrap();
+        fs::create_dir(dir.path().join("home")).unwrap();
+        Self { dir, env: Vec::new(), stdin: None, uid: None }
+    }
+
+    pub fn ws(&self) -> PathBuf {
+        self.dir.path().join("ws")
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    /// A directory beside the workspace.
+    pub fn outside(&self) -> PathBuf {
+        self.dir.path().to_owned()
+    }
+
+    /// Writes a file of the workspace.
+    pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> Self {
+        write(&self.ws().join(path), content.as_ref());
+        self
+    }
+
+    /// Writes an executable file of the workspace.
+    pub fn script(self, path: &str, content: &str) -> Self {
+        let lab = self.file(path, content);
+        fs::set_permissions(lab.ws().join(path), fs::Permissions::from_mode(0o755)).unwrap();
+        lab
+    }
+
+    /// Writes the user's configuration.
+    pub fn config(self, yaml: &str) -> Self {
+        write(&self.home().join("config.yaml"), yaml.as_bytes());
+        self
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// What comes through a pipe on standard input; without it standard input is `/dev/null`.
+    pub fn stdin(mut self, bytes: impl AsRef<[u8]>) -> Self {
+        self.stdin = Some(bytes.as_ref().to_vec());
+        self
+    }
+
+    /// Runs as the unprivileged user 65534 when the tests run as root.
+    pub fn unprivileged(mut self) -> Self {
+        if rustix::process::geteuid().is_root() {
+            self.uid = Some(65534);
+            let mut todo = vec![self.dir.path().to_owned()];
+            while let Some(path) = todo.pop() {
+                std::os::unix::fs::lchown(&path, Some(65534), Some(65534)).unwrap();
+                if path.is_dir() && !path.is_symlink() {
+                    todo.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+                }
+            }
+        }
+        self
+    }
+
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.ws().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    pub fn exists(&self, path: &str) -> bool {
+        self.ws().join(path).symlink_metadata().is_ok()
+    }
+
+    /// The newest session's journal.
+    pub fn journal(&self) -> PathBuf {
+        let mut found = Vec::new();
+        let mut todo = vec![self.home()];
+        while let Some(dir) = todo.pop() {
+            for entry in fs::read_dir(dir).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    todo.push(path);
+                } else if path.ends_with("journal.jsonl") {
+                    found.push(path);
+                }
+            }
+        }
+        found.sort();
+        found.pop().expect("there is a session")
+    }
+
+    /// The command with these arguments, ready to be started.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_agent"));
+        command
+            .args(args)
+            .current_dir(self.ws())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home())
+            .env("AGENT_HOME", self.home())
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(uid) = self.uid {
+            command.uid(uid).gid(uid);
+        }
+        command
+    }
+
+    /// Starts the binary.
+    pub fn start(&self, args: &[&str]) -> Running {
+        let mut command = self.command(args);
+        command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
+        let mut child = command.spawn().unwrap();
+        if let (Some(bytes), Some(mut pipe)) = (self.stdin.clone(), child.stdin.take()) {
+            std::thread::spawn(move || {
+                let _ = pipe.write_all(&bytes);
+            });
+        }
+        Running::new(child)
+    }
+
+    /// Runs the binary to its end.
+    pub fn agent(&self, args: &[&str]) -> Finished {
+        self.start(args).finish()
+    }
+
+    /// `agent run task` against `server`.
+    pub fn run(&self, server: &Server, more: &[&str]) -> Finished {
+        self.start_run(server, more).finish()
+    }
+
+    /// Starts `agent run task` against `server`.
+    pub fn start_run(&self, server: &Server, more: &[&str]) -> Running {
+        let mut args = vec!["run", "task"];
+        let url = server.url();
+        args.extend(["--model", "openai/mock", "--api-base", &url, "--api-key", KEY]);
+        args.extend(more);
+        self.start(&args)
+    }
+
+    /// `agent resume --last` against `server`.
+    pub fn resume(&self, server: &Server, more: &[&str]) -> Finished {
+        let url = server.url();
+        let mut args = vec!["resume", "--last"];
+        args.extend(more);
+        args.extend(["--model", "openai/mock", "--api-base", &url, "--api-key", KEY]);
+        self.agent(&args)
+    }
+}
+
+fn write(path: &Path, content: &[u8]) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+/// A stream that grows while it is read.
+#[derive(Default)]
+struct Growing {
+    text: Mutex<(String, bool)>,
+    grew: Condvar,
+}
+
+impl Growing {
+    fn follow(stream: impl Read + Send + 'static) -> Arc<Self> {
+        let growing = Arc::new(Self::default());
+        let target = Arc::clone(&growing);
+        std::thread::spawn(move || {
+            let mut stream = BufReader::new(stream);
+            loop {
+                let (chunk, length) = match stream.fill_buf() {
+                    Ok(bytes) => (String::from_utf8_lossy(bytes).into_owned(), bytes.len()),
+                    Err(_) => (String::new(), 0),
+                };
+                stream.consume(length);
+                let mut text = target.text.lock().unwrap();
+                text.0.push_str(&chunk);
+                text.1 |= length == 0;
+                target.grew.notify_all();
+                if length == 0 {
+                    return;
+                }
+            }
+        });
+        growing
+    }
+
+    fn wait(&self, what: &str, ready: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + PATIENCE;
+        let mut text = self.text.lock().unwrap();
+        while !ready(&text.0) && !text.1 {
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "waited too long for {what}; so far:\n{}", text.0);
+            text = self.grew.wait_timeout(text, left).unwrap().0;
+        }
+        text.0.clone()
+    }
+}
+
+/// A run in progress.
+pub struct Running {
+    child: Child,
+    stdout: Arc<Growing>,
+    stderr: Arc<Growing>,
+}
+
+impl Running {
+    pub fn new(mut child: Child) -> Self {
+        let stdout = Growing::follow(child.stdout.take().unwrap());
+        let stderr = Growing::follow(child.stderr.take().unwrap());
+        Self { child, stdout, stderr }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until standard error holds `text`.
+    #[track_caller]
+    pub fn wait_for_stderr(&self, text: &str) -> String {
+        let seen = self.stderr.wait(text, |all| all.contains(text));
+        assert!(seen.contains(text), "the run ended without {text:?} on stderr:\n{seen}");
+        seen
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits for the end.
+    pub fn finish(mut self) -> Finished {
+        let end = Instant::now() + PATIENCE;
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let pid = self.child.id();
+        let waiter = std::thread::spawn(move || {
+            let status = self.child.wait();
+            let _ = sender.send(());
+            (status, self.stdout, self.stderr)
+        });
+        if receiver.recv_timeout(end.saturating_duration_since(Instant::now())).is_err() {
+            let pid = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            let (_, _, stderr) = waiter.join().unwrap();
+            panic!("the run did not end in {PATIENCE:?}; stderr:\n{}", stderr.wait("end", |_| true));
+        }
+        let (status, stdout, stderr) = waiter.join().unwrap();
+        Finished {
+            code: status.unwrap().code(),
+            stdout: stdout.wait("end of stdout", |_| false),
+            stderr: stderr.wait("end of stderr", |_| false),
+        }
+    }
+}
+
+impl Finished {
+    /// Checks the exit code, showing everything when it is another.
+    #[track_caller]
+    pub fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        self
+    }
+
+    /// The `--json` document.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| {
+            panic!("{error}; stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
+        })
+    }
+}

@@ -1,0 +1,345 @@
+//! A scripted model server on this machine: plays the same YAML as `scripted:FILE`, over real HTTP, faults included.
+
+use agent::llm::scripted::{Asked, Fault, RawAnswer, Script, Turn, render};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// The longest any wait takes before the test fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The longest head of a request.
+const HEAD_CAP: usize = 64 * 1024;
+
+/// A request as it arrived.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// Method and path.
+    pub target: String,
+    /// Headers, names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// The JSON body.
+    pub body: Value,
+    /// The body byte for byte.
+    pub bytes: Vec<u8>,
+    /// When its last byte arrived.
+    pub arrived: Instant,
+}
+
+#[derive(Default)]
+struct State {
+    requests: Vec<Recorded>,
+    disconnects: usize,
+    connections: usize,
+    stopped: bool,
+}
+
+struct Shared {
+    script: Script,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// The server; it stops when dropped.
+pub struct Server {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Starts a server that answers request after request with the turns of a script.
+    pub fn start(script: &str) -> Self {
+        let script = Script::parse(script, "script").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared { script, state: Mutex::default(), changed: Condvar::new() });
+        let serving = Arc::clone(&shared);
+        std::thread::spawn(move || serving.accept(&listener));
+        Self { shared, address }
+    }
+
+    /// The API base.
+    pub fn url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Every request so far, in order of arrival.
+    pub fn requests(&self) -> Vec<Recorded> {
+        self.shared.lock().requests.clone()
+    }
+
+    /// How many connections were accepted.
+    pub fn connections(&self) -> usize {
+        self.shared.lock().connections
+    }
+
+    /// Waits until `n` requests have arrived.
+    pub fn wait_for_request(&self, n: usize) {
+        self.shared.wait(&format!("{n} requests"), |state| state.requests.len() >= n);
+    }
+
+    /// Waits until a client has gone away before its answer was complete.
+    pub fn wait_for_disconnect(&self) {
+        self.shared.wait("a disconnect", |state| state.disconnects > 0);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.shared.lock().stopped = true;
+        self.shared.changed.notify_all();
+        // Wakes the accepting thread, which then sees that it is over.
+        drop(TcpStream::connect(self.address));
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn wait(&self, what: &str, ready: impl Fn(&State) -> bool) {
+        let waited = self.changed.wait_timeout_while(self.lock(), PATIENCE, |state| !ready(state)).unwrap();
+        assert!(!waited.1.timed_out(), "waited {PATIENCE:?} for {what}");
+    }
+
+    /// Lets time pass, which is what the script asks for, unless the server stops.
+    fn pause(&self, millis: u64) {
+        if millis > 0 {
+            let time = Duration::from_millis(millis);
+            drop(self.changed.wait_timeout_while(self.lock(), time, |state| !state.stopped));
+        }
+    }
+
+    fn accept(self: &Arc<Self>, listener: &TcpListener) {
+        while let Ok((stream, _)) = listener.accept() {
+            let mut state = self.lock();
+            if state.stopped {
+                return;
+            }
+            state.connections += 1;
+            drop(state);
+            let serving = Arc::clone(self);
+            std::thread::spawn(move || {
+                // The connection's end is the client's business, unless it comes amid an answer.
+                let _ = serving.serve(stream);
+            });
+        }
+    }
+
+    fn serve(&self, mut stream: TcpStream) -> Result<()> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        loop {
+            let request = read_request(&mut stream)?;
+            if request.target.starts_with("GET ") {
+                stream.read_exact(&mut vec![0; unread(&request)])?;
+                respond(&mut stream, 200, &[], &json!({"data": [{"id": "scripted-model"}]}).to_string())?;
+                continue;
+            }
+            let mut state = self.lock();
+            let number = state.requests.len();
+            state.requests.push(request.clone());
+            drop(state);
+            self.changed.notify_all();
+            let turn = self.script.turn(number);
+            if turn.as_ref().is_some_and(|turn| turn.fault == Some(Fault::Reset)) {
+                // The last byte is still unread, so closing resets the connection.
+                return Ok(());
+            }
+            stream.read_exact(&mut vec![0; unread(&request)])?;
+            let answered = match turn {
+                None => respond_error(&mut stream, &self.script.over(number)),
+                Some(turn) => self.answer(&mut stream, &turn, number, &request.body),
+            };
+            if let Err(error) = answered {
+                if error.kind() != ErrorKind::Other {
+                    self.lock().disconnects += 1;
+                    self.changed.notify_all();
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    fn answer(&self, stream: &mut TcpStream, turn: &Turn, number: usize, body: &Value) -> Result<()> {
+        let expected = turn.expect.as_ref().map_or(Ok(()), |expect| expect.check(&asked(body)));
+        if let Err(why) = paired(body).and(expected) {
+            let message = format!("turn {} of the script expects another request: {why}", number + 1);
+            return respond_error(stream, &message);
+        }
+        self.pause(turn.delay_ms);
+        if let Some(error) = &turn.error {
+            let wait = error.retry_after.map(|seconds| ("retry-after".to_owned(), seconds.to_string()));
+            let headers: Vec<_> = wait.into_iter().collect();
+            return respond(stream, render::status(error), &headers, &render::error_body(error).to_string());
+        }
+        match &turn.fault {
+            Some(Fault::Hang) => wait_for_end(stream),
+            Some(Fault::Http(raw)) => respond_raw(stream, raw),
+            Some(Fault::Raw(bytes)) => {
+                stream.write_all(bytes.as_bytes())?;
+                Err(closed())
+            }
+            _ if body["stream"] == json!(true) => self.stream(stream, turn, number),
+            _ => document(stream, turn, number),
+        }
+    }
+
+    fn stream(&self, stream: &mut TcpStream, turn: &Turn, number: usize) -> Result<()> {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+        stream.write_all(head.as_bytes())?;
+        let count = match turn.fault {
+            Some(Fault::Cut(count) | Fault::Close(count) | Fault::Stall(count)) => count,
+            _ => usize::MAX,
+        };
+        for event in render::events(turn, number).iter().take(count) {
+            let event = format!("data: {event}\n\n");
+            stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes())?;
+            self.pause(turn.chunk_delay_ms);
+        }
+        match turn.fault {
+            Some(Fault::Stall(_)) => wait_for_end(stream),
+            Some(Fault::Close(_)) => Err(closed()),
+            _ => stream.write_all(b"0\r\n\r\n"),
+        }
+    }
+}
+
+/// An answer that is not streamed; its faults come in the middle of the body.
+fn document(stream: &mut TcpStream, turn: &Turn, number: usize) -> Result<()> {
+    let body = render::body(turn, number);
+    if turn.fault.is_none() {
+        return respond(stream, 200, &[], &body);
+    }
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(&body.as_bytes()[..body.len() / 2])?;
+    if matches!(turn.fault, Some(Fault::Stall(_))) { wait_for_end(stream) } else { Err(closed()) }
+}
+
+/// The server ends the connection itself.
+fn closed() -> Error {
+    Error::from(ErrorKind::Other)
+}
+
+/// Keeps the connection open until the client ends it.
+fn wait_for_end(stream: &mut TcpStream) -> Result<()> {
+    let mut byte = [0];
+    stream.read(&mut byte).and(Err(Error::from(ErrorKind::ConnectionAborted)))
+}
+
+fn respond_error(stream: &mut TcpStream, message: &str) -> Result<()> {
+    respond(stream, 400, &[], &json!({"error": {"message": message}}).to_string())
+}
+
+fn respond_raw(stream: &mut TcpStream, raw: &RawAnswer) -> Result<()> {
+    let headers: Vec<_> = raw.headers.clone().into_iter().collect();
+    respond(stream, if raw.status == 0 { 200 } else { raw.status }, &headers, &raw.body)
+}
+
+fn respond(stream: &mut TcpStream, status: u16, headers: &[(String, String)], body: &str) -> Result<()> {
+    let mut answer = format!("HTTP/1.1 {status} Scripted\r\ncontent-length: {}\r\n", body.len());
+    for (name, value) in headers {
+        let _ = write!(answer, "{name}: {value}\r\n");
+    }
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+        answer.push_str("content-type: application/json\r\n");
+    }
+    answer.push_str("\r\n");
+    answer.push_str(body);
+    stream.write_all(answer.as_bytes())
+}
+
+/// How many bytes of the body still stand in the socket.
+fn unread(request: &Recorded) -> usize {
+    usize::from(!request.bytes.is_empty())
+}
+
+/// Reads a request except for the last byte of its body, which is only looked at.
+#[expect(clippy::disallowed_methods, reason = "when a request arrives is what tests of delays look at")]
+fn read_request(stream: &mut TcpStream) -> Result<Recorded> {
+    let head = read_head(stream)?;
+    let mut lines = head.split("\r\n");
+    let first = lines.next().unwrap_or_default();
+    let target = first.rsplit_once(' ').map_or(first, |(target, _)| target).to_owned();
+    let headers: BTreeMap<_, _> = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
+        .collect();
+    let length = headers.get("content-length").and_then(|length| length.parse::<usize>().ok()).unwrap_or(0);
+    let mut bytes = vec![0; length];
+    if let Some((last, rest)) = bytes.split_last_mut() {
+        stream.read_exact(rest)?;
+        stream.peek(std::slice::from_mut(last))?;
+    }
+    let body = serde_json::from_slice(&bytes).unwrap_or_default();
+    Ok(Recorded { target, headers, body, bytes, arrived: Instant::now() })
+}
+
+/// Reads up to the blank line after the headers, and not a byte more.
+fn read_head(stream: &mut TcpStream) -> Result<String> {
+    let mut head = Vec::new();
+    let mut window = [0; 4096];
+    while head.len() < HEAD_CAP {
+        let seen = stream.peek(&mut window)?;
+        if seen == 0 {
+            return Err(Error::from(ErrorKind::UnexpectedEof));
+        }
+        let before = head.len();
+        head.extend_from_slice(&window[..seen]);
+        let from = before.saturating_sub(3);
+        let end = head[from..].windows(4).position(|four| four == b"\r\n\r\n").map(|at| from + at + 4);
+        head.truncate(end.unwrap_or(head.len()));
+        stream.read_exact(&mut window[..head.len() - before])?;
+        if end.is_some() {
+            return Ok(String::from_utf8_lossy(&head).trim_end().to_owned());
+        }
+    }
+    Err(Error::from(ErrorKind::InvalidData))
+}
+
+/// The request as a script's expectations look at it.
+fn asked(body: &Value) -> Asked<'_> {
+    let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+    Asked {
+        messages: messages
+            .iter()
+            .map(|message| {
+                (
+                    message["role"].as_str().unwrap_or_default(),
+                    message["content"].as_str().unwrap_or_default(),
+                )
+            })
+            .collect(),
+        tools: body["tools"].as_array().is_some_and(|tools| !tools.is_empty()),
+        stream: body["stream"] == json!(true),
+    }
+}
+
+/// Whether the results after each assistant message answer exactly its calls, in order.
+fn paired(body: &Value) -> std::result::Result<(), String> {
+    let mut open: Vec<&str> = Vec::new();
+    for message in body["messages"].as_array().into_iter().flatten() {
+        if message["role"] == "tool" {
+            let id = message["tool_call_id"].as_str().unwrap_or_default();
+            if open.first() != Some(&id) {
+                return Err(format!("the result `{id}` does not answer the next open call of {open:?}"));
+            }
+            open.remove(0);
+            continue;
+        }
+        if !open.is_empty() {
+            return Err(format!("the calls {open:?} have no results"));
+        }
+        let calls = message["tool_calls"].as_array().into_iter().flatten();
+        open.extend(calls.map(|call| call["id"].as_str().unwrap_or_default()));
+    }
+    if open.is_empty() { Ok(()) } else { Err(format!("the calls {open:?} have no results")) }
+}

@@ -1,0 +1,299 @@
+//! The rules of the house, executed: layers, cycles, sizes, docs, the code map, tables that must equal the code.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Lines of a source file without its tests.
+const MAX_FILE_LINES: usize = 500;
+/// The loop, from its `fn` line to its closing brace.
+const MAX_LOOP_LINES: usize = 32;
+/// `main`, likewise.
+const MAX_MAIN_LINES: usize = 15;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every Rust file below `dir`, relative to the root, sorted.
+fn rust_files(dir: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut todo = vec![root().join(dir)];
+    while let Some(dir) = todo.pop() {
+        for entry in fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                todo.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The text of a file up to its unit tests.
+fn without_tests(text: &str) -> String {
+    text.lines().take_while(|line| *line != "#[cfg(test)]").collect::<Vec<_>>().join("\n")
+}
+
+fn is_test_file(file: &str) -> bool {
+    file.ends_with("/tests.rs") || file.ends_with("_tests.rs")
+}
+
+/// Every source file with its text, `super::` written out as `crate::…::`.
+fn sources() -> Vec<(String, String)> {
+    let files = rust_files("src").into_iter().filter(|file| !is_test_file(file));
+    files.map(|file| (file.clone(), absolute(&file, &without_tests(&read(&file))))).collect()
+}
+
+fn absolute(file: &str, text: &str) -> String {
+    let module = file.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
+    let mut parents: Vec<&str> = module.split('/').collect();
+    parents.pop();
+    let mut text = text.to_owned();
+    let mut supers = "super::".repeat(parents.len() + 1);
+    while let Some(shorter) = supers.strip_suffix("super::") {
+        let up = supers.len() / "super::".len();
+        if up <= parents.len() {
+            let stem = parents[..parents.len() + 1 - up].join("::");
+            text = text.replace(&supers, &format!("crate::{stem}::"));
+        }
+        supers = shorter.to_owned();
+    }
+    text
+}
+
+/// Top-level module -> layer number, from the comments in `lib.rs`.
+fn layers() -> BTreeMap<String, usize> {
+    let mut layer = None;
+    let mut map = BTreeMap::new();
+    for line in read("src/lib.rs").lines() {
+        if let Some(rest) = line.strip_prefix("// L") {
+            layer = rest.split(':').next().and_then(|number| number.parse().ok());
+        } else if let Some(name) = line.strip_prefix("pub mod ").and_then(|rest| rest.strip_suffix(';')) {
+            map.insert(name.to_owned(), layer.expect("every module stands below a layer comment"));
+        }
+    }
+    map
+}
+
+/// The paths after `crate::` in `text`, one per use, groups expanded one level.
+fn crate_paths(text: &str) -> BTreeSet<String> {
+    let code: String = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    let mut paths = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(rest.len());
+        let stem = rest[..end].trim_end_matches(':');
+        paths.insert(stem.to_owned());
+        if rest[end..].starts_with('{') {
+            let inner = &rest[end + 1..rest.find('}').unwrap_or(rest.len())];
+            for item in inner.split(',') {
+                let item = item.trim().split(' ').next().unwrap_or_default();
+                paths.insert(format!("{stem}::{item}"));
+            }
+        }
+    }
+    paths
+}
+
+/// The file that a `crate::` path leads into.
+fn file_of(path: &str, files: &BTreeSet<String>) -> Option<String> {
+    let mut parts: Vec<&str> = path.split("::").collect();
+    while !parts.is_empty() {
+        let stem = format!("src/{}", parts.join("/"));
+        for candidate in [format!("{stem}.rs"), format!("{stem}/mod.rs")] {
+            if files.contains(&candidate) {
+                return Some(candidate);
+            }
+        }
+        parts.pop();
+    }
+    None
+}
+
+fn module_of(file: &str) -> &str {
+    file.trim_start_matches("src/").trim_end_matches(".rs").split('/').next().unwrap()
+}
+
+#[test]
+fn a_module_uses_only_layers_below_it() {
+    let layers = layers();
+    let mut wrong = Vec::new();
+    for (file, text) in sources() {
+        let from = module_of(&file);
+        let Some(layer) = layers.get(from) else { continue };
+        for path in crate_paths(&text) {
+            let to = path.split("::").next().unwrap();
+            if let Some(other) = layers.get(to)
+                && other > layer
+            {
+                wrong.push(format!("{file} (L{layer}) uses {path} (L{other})"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_file_is_in_a_cycle() {
+    let sources = sources();
+    let files: BTreeSet<String> = sources.iter().map(|(file, _)| file.clone()).collect();
+    let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (file, text) in &sources {
+        let targets = crate_paths(text).iter().filter_map(|path| file_of(path, &files)).collect::<BTreeSet<_>>();
+        edges.insert(file.clone(), targets.into_iter().filter(|target| target != file).collect());
+    }
+    while let Some(leaf) =
+        edges.iter().find(|(_, targets)| targets.iter().all(|t| !edges.contains_key(t))).map(|(f, _)| f.clone())
+    {
+        edges.remove(&leaf);
+    }
+    let left: BTreeSet<String> = edges.keys().cloned().collect();
+    let mut shown = Vec::new();
+    for (file, targets) in &edges {
+        shown.push(format!("{file} -> {:?}", targets.intersection(&left).collect::<Vec<_>>()));
+    }
+    assert!(edges.is_empty(), "files in or above a cycle:\n{}", shown.join("\n"));
+}
+
+#[test]
+fn files_functions_and_the_loop_stay_small() {
+    let mut long = Vec::new();
+    for (file, text) in sources() {
+        let lines = text.lines().count();
+        if lines > MAX_FILE_LINES {
+            long.push(format!("{file}: {lines} lines"));
+        }
+    }
+    let length = |file: &str, start: &str| {
+        let text = read(file);
+        let body: Vec<&str> = text.lines().skip_while(|line| !line.starts_with(start)).collect();
+        body.iter().position(|line| *line == "}").map_or(usize::MAX, |end| end + 1)
+    };
+    let the_loop = length("src/agent/run.rs", "async fn drive");
+    let main = length("src/main.rs", "fn main");
+    assert!(the_loop <= MAX_LOOP_LINES, "the loop has {the_loop} lines");
+    assert!(main <= MAX_MAIN_LINES, "main has {main} lines");
+    assert!(long.is_empty(), "over {MAX_FILE_LINES} lines: {long:?}");
+}
+
+#[test]
+fn every_module_says_what_it_is() {
+    let silent: Vec<String> = sources()
+        .into_iter()
+        .filter(|(_, text)| !text.starts_with("//! "))
+        .map(|(file, _)| file)
+        .collect();
+    assert!(silent.is_empty(), "without a `//!` sentence: {silent:?}");
+}
+
+/// The code map as ARCHITECTURE.md has to show it: one line a file, its first sentence.
+fn code_map() -> String {
+    let mut map = String::new();
+    for (file, text) in sources() {
+        let first: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//! ")).collect();
+        let sentence = first.join(" ");
+        let sentence = sentence.split_once(". ").map_or(sentence.trim_end_matches('.'), |(first, _)| first);
+        map.push_str(&format!("- `{}`: {sentence}\n", file.trim_start_matches("src/")));
+    }
+    map
+}
+
+/// Compares the part of `file` between two marks with `expected`; `AGENT_UPDATE_DOCS=1` writes it.
+fn check_generated(file: &str, name: &str, expected: &str) {
+    let text = read(file);
+    let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
+    let start = text.find(&begin).unwrap_or_else(|| panic!("{file} has no {begin}")) + begin.len();
+    let stop = text.find(&end).unwrap_or_else(|| panic!("{file} has no {end}"));
+    if std::env::var_os("AGENT_UPDATE_DOCS").is_some() {
+        fs::write(root().join(file), format!("{}{expected}{}", &text[..start], &text[stop..])).unwrap();
+        return;
+    }
+    assert_eq!(&text[start..stop], expected, "{file}: run the tests with AGENT_UPDATE_DOCS=1 to renew it");
+}
+
+#[test]
+fn the_code_map_is_the_tree() {
+    check_generated("src/ARCHITECTURE.md", "code map", &code_map());
+}
+
+#[test]
+fn the_readmes_exit_codes_are_the_codes() {
+    check_generated("README.md", "exit codes", &agent::cli::exit_code::table());
+}
+
+/// `fn l05_max_steps_…` -> (`L5`, function), `fn lr1_…` -> (`L-R1`, function).
+fn row_of(function: &str) -> Option<String> {
+    let (prefix, _) = function.split_once('_')?;
+    let letters: String = prefix.chars().take_while(char::is_ascii_alphabetic).collect();
+    let digits: String = prefix.chars().skip(letters.len()).collect();
+    let number: u32 = digits.parse().ok()?;
+    match letters.as_str() {
+        "lr" => Some(format!("L-R{number}")),
+        "l" | "t" | "s" | "k" | "o" | "f" | "m" | "h" | "a" | "b" => {
+            Some(format!("{}{number}", letters.to_uppercase()))
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn the_row_table_lists_the_tests() {
+    let mut rows: BTreeMap<(String, u32), BTreeSet<String>> = BTreeMap::new();
+    for file in rust_files("tests/it").into_iter().chain(rust_files("src")) {
+        for line in read(&file).lines() {
+            let line = line.trim_start().trim_start_matches("async ");
+            let Some(name) = line.strip_prefix("fn ").and_then(|rest| rest.split('(').next()) else { continue };
+            if let Some(row) = row_of(name) {
+                let split = row.find(|c: char| c.is_ascii_digit()).unwrap();
+                let number = row[split..].parse().unwrap();
+                rows.entry((row[..split].to_owned(), number)).or_default().insert(format!("`{name}`"));
+            }
+        }
+    }
+    let mut table = String::from("| row | proved by |\n|---|---|\n");
+    for ((letters, number), tests) in rows {
+        let tests: Vec<String> = tests.into_iter().collect();
+        table.push_str(&format!("| {letters}{number} | {} |\n", tests.join(", ")));
+    }
+    check_generated("tests/README.md", "rows", &table);
+}
+
+#[test]
+fn the_nine_packages_of_the_card_are_used() {
+    let manifest = read("Cargo.toml");
+    let code: String = sources().into_iter().map(|(_, text)| text).collect();
+    for name in
+        ["clap", "tokio", "reqwest", "serde_json", "ctrlc", "indicatif", "globset", "serde_yaml", "anyhow"]
+    {
+        let declared = manifest.lines().any(|line| line.starts_with(&format!("{name} = ")));
+        assert!(declared, "{name} is not a direct dependency");
+        assert!(code.contains(&format!("{name}::")), "{name} is declared but not used");
+    }
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    let words = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["#[ig", "nore"].concat(), ["#[all", "ow("].concat()];
+    let mut found = Vec::new();
+    for file in rust_files("src").into_iter().chain(rust_files("tests")) {
+        for (number, line) in (1..).zip(read(&file).lines()) {
+            if words.iter().any(|word| line.contains(word.as_str())) {
+                found.push(format!("{file}:{number}: {}", line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
