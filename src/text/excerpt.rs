@@ -9,6 +9,9 @@ pub const HEAD_LINES: usize = 40;
 /// Lines kept from the end when a text is cut by lines (spec.md 1.5, L1).
 pub const TAIL_LINES: usize = 20;
 
+/// Smallest limit that is honoured: a smaller one would leave little but the marker.
+const MIN_CHARS: usize = 400;
+
 /// What the marker of omitted characters takes at most, in characters.
 const MARKER_CHARS: usize = 48;
 
@@ -43,9 +46,13 @@ pub fn by_chars(text: &str, limit: usize) -> Cow<'_, str> {
 }
 
 /// `text` in at most about `limit` characters: as it is, else by lines when it has many, else by characters.
-/// `limit` 0 means no limit.
+/// `limit` 0 means no limit; less than 400 is taken as 400.
 pub fn fit(text: &str, limit: usize) -> Cow<'_, str> {
-    if limit == 0 || text.len() <= limit || text.chars().count() <= limit {
+    if limit == 0 {
+        return Cow::Borrowed(text);
+    }
+    let limit = limit.max(MIN_CHARS);
+    if text.len() <= limit || text.chars().count() <= limit {
         return Cow::Borrowed(text);
     }
     match by_lines(text, HEAD_LINES, TAIL_LINES) {

@@ -1,12 +1,29 @@
 //! Tools: what the model may ask for, and the seam every tool is written against.
 
+pub mod apply_patch;
+pub mod arguments;
+pub mod delete_file;
+pub mod edit_file;
+pub mod find_files;
+pub mod grep;
+pub mod guarded;
 pub mod ledger;
+pub mod list_files;
 pub mod outputs;
+pub mod page;
+pub mod read_file;
 pub mod run_command;
+pub mod search_code;
+pub mod searching;
+#[cfg(test)]
+mod testing;
+pub mod toolbox;
+pub mod write_file;
 
 use crate::event::{Change, Seen};
 use crate::process::launch::Launcher;
 use crate::workspace::Workspace;
+use crate::workspace::search::Hidden;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -55,6 +72,8 @@ pub struct ToolContext {
     pub ledger: Rc<ledger::Ledger>,
     /// Long outputs, by call id.
     pub outputs: Rc<outputs::Outputs>,
+    /// Tells whether a path is sensitive: its content is never shown, by no tool.
+    pub hidden: Hidden,
     /// Fires on interrupt, time limit and the end of the run.
     pub cancel: CancellationToken,
     /// The call being run.
@@ -72,6 +91,17 @@ pub struct ToolOutput {
     pub changed: Vec<Change>,
     /// Files it showed to the model, with their hashes.
     pub seen: Vec<Seen>,
+}
+
+impl Plan {
+    /// The plan of a call about one file.
+    pub fn file(path: &str, write: bool) -> Self {
+        Self {
+            summary: path.to_owned(),
+            touches: vec![Touch { path: path.to_owned(), write }],
+            command: None,
+        }
+    }
 }
 
 impl ToolOutput {
@@ -132,3 +162,40 @@ pub trait Tool {
     /// Does it.
     fn call<'a>(&'a self, args: &'a Value, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput>;
 }
+
+impl<T: TypedTool> Tool for T {
+    fn name(&self) -> &str {
+        T::NAME
+    }
+
+    fn access(&self) -> Access {
+        T::ACCESS
+    }
+
+    fn description(&self) -> &str {
+        T::DESCRIPTION
+    }
+
+    fn parameters(&self) -> Value {
+        arguments::schema::<T::Args>()
+    }
+
+    fn plan(&self, args: &Value) -> Result<Plan, String> {
+        arguments::parse::<T::Args>(T::NAME, args).map(|args| TypedTool::plan(self, &args))
+    }
+
+    fn preview(&self, args: &Value, cx: &ToolContext) -> Option<String> {
+        let args = arguments::parse::<T::Args>(T::NAME, args).ok()?;
+        TypedTool::preview(self, &args, cx)
+    }
+
+    fn call<'a>(&'a self, args: &'a Value, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
+        match arguments::parse::<T::Args>(T::NAME, args) {
+            Ok(args) => self.run(args, cx),
+            Err(text) => Box::pin(std::future::ready(ToolOutput::error(text))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tools_tests;

@@ -11,6 +11,7 @@ use grep_searcher::{
 };
 use ignore::{DirEntry, WalkState};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -98,13 +99,7 @@ impl Workspace {
     /// # Errors
     /// When the pattern is wrong or the place is absent, outside or unreadable.
     pub fn search(&self, query: &Query, stop: &AtomicBool) -> Result<Results, SearchError> {
-        let matcher = RegexMatcherBuilder::new()
-            .case_insensitive(!query.case_sensitive)
-            .fixed_strings(query.literal)
-            .size_limit(MAX_PATTERN_BYTES)
-            .line_terminator(Some(b'\n'))
-            .build(&query.pattern)
-            .map_err(|error| SearchError::Pattern(error.to_string()))?;
+        let matcher = query.matcher()?;
         let walk = self.walk(&query.base)?;
         let job = Job {
             workspace: self,
@@ -125,6 +120,39 @@ impl Workspace {
         results.cut |= stop.load(Ordering::Relaxed);
         results.trim(query.most);
         Ok(results)
+    }
+}
+
+/// Searches one open file, called `name` in the results; binary data in it is no reason to stop.
+///
+/// # Errors
+/// When the pattern is wrong.
+pub fn search_one(file: &File, name: &str, query: &Query, stop: &AtomicBool) -> Result<Results, SearchError> {
+    let matcher = query.matcher()?;
+    let mut searcher = searcher(query.context);
+    searcher.set_binary_detection(BinaryDetection::none());
+    let mut lines = Lines { found: Vec::new(), hits: 0, most: query.most, binary: false, stop };
+    let mut results = Results::default();
+    if searcher.search_file(&matcher, file, &mut lines).is_err() {
+        results.unreadable += 1;
+    }
+    if lines.hits > 0 {
+        results.hits = lines.hits;
+        results.files.insert(name.to_owned(), lines.found);
+    }
+    results.trim(query.most);
+    Ok(results)
+}
+
+impl Query {
+    fn matcher(&self) -> Result<RegexMatcher, SearchError> {
+        RegexMatcherBuilder::new()
+            .case_insensitive(!self.case_sensitive)
+            .fixed_strings(self.literal)
+            .size_limit(MAX_PATTERN_BYTES)
+            .line_terminator(Some(b'\n'))
+            .build(&self.pattern)
+            .map_err(|error| SearchError::Pattern(error.to_string()))
     }
 }
 

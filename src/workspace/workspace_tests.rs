@@ -1,1 +1,227 @@
-//! Tests of the workspace on real directories.
+//! Tests of the workspace on real directories, with openat2 and without.
+
+use super::Workspace;
+use super::error::FileError;
+use super::file::hash;
+use super::path::RelPath;
+use super::replace::{Expected, TEMPORARY_PREFIX};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+struct Place {
+    _dir: tempfile::TempDir,
+    root: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("ws");
+        std::fs::create_dir(&root).unwrap();
+        Self { _dir: dir, root }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "tests arrange files")]
+    fn write(&self, path: &str, content: &str) {
+        let path = self.root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "tests look at files")]
+    fn text(&self, path: &str) -> String {
+        std::fs::read_to_string(self.root.join(path)).unwrap()
+    }
+
+    /// The workspace, opened both ways.
+    fn both(&self) -> [Workspace; 2] {
+        [Workspace::open(&self.root).unwrap(), Workspace::open_without_openat2(&self.root)]
+    }
+
+    fn names(&self, path: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.root.join(path)).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn rel(path: &str) -> RelPath {
+    RelPath::parse(path, &[]).unwrap()
+}
+
+#[test]
+fn an_absent_workspace_a_file_and_an_unreadable_one_are_told_apart() {
+    let place = Place::new();
+    place.write("file", "");
+    let message = |path: &Path| Workspace::open(path).unwrap_err().to_string();
+    assert!(message(&place.root.join("none")).starts_with("workspace does not exist: "));
+    assert!(message(&place.root.join("file")).starts_with("workspace is not a directory: "));
+}
+
+#[test]
+fn s01_links_inside_are_followed_and_all_others_refused() {
+    let place = Place::new();
+    place.write("d/real", "inside");
+    place.write("../outside/secret", "SECRET");
+    symlink("d/../d/real", place.root.join("ok")).unwrap();
+    symlink("d", place.root.join("dir")).unwrap();
+    symlink("../ok", place.root.join("d/up")).unwrap();
+    symlink("../outside/secret", place.root.join("out")).unwrap();
+    symlink(place.root.join("d/real"), place.root.join("absolute")).unwrap();
+    symlink("loop", place.root.join("loop")).unwrap();
+    symlink("../outside", place.root.join("outdir")).unwrap();
+    for workspace in place.both() {
+        for path in ["ok", "dir/real", "dir/up", "d/up"] {
+            let content = workspace.read(&rel(path), 100).unwrap();
+            assert_eq!(
+                (content.bytes.as_slice(), content.path.as_str()),
+                (&b"inside"[..], "d/real"),
+                "{path}"
+            );
+        }
+        for path in ["out", "absolute", "outdir/secret", "loop"] {
+            let error = workspace.read(&rel(path), 100).unwrap_err().to_string();
+            assert!(error.starts_with("Security error: "), "{path}: {error}");
+            assert!(workspace.replace(&rel(path), &Expected::Any, b"x").is_err());
+        }
+    }
+    assert_eq!(place.text("../outside/secret"), "SECRET");
+}
+
+#[test]
+fn special_files_and_directories_are_refused_without_waiting() {
+    let place = Place::new();
+    place.write("d/x", "");
+    let fifo = place.root.join("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(place.root.join("socket")).unwrap();
+    for workspace in place.both() {
+        assert!(matches!(workspace.read(&rel("fifo"), 9), Err(FileError::Special(_))));
+        assert!(matches!(workspace.read(&rel("socket"), 9), Err(FileError::Special(_))));
+        assert!(matches!(workspace.read(&rel("d"), 9), Err(FileError::Directory(_))));
+        assert!(matches!(workspace.read(&rel("none"), 9), Err(FileError::Missing(_))));
+        assert!(matches!(workspace.read(&rel("d/x/y"), 9), Err(FileError::NotDirectory(_))));
+        assert!(matches!(workspace.replace(&rel("fifo"), &Expected::Any, b""), Err(FileError::Special(_))));
+        assert!(matches!(workspace.remove(&rel("fifo"), &Expected::Any), Err(FileError::Special(_))));
+    }
+}
+
+#[test]
+fn a_file_of_two_gigabytes_is_never_loaded() {
+    let place = Place::new();
+    std::fs::File::create(place.root.join("big")).unwrap().set_len(2 << 30).unwrap();
+    let workspace = Workspace::open(&place.root).unwrap();
+    assert!(matches!(workspace.read(&rel("big"), 1 << 20), Err(FileError::TooLarge { .. })));
+}
+
+#[test]
+fn replacing_keeps_mode_and_link_and_leaves_nothing_behind() {
+    let place = Place::new();
+    place.write("d/script", "old");
+    let path = place.root.join("d/script");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o751)).unwrap();
+    symlink("d/script", place.root.join("link")).unwrap();
+    for workspace in place.both() {
+        let done = workspace.replace(&rel("link"), &Expected::Any, b"new").unwrap();
+        assert_eq!(done.path.as_str(), "d/script");
+        assert_eq!(done.after.as_deref(), Some(hash(b"new").as_str()));
+        assert_eq!(place.text("d/script"), "new");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o751);
+        assert!(place.root.join("link").symlink_metadata().unwrap().is_symlink());
+        assert_eq!(place.names("d"), ["script"]);
+    }
+}
+
+#[test]
+fn a_file_is_replaced_only_if_it_is_as_expected() {
+    let place = Place::new();
+    for workspace in place.both() {
+        place.write("a", "theirs");
+        let wrong = workspace.replace(&rel("a"), &Expected::Hash(hash(b"mine")), b"new");
+        assert!(matches!(wrong, Err(FileError::Changed { kept: None, .. })));
+        assert!(matches!(workspace.replace(&rel("a"), &Expected::Absent, b"new"), Err(FileError::Exists(_))));
+        assert!(matches!(
+            workspace.remove(&rel("a"), &Expected::Hash(hash(b"mine"))),
+            Err(FileError::Changed { .. })
+        ));
+        assert_eq!(place.text("a"), "theirs");
+        assert_eq!(place.names("."), ["a"]);
+        let gone = workspace.replace(&rel("b"), &Expected::Hash(hash(b"x")), b"new");
+        assert!(matches!(gone, Err(FileError::Changed { .. })));
+        workspace.replace(&rel("a"), &Expected::Hash(hash(b"theirs")), b"new").unwrap();
+        let removed = workspace.remove(&rel("a"), &Expected::Hash(hash(b"new"))).unwrap();
+        assert_eq!((removed.before, removed.after), (Some(hash(b"new")), None));
+        assert!(place.names(".").is_empty());
+    }
+}
+
+#[test]
+fn a_hard_link_outside_is_not_written_through() {
+    let place = Place::new();
+    place.write("../outside", "SECRET");
+    std::fs::hard_link(place.root.join("../outside"), place.root.join("inside")).unwrap();
+    let workspace = Workspace::open(&place.root).unwrap();
+    workspace.replace(&rel("inside"), &Expected::Any, b"new").unwrap();
+    assert_eq!(place.text("../outside"), "SECRET");
+}
+
+#[test]
+fn a_new_file_gets_its_directories_and_a_plain_mode() {
+    let place = Place::new();
+    for (workspace, name) in place.both().into_iter().zip(["x/y/one", "x/z/two"]) {
+        let done = workspace.replace(&rel(name), &Expected::Absent, b"new").unwrap();
+        assert_eq!(done.before, None);
+        let mode = place.root.join(name).metadata().unwrap().mode() & 0o777;
+        assert_eq!(mode & 0o600, 0o600);
+        assert_eq!(mode & 0o111, 0);
+    }
+}
+
+#[test]
+fn removing_a_link_leaves_its_target() {
+    let place = Place::new();
+    place.write("target", "x");
+    symlink("target", place.root.join("link")).unwrap();
+    Workspace::open(&place.root).unwrap().remove(&rel("link"), &Expected::Any).unwrap();
+    assert_eq!(place.names("."), ["target"]);
+}
+
+#[test]
+fn a_swapper_never_leads_a_write_out_nor_loses_a_version() {
+    let place = Place::new();
+    place.write("../outside/f", "SECRET");
+    place.write("dir/f", "0");
+    let root = place.root.clone();
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let flag = std::sync::Arc::clone(&stop);
+    let swapper = std::thread::spawn(move || {
+        symlink("../outside", root.join("evil")).unwrap();
+        let dir = std::fs::File::open(&root).unwrap();
+        while !flag.load(std::sync::atomic::Ordering::Relaxed) {
+            rustix::fs::renameat_with(&dir, "dir", &dir, "evil", rustix::fs::RenameFlags::EXCHANGE).unwrap();
+        }
+    });
+    for workspace in place.both() {
+        for round in 0..200 {
+            // Each write either happens inside or is refused.
+            let _ = workspace.replace(&rel("dir/f"), &Expected::Any, round.to_string().as_bytes());
+            if let Ok(content) = workspace.read(&rel("dir/f"), 100) {
+                assert_ne!(content.bytes, b"SECRET");
+            }
+        }
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    swapper.join().unwrap();
+    assert_eq!(place.text("../outside/f"), "SECRET");
+    assert_eq!(place.names("../outside"), ["f"]);
+}
+
+#[test]
+fn temporary_names_are_recognisable_and_never_listed() {
+    let place = Place::new();
+    place.write(&format!("{TEMPORARY_PREFIX}0123"), "left over");
+    let workspace = Workspace::open(&place.root).unwrap();
+    assert_eq!(workspace.list(&RelPath::root(), None, 10).unwrap().total, 0);
+}

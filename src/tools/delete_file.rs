@@ -1,0 +1,63 @@
+//! `delete_file`: removes one file, where the configuration allows it.
+
+use crate::tools::guarded;
+use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::workspace::error::FileError;
+use crate::workspace::replace::Expected;
+use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Deletes files.
+#[derive(Debug)]
+pub struct DeleteFile {
+    /// `workspace.allow_delete`.
+    pub allowed: bool,
+}
+
+/// The arguments of `delete_file`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// File to delete; not a directory.
+    path: String,
+}
+
+impl TypedTool for DeleteFile {
+    const NAME: &'static str = "delete_file";
+    const ACCESS: Access = Access::Write;
+    const DESCRIPTION: &'static str = "Delete a file.";
+    type Args = Args;
+
+    fn plan(&self, args: &Args) -> Plan {
+        Plan::file(&args.path, true)
+    }
+
+    fn preview(&self, args: &Args, cx: &ToolContext) -> Option<String> {
+        let path = guarded::path(cx, &args.path).ok()?;
+        guarded::preview(&path, &guarded::load(cx, &path).ok()??.text, "")
+    }
+
+    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
+        Box::pin(async move { self.delete(&args, cx).unwrap_or_else(ToolOutput::error) })
+    }
+}
+
+impl DeleteFile {
+    fn delete(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        if !self.allowed {
+            return Err(
+                "Delete operations are disabled. Set workspace.allow_delete=true to allow them.".to_owned()
+            );
+        }
+        let path = guarded::path(cx, &args.path)?;
+        let expected = cx.ledger.seen(path.as_str()).map_or(Expected::Any, Expected::Hash);
+        let displaced = cx.workspace.remove(&path, &expected).map_err(|error| match error {
+            FileError::Missing(_) => guarded::missing(cx, &path),
+            error => error.to_string(),
+        })?;
+        let mut output = guarded::changed(cx, displaced);
+        output.text = format!("File {path} deleted");
+        Ok(output)
+    }
+}

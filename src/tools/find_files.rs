@@ -1,0 +1,62 @@
+//! `find_files`: files by name.
+
+use crate::text::lines::counted;
+use crate::tools::searching::{self, MAX_LISTED};
+use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::workspace::walk::Wanted;
+use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::fmt::Write as _;
+
+/// Finds files by name.
+#[derive(Debug)]
+pub struct FindFiles;
+
+/// The arguments of `find_files`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Glob on the name (*.rs), or on the path when it has a slash (src/**/*.rs).
+    pattern: String,
+    /// Directory (default the workspace).
+    path: Option<String>,
+}
+
+impl TypedTool for FindFiles {
+    const NAME: &'static str = "find_files";
+    const ACCESS: Access = Access::Read;
+    const DESCRIPTION: &'static str = "Find files by name. Ignored files and hidden directories are skipped.";
+    type Args = Args;
+
+    fn plan(&self, args: &Args) -> Plan {
+        let path = args.path.as_deref().unwrap_or(".");
+        Plan { summary: format!("{} in {path}", args.pattern), ..Plan::file(path, false) }
+    }
+
+    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
+        Box::pin(async move { find(args, cx).await.map_or_else(ToolOutput::error, ToolOutput::ok) })
+    }
+}
+
+async fn find(args: Args, cx: &ToolContext) -> Result<String, String> {
+    let base = cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
+    let glob = searching::glob(Some(&args.pattern))?;
+    let workspace = (*cx.workspace).clone();
+    let listing = searching::aside(cx, move |stop| {
+        let wanted = Wanted { base: &base, glob: glob.as_ref(), directories: false, most: MAX_LISTED };
+        workspace.find(&wanted, stop)
+    })
+    .await?
+    .map_err(|error| error.to_string())?;
+    if listing.total == 0 && !listing.cut {
+        return Ok(format!("No files found matching '{}'", args.pattern));
+    }
+    let mut out = format!("Found {} matching '{}':", counted(listing.total, "file"), args.pattern);
+    for entry in &listing.entries {
+        // Writing to a String cannot fail.
+        let _ = write!(out, "\n{}", entry.path);
+    }
+    searching::listing_notes(&mut out, &listing);
+    Ok(out)
+}

@@ -1,0 +1,100 @@
+//! `grep`: plain text over the files of the workspace, or in a kept output.
+
+use crate::tools::outputs::PREFIX;
+use crate::tools::searching;
+use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::workspace::path::RelPath;
+use crate::workspace::search::{self, Query};
+use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Matching lines unless the call says otherwise (spec.md 1.6).
+const DEFAULT_RESULTS: usize = 30;
+
+/// Most matching lines of one call (spec.md 1.6).
+const MAX_RESULTS: usize = 500;
+
+/// Searches for plain text.
+#[derive(Debug)]
+pub struct Grep;
+
+/// The arguments of `grep`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Plain text; every character stands for itself.
+    text: String,
+    /// File, directory or output:ID (default the workspace).
+    path: Option<String>,
+    /// Glob on file names, such as *.rs.
+    file_pattern: Option<String>,
+    /// Matching lines, 1 to 500 (default 30).
+    max_results: Option<usize>,
+    /// Default true.
+    case_sensitive: Option<bool>,
+}
+
+impl TypedTool for Grep {
+    const NAME: &'static str = "grep";
+    const ACCESS: Access = Access::Read;
+    const DESCRIPTION: &'static str =
+        "Find plain text in files, one line per hit. Ignored files and hidden directories are skipped.";
+    type Args = Args;
+
+    fn plan(&self, args: &Args) -> Plan {
+        let path = args.path.as_deref().unwrap_or(".");
+        let summary = format!("{} in {path}", args.text);
+        if path.starts_with(PREFIX) {
+            Plan { summary, ..Plan::default() }
+        } else {
+            Plan { summary, ..Plan::file(path, false) }
+        }
+    }
+
+    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
+        Box::pin(async move { grep(args, cx).await.map_or_else(ToolOutput::error, ToolOutput::ok) })
+    }
+}
+
+async fn grep(args: Args, cx: &ToolContext) -> Result<String, String> {
+    if args.text.is_empty() {
+        return Err("Invalid arguments: text is empty.".to_owned());
+    }
+    if args.text.contains('\n') {
+        return Err(
+            "Invalid arguments: text has a line break, but grep looks at one line at a time.".to_owned()
+        );
+    }
+    let path = args.path.as_deref().unwrap_or(".");
+    let output = path.starts_with(PREFIX).then(|| cx.outputs.open(path));
+    let base = match &output {
+        Some(_) => RelPath::root(),
+        None => cx.workspace.path(path).map_err(|error| error.to_string())?,
+    };
+    let most = args.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
+    let query = Query {
+        pattern: args.text.clone(),
+        literal: true,
+        case_sensitive: args.case_sensitive.unwrap_or(true),
+        base,
+        glob: searching::glob(args.file_pattern.as_deref())?,
+        context: 0,
+        most,
+        hidden: Arc::clone(&cx.hidden),
+    };
+    let found = match output {
+        Some(file) => {
+            let (file, name) =
+                (file.map_err(|_| format!("There is no kept output {path}."))?, path.to_owned());
+            searching::aside(cx, move |stop| search::search_one(&file, &name, &query, stop)).await?
+        }
+        None => {
+            let workspace = (*cx.workspace).clone();
+            searching::aside(cx, move |stop| workspace.search(&query, stop)).await?
+        }
+    };
+    let results = found.map_err(|error| error.to_string())?;
+    Ok(searching::answer(&results, &args.text, searching::plain_lines(&results), most))
+}

@@ -1,0 +1,151 @@
+//! What every tool that changes a file does the same way: load it as text, see that it is what the model saw, store it.
+
+use crate::event::{Change, ChangeAction, Seen};
+use crate::text::diff;
+use crate::text::lines::Ending;
+use crate::tools::arguments::nearest;
+use crate::tools::{ToolContext, ToolOutput};
+use crate::workspace::error::FileError;
+use crate::workspace::path::RelPath;
+use crate::workspace::replace::{Displaced, Expected};
+
+/// Largest file that is edited or overwritten; a larger one is data, and editing it is a command's work.
+pub const MAX_EDIT_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Names of a directory looked at for "did you mean".
+const MAX_NEIGHBOURS: usize = 2000;
+
+/// The mark some editors put in front of UTF-8 text.
+const BOM: char = '\u{feff}';
+
+/// A text file as it was loaded.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Where it really is.
+    pub path: RelPath,
+    /// Its content.
+    pub text: String,
+    /// Its hash.
+    pub hash: String,
+}
+
+/// What the model passed as `path`, refused when it is outside or sensitive.
+///
+/// # Errors
+/// A text for the model.
+pub fn path(cx: &ToolContext, raw: &str) -> Result<RelPath, String> {
+    let path = cx.workspace.path(raw).map_err(|error| error.to_string())?;
+    let real = cx.workspace.resolve(&path).unwrap_or_else(|_| path.clone());
+    if (cx.hidden)(path.as_str()) || (cx.hidden)(real.as_str()) {
+        return Err(format!("Security error: '{path}' is a sensitive file; its content is not shown."));
+    }
+    Ok(path)
+}
+
+/// Loads `path` for a change; `None` when there is no such file.
+///
+/// # Errors
+/// A text for the model: not a file, too large, not text.
+pub fn load(cx: &ToolContext, path: &RelPath) -> Result<Option<Loaded>, String> {
+    let content = match cx.workspace.read(path, MAX_EDIT_BYTES) {
+        Ok(content) => content,
+        Err(FileError::Missing(_)) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    match String::from_utf8(content.bytes) {
+        Ok(text) => Ok(Some(Loaded { path: content.path, text, hash: content.hash })),
+        Err(_) => Err(format!("File {path} is not a valid text file (UTF-8)")),
+    }
+}
+
+/// Loads `path`, which must exist and be what the model saw last, if it ever saw it.
+///
+/// # Errors
+/// A text for the model, as [`load`], and for a file that is absent or changed.
+pub fn load_unchanged(cx: &ToolContext, path: &RelPath) -> Result<Loaded, String> {
+    let loaded = load(cx, path)?.ok_or_else(|| missing(cx, path))?;
+    match cx.ledger.seen(loaded.path.as_str()) {
+        Some(seen) if seen != loaded.hash => {
+            Err(FileError::Changed { path: path.clone(), kept: None }.to_string())
+        }
+        _ => Ok(loaded),
+    }
+}
+
+/// Stores `text` as the content of `path`, which must be as `old`; the answer names the change.
+///
+/// # Errors
+/// A text for the model; the file is untouched then.
+pub fn store(
+    cx: &ToolContext,
+    path: &RelPath,
+    old: Option<&Loaded>,
+    text: &str,
+) -> Result<ToolOutput, String> {
+    let expected = old.map_or(Expected::Absent, |old| Expected::Hash(old.hash.clone()));
+    let displaced =
+        cx.workspace.replace(path, &expected, text.as_bytes()).map_err(|error| error.to_string())?;
+    Ok(changed(cx, displaced))
+}
+
+/// The bare answer about a change that happened; keeps the ledger in step.
+///
+/// A file that was changed unseen stays unseen, so that it cannot be overwritten as if it were known.
+pub fn changed(cx: &ToolContext, displaced: Displaced) -> ToolOutput {
+    let path = displaced.path.as_str().to_owned();
+    let known = displaced.before.is_none() || cx.ledger.seen(&path).is_some();
+    let mut output = ToolOutput::default();
+    match &displaced.after {
+        Some(hash) if known => {
+            cx.ledger.note(&path, hash);
+            output.seen.push(Seen { path: path.clone(), hash: hash.clone() });
+        }
+        Some(_) => {}
+        None => cx.ledger.forget(&path),
+    }
+    let action = match (&displaced.before, &displaced.after) {
+        (_, None) => ChangeAction::Deleted,
+        (None, Some(_)) => ChangeAction::Created,
+        (Some(_), Some(_)) => ChangeAction::Modified,
+    };
+    output.changed.push(Change { path, action, before: displaced.before, after: displaced.after });
+    output
+}
+
+/// `content` in the manner of the file it replaces or extends: its line endings and its byte order mark, which the model
+/// never saw.
+pub fn in_the_manner_of(old: &str, content: &str) -> String {
+    let mut text = match Ending::of(old) {
+        Some(Ending::CrLf) if !content.contains('\r') => Ending::CrLf.apply(content),
+        _ => content.to_owned(),
+    };
+    if old.starts_with(BOM) && !text.starts_with(BOM) {
+        text.insert(0, BOM);
+    }
+    text
+}
+
+/// The text of a file as the model is shown it, without byte order mark.
+pub fn without_bom(text: &str) -> &str {
+    text.strip_prefix(BOM).unwrap_or(text)
+}
+
+/// The answer about a file that is not there: names one of its neighbours that may be meant.
+pub fn missing(cx: &ToolContext, path: &RelPath) -> String {
+    let text = FileError::Missing(path.clone()).to_string();
+    let Some((parent, name)) = path.split_last() else { return text };
+    let Ok(listing) = cx.workspace.list(&parent, None, MAX_NEIGHBOURS) else {
+        return format!("{text} (directory {parent} does not exist either)");
+    };
+    let names: Vec<&str> =
+        listing.entries.iter().filter_map(|entry| entry.path.split_last().map(|it| it.1)).collect();
+    match nearest(name, names.into_iter()) {
+        Some(name) => format!("{text}. Did you mean {}?", parent.join(name)),
+        None => format!("{text}. find_files finds a file by its name."),
+    }
+}
+
+/// The diff a change would make, for the person who is asked.
+pub fn preview(path: &RelPath, old: &str, new: &str) -> Option<String> {
+    Some(diff::unified(&path.to_string(), old, new)).filter(|diff| !diff.is_empty())
+}

@@ -1,0 +1,76 @@
+//! `list_files`: what is in a directory.
+
+use crate::text::lines::counted;
+use crate::tools::searching::{self, MAX_LISTED};
+use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::workspace::error::FileError;
+use crate::workspace::walk::{Kind, Wanted};
+use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::fmt::Write as _;
+
+/// Lists directories.
+#[derive(Debug)]
+pub struct ListFiles;
+
+/// The arguments of `list_files`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Directory (default the workspace).
+    path: Option<String>,
+    /// Glob on names, such as *.rs.
+    pattern: Option<String>,
+    /// Everything below, without ignored files and hidden directories (default false).
+    recursive: Option<bool>,
+}
+
+impl TypedTool for ListFiles {
+    const NAME: &'static str = "list_files";
+    const ACCESS: Access = Access::Read;
+    const DESCRIPTION: &'static str = "List a directory.";
+    type Args = Args;
+
+    fn plan(&self, args: &Args) -> Plan {
+        Plan::file(args.path.as_deref().unwrap_or("."), false)
+    }
+
+    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
+        Box::pin(async move { list(args, cx).await.map_or_else(ToolOutput::error, ToolOutput::ok) })
+    }
+}
+
+async fn list(args: Args, cx: &ToolContext) -> Result<String, String> {
+    let base = cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
+    let glob = searching::glob(args.pattern.as_deref())?;
+    let (workspace, recursive) = ((*cx.workspace).clone(), args.recursive.unwrap_or(false));
+    let listing = searching::aside(cx, move |stop| {
+        // Also tells a file from a directory before a recursive walk would list it as its only entry.
+        let direct = workspace.list(&base, glob.as_ref(), MAX_LISTED)?;
+        if recursive {
+            let wanted = Wanted { base: &base, glob: glob.as_ref(), directories: true, most: MAX_LISTED };
+            workspace.find(&wanted, stop)
+        } else {
+            Ok(direct)
+        }
+    })
+    .await?
+    .map_err(|error| match error {
+        FileError::Missing(path) => format!("Directory does not exist: {path}"),
+        FileError::NotDirectory(path) => format!("Path is not a directory: {path}; read_file reads a file"),
+        error => error.to_string(),
+    })?;
+    let mut out = String::new();
+    for entry in &listing.entries {
+        let icon = if entry.kind == Kind::Directory { "📁" } else { "📄" };
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "{icon} {}", entry.path);
+    }
+    if listing.total == 0 {
+        out.push_str(if args.pattern.is_some() { "(nothing matches)\n" } else { "(empty directory)\n" });
+    }
+    let _ = write!(out, "Total: {}", counted(listing.total, "item"));
+    searching::listing_notes(&mut out, &listing);
+    Ok(out)
+}

@@ -1,0 +1,176 @@
+//! Reads a range of lines from a stream: bounded in memory, however long the stream or a line is.
+
+use crate::workspace::file::{CHUNK_BYTES, digits};
+use std::io::{self, Read};
+
+/// Bytes of a file that are looked at for one page; beyond, neither its lines are counted nor its hash is known.
+pub const MAX_SCAN_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Which lines are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// The first line, counted from 1.
+    pub start: usize,
+    /// Lines at most.
+    pub lines: usize,
+    /// Bytes at most.
+    pub bytes: usize,
+}
+
+/// A page of a text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Its bytes, whole lines unless `line_cut`.
+    pub bytes: Vec<u8>,
+    /// How many lines it has.
+    pub lines: usize,
+    /// How many lines the whole text has; `None` when it is too long to count.
+    pub total: Option<usize>,
+    /// Hash of the whole text; `None` when it is too long.
+    pub hash: Option<String>,
+    /// The only line of the page is longer than a page and was cut.
+    pub line_cut: bool,
+    /// There is a NUL byte, so this is no text.
+    pub binary: bool,
+}
+
+/// Collects the page while chunks of the text pass by.
+struct Collector {
+    range: Range,
+    page: Page,
+    /// The line the next byte belongs to, counted from 1.
+    line: usize,
+    /// Where the current line begins in the page.
+    line_start: usize,
+    full: bool,
+    ends_with_newline: bool,
+}
+
+/// Reads the page `range` of what `reader` gives.
+///
+/// # Errors
+/// When reading fails.
+pub fn read(mut reader: impl Read, range: Range) -> io::Result<Page> {
+    let mut hasher = blake3::Hasher::new();
+    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut collector = Collector {
+        range,
+        page: Page::default(),
+        line: 1,
+        line_start: 0,
+        full: range.lines == 0,
+        ends_with_newline: true,
+    };
+    let mut scanned = 0_u64;
+    loop {
+        let count = match reader.read(&mut chunk) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let bytes = chunk.get(..count).unwrap_or_default();
+        if count == 0 {
+            let unfinished = usize::from(!collector.ends_with_newline);
+            collector.page.total = Some(collector.line - 1 + unfinished);
+            collector.page.hash = Some(digits(&hasher.finalize()));
+            break;
+        }
+        if bytes.contains(&0) {
+            collector.page.binary = true;
+            break;
+        }
+        hasher.update(bytes);
+        collector.take(bytes);
+        scanned += count as u64;
+        if scanned > MAX_SCAN_BYTES {
+            break;
+        }
+    }
+    Ok(collector.finish())
+}
+
+impl Collector {
+    fn take(&mut self, bytes: &[u8]) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.ends_with_newline = piece.ends_with(b"\n");
+            if self.line >= self.range.start && !self.full {
+                self.collect(piece);
+            }
+            if self.ends_with_newline {
+                self.end_line();
+            }
+        }
+    }
+
+    fn collect(&mut self, piece: &[u8]) {
+        let room = self.range.bytes.saturating_sub(self.page.bytes.len());
+        if piece.len() <= room {
+            self.page.bytes.extend_from_slice(piece);
+        } else if self.line_start == 0 {
+            self.page.bytes.extend_from_slice(piece.get(..room).unwrap_or_default());
+            self.page.line_cut = true;
+            self.page.lines = 1;
+            self.full = true;
+        } else {
+            self.page.bytes.truncate(self.line_start);
+            self.full = true;
+        }
+    }
+
+    fn end_line(&mut self) {
+        if self.line >= self.range.start && !self.full {
+            self.page.lines += 1;
+            self.line_start = self.page.bytes.len();
+            self.full = self.page.lines >= self.range.lines;
+        }
+        self.line += 1;
+    }
+
+    fn finish(mut self) -> Page {
+        if !self.full && self.page.bytes.len() > self.line_start {
+            self.page.lines += 1;
+        }
+        self.page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn page(text: &str, start: usize, lines: usize, bytes: usize) -> (String, usize, Option<usize>) {
+        let page = read(text.as_bytes(), Range { start, lines, bytes }).unwrap();
+        (String::from_utf8(page.bytes).unwrap(), page.lines, page.total)
+    }
+
+    #[test]
+    fn t02_only_the_lines_asked_for_are_returned() {
+        assert_eq!(page("a\nb\nc\nd", 2, 2, 100), ("b\nc\n".to_owned(), 2, Some(4)));
+        assert_eq!(page("a\nb\nc\nd", 4, 9, 100), ("d".to_owned(), 1, Some(4)));
+        assert_eq!(page("a\n", 5, 9, 100), (String::new(), 0, Some(1)));
+        assert_eq!(page("", 1, 9, 100), (String::new(), 0, Some(0)));
+    }
+
+    #[test]
+    fn a_page_ends_with_the_last_line_that_fits() {
+        assert_eq!(page("aaa\nbbb\nccc\n", 1, 9, 9), ("aaa\nbbb\n".to_owned(), 2, Some(3)));
+        let cut = read("x".repeat(50).as_bytes(), Range { start: 1, lines: 5, bytes: 10 }).unwrap();
+        assert!(cut.line_cut && cut.bytes.len() == 10 && cut.lines == 1);
+    }
+
+    proptest! {
+        #[test]
+        fn pages_put_together_are_the_whole(lines in prop::collection::vec("[a-z]{0,5}", 0..30), size in 1_usize..7) {
+            let text = lines.join("\n");
+            let (mut whole, mut start) = (String::new(), 1);
+            loop {
+                let (part, count, _) = page(&text, start, size, 1000);
+                if count == 0 { break; }
+                whole.push_str(&part);
+                start += count;
+            }
+            prop_assert_eq!(whole, text);
+        }
+    }
+}

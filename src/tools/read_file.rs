@@ -1,0 +1,163 @@
+//! `read_file`: a page of a file or of a kept output, with the lines it is of.
+
+use crate::event::Seen;
+use crate::text::lines::counted;
+use crate::tools::guarded;
+use crate::tools::outputs::{CHARS_PER_TOKEN, PREFIX};
+use crate::tools::page::{self, MAX_SCAN_BYTES, Page, Range};
+use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::workspace::error::FileError;
+use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Lines of a page unless the call asks for fewer.
+const PAGE_LINES: usize = 2000;
+
+/// Bytes of a page.
+const PAGE_BYTES: usize = 50 * 1024;
+
+/// Characters of an answer that are not the page: its header and how to go on.
+const FRAME_CHARS: usize = 600;
+
+/// Smallest page, whatever the limit on results.
+const MIN_PAGE_BYTES: usize = 1000;
+
+/// Reads files.
+#[derive(Debug)]
+pub struct ReadFile {
+    /// Tokens of one result (0: no limit); a page that was asked for by its lines fits into it whole.
+    pub max_result_tokens: usize,
+}
+
+/// The arguments of `read_file`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// File in the workspace, or output:ID of a kept output.
+    path: String,
+    /// First line to read, from 1.
+    start_line: Option<usize>,
+    /// Number of lines (default 2000).
+    limit: Option<usize>,
+}
+
+impl TypedTool for ReadFile {
+    const NAME: &'static str = "read_file";
+    const ACCESS: Access = Access::Read;
+    const DESCRIPTION: &'static str = "Read a text file, whole or a range of lines.";
+    type Args = Args;
+
+    fn plan(&self, args: &Args) -> Plan {
+        if args.path.starts_with(PREFIX) {
+            Plan { summary: args.path.clone(), ..Plan::default() }
+        } else {
+            Plan::file(&args.path, false)
+        }
+    }
+
+    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
+        Box::pin(async move { self.read(&args, cx).unwrap_or_else(ToolOutput::error) })
+    }
+}
+
+impl ReadFile {
+    fn read(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let range = self.range(args)?;
+        if args.path.starts_with(PREFIX) {
+            let file =
+                cx.outputs.open(&args.path).map_err(|_| format!("There is no kept output {}.", args.path))?;
+            let page =
+                page::read(file, range).map_err(|error| format!("Cannot read {}: {error}", args.path))?;
+            return Ok(ToolOutput::ok(shown(&args.path, &page, range, true)?));
+        }
+        let path = guarded::path(cx, &args.path)?;
+        let opened = cx.workspace.open_file(&path).map_err(|error| match error {
+            FileError::Missing(_) => guarded::missing(cx, &path),
+            error => error.to_string(),
+        })?;
+        let page = page::read(opened.file, range)
+            .map_err(|error| FileError::io(&path, "read", error).to_string())?;
+        let mut output = ToolOutput::ok(shown(&path.to_string(), &page, range, false)?);
+        if let Some(hash) = page.hash {
+            cx.ledger.note(opened.path.as_str(), &hash);
+            output.seen.push(Seen { path: opened.path.as_str().to_owned(), hash });
+        }
+        Ok(output)
+    }
+
+    fn range(&self, args: &Args) -> Result<Range, String> {
+        let start = args.start_line.unwrap_or(1);
+        if start == 0 || args.limit == Some(0) {
+            return Err("Invalid arguments: start_line and limit count from 1.".to_owned());
+        }
+        let asked = args.start_line.is_some() || args.limit.is_some();
+        let most = match self.max_result_tokens.saturating_mul(CHARS_PER_TOKEN) {
+            0 => PAGE_BYTES,
+            limit => limit.saturating_sub(FRAME_CHARS).max(MIN_PAGE_BYTES),
+        };
+        Ok(Range {
+            start,
+            lines: args.limit.unwrap_or(PAGE_LINES).min(PAGE_LINES),
+            bytes: if asked { PAGE_BYTES.min(most) } else { PAGE_BYTES },
+        })
+    }
+}
+
+/// The page as the model reads it.
+fn shown(name: &str, page: &Page, range: Range, lossy: bool) -> Result<String, String> {
+    if page.binary && !lossy {
+        return Err(format!("File {name} is not a valid text file (UTF-8); it is binary"));
+    }
+    if page.lines == 0 {
+        return match page.total {
+            Some(0) => Ok(format!("Contents of {name} (empty file)")),
+            Some(total) => Err(format!(
+                "start_line {} is past the end: {name} has {}.",
+                range.start,
+                counted(total, "line")
+            )),
+            None => Err(format!(
+                "Line {} of {name} lies beyond the first {} MiB, which is as far as read_file looks. search_code finds text in it.",
+                range.start,
+                MAX_SCAN_BYTES / (1024 * 1024)
+            )),
+        };
+    }
+    let text = text_of(page, name, lossy)?;
+    let crlf = text.contains("\r\n");
+    let text = guarded::without_bom(&text).replace("\r\n", "\n");
+    let last = range.start + page.lines - 1;
+    let total = page.total.map_or_else(|| "many".to_owned(), |total| total.to_string());
+    let endings = if crlf { ", CRLF line endings" } else { "" };
+    let mut out = format!("Contents of {name} (lines {}-{last} of {total}{endings}):\n{text}", range.start);
+    let note = if page.line_cut {
+        format!(
+            "[Line {last} is longer than a page and was cut here; search_code or grep finds what is further on.]"
+        )
+    } else if page.total.is_none_or(|total| last < total) {
+        format!("[More lines follow. To go on: read_file with start_line {}.]", last + 1)
+    } else {
+        return Ok(out);
+    };
+    if !out.ends_with('\n') {
+        out.push('\n');
+    }
+    out.push_str(&note);
+    Ok(out)
+}
+
+/// The page as text; a line that was cut may end inside a character.
+fn text_of(page: &Page, name: &str, lossy: bool) -> Result<String, String> {
+    if lossy {
+        return Ok(String::from_utf8_lossy(&page.bytes).into_owned());
+    }
+    match std::str::from_utf8(&page.bytes) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(error) if page.line_cut && error.error_len().is_none() => {
+            let whole = page.bytes.get(..error.valid_up_to()).unwrap_or_default();
+            Ok(String::from_utf8_lossy(whole).into_owned())
+        }
+        Err(_) => Err(format!("File {name} is not a valid text file (UTF-8)")),
+    }
+}

@@ -1,0 +1,79 @@
+//! `search_code`: a regular expression over the files of the workspace.
+
+use crate::tools::searching;
+use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::workspace::search::Query;
+use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Matching lines unless the call says otherwise (spec.md 1.6).
+const DEFAULT_RESULTS: usize = 20;
+
+/// Most matching lines of one call (spec.md 1.6).
+const MAX_RESULTS: usize = 200;
+
+/// Context lines unless the call says otherwise (spec.md 1.6).
+const DEFAULT_CONTEXT: usize = 2;
+
+/// Most context lines on either side (spec.md 1.6).
+const MAX_CONTEXT: usize = 10;
+
+/// Searches with regular expressions.
+#[derive(Debug)]
+pub struct SearchCode;
+
+/// The arguments of `search_code`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Regular expression (Rust syntax), matched line by line.
+    pattern: String,
+    /// File or directory (default the workspace).
+    path: Option<String>,
+    /// Glob on file names, such as *.rs.
+    file_pattern: Option<String>,
+    /// Matching lines, 1 to 200 (default 20).
+    max_results: Option<usize>,
+    /// Lines around each hit, 0 to 10 (default 2).
+    context_lines: Option<usize>,
+    /// Default true.
+    case_sensitive: Option<bool>,
+}
+
+impl TypedTool for SearchCode {
+    const NAME: &'static str = "search_code";
+    const ACCESS: Access = Access::Read;
+    const DESCRIPTION: &'static str = "Search file contents with a regular expression; shows context. Ignored files and hidden directories are skipped.";
+    type Args = Args;
+
+    fn plan(&self, args: &Args) -> Plan {
+        let path = args.path.as_deref().unwrap_or(".");
+        Plan { summary: format!("{} in {path}", args.pattern), ..Plan::file(path, false) }
+    }
+
+    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
+        Box::pin(async move { search(args, cx).await.map_or_else(ToolOutput::error, ToolOutput::ok) })
+    }
+}
+
+async fn search(args: Args, cx: &ToolContext) -> Result<String, String> {
+    let base = cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
+    let most = args.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
+    let query = Query {
+        pattern: args.pattern.clone(),
+        literal: false,
+        case_sensitive: args.case_sensitive.unwrap_or(true),
+        base,
+        glob: searching::glob(args.file_pattern.as_deref())?,
+        context: args.context_lines.unwrap_or(DEFAULT_CONTEXT).min(MAX_CONTEXT),
+        most,
+        hidden: Arc::clone(&cx.hidden),
+    };
+    let workspace = (*cx.workspace).clone();
+    let results = searching::aside(cx, move |stop| workspace.search(&query, stop))
+        .await?
+        .map_err(|error| error.to_string())?;
+    Ok(searching::answer(&results, &args.pattern, searching::blocks(&results), most))
+}

@@ -1,0 +1,152 @@
+//! The list of tools a run has, and their definitions as the model reads them.
+
+use crate::llm::ToolDefinition;
+use crate::tools::Tool;
+use crate::tools::apply_patch::ApplyPatch;
+use crate::tools::arguments::nearest;
+use crate::tools::delete_file::DeleteFile;
+use crate::tools::edit_file::EditFile;
+use crate::tools::find_files::FindFiles;
+use crate::tools::grep::Grep;
+use crate::tools::list_files::ListFiles;
+use crate::tools::read_file::ReadFile;
+use crate::tools::search_code::SearchCode;
+use crate::tools::write_file::WriteFile;
+
+/// What the file tools can be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ToolOptions {
+    /// `workspace.allow_delete`: whether `delete_file` does anything.
+    pub allow_delete: bool,
+    /// `context.max_tool_result_tokens`: tokens of one result, 0 for no limit.
+    pub max_result_tokens: usize,
+}
+
+impl Default for ToolOptions {
+    fn default() -> Self {
+        Self { allow_delete: false, max_result_tokens: 2000 }
+    }
+}
+
+/// Tools by name.
+pub struct Toolbox {
+    tools: Vec<Box<dyn Tool>>,
+    definitions: Vec<ToolDefinition>,
+}
+
+impl Toolbox {
+    /// Holds `tools`, sorted by name; of two with one name the first stays.
+    pub fn new(mut tools: Vec<Box<dyn Tool>>) -> Self {
+        tools.sort_by(|a, b| a.name().cmp(b.name()));
+        tools.dedup_by(|later, first| later.name() == first.name());
+        let definitions = tools
+            .iter()
+            .map(|tool| ToolDefinition {
+                name: tool.name().to_owned(),
+                description: tool.description().to_owned(),
+                parameters: tool.parameters(),
+            })
+            .collect();
+        Self { tools, definitions }
+    }
+
+    /// The file tools and `more`.
+    pub fn standard(options: ToolOptions, more: Vec<Box<dyn Tool>>) -> Self {
+        let mut tools = file_tools(options);
+        tools.extend(more);
+        Self::new(tools)
+    }
+
+    /// The same without the tools that `keep` refuses by name; they can then not be called either.
+    #[must_use]
+    pub fn restricted(self, keep: impl Fn(&str) -> bool) -> Self {
+        Self::new(self.tools.into_iter().filter(|tool| keep(tool.name())).collect())
+    }
+
+    /// The tool called `name`.
+    ///
+    /// # Errors
+    /// A text for the model that lists the tools there are.
+    pub fn get(&self, name: &str) -> Result<&dyn Tool, String> {
+        let found = self.tools.iter().find(|tool| tool.name() == name);
+        found.map(AsRef::as_ref).ok_or_else(|| {
+            let hint =
+                nearest(name, self.names()).map_or_else(String::new, |near| format!(" Did you mean {near}?"));
+            let known: Vec<&str> = self.names().collect();
+            let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+            format!("Unknown tool '{shown}'.{hint} Available tools: {}.", known.join(", "))
+        })
+    }
+
+    /// The names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.name())
+    }
+
+    /// What the model is told about the tools, sorted by name, the same bytes for the whole run.
+    pub fn definitions(&self) -> &[ToolDefinition] {
+        &self.definitions
+    }
+}
+
+/// Every tool that works on files: THE list.
+fn file_tools(options: ToolOptions) -> Vec<Box<dyn Tool>> {
+    vec![
+        Box::new(ReadFile { max_result_tokens: options.max_result_tokens }),
+        Box::new(WriteFile),
+        Box::new(EditFile),
+        Box::new(ApplyPatch),
+        Box::new(DeleteFile { allowed: options.allow_delete }),
+        Box::new(ListFiles),
+        Box::new(FindFiles),
+        Box::new(SearchCode),
+        Box::new(Grep),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn no_two_tools_share_a_name() {
+        let tools = file_tools(ToolOptions::default());
+        let mut names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), tools.len());
+    }
+
+    #[test]
+    fn t21_an_unknown_tool_is_answered_with_the_names_there_are() {
+        let toolbox = Toolbox::standard(ToolOptions::default(), Vec::new());
+        let text = toolbox.get("readfile").err().unwrap();
+        assert!(
+            text.starts_with(
+                "Unknown tool 'readfile'. Did you mean read_file? Available tools: apply_patch, "
+            )
+        );
+        assert!(toolbox.get("grep").is_ok());
+    }
+
+    #[test]
+    fn t23_a_tool_that_was_taken_away_is_not_there() {
+        let toolbox = Toolbox::standard(ToolOptions::default(), Vec::new())
+            .restricted(|name| !name.starts_with("write"));
+        assert!(toolbox.get("write_file").is_err());
+        assert!(toolbox.definitions().iter().all(|tool| tool.name != "write_file"));
+    }
+
+    #[test]
+    fn k12_definitions_are_sorted_and_small() {
+        let toolbox = Toolbox::standard(ToolOptions::default(), Vec::new());
+        let definitions = toolbox.definitions();
+        assert!(definitions.is_sorted_by_key(|tool| &tool.name));
+        let size: usize = definitions
+            .iter()
+            .map(|tool| json!([tool.name, tool.description, tool.parameters]).to_string().len())
+            .sum();
+        assert!(size < 5000, "{size} bytes of at most 12 KB for the whole first request");
+    }
+}

@@ -1,0 +1,307 @@
+//! Tests of the file tools, as the engine calls them.
+
+use super::testing::Fixture;
+use crate::event::ChangeAction;
+use serde_json::json;
+
+const LINES: &str = "one\ntwo\nthree\n";
+
+#[test]
+fn t01_reading_shows_a_header_and_the_text_or_says_what_is_wrong() {
+    let fixture = Fixture::new();
+    fixture.write("src/a.txt", LINES);
+    fixture.write("bin", b"\xff\xfe\x01");
+    fixture.write("nul", b"a\0b");
+    fixture.write("empty", "");
+    assert_eq!(
+        fixture.ok("read_file", &json!({"path": "src/a.txt"})),
+        format!("Contents of src/a.txt (lines 1-3 of 3):\n{LINES}")
+    );
+    assert_eq!(fixture.ok("read_file", &json!({"path": "empty"})), "Contents of empty (empty file)");
+    assert!(fixture.fails("read_file", &json!({"path": "src/b.txt"})).ends_with("Did you mean src/a.txt?"));
+    assert!(
+        fixture.fails("read_file", &json!({"path": "src"})).starts_with("Path is not a regular file: src")
+    );
+    assert!(fixture.fails("read_file", &json!({"path": "bin"})).contains("is not a valid text file (UTF-8)"));
+    assert!(fixture.fails("read_file", &json!({"path": "nul"})).contains("binary"));
+}
+
+#[test]
+fn t02_a_range_of_lines_is_read_and_how_to_go_on_is_said() {
+    let fixture = Fixture::new();
+    let text: String = (1..=5000).map(|line| format!("line {line}\n")).collect();
+    fixture.write("a", &text);
+    let page = fixture.ok("read_file", &json!({"path": "a", "start_line": 10, "limit": 2}));
+    assert_eq!(
+        page,
+        "Contents of a (lines 10-11 of 5000):\nline 10\nline 11\n[More lines follow. To go on: read_file with start_line 12.]"
+    );
+    let first = fixture.ok("read_file", &json!({"path": "a"}));
+    assert!(first.starts_with("Contents of a (lines 1-2000 of 5000):") && first.contains("start_line 2001"));
+    let asked = fixture.ok("read_file", &json!({"path": "a", "start_line": 1}));
+    assert!(asked.chars().count() <= 8000, "a page that was asked for fits into a result");
+    assert!(fixture.fails("read_file", &json!({"path": "a", "start_line": 6000})).contains("has 5000 lines"));
+}
+
+#[test]
+fn t02_kept_outputs_are_read_and_searched_by_name() {
+    let fixture = Fixture::new();
+    fixture.cx.outputs.keep("call_9", b"alpha\nbeta\n").unwrap();
+    assert!(fixture.ok("read_file", &json!({"path": "output:call_9", "start_line": 2})).contains("\nbeta\n"));
+    assert_eq!(fixture.ok("grep", &json!({"path": "output:call_9", "text": "bet"})), "output:call_9:2: beta");
+    assert!(fixture.fails("read_file", &json!({"path": "output:../x"})).contains("no kept output"));
+}
+
+#[test]
+fn t03_writing_makes_directories_and_appends() {
+    let fixture = Fixture::new();
+    let output = fixture.call("write_file", &json!({"path": "a/b/c.txt", "content": "héllo\n"}));
+    assert_eq!(output.text, "File a/b/c.txt created successfully (6 characters)");
+    assert_eq!(output.changed[0].action, ChangeAction::Created);
+    fixture.ok("write_file", &json!({"path": "a/b/c.txt", "content": "more\n", "mode": "append"}));
+    assert_eq!(fixture.text("a/b/c.txt"), "héllo\nmore\n");
+    let text = fixture.ok("write_file", &json!({"path": "a/b/c.txt", "content": "new"}));
+    assert_eq!(text, "File a/b/c.txt overwritten successfully (3 characters)");
+}
+
+#[test]
+fn t03_a_file_that_was_never_read_is_not_overwritten_but_appended_to() {
+    let fixture = Fixture::new();
+    fixture.write("a", "old\r\n");
+    assert!(
+        fixture.fails("write_file", &json!({"path": "a", "content": "x"})).contains("you have not read it")
+    );
+    fixture.ok("write_file", &json!({"path": "a", "content": "new\n", "mode": "append"}));
+    assert_eq!(fixture.text("a"), "old\r\nnew\r\n");
+    assert!(
+        fixture.fails("write_file", &json!({"path": "a", "content": "x"})).contains("you have not read it")
+    );
+    fixture.ok("read_file", &json!({"path": "a"}));
+    fixture.ok("write_file", &json!({"path": "a", "content": "x\ny\n"}));
+    assert_eq!(fixture.text("a"), "x\r\ny\r\n");
+}
+
+#[test]
+fn t04_t05_an_edit_replaces_one_passage_and_returns_the_diff() {
+    let fixture = Fixture::new();
+    fixture.write("a", LINES);
+    let text = fixture.ok("edit_file", &json!({"path": "a", "old_str": "two", "new_str": "2"}));
+    assert!(text.contains("@@") && text.contains("-two\n+2\n"), "{text}");
+    assert_eq!(fixture.text("a"), "one\n2\nthree\n");
+    for (old, part) in [("zzz", "not found in a"), ("e", "appears 3 times"), ("", "old_str is empty")] {
+        assert!(
+            fixture.fails("edit_file", &json!({"path": "a", "old_str": old, "new_str": "x"})).contains(part)
+        );
+    }
+    assert_eq!(fixture.text("a"), "one\n2\nthree\n");
+}
+
+#[test]
+fn every_change_is_refused_when_the_file_changed_since_it_was_read() {
+    let fixture = Fixture::new();
+    fixture.write("a", LINES);
+    fixture.ok("read_file", &json!({"path": "a"}));
+    fixture.write("a", "one\ntwo\nthree\nfour\n");
+    for (tool, args) in [
+        ("edit_file", json!({"path": "a", "old_str": "two", "new_str": "2"})),
+        ("write_file", json!({"path": "a", "content": "x"})),
+        ("apply_patch", json!({"path": "a", "patch": "@@ -1 +1 @@\n-one\n+1\n"})),
+        ("delete_file", json!({"path": "a"})),
+    ] {
+        assert!(fixture.fails(tool, &args).contains("changed since it was read"), "{tool}");
+    }
+    assert_eq!(fixture.text("a"), "one\ntwo\nthree\nfour\n");
+    fixture.ok("read_file", &json!({"path": "a"}));
+    fixture.ok("edit_file", &json!({"path": "a", "old_str": "two", "new_str": "2"}));
+    fixture.ok("edit_file", &json!({"path": "a", "old_str": "four", "new_str": "4"}));
+}
+
+#[test]
+fn t06_a_patch_applies_whole_or_not_at_all() {
+    let fixture = Fixture::new();
+    fixture.write("a", LINES);
+    let patch = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+1\n@@ -3 +3 @@\n-three\n+3\n";
+    assert_eq!(
+        fixture.ok("apply_patch", &json!({"path": "a", "patch": patch})),
+        "Patch applied to a. 2 hunk(s), 4 lines changed."
+    );
+    assert_eq!(fixture.text("a"), "1\ntwo\n3\n");
+    let text = fixture.fails("apply_patch", &json!({"path": "a", "patch": patch}));
+    assert!(text.contains("untouched") && text.contains("hunk 1"), "{text}");
+}
+
+#[test]
+fn t08_deleting_needs_permission() {
+    let mut fixture = Fixture::new();
+    fixture.write("a", LINES);
+    fixture.write("d/x", "x");
+    assert!(fixture.fails("delete_file", &json!({"path": "d"})).contains("directory"));
+    let output = fixture.call("delete_file", &json!({"path": "a"}));
+    assert_eq!(output.changed[0].action, ChangeAction::Deleted);
+    assert!(!fixture.root.join("a").exists());
+    fixture.toolbox = super::toolbox::Toolbox::standard(super::toolbox::ToolOptions::default(), Vec::new());
+    assert_eq!(
+        fixture.fails("delete_file", &json!({"path": "d/x"})),
+        "Delete operations are disabled. Set workspace.allow_delete=true to allow them."
+    );
+}
+
+#[test]
+fn t09_directories_are_listed() {
+    let fixture = Fixture::new();
+    fixture.write("b.rs", "");
+    fixture.write("src/a.rs", "");
+    std::fs::create_dir(fixture.root.join("none")).unwrap();
+    assert_eq!(fixture.ok("list_files", &json!({})), "📄 b.rs\n📁 none\n📁 src\nTotal: 3 items");
+    assert_eq!(fixture.ok("list_files", &json!({"path": "none"})), "(empty directory)\nTotal: 0 items");
+    let all = fixture.ok("list_files", &json!({"recursive": true, "pattern": "*.rs"}));
+    assert_eq!(all, "📄 b.rs\n📄 src/a.rs\nTotal: 2 items");
+    assert!(fixture.fails("list_files", &json!({"path": "b.rs"})).contains("not a directory"));
+    assert!(fixture.fails("list_files", &json!({"path": "zzz"})).contains("does not exist"));
+}
+
+#[test]
+fn t10_regular_expressions_are_searched_with_context() {
+    let fixture = Fixture::new();
+    fixture.write("src/a.rs", "a\nb\nfn main() {}\nc\nd\ne\n");
+    fixture.write("b.txt", "fn other() {}\n");
+    let text = fixture
+        .ok("search_code", &json!({"pattern": r"fn \w+\(", "file_pattern": "*.rs", "context_lines": 1}));
+    assert_eq!(text, "📄 src/a.rs:3\n  2 | b\n> 3 | fn main() {}\n  4 | c");
+    assert!(
+        fixture.ok("search_code", &json!({"pattern": "OTHER", "case_sensitive": false})).contains("b.txt:1")
+    );
+    assert!(fixture.ok("search_code", &json!({"pattern": "main", "path": "src/a.rs"})).contains("> 3"));
+    assert_eq!(fixture.ok("search_code", &json!({"pattern": "zzz"})), "No results for 'zzz'");
+    assert!(fixture.fails("search_code", &json!({"pattern": "a("})).starts_with("Invalid regex pattern: "));
+    assert!(fixture.ok("search_code", &json!({"pattern": ".", "max_results": 1})).contains("there are more"));
+}
+
+#[test]
+fn t11_plain_text_is_searched_literally() {
+    let fixture = Fixture::new();
+    fixture.write("a", "a.b(\naxb(\na.b(\n");
+    assert_eq!(fixture.ok("grep", &json!({"text": "a.b("})), "a:1: a.b(\na:3: a.b(");
+    let limited = fixture.ok("grep", &json!({"text": "a.b(", "max_results": 1}));
+    assert!(limited.starts_with("a:1: a.b(\n[Limit: the first 1 "), "{limited}");
+    assert!(!fixture.ok("grep", &json!({"text": "axb", "max_results": 1})).contains("Limit"));
+}
+
+#[test]
+fn t12_files_are_found_by_name() {
+    let fixture = Fixture::new();
+    for path in ["z.rs", "src/a.rs", "src/b.txt"] {
+        fixture.write(path, "");
+    }
+    assert_eq!(
+        fixture.ok("find_files", &json!({"pattern": "*.rs"})),
+        "Found 2 files matching '*.rs':\nsrc/a.rs\nz.rs"
+    );
+    assert_eq!(
+        fixture.ok("find_files", &json!({"pattern": "src/**/*.txt"})),
+        "Found 1 file matching 'src/**/*.txt':\nsrc/b.txt"
+    );
+    assert_eq!(fixture.ok("find_files", &json!({"pattern": "*.py"})), "No files found matching '*.py'");
+}
+
+#[test]
+fn t13_ignored_hidden_and_cache_directories_are_skipped() {
+    let fixture = Fixture::new();
+    for path in
+        [".git/x", "node_modules/x", ".github/x", "sub/__pycache__/x", "target/x", ".hidden-file", "seen"]
+    {
+        fixture.write(path, "needle\n");
+    }
+    fixture.write(".gitignore", "target/\n");
+    assert_eq!(fixture.ok("grep", &json!({"text": "needle"})), ".hidden-file:1: needle\nseen:1: needle");
+    assert!(fixture.ok("grep", &json!({"text": "needle", "path": ".github"})).contains(".github/x:1"));
+    assert_eq!(fixture.ok("grep", &json!({"text": "needle", "path": ".git"})), "No results for 'needle'");
+}
+
+#[test]
+fn t26_appends_one_after_another_all_arrive() {
+    let fixture = Fixture::new();
+    for line in 1..=4 {
+        fixture.ok("write_file", &json!({"path": "a", "content": format!("{line}\n"), "mode": "append"}));
+    }
+    assert_eq!(fixture.text("a"), "1\n2\n3\n4\n");
+}
+
+#[test]
+fn s01_every_tool_refuses_a_path_that_leads_out() {
+    let fixture = Fixture::new();
+    fixture.write("../secret/key", "SECRET");
+    std::os::unix::fs::symlink("../secret", fixture.root.join("out")).unwrap();
+    for path in ["../secret/key", "out/key", "/etc/passwd", "../ws-evil/x"] {
+        for (tool, args) in [
+            ("read_file", json!({"path": path})),
+            ("write_file", json!({"path": path, "content": "x", "mode": "append"})),
+            ("edit_file", json!({"path": path, "old_str": "SECRET", "new_str": "x"})),
+            ("apply_patch", json!({"path": path, "patch": "@@ -1 +1 @@\n-SECRET\n+x\n"})),
+            ("delete_file", json!({"path": path})),
+            ("grep", json!({"text": "SECRET", "path": path})),
+            ("search_code", json!({"pattern": "SECRET", "path": path})),
+            ("find_files", json!({"pattern": "*", "path": path})),
+            ("list_files", json!({"path": path})),
+        ] {
+            let text = fixture.fails(tool, &args);
+            assert!(text.starts_with("Security error: "), "{tool} {path}: {text}");
+        }
+    }
+    assert_eq!(fixture.text("../secret/key"), "SECRET");
+}
+
+#[test]
+fn s11_sensitive_files_are_neither_read_nor_searched_nor_changed() {
+    let fixture = Fixture::new();
+    fixture.write(".env", "KEY=1\n");
+    fixture.write("other", "KEY=2\n");
+    std::os::unix::fs::symlink(".env", fixture.root.join("plain")).unwrap();
+    for path in [".env", "plain"] {
+        assert!(fixture.fails("read_file", &json!({"path": path})).contains("sensitive"), "{path}");
+        assert!(!fixture.ok("grep", &json!({"text": "KEY", "path": path})).contains("KEY=1"));
+    }
+    let found = fixture.ok("grep", &json!({"text": "KEY"}));
+    assert_eq!(found, "other:1: KEY=2\n[1 file(s) left out: sensitive]");
+}
+
+#[test]
+fn repository_data_is_written_by_no_tool() {
+    let fixture = Fixture::new();
+    fixture.write(".git/config", "x\n");
+    std::os::unix::fs::symlink(".git", fixture.root.join("g")).unwrap();
+    for path in [".git/config", "g/config", ".GIT/config", ".git/hooks/pre-commit"] {
+        let text = fixture.fails("write_file", &json!({"path": path, "content": "y", "mode": "append"}));
+        assert!(text.starts_with("Security error: "), "{path}: {text}");
+    }
+}
+
+#[test]
+fn a_preview_shows_the_diff_and_changes_nothing() {
+    let fixture = Fixture::new();
+    fixture.write("a", LINES);
+    let tool = fixture.toolbox.get("edit_file").unwrap();
+    let diff = tool.preview(&json!({"path": "a", "old_str": "two", "new_str": "2"}), &fixture.cx).unwrap();
+    assert!(diff.contains("-two\n+2\n"));
+    assert_eq!(fixture.text("a"), LINES);
+}
+
+#[test]
+fn every_tool_names_the_files_it_touches() {
+    let fixture = Fixture::new();
+    for (tool, args, write) in [
+        ("read_file", json!({"path": "a"}), false),
+        ("write_file", json!({"path": "a", "content": ""}), true),
+        ("edit_file", json!({"path": "a", "old_str": "x", "new_str": "y"}), true),
+        ("apply_patch", json!({"path": "a", "patch": ""}), true),
+        ("delete_file", json!({"path": "a"}), true),
+        ("list_files", json!({"path": "a"}), false),
+        ("find_files", json!({"pattern": "*", "path": "a"}), false),
+        ("search_code", json!({"pattern": "x", "path": "a"}), false),
+        ("grep", json!({"text": "x", "path": "a"}), false),
+    ] {
+        let plan = fixture.toolbox.get(tool).unwrap().plan(&args).unwrap();
+        assert_eq!(plan.touches, [super::Touch { path: "a".to_owned(), write }], "{tool}");
+        assert!(plan.summary.contains('a'));
+    }
+}

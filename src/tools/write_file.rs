@@ -1,0 +1,97 @@
+//! `write_file`: makes a file, overwrites one the model has read, or appends to one.
+
+use crate::tools::guarded::{self, Loaded};
+use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::workspace::error::FileError;
+use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// Writes whole files.
+#[derive(Debug)]
+pub struct WriteFile;
+
+/// The arguments of `write_file`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// File to write; directories are made.
+    path: String,
+    /// The text.
+    content: String,
+    /// Default overwrite.
+    mode: Option<Mode>,
+}
+
+/// What happens to what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Mode {
+    Overwrite,
+    Append,
+}
+
+impl TypedTool for WriteFile {
+    const NAME: &'static str = "write_file";
+    const ACCESS: Access = Access::Write;
+    const DESCRIPTION: &'static str = "Create a file, replace all of a file you have read, or append to one. To change a part use edit_file.";
+    type Args = Args;
+
+    fn plan(&self, args: &Args) -> Plan {
+        Plan::file(&args.path, true)
+    }
+
+    fn preview(&self, args: &Args, cx: &ToolContext) -> Option<String> {
+        let path = guarded::path(cx, &args.path).ok()?;
+        let old = guarded::load(cx, &path).ok()?;
+        guarded::preview(&path, old.as_ref().map_or("", |old| &old.text), &args.written(old.as_ref()))
+    }
+
+    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
+        Box::pin(async move { write(&args, cx).unwrap_or_else(ToolOutput::error) })
+    }
+}
+
+impl Args {
+    fn appends(&self) -> bool {
+        self.mode == Some(Mode::Append)
+    }
+
+    /// The whole text the file is to have.
+    fn written(&self, old: Option<&Loaded>) -> String {
+        match old {
+            None => self.content.clone(),
+            Some(old) if self.appends() => {
+                let added = guarded::in_the_manner_of(guarded::without_bom(&old.text), &self.content);
+                format!("{}{added}", old.text)
+            }
+            Some(old) => guarded::in_the_manner_of(&old.text, &self.content),
+        }
+    }
+}
+
+fn write(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+    let path = guarded::path(cx, &args.path)?;
+    let old = guarded::load(cx, &path)?;
+    if let Some(old) = &old
+        && !args.appends()
+    {
+        match cx.ledger.seen(old.path.as_str()) {
+            Some(seen) if seen == old.hash => {}
+            Some(_) => return Err(FileError::Changed { path, kept: None }.to_string()),
+            None => {
+                return Err(format!(
+                    "File {path} exists and you have not read it: read_file it first, or change a part with edit_file."
+                ));
+            }
+        }
+    }
+    let mut output = guarded::store(cx, &path, old.as_ref(), &args.written(old.as_ref()))?;
+    let count = args.content.chars().count();
+    output.text = match (&old, args.appends()) {
+        (None, _) => format!("File {path} created successfully ({count} characters)"),
+        (Some(_), true) => format!("File {path}: appended content to it successfully ({count} characters)"),
+        (Some(_), false) => format!("File {path} overwritten successfully ({count} characters)"),
+    };
+    Ok(output)
+}
