@@ -1,6 +1,6 @@
 //! Checks a file against the rules and takes it apart into leaves: one value per dotted key.
 
-use super::error::{ConfigError, did_you_mean, quoted};
+use super::error::{ConfigError, did_you_mean, harmless, quoted};
 use super::rule::{Format, Kind, Rule};
 use super::yaml::{Content, Entry, Node};
 use serde_json::{Map, Value};
@@ -52,7 +52,7 @@ fn child<'a>(rule: &'a Rule, entry: &Entry, key: &str) -> Result<&'a Rule, Confi
     match &rule.kind {
         Kind::Group(rules) => rules.get(&entry.name).ok_or_else(|| {
             let mut error =
-                ConfigError::new("unknown key").key(join(key, &shown(&entry.name))).line(entry.line);
+                ConfigError::new("unknown key").key(join(key, &harmless(&entry.name))).line(entry.line);
             error.hint = did_you_mean(&entry.name, rules.keys().map(String::as_str)).or_else(|| {
                 let known: Vec<&str> = rules.keys().map(String::as_str).collect();
                 Some(format!("known keys here: {}", known.join(", ")))
@@ -62,7 +62,7 @@ fn child<'a>(rule: &'a Rule, entry: &Entry, key: &str) -> Result<&'a Rule, Confi
         Kind::Map(values) => match rule.format.map_or(Ok(()), |format| well_formed(format, &entry.name)) {
             Ok(()) => Ok(values),
             Err(problem) => {
-                Err(ConfigError::new(problem).key(join(key, &shown(&entry.name))).line(entry.line))
+                Err(ConfigError::new(problem).key(join(key, &harmless(&entry.name))).line(entry.line))
             }
         },
         _ => Err(ConfigError::new("must not have keys").key(key).line(entry.line)),
@@ -227,11 +227,6 @@ pub fn expected(rule: &Rule) -> String {
 
 fn join(key: &str, name: &str) -> String {
     if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") }
-}
-
-/// A key from a file, harmless to print.
-fn shown(name: &str) -> String {
-    quoted(name).trim_matches('`').to_owned()
 }
 
 /// The leaf for a value that does not come from a file: a variable or a flag.

@@ -89,13 +89,24 @@ pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, candidate)| format!("did you mean `{candidate}`?"))
 }
 
-/// `text` as a message may quote it: control characters visible, at most 80 characters.
+/// `text` as a message may quote it: harmless, between backquotes.
 pub fn quoted(text: &str) -> String {
+    format!("`{}`", harmless(text))
+}
+
+/// `text` on one line, control and direction characters visible, at most 80 characters.
+pub fn harmless(text: &str) -> String {
     /// Characters; enough to recognise a value.
     const MAX: usize = 80;
-    let mut shown: String = text.chars().take(MAX).flat_map(char::escape_debug).collect();
-    if text.chars().count() > MAX {
+    let mut shown: String = text.chars().take(MAX).flat_map(visible).collect();
+    if text.chars().nth(MAX).is_some() {
         shown.push('…');
     }
-    format!("`{shown}`")
+    shown
+}
+
+/// A character, escaped if it cannot be seen; quotes stay as they are.
+fn visible(c: char) -> impl Iterator<Item = char> {
+    let plain = matches!(c, '\'' | '"' | '\\').then_some(c);
+    plain.into_iter().chain(c.escape_debug().filter(move |_| plain.is_none()))
 }

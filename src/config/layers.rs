@@ -265,3 +265,7 @@ fn is_secret(key: &str) -> bool {
     let name = variable.to_ascii_uppercase();
     ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH"].iter().any(|part| name.contains(part))
 }
+
+#[cfg(test)]
+#[path = "layers_tests.rs"]
+mod tests;

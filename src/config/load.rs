@@ -3,7 +3,7 @@
 
 use super::agents;
 use super::check;
-use super::error::ConfigError;
+use super::error::{ConfigError, harmless};
 use super::layers::{Layers, Level};
 use super::rule::{self, Rule};
 use super::settings::Settings;
@@ -220,28 +220,30 @@ fn project_layer(
         notices.extend(next.confine(rules, below).notice(place));
         layer = std::mem::take(&mut layer).under(next);
     };
-    if let Some(directory) = inside(root, PROJECT_AGENTS)? {
+    let place = |place: &'static str| move |error: ConfigError| error.file(place);
+    if let Some(directory) = inside(root, PROJECT_AGENTS.as_ref()).map_err(place(PROJECT_AGENTS))? {
         for file in agents::files(&directory)? {
-            let name = file.file_name().unwrap_or_default().to_string_lossy();
-            let place = format!("{PROJECT_AGENTS}/{name}");
-            if let Some(file) = inside(root, &place)? {
+            let name = file.file_name().unwrap_or_default();
+            let place = format!("{PROJECT_AGENTS}/{}", harmless(&name.to_string_lossy()));
+            let real = inside(root, &file).map_err(|error| error.file(&place))?;
+            if real.is_some() {
                 add(agents::file_layer(rules, Level::Project, &file, &place)?, &place);
             }
         }
     }
-    if let Some(path) = inside(root, PROJECT_FILE)? {
+    if let Some(path) = inside(root, PROJECT_FILE.as_ref()).map_err(place(PROJECT_FILE))? {
         add(file_layer(rules, Level::Project, &path, PROJECT_FILE)?.unwrap_or_default(), PROJECT_FILE);
     }
     Ok(layer)
 }
 
 /// The real path of a project's file or directory, if it exists; a link that leaves the project is refused.
-fn inside(root: &Path, relative: &str) -> Result<Option<PathBuf>, ConfigError> {
+fn inside(root: &Path, relative: &Path) -> Result<Option<PathBuf>, ConfigError> {
     match root.join(relative).canonicalize() {
         Ok(path) if path.starts_with(root) => Ok(Some(path)),
-        Ok(_) => Err(ConfigError::new("leads out of the workspace").file(relative)),
+        Ok(_) => Err(ConfigError::new("leads out of the workspace")),
         Err(error) if is_absent(&error) => Ok(None),
-        Err(error) => Err(ConfigError::new(format!("cannot be read: {error}")).file(relative)),
+        Err(error) => Err(ConfigError::new(format!("cannot be read: {error}"))),
     }
 }
 
@@ -374,3 +376,7 @@ pub fn read_text(path: &Path, limit: u64) -> Result<Option<String>, ConfigError>
         None => text,
     }))
 }
+
+#[cfg(test)]
+#[path = "load_tests.rs"]
+mod tests;

@@ -30,6 +30,7 @@ pub struct Document {
     /// The language model.
     pub llm: Llm,
     /// Agents by name: overrides of existing ones, key by key, or new ones.
+    #[serde(default)]
     #[schemars(extend("x-format" = "agent-name"))]
     pub agents: BTreeMap<String, AgentOverride>,
     /// The project directory.
@@ -43,6 +44,7 @@ pub struct Document {
     /// The tool `run_command`.
     pub commands: Commands,
     /// Programs that run around tools and model calls.
+    #[serde(default)]
     #[schemars(extend("x-scope" = "needs-trust"))]
     pub hooks: Hooks,
     /// Files that tools may not change or read.
@@ -212,6 +214,7 @@ pub struct Commands {
     #[schemars(extend("x-scope" = "needs-trust", "x-merge" = "add"))]
     pub safe_commands: Vec<String>,
     /// Environment variables for every command.
+    #[serde(default)]
     #[schemars(extend("x-scope" = "needs-trust", "x-format" = "variable"))]
     pub env: BTreeMap<String, String>,
 }

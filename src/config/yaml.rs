@@ -1,6 +1,6 @@
 //! YAML as a tree that knows the line of every key and value.
 
-use super::error::ConfigError;
+use super::error::{ConfigError, harmless};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 use serde_yaml::Spanned;
@@ -67,8 +67,7 @@ pub fn parse(text: &str) -> Result<Node, ConfigError> {
 fn located(error: &serde_yaml::Error) -> ConfigError {
     let line = error.location().map_or(0, |location| location.line());
     let rendered = error.without_snippet().to_string();
-    let first = rendered.lines().next().unwrap_or_default().chars().take(200);
-    let message: String = first.flat_map(char::escape_debug).collect();
+    let message = harmless(rendered.lines().next().unwrap_or_default());
     ConfigError::new(format!("not valid YAML: {message}")).line(line)
 }
 

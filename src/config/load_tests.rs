@@ -1,0 +1,484 @@
+//! Whole loads from real files: precedence, errors with their lines, what a project may not do, agents.
+
+use super::*;
+use crate::config::agents;
+use crate::config::schema::{LogLevel, Parallel};
+use std::fs::{create_dir_all, set_permissions};
+use std::os::unix::fs::PermissionsExt;
+
+/// A home and a project on disk, and the variables of a run.
+struct World {
+    directory: tempfile::TempDir,
+    variables: BTreeMap<String, String>,
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let world = Self { directory, variables: BTreeMap::new() };
+        create_dir_all(world.path("project")).unwrap();
+        create_dir_all(world.path("home")).unwrap();
+        let home = world.path("home");
+        world.set("HOME", home.to_str().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().canonicalize().unwrap().join(name)
+    }
+
+    fn set(mut self, name: &str, value: &str) -> Self {
+        self.variables.insert(name.into(), value.into());
+        self
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "test files")]
+    fn file(self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
+        let path = self.path(name);
+        create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+        self
+    }
+
+    fn user(self, text: &str) -> Self {
+        self.file("home/.config/agent/config.yaml", text)
+    }
+
+    fn project(self, text: &str) -> Self {
+        self.file("project/.agent/config.yaml", text)
+    }
+
+    fn load(&self, flags: &Flags) -> Result<Loaded, ConfigError> {
+        load(flags, &Environment::of(self.variables.clone(), &self.path("project")))
+    }
+
+    fn loaded(&self) -> Loaded {
+        self.load(&Flags::default()).unwrap()
+    }
+
+    fn error(&self) -> ConfigError {
+        self.load(&Flags::default()).unwrap_err()
+    }
+}
+
+/// File name and line of an error.
+fn place(error: &ConfigError) -> (String, Option<u64>) {
+    let file = error.file.clone().unwrap_or_default();
+    (file.rsplit('/').next().unwrap_or_default().to_owned(), error.line)
+}
+
+#[test]
+fn without_any_file_the_defaults_hold() {
+    let loaded = World::new().loaded();
+    let settings = loaded.settings;
+    assert_eq!((settings.agent.name.as_str(), settings.agent.mode), ("build", Mode::ConfirmSensitive));
+    assert_eq!(settings.agent.max_steps, 50);
+    assert_eq!(settings.tools.parallel, Parallel::Reads);
+    assert_eq!(settings.logging.level, LogLevel::Human);
+    assert_eq!(settings.llm.model, None);
+    assert_eq!(loaded.notices, Vec::<String>::new());
+}
+
+#[test]
+fn f01_the_higher_layer_wins_at_every_level() {
+    let mut world = World::new();
+    let model = |world: &World, flags: &Flags| world.load(flags).unwrap().settings.llm.model;
+    let none = Flags::default();
+    world = world.user("llm: {model: user}\n");
+    assert_eq!(model(&world, &none).as_deref(), Some("user"));
+    world = world.project("llm: {temperature: 1}\n").file("own.yaml", "llm:\n  model: file\n");
+    let own = Flags { config: Some(world.path("own.yaml")), ..Flags::default() };
+    assert_eq!(model(&world, &none).as_deref(), Some("user"));
+    assert_eq!(model(&world, &own).as_deref(), Some("file"));
+    world = world.set("AGENT_MODEL", "variable");
+    assert_eq!(model(&world, &own).as_deref(), Some("variable"));
+    let flags = Flags { model: Some("flag".into()), ..own };
+    assert_eq!(model(&world, &flags).as_deref(), Some("flag"));
+    assert_eq!(world.load(&flags).unwrap().settings.llm.temperature, Some(1.0));
+}
+
+#[test]
+fn f01_every_value_knows_where_it_came_from() {
+    let world = World::new()
+        .user("llm:\n  retries: 5\ncommands:\n  env:\n    API_TOKEN: hunter2\n    MODE: x\n")
+        .project("guardrails:\n  protected_files: [a]\n")
+        .set("AGENT_LOG_LEVEL", "DEBUG");
+    let flags = Flags { max_steps: Some(7), ..Flags::default() };
+    let entries = world.load(&flags).unwrap().layers.entries();
+    let find = |key: &str| {
+        let entry = entries.iter().find(|entry| entry.key == key).unwrap();
+        (entry.value.as_str(), entry.origin.rsplit('/').next().unwrap())
+    };
+    assert_eq!(find("llm.retries"), ("5", "config.yaml:2"));
+    let (value, origin) = find("llm.stream");
+    assert!(value == "true" && origin.starts_with("built-in:"), "{origin}");
+    assert_eq!(find("logging.level"), ("\"debug\"", "AGENT_LOG_LEVEL"));
+    assert_eq!(find("max_steps"), ("7", "--max-steps"));
+    assert_eq!(find("guardrails.protected_files"), ("[\"a\"]", "config.yaml:2"));
+    assert_eq!(find("commands.env.API_TOKEN"), ("[secret]", "config.yaml:5"));
+    assert_eq!(find("commands.env.MODE"), ("\"x\"", "config.yaml:6"));
+    assert_eq!(find("agents.plan.mode"), ("\"yolo\"", "built-in plan.md:4"));
+}
+
+#[test]
+fn f02_an_unknown_key_names_key_file_line_and_what_was_meant() {
+    let error = World::new().user("llm:\n  model: x\n\n  temprature: 1\n").error();
+    assert_eq!(place(&error), ("config.yaml".into(), Some(4)));
+    assert!(
+        error
+            .to_string()
+            .ends_with("/config.yaml:4: llm.temprature: unknown key (did you mean `temperature`?)"),
+        "{error}"
+    );
+    let error = World::new().project("xyz: 1\n").error();
+    assert!(
+        error.to_string().starts_with(".agent/config.yaml:1: xyz: unknown key (known keys here: agents, ")
+    );
+    let error = World::new().user("hooks:\n  post_edit:\n    - command: x\n      comand: y\n").error();
+    assert_eq!(place(&error).1, Some(4));
+    assert_eq!(error.key.as_deref(), Some("hooks.post_edit[0].comand"));
+}
+
+#[test]
+fn f03_types_ranges_and_words_are_checked_with_their_line() {
+    let cases = [
+        ("max_steps: 0\n", 1, "max_steps: must be a whole number from 1 to 10000 steps, found `0`"),
+        ("max_steps: 2.5\n", 1, "found `2.5`"),
+        ("max_steps: '7'\n", 1, "found `7`"),
+        ("a: 1\nmax_steps: 1\n", 1, "a: unknown key"),
+        (
+            "\nmode: yolko\n",
+            2,
+            "mode: must be one of confirm-all, confirm-sensitive, yolo, found `yolko` (did you mean `yolo`?)",
+        ),
+        ("llm:\n  stream: yes\n", 2, "llm.stream: must be true or false, found `yes`"),
+        ("llm:\n  model: 4\n", 2, "llm.model: must be text, found `4` (write \"4\")"),
+        ("llm: []\n", 1, "llm: must be keys and values, found a list"),
+        ("llm:\n  temperature: 2.1\n", 2, "must be a number from 0 to 2, found `2.1`"),
+        ("llm:\n  api_base: localhost:1\n", 2, "is not an address that begins with http:// or https://"),
+        ("llm:\n  api_base: https://me:pw@host/v1\n", 2, "must not hold a name and password"),
+        ("llm:\n  api_key_env: sk-123\n", 2, "is not the name of an environment variable"),
+        (
+            "commands:\n  blocked_patterns:\n    - ok\n    - '('\n",
+            4,
+            "commands.blocked_patterns[1]: `(` is not a regular expression: unclosed group",
+        ),
+        ("guardrails:\n  protected_files: ['[']\n", 2, "is not a file pattern"),
+        ("hooks:\n  pre_tool_use:\n    - name: x\n", 3, "hooks.pre_tool_use[0]: `command` is missing"),
+        (
+            "hooks:\n  pre_tool_use:\n    - command: x\n      timeout: 301\n",
+            4,
+            "must be a whole number from 1 to 300 seconds",
+        ),
+        ("hooks:\n  pre_tool_use:\n    - command: ' '\n", 3, "command: must not be empty"),
+        ("hooks:\n  pre_tool_use:\n    - command: x\n      matcher: '['\n", 4, "is not a regular expression"),
+        ("agents:\n  ../x:\n    mode: yolo\n", 2, "the name of an agent is"),
+        ("commands:\n  env:\n    1X: y\n", 3, "is not the name of an environment variable"),
+        (
+            "commands:\n  env:\n    PORT: 80\n",
+            3,
+            "commands.env.PORT: must be text, found `80` (write \"80\")",
+        ),
+        ("tools:\n  parallel: offf\n", 2, "did you mean `off`?"),
+    ];
+    for (text, line, expected) in cases {
+        let error = World::new().user(text).error();
+        assert_eq!(place(&error), ("config.yaml".into(), Some(line)), "{text}: {error}");
+        assert!(error.to_string().contains(expected), "{text}: {error}");
+    }
+}
+
+#[test]
+fn f03_off_needs_no_quotes() {
+    let settings = World::new().user("tools:\n  parallel: off\n").loaded().settings;
+    assert_eq!(settings.tools.parallel, Parallel::Off);
+}
+
+#[test]
+fn f03_variables_and_flags_are_checked_by_name() {
+    let error = World::new().set("AGENT_LOG_LEVEL", "loud").error();
+    assert!(error.to_string().starts_with("AGENT_LOG_LEVEL: logging.level: must be one of debug"), "{error}");
+    let flags = Flags { timeout: Some(0), ..Flags::default() };
+    let error = World::new().load(&flags).unwrap_err();
+    assert!(error.to_string().starts_with("--timeout: timeout_seconds: must be a whole number"), "{error}");
+}
+
+#[test]
+fn files_that_cannot_be_read_say_why() {
+    let missing = Flags { config: Some("nowhere.yaml".into()), ..Flags::default() };
+    let error = World::new().load(&missing).unwrap_err().to_string();
+    assert!(error.ends_with("nowhere.yaml: does not exist (named by --config)"), "{error}");
+    let error = World::new().set("AGENT_CONFIG", "nowhere.yaml").error().to_string();
+    assert!(error.ends_with("does not exist (named by AGENT_CONFIG)"), "{error}");
+
+    let world = World::new();
+    create_dir_all(world.path("home/.config/agent/config.yaml")).unwrap();
+    assert!(world.error().to_string().ends_with("config.yaml: is a directory, not a file"));
+
+    let error = World::new().file("home/.config/agent/config.yaml", b"a: 1\nb: \xff\n").error();
+    assert_eq!((place(&error).1, error.message.as_str()), (Some(2), "is not valid UTF-8"));
+
+    let large = "#".repeat(usize::try_from(MAX_CONFIG_BYTES).unwrap() + 1);
+    assert!(World::new().user(&large).error().message.contains("larger than 1048576 bytes"));
+
+    let error = World::new().user("a: [1\nb: 2\n").error();
+    assert!(error.message.starts_with("not valid YAML: "), "{error}");
+    assert!(World::new().user("mode: yolo\nmode: yolo\n").error().line == Some(2));
+}
+
+#[test]
+fn a_pipe_or_device_in_place_of_a_file_is_refused_without_waiting() {
+    let world = World::new();
+    let path = world.path("home/.config/agent/config.yaml");
+    create_dir_all(path.parent().unwrap()).unwrap();
+    let kind = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, kind, rustix::fs::Mode::RUSR, 0).unwrap();
+    assert!(world.error().message.contains("special file"));
+    assert!(read_text(Path::new("/dev/zero"), 10).unwrap_err().message.contains("special file"));
+}
+
+#[test]
+fn a_file_without_permission_is_an_error_and_not_absent() {
+    let world = World::new().user("mode: yolo\n");
+    let path = world.path("home/.config/agent/config.yaml");
+    set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
+    // Root may read everything.
+    if File::open(&path).is_err() {
+        assert!(world.error().message.starts_with("cannot be read: "));
+    }
+}
+
+#[test]
+fn the_workspace_must_be_a_directory() {
+    let flags = |path: &str| Flags { workspace: Some(path.into()), ..Flags::default() };
+    let error = World::new().load(&flags("none")).unwrap_err().to_string();
+    assert!(error.starts_with("--workspace: workspace.root: the workspace "), "{error}");
+    assert!(error.ends_with("/none does not exist"), "{error}");
+    let error = World::new().file("project/x", "").load(&flags("x")).unwrap_err().to_string();
+    assert!(error.ends_with("is a file, not a directory"), "{error}");
+    let world = World::new().file("other/.agent/config.yaml", "llm: {retries: 7}\n");
+    let world = world.set("AGENT_WORKSPACE", "../other");
+    let settings = world.loaded().settings;
+    assert_eq!((settings.llm.retries, settings.workspace), (7, world.path("other")));
+}
+
+#[test]
+fn a_project_may_not_run_redirect_or_widen_anything() {
+    let loaded = World::new()
+        .project(
+            "mode: yolo\nmax_steps: 9999\nllm:\n  model: scripted:x\n  api_base: http://evil\n  api_key_env: HOME\n  \
+             retries: 1\nhooks:\n  session_start:\n    - command: evil\ncommands:\n  safe_commands: [rm]\n  env: \
+             {PATH: /evil}\nworkspace:\n  root: /\n  allow_delete: true\nlogging:\n  file: /x\nagents:\n  plan:\n    \
+             mode: confirm-sensitive\n    allowed_tools: [grep, run_command]\n  build:\n    mode: yolo\n",
+        )
+        .loaded();
+    assert_eq!(
+        loaded.notices,
+        [".agent/config.yaml: ignored agents.build.mode, agents.plan.allowed_tools, commands.env.PATH, \
+          commands.safe_commands, hooks.session_start, llm.model, max_steps, mode, workspace.allow_delete (needs a \
+          trusted workspace); llm.api_base, llm.api_key_env, logging.file, workspace.root (never taken from a \
+          project)"]
+    );
+    let settings = loaded.settings;
+    assert_eq!(settings.llm.retries, 1);
+    assert_eq!((settings.agent.mode, settings.agent.max_steps), (Mode::ConfirmSensitive, 50));
+    assert!(settings.hooks.is_empty() && !settings.allow_delete);
+    assert_eq!(settings.llm.api_base, None);
+}
+
+#[test]
+fn a_project_may_take_permission_away() {
+    let loaded = World::new()
+        .user("guardrails:\n  protected_files: [u]\n")
+        .project(
+            "mode: confirm-all\ncommands:\n  enabled: false\n  allowed_only: true\n  blocked_patterns: [x]\n\
+             guardrails:\n  protected_files: [p, u]\nagents:\n  plan:\n    allowed_tools: [grep]\n    max_steps: 3\n",
+        )
+        .load(&Flags { agent: Some("plan".into()), ..Flags::default() })
+        .unwrap();
+    assert_eq!(loaded.notices, Vec::<String>::new());
+    let settings = loaded.settings;
+    assert_eq!((settings.agent.mode, settings.agent.max_steps), (Mode::ConfirmAll, 3));
+    assert_eq!(settings.agent.allowed_tools, ["grep"]);
+    assert!(!settings.commands.enabled && settings.policy.allowed_only);
+    assert_eq!(settings.policy.protected_files, ["u", "p"]);
+}
+
+#[test]
+fn a_project_cannot_loosen_the_users_stricter_mode_through_an_agent() {
+    let world = World::new()
+        .user("mode: confirm-all\n")
+        .file("project/.agent/agents/mine.md", "---\nmode: confirm-sensitive\n---\nDo it.\n");
+    let loaded = world.load(&Flags { agent: Some("mine".into()), ..Flags::default() }).unwrap();
+    assert_eq!(loaded.settings.agent.mode, Mode::ConfirmAll);
+    assert_eq!(
+        loaded.notices,
+        [".agent/agents/mine.md: ignored agents.mine.mode (needs a trusted workspace)"]
+    );
+}
+
+#[test]
+fn a_projects_file_that_is_a_link_out_of_it_is_refused() {
+    let world = World::new().file("outside.yaml", "secret");
+    create_dir_all(world.path("project/.agent")).unwrap();
+    std::os::unix::fs::symlink(world.path("outside.yaml"), world.path("project/.agent/config.yaml")).unwrap();
+    assert_eq!(world.error().to_string(), ".agent/config.yaml: leads out of the workspace");
+}
+
+#[test]
+fn the_built_in_agents_have_their_limits_and_tools() {
+    let agents = World::new().loaded().settings.agents;
+    let facts: Vec<_> =
+        agents.iter().map(|a| (a.name.as_str(), a.mode, a.max_steps, a.allowed_tools.len())).collect();
+    assert_eq!(
+        facts,
+        [
+            ("build", Mode::ConfirmSensitive, 50, 0),
+            ("plan", Mode::Yolo, 20, 5),
+            ("resume", Mode::Yolo, 15, 5),
+            ("review", Mode::Yolo, 20, 5),
+        ]
+    );
+    for agent in agents {
+        assert!(agent.prompt.len() < 3 << 10, "{}: {} bytes", agent.name, agent.prompt.len());
+        assert!(agent.built_in && !agent.overridden && !agent.description.is_empty());
+    }
+}
+
+#[test]
+fn f05_an_override_changes_only_the_keys_it_sets() {
+    let agents = World::new().user("agents:\n  build:\n    max_steps: 5\n").loaded().settings.agents;
+    let build = agents::select(&agents, "build").unwrap();
+    assert_eq!((build.max_steps, build.mode), (5, Mode::ConfirmSensitive));
+    assert!(build.prompt.contains("Analyse") && build.overridden);
+    assert!(!agents::select(&agents, "plan").unwrap().overridden);
+}
+
+#[test]
+fn f05_a_users_agent_has_the_form_of_the_built_in_ones() {
+    let world = World::new()
+        .file(
+            "home/.config/agent/agents/docs.md",
+            "---\ndescription: Writes\ntools: [read_file]\nmode: yolo\nmax_steps: 3\n---\n\nWrite docs.\n",
+        )
+        .file("project/.agent/agents/plain.md", "Only a prompt.\n")
+        .file("project/.agent/agents/notes.txt", "not an agent")
+        .user("agents:\n  docs:\n    max_steps: 4\n  short:\n    system_prompt: Be short.\n");
+    let agents = world.loaded().settings.agents;
+    let docs = agents::select(&agents, "docs").unwrap();
+    assert_eq!((docs.prompt.as_str(), docs.mode, docs.max_steps), ("Write docs.", Mode::Yolo, 4));
+    assert_eq!(docs.allowed_tools, ["read_file"]);
+    let plain = agents::select(&agents, "plain").unwrap();
+    assert_eq!(
+        (plain.prompt.as_str(), plain.mode, plain.max_steps),
+        ("Only a prompt.", Mode::ConfirmSensitive, 20)
+    );
+    assert_eq!(agents::select(&agents, "short").unwrap().prompt, "Be short.");
+}
+
+#[test]
+fn an_agents_file_that_is_wrong_names_its_line() {
+    let cases = [
+        (
+            "---\nmode: yolo\nmaxsteps: 3\n---\nx\n",
+            Some(3),
+            "maxsteps: unknown key (did you mean `max_steps`?)",
+        ),
+        ("---\nmode: yolo\n", Some(1), "the front matter does not end within 16384 bytes"),
+        ("---\nmode: [\n---\nx\n", None, "not valid YAML"),
+        ("---\nmax_steps: 0\n---\nx\n", Some(2), "must be a whole number from 1 to 10000 steps"),
+        ("---\nmode: yolo\n---\n\n", None, "has no instructions"),
+    ];
+    for (text, line, expected) in cases {
+        let error = World::new().file("home/.config/agent/agents/x.md", text).error();
+        assert!(line.is_none() || error.line == line, "{text}: {error}");
+        assert!(
+            error.to_string().contains(expected) && error.to_string().contains("x.md"),
+            "{text}: {error}"
+        );
+    }
+    let error = World::new().file("project/.agent/agents/a b.md", "x").error();
+    assert!(error.to_string().starts_with(".agent/agents/a b.md: the name of an agent"), "{error}");
+    let long = format!("---\ndescription: {}\n---\nx\n", "y".repeat(agents::MAX_FRONT_MATTER_BYTES));
+    assert!(
+        World::new().file("home/.config/agent/agents/x.md", long).error().message.contains("does not end")
+    );
+}
+
+#[test]
+fn an_unknown_agent_lists_all_names() {
+    let flags = Flags { agent: Some("biuld".into()), ..Flags::default() };
+    assert_eq!(
+        World::new().load(&flags).unwrap_err().to_string(),
+        "there is no agent `biuld`; the agents are: build, plan, resume, review (did you mean `build`?)"
+    );
+    let error = World::new().user("agents:\n  reviw:\n    max_steps: 3\n").error();
+    assert_eq!(place(&error), ("config.yaml".into(), Some(3)));
+    assert!(
+        error
+            .to_string()
+            .contains("agents.reviw: there is no agent of this name to change (did you mean `review`?)")
+    );
+}
+
+#[test]
+fn the_mode_of_the_higher_layer_holds_and_within_a_layer_the_agents_own() {
+    let mode = |world: World, flags: &Flags| world.load(flags).unwrap().settings.agent.mode;
+    let none = Flags::default();
+    assert_eq!(mode(World::new().user("mode: yolo\n"), &none), Mode::Yolo);
+    let both = "mode: yolo\nagents: {build: {mode: confirm-all}}\n";
+    assert_eq!(mode(World::new().user(both), &none), Mode::ConfirmAll);
+    let flags = Flags { mode: Some(Mode::Yolo), ..Flags::default() };
+    assert_eq!(mode(World::new().user(both), &flags), Mode::Yolo);
+    assert_eq!(mode(World::new().user(both).project("mode: confirm-all\n"), &none), Mode::ConfirmAll);
+}
+
+#[test]
+fn s10_no_commands_wins_over_allow_commands() {
+    let flags = |allow_commands, no_commands| Flags { allow_commands, no_commands, ..Flags::default() };
+    let enabled = |world: World, flags: &Flags| world.load(flags).unwrap().settings.commands.enabled;
+    assert!(!enabled(World::new(), &flags(true, true)));
+    assert!(enabled(World::new().user("commands: {enabled: false}\n"), &flags(true, false)));
+}
+
+#[test]
+fn f07_the_key_of_the_command_line_is_kept_secret() {
+    let flags = Flags { api_key: Some(Secret::new("sk-secret")), ..Flags::default() };
+    let loaded = World::new().load(&flags).unwrap();
+    assert_eq!(loaded.settings.api_key.as_ref().map(Secret::expose), Some("sk-secret"));
+    assert!(!format!("{:?}", loaded.settings).contains("sk-secret"));
+    assert!(!format!("{:?}", loaded.layers.entries()).contains("sk-secret"));
+}
+
+#[test]
+fn directories_follow_agent_home_then_xdg_then_home() {
+    let of = |variables: &[(&str, &str)]| {
+        let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        Directories::of(&Environment::of(variables, Path::new("/work")))
+    };
+    let home = of(&[("HOME", "/h"), ("XDG_STATE_HOME", "relative"), ("XDG_CACHE_HOME", "/c")]).unwrap();
+    assert_eq!(home.config, Path::new("/h/.config/agent"));
+    assert_eq!(home.state, Path::new("/h/.local/state/agent"));
+    assert_eq!(home.cache, Path::new("/c/agent"));
+    let moved = of(&[("AGENT_HOME", "all"), ("XDG_CACHE_HOME", "/c")]).unwrap();
+    assert_eq!(moved.config, Path::new("/work/all"));
+    assert_eq!((moved.state, moved.cache), ("/work/all/state".into(), "/work/all/cache".into()));
+    assert!(of(&[]).unwrap_err().to_string().contains("set HOME or AGENT_HOME"));
+}
+
+#[test]
+fn each_workspace_has_a_state_directory_of_its_own() {
+    let directories = World::new().loaded().settings.directories;
+    let one = directories.state_of(Path::new("/a"));
+    assert_ne!(one, directories.state_of(Path::new("/b")));
+    assert_eq!(one, directories.state_of(Path::new("/a")));
+    assert_eq!(one.file_name().unwrap().len(), 16);
+}
+
+#[test]
+fn the_users_own_directories_are_protected_where_the_workspace_holds_them() {
+    let world = World::new();
+    let flags = Flags { workspace: Some(world.path("home")), ..Flags::default() };
+    let patterns = world.load(&flags).unwrap().settings.policy.protected_files;
+    assert_eq!(patterns, ["/.config/agent", "/.local/state/agent", "/.cache/agent"]);
+    assert_eq!(world.loaded().settings.policy.protected_files, Vec::<String>::new());
+}
