@@ -1,4 +1,4 @@
-//! Hooks: programs of the user that run around tools and model calls.
+//! What a hook is and when it runs, as configured.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,28 @@ pub enum HookEvent {
     OnError,
     /// When the model says that it is done.
     AgentComplete,
+}
+
+impl HookEvent {
+    /// The name used in the configuration, the log and `AGENT_EVENT`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PreToolUse => "pre_tool_use",
+            Self::PostToolUse => "post_tool_use",
+            Self::PostEdit => "post_edit",
+            Self::PreLlmCall => "pre_llm_call",
+            Self::PostLlmCall => "post_llm_call",
+            Self::SessionStart => "session_start",
+            Self::SessionEnd => "session_end",
+            Self::OnError => "on_error",
+            Self::AgentComplete => "agent_complete",
+        }
+    }
+
+    /// Whether a hook that fails (exit code 1, say) has found something that the model should read.
+    pub fn reports_findings(self) -> bool {
+        matches!(self, Self::PostToolUse | Self::PostEdit | Self::OnError)
+    }
 }
 
 /// What happens when a hook times out or cannot start.
@@ -69,6 +91,19 @@ pub struct HookRule {
     /// When it times out or cannot start; absent: a pre hook blocks, any other warns.
     #[serde(default)]
     pub on_error: Option<OnError>,
+}
+
+impl HookRule {
+    /// What the log calls it.
+    pub fn label(&self) -> &str {
+        if self.name.is_empty() { &self.command } else { &self.name }
+    }
+
+    /// What happens at `event` when this hook times out, cannot start or is killed: a guard fails closed.
+    pub fn on_error(&self, event: HookEvent) -> OnError {
+        let default = if event == HookEvent::PreToolUse { OnError::Block } else { OnError::Allow };
+        self.on_error.unwrap_or(default)
+    }
 }
 
 fn every_tool() -> String {

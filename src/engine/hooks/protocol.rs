@@ -1,0 +1,247 @@
+//! How a hook is told what happens, and how its answer is read.
+
+use super::rule::HookEvent;
+use crate::process::capture::Captured;
+use crate::process::shell;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Characters of a tool's output that a hook is given (spec.md 1.9).
+const MAX_TOOL_OUTPUT_CHARS: usize = 2000;
+
+/// Characters of the task that a hook is given (spec.md 1.9).
+const MAX_TASK_CHARS: usize = 200;
+
+/// Characters of any other variable: one variable may have 128 KiB on Linux, and all of them share a stack.
+const MAX_VARIABLE_CHARS: usize = 8000;
+
+/// Characters that a hook may say to the model at once.
+const MAX_SAID_CHARS: usize = 8000;
+
+/// What stands for the path of the file in a hook's command.
+const FILE_PLACEHOLDER: &str = "{file}";
+
+/// What a hook may know about what happens. Fields that do not belong to the event stay empty.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct HookInput {
+    /// The tool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<String>,
+    /// Its arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_input: Option<Value>,
+    /// What it answered; the hook gets the first 2000 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_output: Option<String>,
+    /// Whether it did what it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_success: Option<bool>,
+    /// The file the call names or, for `post_edit`, changed; from the workspace root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_path: Option<String>,
+    /// The shell command that would run or ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The person's task; the hook gets the first 200 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// `provider/model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The step at hand.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// Whether the model asked for tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_tool_calls: Option<bool>,
+    /// Steps of the whole run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
+    /// The status of the run that ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<String>,
+}
+
+impl HookInput {
+    /// The variables a hook finds in its environment.
+    pub(super) fn variables(&self, event: HookEvent, workspace: &str) -> BTreeMap<String, String> {
+        let file = self.file_path.as_deref().map(plain_path);
+        let edited = file.clone().filter(|_| event == HookEvent::PostEdit);
+        let number = |number: Option<u32>| number.map(|number| number.to_string());
+        let truth = |truth: Option<bool>| truth.map(|truth| truth.to_string());
+        let variables = [
+            ("AGENT_EVENT", Some(event.name().to_owned())),
+            ("AGENT_WORKSPACE", Some(workspace.to_owned())),
+            ("AGENT_TOOL_NAME", self.tool_name.clone()),
+            ("AGENT_FILE_PATH", file),
+            ("AGENT_EDITED_FILE", edited.clone()),
+            ("ARCHITECT_EDITED_FILE", edited),
+            ("AGENT_COMMAND", self.command.clone()),
+            ("AGENT_TOOL_RESULT_SUCCESS", truth(self.tool_success)),
+            ("AGENT_TASK", self.task.as_deref().map(|task| first(task, MAX_TASK_CHARS).to_owned())),
+            ("AGENT_AGENT", self.agent.clone()),
+            ("AGENT_MODEL", self.model.clone()),
+            ("AGENT_STEP", number(self.step)),
+            ("AGENT_HAS_TOOL_CALLS", truth(self.has_tool_calls)),
+            ("AGENT_STEPS", number(self.steps)),
+            ("AGENT_STATUS", self.status.clone()),
+        ];
+        let set = variables.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        set.map(|(name, value)| (name, first(&value, MAX_VARIABLE_CHARS).to_owned())).collect()
+    }
+
+    /// The JSON document a hook reads from its standard input.
+    pub(super) fn document(&self, event: HookEvent) -> Vec<u8> {
+        let bounded = Self {
+            tool_output: self
+                .tool_output
+                .as_deref()
+                .map(|text| first(text, MAX_TOOL_OUTPUT_CHARS).to_owned()),
+            task: self.task.as_deref().map(|text| first(text, MAX_TASK_CHARS).to_owned()),
+            ..self.clone()
+        };
+        let mut document = serde_json::json!({ "event": event.name() });
+        if let (Value::Object(document), Ok(Value::Object(fields))) =
+            (&mut document, serde_json::to_value(bounded))
+        {
+            document.extend(fields);
+        }
+        document.to_string().into_bytes()
+    }
+
+    /// `command` with `{file}`, in quotes of its own or not, replaced by the quoted path.
+    pub(super) fn fill_in(&self, command: &str) -> String {
+        let file = shell::quoted(&self.file_path.as_deref().map(plain_path).unwrap_or_default());
+        let mut filled = String::with_capacity(command.len());
+        let mut rest = command;
+        // One pass from left to right, so that a path with `{file}` in it is not filled in again.
+        while let Some(at) = rest.find(FILE_PLACEHOLDER) {
+            let (mut before, after) = rest.split_at(at);
+            let mut after = after.strip_prefix(FILE_PLACEHOLDER).unwrap_or_default();
+            for quote in ['"', '\''] {
+                if let (Some(open), Some(close)) = (before.strip_suffix(quote), after.strip_prefix(quote)) {
+                    (before, after) = (open, close);
+                    break;
+                }
+            }
+            filled.push_str(before);
+            filled.push_str(&file);
+            rest = after;
+        }
+        filled + rest
+    }
+}
+
+/// What a hook that exited with 0 said.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Said {
+    /// New arguments for the tool.
+    pub(super) updated_input: Option<Value>,
+    /// Text for the model.
+    pub(super) context: Option<String>,
+}
+
+impl Said {
+    /// Reads standard output: a JSON object with `updatedInput` and `additionalContext`, else text.
+    pub(super) fn read(stdout: &Captured) -> Self {
+        let whole = !stdout.is_cut() && stdout.tail.is_empty();
+        match serde_json::from_slice(&stdout.head) {
+            Ok(Value::Object(mut fields)) if whole => Self {
+                updated_input: fields.remove("updatedInput").filter(Value::is_object),
+                context: fields.get("additionalContext").and_then(Value::as_str).and_then(said),
+            },
+            _ => Self { updated_input: None, context: text(stdout) },
+        }
+    }
+}
+
+/// What a stream says, bounded; `None` when it says nothing.
+pub(super) fn text(captured: &Captured) -> Option<String> {
+    said(&String::from_utf8_lossy(&captured.head))
+}
+
+fn said(text: &str) -> Option<String> {
+    let text = text.trim();
+    let shown = first(text, MAX_SAID_CHARS);
+    let rest =
+        if shown.len() < text.len() { "\n[... the rest of the hook's output is left out ...]" } else { "" };
+    (!text.is_empty()).then(|| format!("{shown}{rest}"))
+}
+
+/// `path` such that no program takes it for an option.
+fn plain_path(path: &str) -> String {
+    if path.starts_with('-') { format!("./{path}") } else { path.to_owned() }
+}
+
+fn first(text: &str, chars: usize) -> &str {
+    text.char_indices().nth(chars).map_or(text, |(end, _)| text.split_at(end).0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn captured(text: &str) -> Captured {
+        Captured { head: text.into(), total: text.len() as u64, ..Captured::default() }
+    }
+
+    fn about(file: &str) -> HookInput {
+        HookInput { file_path: Some(file.to_owned()), ..HookInput::default() }
+    }
+
+    #[test]
+    fn h7_the_file_is_filled_in_as_one_word_whatever_it_is_called() {
+        assert_eq!(about("a b.py").fill_in("ruff check {file} && x"), "ruff check 'a b.py' && x");
+        assert_eq!(about("a.py").fill_in("x \"{file}\" '{file}' {file}"), "x 'a.py' 'a.py' 'a.py'");
+        assert_eq!(about("'; rm -rf x").fill_in("x {file}"), r"x ''\''; rm -rf x'");
+        assert_eq!(about("-rf").fill_in("x {file}"), "x './-rf'");
+        assert_eq!(about("{file}").fill_in("x {file}"), "x '{file}'");
+        assert_eq!(HookInput::default().fill_in("x {file}"), "x ''");
+    }
+
+    #[test]
+    fn variables_and_document_hold_what_the_event_has_and_are_bounded() {
+        let input = HookInput {
+            tool_name: Some("edit_file".to_owned()),
+            tool_output: Some("x".repeat(5000)),
+            tool_success: Some(true),
+            task: Some("ä".repeat(500)),
+            step: Some(3),
+            ..about("a.py")
+        };
+        let variables = input.variables(HookEvent::PostEdit, "/w");
+        assert_eq!(variables["AGENT_TASK"].chars().count(), 200);
+        let pairs = [
+            ("AGENT_EVENT", "post_edit"),
+            ("AGENT_WORKSPACE", "/w"),
+            ("AGENT_EDITED_FILE", "a.py"),
+            ("ARCHITECT_EDITED_FILE", "a.py"),
+            ("AGENT_TOOL_RESULT_SUCCESS", "true"),
+            ("AGENT_STEP", "3"),
+        ];
+        for (name, value) in pairs {
+            assert_eq!(variables[name], value);
+        }
+        assert!(!input.variables(HookEvent::PostToolUse, "/w").contains_key("AGENT_EDITED_FILE"));
+        let document: Value = serde_json::from_slice(&input.document(HookEvent::PostEdit)).unwrap();
+        assert_eq!((&document["event"], &document["step"]), (&"post_edit".into(), &3.into()));
+        assert_eq!(document["tool_output"].as_str().unwrap().len(), 2000);
+        assert!(document.get("command").is_none());
+    }
+
+    #[test]
+    fn h5_an_answer_is_json_or_text() {
+        let said = Said::read(&captured(r#"{"updatedInput": {"path": "b"}, "additionalContext": " look "}"#));
+        assert_eq!(said.updated_input, Some(serde_json::json!({"path": "b"})));
+        assert_eq!(said.context.as_deref(), Some("look"));
+        assert_eq!(Said::read(&captured("  plain text\n")).context.as_deref(), Some("plain text"));
+        assert_eq!(Said::read(&captured("{broken")).context.as_deref(), Some("{broken"));
+        assert_eq!(Said::read(&captured(r#"{"updatedInput": "no object"}"#)), Said::default());
+        assert_eq!(Said::read(&captured("\n")), Said::default());
+        assert!(Said::read(&captured(&"x".repeat(50_000))).context.unwrap().len() < 9000);
+    }
+}
