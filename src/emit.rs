@@ -1,6 +1,6 @@
 //! Stamps events and tells them to every listener, the journal first.
 
-use crate::event::{Event, EventSink, Record, SCHEMA_VERSION};
+use crate::event::{Event, EventSink, Purpose, Record, SCHEMA_VERSION};
 use crate::source::Source;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,17 +25,15 @@ impl Emitter {
         Self { sinks: RefCell::new(sinks), source, run, seq: Cell::new(next_seq), step: Cell::new(0) }
     }
 
-    /// The step that later events belong to.
-    pub fn set_step(&self, step: u32) {
-        self.step.set(step);
-    }
-
-    /// Tells `event` to every listener and returns it as it was recorded.
+    /// Tells `event` to every listener and returns it as it was recorded. A step begins with its `StepStart`.
     ///
     /// # Errors
     /// When a required listener, the journal, could not take it.
     pub fn emit(&self, event: Event) -> Result<Record, EmitError> {
         let delta = event.is_delta();
+        if matches!(event, Event::StepStart { purpose: Purpose::Step, .. }) {
+            self.step.set(self.step.get().saturating_add(1));
+        }
         let record = Record {
             v: SCHEMA_VERSION,
             seq: self.seq.get(),

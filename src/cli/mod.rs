@@ -1,1 +1,98 @@
 //! The command line: one file per command, composition, exit codes.
+
+pub mod agents;
+pub mod app;
+pub mod approver;
+pub mod args;
+pub mod completions;
+pub mod compose;
+pub mod config;
+pub mod demo;
+pub mod doctor;
+pub mod error;
+pub mod exit_code;
+pub mod help;
+pub mod prompt;
+pub mod sessions;
+pub mod tools;
+pub mod work;
+
+use crate::cli::app::App;
+use crate::cli::args::{Cli, Command, SessionsCommand};
+use crate::cli::error::CliResult;
+use crate::cli::exit_code::ExitCode;
+use crate::config::load::Environment;
+use crate::journal::store::Store;
+use crate::terminal::{Style, Terminal};
+use clap::Parser;
+use clap::error::ErrorKind as ClapError;
+
+/// Runs the program and says what it exits with.
+pub fn main() -> std::process::ExitCode {
+    let app = App::new(Environment::read());
+    let code = match Cli::try_parse() {
+        Ok(cli) => dispatch(&app, cli.command),
+        Err(error) => usage(&app.terminal, &error),
+    };
+    code.into()
+}
+
+fn dispatch(app: &App, command: Command) -> u8 {
+    let outcome = match command {
+        Command::Run(args) => return work::run(app, args),
+        Command::Resume(args) => return work::resume(app, args),
+        Command::Sessions { command, place } => app.load_place(&place).and_then(|loaded| {
+            let store = Store::new(loaded.settings.state.join("sessions"));
+            match command {
+                SessionsCommand::List => sessions::list(&app.terminal, &store),
+                SessionsCommand::Show { id } => sessions::show(&app.terminal, &store, &id),
+            }
+        }),
+        Command::Agents(place) => agents::agents(app, &place),
+        Command::Tools { command, place } => tools::tools(app, command, &place),
+        Command::Config { command, place } => config::config(app, &command, &place),
+        Command::Doctor(place) => doctor::doctor(app, &place),
+        Command::Demo => demo::demo(app),
+        Command::Completions { shell } => completions::completions(&app.terminal, shell),
+        Command::Help { topic } => help::help(&app.terminal, topic.as_deref()),
+    };
+    finish(app, outcome)
+}
+
+fn finish(app: &App, outcome: CliResult<()>) -> u8 {
+    match outcome {
+        Ok(()) => ExitCode::Success.code(),
+        Err(error) => {
+            app.complain(&error);
+            error.exit_code().code()
+        }
+    }
+}
+
+/// Help and version go to standard output; everything else the parser says is a usage error.
+fn usage(terminal: &Terminal, error: &clap::Error) -> u8 {
+    let text = error.render().to_string();
+    match error.kind() {
+        ClapError::DisplayHelp | ClapError::DisplayVersion => {
+            print(terminal, &text).map_or(ExitCode::Failed, |()| ExitCode::Success).code()
+        }
+        _ => {
+            // Without standard error there is nobody to tell; the exit code still says it.
+            drop(terminal.say(Style::Plain, text.trim_end()));
+            ExitCode::Config.code()
+        }
+    }
+}
+
+/// Prints `text` on standard output; a reader that has gone away is fine.
+///
+/// # Errors
+/// When standard output cannot be written for another reason.
+pub(crate) fn print(terminal: &Terminal, text: &str) -> CliResult<()> {
+    terminal.print(text).map(drop).map_err(|error| {
+        error::CliError::new(
+            crate::failure::ErrorKind::Internal,
+            format!("cannot write to standard output: {error}"),
+        )
+    })
+}

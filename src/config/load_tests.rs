@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::config::agents;
-use crate::config::schema::{LogLevel, Parallel};
+use crate::config::schema::LogLevel;
+use crate::engine::Parallel;
 use std::fs::{create_dir_all, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 

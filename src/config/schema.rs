@@ -5,8 +5,10 @@
 //! because they only take permission away. `x-merge: add`: lists of all layers are joined. `x-format`: what a text,
 //! the items of a list or the keys of a map must be (`rule::Format`). `x-unit`: what a number counts.
 
+use crate::agent::watchdogs::OnLimit;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::Mode;
+use crate::engine::{Parallel, ResultFormat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -169,28 +171,6 @@ pub struct Tools {
     pub result_format: ResultFormat,
 }
 
-/// Which calls of one answer run at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Parallel {
-    /// One after the other.
-    Off,
-    /// Consecutive calls that only read.
-    Reads,
-    /// Every call; writers of one path keep their order.
-    All,
-}
-
-/// The form of a tool result for the model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ResultFormat {
-    /// The text; a failure begins with `Error:`.
-    Plain,
-    /// `[tool] Success:` or `[tool] Error:` before the text.
-    Tagged,
-}
-
 /// The tool `run_command`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -294,16 +274,6 @@ pub struct RunLoop {
     /// Calls with unusable arguments in a row that end a run.
     #[schemars(range(min = 1, max = 100), extend("x-unit" = "calls"))]
     pub max_malformed: u32,
-}
-
-/// What ends a run that reached a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnLimit {
-    /// The model is asked, without tools, for a closing summary.
-    Summary,
-    /// A fixed text; no further call.
-    Stop,
 }
 
 /// What is logged.

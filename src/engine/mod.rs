@@ -1,5 +1,96 @@
 //! One tool call in its fixed order: look up, plan, decide, hooks, approve, execute, hooks.
 
+pub mod approve;
+pub mod batch;
+pub mod call;
 pub mod command_class;
+pub mod fire;
 pub mod hooks;
 pub mod policy;
+
+use crate::emit::Emitter;
+use crate::engine::approve::Approver;
+use crate::engine::command_class::CommandOptions;
+use crate::engine::hooks::Hooks;
+use crate::engine::policy::Policy;
+use crate::process::launch::Launcher;
+use crate::source::Source;
+use crate::tools::ledger::Ledger;
+use crate::tools::outputs::Outputs;
+use crate::tools::toolbox::Toolbox;
+use crate::workspace::Workspace;
+use crate::workspace::search::Hidden;
+use serde::{Deserialize, Serialize};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Which calls of one turn run together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Parallel {
+    /// None: one after another.
+    Off,
+    /// Consecutive read-only calls; any other alone, in the model's order.
+    Reads,
+    /// All of them; writers of one path in the model's order.
+    All,
+}
+
+/// The form of a tool result for the model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ResultFormat {
+    /// The text; a failure begins with `Error:`.
+    Plain,
+    /// `[tool] Success:` or `[tool] Error:` before the text.
+    Tagged,
+}
+
+/// What of the engine's behaviour can be set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// Which calls of one turn run together.
+    pub parallel: Parallel,
+    /// Reads run, everything else is only described.
+    pub dry_run: bool,
+    /// The form of a result for the model.
+    pub result_format: ResultFormat,
+    /// Longer results are cut and kept; 0: never cut.
+    pub max_result_tokens: usize,
+}
+
+/// Runs tool calls.
+pub struct Engine {
+    /// The tools.
+    pub toolbox: Toolbox,
+    /// What may run.
+    pub policy: Arc<Policy>,
+    /// How commands are classified.
+    pub commands: CommandOptions,
+    /// The hooks.
+    pub hooks: Hooks,
+    /// Who answers questions.
+    pub approver: Box<dyn Approver>,
+    /// Where every fact is told.
+    pub emitter: Rc<Emitter>,
+    /// The clock.
+    pub source: Rc<Source>,
+    /// The project directory.
+    pub workspace: Rc<Workspace>,
+    /// Starts children.
+    pub launcher: Rc<Launcher>,
+    /// What the model has seen.
+    pub ledger: Rc<Ledger>,
+    /// Long outputs.
+    pub outputs: Rc<Outputs>,
+    /// What can be set.
+    pub options: EngineOptions,
+}
+
+impl Engine {
+    /// Which paths are sensitive, for tools that come across files.
+    fn hidden(&self) -> Hidden {
+        let policy = Arc::clone(&self.policy);
+        Arc::new(move |path| policy.hidden(path))
+    }
+}

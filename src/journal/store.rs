@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The id has a form that no session has.
-    #[error("`{0}` is not a session id: ids look like 20261121-093000-1a2b3c; `agent sessions list` shows them")]
+    #[error(
+        "`{0}` is not a session id: ids look like 20261121-093000-1a2b3c; `agent sessions list` shows them"
+    )]
     BadId(String),
     /// There is no such session here.
     #[error("no session `{0}` in this workspace; `agent sessions list` shows those there are")]
@@ -109,7 +111,11 @@ impl Store {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(source) => {
-                return Err(SessionError::Io { what: "cannot list sessions in", path: self.dir.clone(), source });
+                return Err(SessionError::Io {
+                    what: "cannot list sessions in",
+                    path: self.dir.clone(),
+                    source,
+                });
             }
         };
         let mut ids: Vec<String> = entries
@@ -153,7 +159,11 @@ fn private_file(path: &Path, new: bool) -> Result<File, SessionError> {
     } else {
         options.create(true);
     }
-    options.open(path).map_err(|source| SessionError::Io { what: "cannot open", path: path.to_owned(), source })
+    options.open(path).map_err(|source| SessionError::Io {
+        what: "cannot open",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 #[cfg(test)]

@@ -10,8 +10,17 @@ pub const CONTINUE: &str = "[SYSTEM] Your answer was cut off by the output limit
 /// What the model is told when an ended session is resumed without a word.
 pub const GO_ON: &str = "Go on with the task. If it is done, say so and summarise the result.";
 
+/// What the model reads when the person refused a call.
+pub const SAID_NO: &str = "The person said no to this action. It did not run. Go on without it, or ask in your answer what \
+                           to do instead.";
+
 /// What the model reads as the result of a call that was running when the process died.
 pub const OUTCOME_UNKNOWN: &str = "interrupted; outcome unknown: check before repeating";
+
+/// What the model is told by a hook.
+pub fn hook_context(text: &str) -> String {
+    format!("[Hook context]: {text}")
+}
 
 /// What the model is told when a watchdog ends the run and it is asked, without tools, for a closing summary; nothing
 /// for the reasons that end a run without asking it again.

@@ -279,7 +279,7 @@ pub fn system_message(size: usize) -> String {
 pub fn user_message(origin: Origin, text: &str) -> String {
     let from = match origin {
         Origin::Prompt => "prompt",
-        Origin::System => "the loop says",
+        Origin::System | Origin::Continuation => "the loop says",
         Origin::Hook => "a hook adds",
     };
     format!("{from}: {text}")
@@ -322,5 +322,9 @@ pub fn log_file_lost(path: &std::path::Path, error: &std::io::Error) -> String {
 pub fn journal_damaged(lines: &[usize]) -> String {
     let shown: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
     let more = if lines.len() > shown.len() { ", …" } else { "" };
-    format!("{} of the session's journal damaged and left out (line {}{more})", count(lines.len() as u64, "record"), shown.join(", "))
+    format!(
+        "{} of the session's journal damaged and left out (line {}{more})",
+        count(lines.len() as u64, "record"),
+        shown.join(", ")
+    )
 }

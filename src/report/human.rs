@@ -290,7 +290,7 @@ impl EventSink for HumanLog {
             Event::StepStart { purpose: Purpose::Step, messages } => {
                 self.say(Detail::Human, Style::Bold, &self.form.step(step, *messages))
             }
-            Event::StepStart { .. } | Event::StepEnd => Ok(()),
+            Event::StepStart { .. } | Event::StepEnd | Event::ModelAbandoned { .. } => Ok(()),
             Event::RequestSent { attempt } => self.notice(Level::Debug, &messages::request_sent(*attempt)),
             Event::Retry { attempt, delay_ms, kind, message } => {
                 let (delay, message) = (Duration::from_millis(*delay_ms), first_line(message, LINE_CHARS));

@@ -50,7 +50,9 @@ impl Snapshot {
             if !entry.file_type().is_some_and(|kind| kind.is_file()) {
                 continue;
             }
-            let (Ok(path), Ok(metadata)) = (entry.path().strip_prefix(root), entry.metadata()) else { continue };
+            let (Ok(path), Ok(metadata)) = (entry.path().strip_prefix(root), entry.metadata()) else {
+                continue;
+            };
             let look = Look {
                 size: metadata.size(),
                 modified_s: metadata.mtime(),

@@ -1,0 +1,111 @@
+//! The one way a model is called: step and closing alike, within their time, with everything told.
+
+use crate::agent::Agent;
+use crate::emit::EmitError;
+use crate::event::{Event, Purpose};
+use crate::llm::{LlmError, Progress, Request, Response};
+use crate::message::{Message, Part};
+use crate::stop_reason::StopReason;
+use std::collections::HashSet;
+use std::time::Duration;
+
+/// Why a model call gave no answer.
+enum Unanswered {
+    Failed(LlmError),
+    Abandoned(StopReason),
+}
+
+/// Calls the model for `purpose` and tells the outcome.
+///
+/// # Errors
+/// When the journal can no longer be written.
+pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<(), EmitError> {
+    let messages = agent.session.borrow().messages().to_vec();
+    agent.emitter.emit(Event::StepStart { purpose, messages: messages.len() })?;
+    let started = agent.source.elapsed();
+    let elapsed = agent.elapsed();
+    let deadline = {
+        let session = agent.session.borrow();
+        match purpose {
+            Purpose::Step => session.limits().step_time(elapsed),
+            Purpose::Closing => Some(session.limits().closing_time(elapsed)),
+        }
+    };
+    let tools = match purpose {
+        Purpose::Step => agent.definitions.as_slice(),
+        Purpose::Closing => &[],
+    };
+    let request = Request { messages: &messages, tools, stream: agent.stream, deadline };
+    let event = match answer(agent, &request).await? {
+        Ok(response) => {
+            let latency = agent.source.elapsed().saturating_sub(started);
+            Event::ModelResponse {
+                purpose,
+                message: settle(agent, purpose, response.message),
+                finish: response.finish,
+                usage: response.usage,
+                latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
+            }
+        }
+        Err(Unanswered::Failed(error)) => Event::ModelFailed { purpose, failure: error.into() },
+        Err(Unanswered::Abandoned(reason)) => Event::ModelAbandoned { purpose, reason },
+    };
+    agent.emitter.emit(event)?;
+    Ok(())
+}
+
+/// Runs one model call until it answers, fails, runs out of time or is interrupted.
+async fn answer(agent: &Agent, request: &Request<'_>) -> Result<Result<Response, Unanswered>, EmitError> {
+    let mut told = Ok(());
+    let outcome = {
+        let mut tell = |progress: Progress<'_>| {
+            if let Err(error) = agent.emitter.emit(event_of(progress)) {
+                told = Err(error);
+            }
+        };
+        let call = agent.llm.complete(request, &mut tell);
+        let time = tokio::time::sleep(request.deadline.unwrap_or(Duration::MAX));
+        tokio::select! {
+            biased;
+            () = agent.interrupt.cancelled() => Err(Unanswered::Abandoned(StopReason::UserInterrupt)),
+            outcome = call => outcome.map_err(Unanswered::Failed),
+            () = time => Err(Unanswered::Abandoned(StopReason::Timeout)),
+        }
+    };
+    told.map(|()| outcome)
+}
+
+fn event_of(progress: Progress<'_>) -> Event {
+    match progress {
+        Progress::Sent { attempt } => Event::RequestSent { attempt },
+        Progress::Retry { attempt, delay, error } => Event::Retry {
+            attempt,
+            delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
+            kind: error.kind,
+            message: error.message.clone(),
+        },
+        Progress::Text(text) => Event::TextDelta { text: text.to_owned() },
+        Progress::Thinking(text) => Event::ThinkingDelta { text: text.to_owned() },
+    }
+}
+
+/// Makes an answer fit the conversation: call ids are unique in the session, a closing answer has no calls.
+fn settle(agent: &Agent, purpose: Purpose, mut message: Message) -> Message {
+    if purpose == Purpose::Closing {
+        message.parts.retain(|part| !matches!(part, Part::ToolCall(_)));
+        return message;
+    }
+    let session = agent.session.borrow();
+    let mut taken = HashSet::new();
+    for part in &mut message.parts {
+        let Part::ToolCall(call) = part else { continue };
+        let wanted = call.id.clone();
+        let mut copy = 2u32;
+        while call.id.is_empty() || session.knows_call(&call.id) || taken.contains(&call.id) {
+            call.id = format!("{wanted}_{copy}");
+            copy = copy.saturating_add(1);
+        }
+        taken.insert(call.id.clone());
+    }
+    message
+}

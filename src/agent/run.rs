@@ -1,0 +1,108 @@
+//! The loop: asks the session what is next and does it.
+
+use crate::agent::Agent;
+use crate::agent::ask::ask;
+use crate::agent::session::{Moment, Step, Verdict};
+use crate::emit::EmitError;
+use crate::engine::hooks::{HookEvent, HookInput};
+use crate::event::{Event, Origin, Purpose};
+use crate::message::ToolCall;
+use crate::messages;
+use crate::stop_reason::StopReason;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+impl Agent {
+    /// Time since this run began.
+    pub fn elapsed(&self) -> Duration {
+        self.source.elapsed().saturating_sub(self.began)
+    }
+
+    fn next_step(&self) -> Step {
+        let moment = Moment { elapsed: self.elapsed(), interrupted: self.interrupt.is_cancelled() };
+        self.session.borrow().next_step(moment)
+    }
+
+    /// What hooks around the run are told.
+    fn input(&self) -> HookInput {
+        HookInput {
+            task: Some(self.task.clone()),
+            agent: Some(self.name.clone()),
+            model: Some(self.llm.model().to_owned()),
+            step: Some(self.session.borrow().tally().steps),
+            ..HookInput::default()
+        }
+    }
+
+    /// Fires the hooks of `event`; what they say becomes a user message.
+    async fn fire_for_context(&self, event: HookEvent) -> Result<(), EmitError> {
+        for context in self.engine.fire(event, self.input(), &self.interrupt).await?.context {
+            let text = messages::hook_context(&context);
+            self.emitter.emit(Event::UserMessage { text, origin: Origin::Hook })?;
+        }
+        Ok(())
+    }
+
+    /// Calls the model, with the hooks around it.
+    async fn call_model(&self, purpose: Purpose) -> Result<(), EmitError> {
+        if purpose == Purpose::Step {
+            self.fire_for_context(HookEvent::PreLlmCall).await?;
+        }
+        ask(self, purpose).await?;
+        let has_tool_calls = Some(!self.session.borrow().unanswered().is_empty());
+        let input = HookInput { has_tool_calls, ..self.input() };
+        self.engine.fire(HookEvent::PostLlmCall, input, &self.interrupt).await?;
+        Ok(())
+    }
+
+    /// Runs the calls of one turn within the time of the run.
+    async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
+        let work_time = self.session.borrow().limits().work_time();
+        let left = work_time.map(|end| end.saturating_sub(self.elapsed()));
+        self.engine.run_batch(calls, &self.interrupt, left).await?;
+        self.emitter.emit(Event::StepEnd)?;
+        Ok(())
+    }
+
+    /// Fires the hooks of the end. They run even after an interrupt, so a second one has to end them.
+    async fn fire_end(&self, verdict: &Verdict) -> Result<(), EmitError> {
+        let input = HookInput {
+            steps: Some(self.session.borrow().tally().steps),
+            status: Some(verdict.reason.status().name().to_owned()),
+            ..self.input()
+        };
+        let unhurried = CancellationToken::new();
+        if verdict.reason == StopReason::LlmDone {
+            self.engine.fire(HookEvent::AgentComplete, input.clone(), &unhurried).await?;
+        }
+        self.engine.fire(HookEvent::SessionEnd, input, &unhurried).await?;
+        Ok(())
+    }
+}
+
+/// Runs the session to its end.
+///
+/// # Errors
+/// When the journal can no longer be written: nothing more may happen then.
+pub async fn run(agent: &Agent) -> Result<Verdict, EmitError> {
+    agent.fire_for_context(HookEvent::SessionStart).await?;
+    let verdict = drive(agent).await?;
+    agent.fire_end(&verdict).await?;
+    Ok(verdict)
+}
+
+async fn drive(agent: &Agent) -> Result<Verdict, EmitError> {
+    loop {
+        match agent.next_step() {
+            Step::CallModel(purpose) => agent.call_model(purpose).await?,
+            Step::RunTools(calls) => agent.run_tools(&calls).await?,
+            Step::Say(origin, text) => {
+                agent.emitter.emit(Event::UserMessage { text, origin })?;
+            }
+            Step::Close(reason) => {
+                agent.emitter.emit(Event::Closing { reason })?;
+            }
+            Step::Stop(verdict) => return Ok(verdict),
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! A session: the fold of its journal, and what is next.
+
+use crate::agent::tally::Tally;
+use crate::agent::watchdogs::{self, Limits, OnLimit, Readings};
+use crate::event::{Event, FinishReason, Origin, Purpose, Record, SCHEMA_VERSION};
+use crate::failure::{ErrorKind, Failure};
+use crate::message::{Message, Part, Role, ToolCall, ToolResult};
+use crate::messages;
+use crate::result::{ChangedBy, Cost, RunResult};
+use crate::stop_reason::{Limit, StopReason};
+use serde::de::IgnoredAny;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the loop has to do next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Ask the model.
+    CallModel(Purpose),
+    /// Run these calls and record a result for each.
+    RunTools(Vec<ToolCall>),
+    /// Put this user message into the conversation.
+    Say(Origin, String),
+    /// A limit is reached: begin the closing.
+    Close(StopReason),
+    /// The run is over.
+    Stop(Verdict),
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// The one reason.
+    pub reason: StopReason,
+    /// The final answer.
+    pub output: String,
+    /// The limit behind it.
+    pub limit: Option<Limit>,
+    /// What went wrong.
+    pub error: Option<Failure>,
+}
+
+/// What the session cannot know by itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// Time since the run began.
+    pub elapsed: Duration,
+    /// Whether the person asked to stop.
+    pub interrupted: bool,
+}
+
+/// State that belongs to one run and not to the session.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct RunState {
+    steps: u32,
+    closing: Option<StopReason>,
+    instructed: bool,
+    closing_text: Option<String>,
+    closing_over: bool,
+    failure: Option<Failure>,
+    step_timed_out: bool,
+    interrupted: bool,
+}
+
+/// The conversation and its figures.
+#[derive(Debug, Clone)]
+pub struct Session {
+    limits: Limits,
+    id: String,
+    model: String,
+    sandbox: String,
+    messages: Vec<Arc<Message>>,
+    pending: Vec<ToolCall>,
+    results: BTreeMap<String, ToolResult>,
+    call_ids: HashSet<String>,
+    finish: Option<FinishReason>,
+    answer_so_far: String,
+    continuations: u32,
+    malformed: u32,
+    tally: Tally,
+    run: RunState,
+}
+
+impl Session {
+    /// A session in which nothing has happened yet.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            id: String::new(),
+            model: String::new(),
+            sandbox: String::new(),
+            messages: Vec::new(),
+            pending: Vec::new(),
+            results: BTreeMap::new(),
+            call_ids: HashSet::new(),
+            finish: None,
+            answer_so_far: String::new(),
+            continuations: 0,
+            malformed: 0,
+            tally: Tally::default(),
+            run: RunState::default(),
+        }
+    }
+
+    /// The session that a journal tells of.
+    pub fn replay<'a>(limits: Limits, records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut session = Self::new(limits);
+        for record in records {
+            session.apply(&record.event);
+        }
+        session
+    }
+
+    /// The conversation, system message first.
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// The limits of this run.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The figures so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Whether a call id was used before in this session.
+    pub fn knows_call(&self, id: &str) -> bool {
+        self.call_ids.contains(id)
+    }
+
+    /// Calls of the last turn that have no result yet, in order.
+    pub fn unanswered(&self) -> Vec<ToolCall> {
+        self.pending.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
+    }
+
+    /// Whether the last word is the model's, so that there is nothing to go on with.
+    pub fn is_answered(&self) -> bool {
+        self.pending.is_empty() && self.messages.last().is_none_or(|message| message.role == Role::Assistant)
+    }
+
+    /// What is next. Pure: the same session at the same moment gives the same answer.
+    pub fn next_step(&self, moment: Moment) -> Step {
+        if !self.pending.is_empty() {
+            return Step::RunTools(self.unanswered());
+        }
+        let interrupted = moment.interrupted || self.run.interrupted;
+        match self.run.closing {
+            Some(_) if interrupted => return self.stop(StopReason::UserInterrupt, None),
+            Some(reason) => return self.closing_step(reason, moment),
+            None if self.is_answered() && self.finish.is_some() => return self.answered(),
+            None if interrupted => return self.stop(StopReason::UserInterrupt, None),
+            None => {}
+        }
+        if let Some(failure) = &self.run.failure {
+            let auth = failure.kind == ErrorKind::Auth;
+            let reason = if auth { StopReason::AuthError } else { StopReason::LlmError };
+            return self.stop(reason, Some(failure.clone()));
+        }
+        let readings = Readings {
+            steps: self.run.steps,
+            malformed: self.malformed,
+            elapsed: moment.elapsed,
+            step_timed_out: self.run.step_timed_out,
+        };
+        match watchdogs::check(&self.limits, readings) {
+            Some(reason) if self.limits.on_limit == OnLimit::Stop => self.stop(reason, None),
+            Some(reason) => Step::Close(reason),
+            None => Step::CallModel(Purpose::Step),
+        }
+    }
+
+    /// Takes note of an event.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::SessionStart { session_id, .. } => self.id.clone_from(session_id),
+            Event::RunStart { model, sandbox, .. } => {
+                self.model.clone_from(model);
+                self.sandbox.clone_from(sandbox);
+                self.run = RunState::default();
+                self.malformed = 0;
+            }
+            Event::System { text } => self.set_system(text),
+            Event::UserMessage { text, origin } => self.user_message(text, *origin),
+            Event::StepStart { purpose: Purpose::Step, .. } => {
+                self.run.steps = self.run.steps.saturating_add(1);
+                self.tally.steps = self.tally.steps.saturating_add(1);
+            }
+            Event::RequestSent { .. } => self.tally.requests = self.tally.requests.saturating_add(1),
+            Event::ModelResponse { purpose, message, finish, usage, .. } => {
+                self.tally.usage += usage.unwrap_or_default();
+                self.response(*purpose, message, finish);
+            }
+            Event::ModelFailed { purpose: Purpose::Step, failure } => {
+                self.run.failure = Some(failure.clone());
+            }
+            Event::ModelAbandoned { purpose: Purpose::Step, reason } => {
+                self.run.step_timed_out = *reason == StopReason::Timeout;
+                self.run.interrupted = *reason == StopReason::UserInterrupt;
+            }
+            Event::ModelFailed { purpose: Purpose::Closing, .. }
+            | Event::ModelAbandoned { purpose: Purpose::Closing, .. } => self.run.closing_over = true,
+            Event::ToolEnd { .. } => self.tool_end(event),
+            Event::Closing { reason } => self.run.closing = Some(*reason),
+            Event::StepStart { purpose: Purpose::Closing, .. }
+            | Event::Retry { .. }
+            | Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::ToolStart { .. }
+            | Event::HookEnd { .. }
+            | Event::StepEnd
+            | Event::Notice { .. }
+            | Event::RunEnd { .. } => {}
+        }
+    }
+
+    /// The result of a run that ended with `verdict` after `duration`.
+    pub fn result(&self, verdict: Verdict, duration: Duration) -> RunResult {
+        RunResult {
+            schema_version: SCHEMA_VERSION,
+            status: verdict.reason.status(),
+            stop_reason: Some(verdict.reason),
+            output: verdict.output,
+            session_id: Some(self.id.clone()),
+            steps: self.tally.steps,
+            requests: self.tally.requests,
+            tool_calls: self.tally.tool_calls,
+            tools_used: self.tally.tools_used.clone(),
+            files_modified: self.tally.files.clone(),
+            duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
+            model: Some(self.model.clone()),
+            usage: self.tally.usage,
+            cost: Cost::default(),
+            permission_denials: self.tally.denials.clone(),
+            sandbox: self.sandbox.clone(),
+            limit: verdict.limit,
+            error: verdict.error,
+        }
+    }
+
+    /// The verdict for `reason` with what is there to say.
+    pub fn stop_with(&self, reason: StopReason, error: Option<Failure>) -> Verdict {
+        let limit = match reason {
+            StopReason::MaxSteps => Some(Limit::Steps),
+            StopReason::Timeout => Some(Limit::Time),
+            _ => None,
+        };
+        let output = match (&error, &self.run.closing_text) {
+            (_, Some(text)) => text.clone(),
+            (Some(error), None) => error.message.clone(),
+            (None, None) => messages::fixed_closing(reason, self.tally.steps),
+        };
+        Verdict { reason, output, limit, error }
+    }
+
+    fn stop(&self, reason: StopReason, error: Option<Failure>) -> Step {
+        Step::Stop(self.stop_with(reason, error))
+    }
+
+    /// The closing: the instruction, one call without tools if it still fits, the end.
+    fn closing_step(&self, reason: StopReason, moment: Moment) -> Step {
+        let fits = !self.limits.closing_time(moment.elapsed).is_zero();
+        match messages::closing_instruction(reason) {
+            Some(_) if self.run.closing_over || !fits => self.stop(reason, None),
+            Some(_) if self.run.instructed => Step::CallModel(Purpose::Closing),
+            Some(instruction) => Step::Say(Origin::System, instruction.to_owned()),
+            None => self.stop(reason, None),
+        }
+    }
+
+    /// The model answered without asking for tools: is that the end?
+    fn answered(&self) -> Step {
+        let text = self.answer();
+        let failure = |kind, message: String| Some(Failure { kind, message, retryable: false });
+        match self.finish.as_ref() {
+            Some(FinishReason::Length) if self.continuations < self.limits.max_continuations => {
+                Step::Say(Origin::Continuation, messages::CONTINUE.to_owned())
+            }
+            Some(FinishReason::Length) => self.verdict(StopReason::Truncated, text, None),
+            Some(FinishReason::ContentFilter) => self.verdict(StopReason::ContentFilter, text, None),
+            Some(FinishReason::Refusal) => {
+                let error = failure(ErrorKind::Refusal, "the model refused to answer".to_owned());
+                self.verdict(StopReason::ContentFilter, text, error)
+            }
+            Some(FinishReason::Other(name)) => {
+                let message = format!("the model ended with the unknown finish reason `{name}`");
+                self.verdict(StopReason::LlmError, text, failure(ErrorKind::Malformed, message))
+            }
+            Some(FinishReason::Stop | FinishReason::ToolCalls) | None => {
+                self.verdict(StopReason::LlmDone, text, None)
+            }
+        }
+    }
+
+    fn verdict(&self, reason: StopReason, text: String, error: Option<Failure>) -> Step {
+        if text.is_empty() {
+            return self.stop(reason, error);
+        }
+        Step::Stop(Verdict { output: text, ..self.stop_with(reason, error) })
+    }
+
+    /// The last answer, its earlier pieces included.
+    fn answer(&self) -> String {
+        let last = self.messages.last().map(|message| message.joined_text()).unwrap_or_default();
+        format!("{}{last}", self.answer_so_far)
+    }
+
+    fn set_system(&mut self, text: &str) {
+        let message = Arc::new(Message::text(Role::System, text));
+        match self.messages.first_mut() {
+            Some(first) if first.role == Role::System => *first = message,
+            _ => self.messages.insert(0, message),
+        }
+    }
+
+    fn user_message(&mut self, text: &str, origin: Origin) {
+        if origin == Origin::Continuation {
+            self.answer_so_far = self.answer();
+            self.continuations = self.continuations.saturating_add(1);
+        } else {
+            self.reset_answer();
+        }
+        self.run.instructed |= origin == Origin::System;
+        self.finish = None;
+        self.messages.push(Arc::new(Message::text(Role::User, text)));
+    }
+
+    fn reset_answer(&mut self) {
+        self.answer_so_far.clear();
+        self.continuations = 0;
+    }
+
+    fn response(&mut self, purpose: Purpose, message: &Message, finish: &FinishReason) {
+        if purpose == Purpose::Closing {
+            self.run.closing_text = Some(message.joined_text());
+            self.run.closing_over = true;
+        } else {
+            for call in message.tool_calls() {
+                let valid = serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok();
+                self.malformed = if valid { 0 } else { self.malformed.saturating_add(1) };
+                self.tally.tool_calls = self.tally.tool_calls.saturating_add(1);
+                self.call_ids.insert(call.id.clone());
+                self.pending.push(call.clone());
+            }
+            if !self.pending.is_empty() {
+                self.reset_answer();
+            }
+        }
+        self.finish = Some(finish.clone());
+        self.messages.push(Arc::new(message.clone()));
+    }
+
+    fn tool_end(&mut self, event: &Event) {
+        let Event::ToolEnd { name, result, changed, seen, denial, .. } = event else { return };
+        let path = changed.first().map(|c| &c.path).or_else(|| seen.first().map(|s| &s.path)).cloned();
+        self.tally.tool(name, path, result);
+        let by = if name == "run_command" { ChangedBy::Command } else { ChangedBy::Tool };
+        for change in changed {
+            self.tally.change(change, by);
+        }
+        self.tally.denials.extend(denial.clone());
+        self.results.insert(result.call_id.clone(), result.clone());
+        if self.pending.iter().all(|call| self.results.contains_key(&call.id)) {
+            let results = std::mem::take(&mut self.results);
+            let ordered = self.pending.drain(..).filter_map(|call| results.get(&call.id).cloned());
+            let parts = ordered.map(Part::ToolResult).collect();
+            self.messages.push(Arc::new(Message { role: Role::Tool, parts }));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! The session driven by made-up models: no network, no files, no clock.
+
+use super::*;
+use crate::usage::Usage;
+use proptest::prelude::*;
+
+fn limits() -> Limits {
+    Limits {
+        max_steps: 50,
+        timeout: None,
+        step_timeout: None,
+        on_limit: OnLimit::Summary,
+        max_continuations: 3,
+        max_malformed: 3,
+    }
+}
+
+fn now() -> Moment {
+    Moment { elapsed: Duration::ZERO, interrupted: false }
+}
+
+fn begun(limits: Limits) -> Session {
+    let mut session = Session::new(limits);
+    session.apply(&Event::System { text: "be good".into() });
+    prompt(&mut session, "do it");
+    session
+}
+
+fn prompt(session: &mut Session, text: &str) {
+    session.apply(&Event::UserMessage { text: text.into(), origin: Origin::Prompt });
+}
+
+fn respond(session: &mut Session, purpose: Purpose, parts: Vec<Part>, finish: FinishReason) {
+    session.apply(&Event::StepStart { purpose, messages: session.messages().len() });
+    session.apply(&Event::RequestSent { attempt: 1 });
+    let message = Message { role: Role::Assistant, parts };
+    let usage = Some(Usage { input: 10, output: 1, ..Usage::default() });
+    session.apply(&Event::ModelResponse { purpose, message, finish, usage, latency_ms: 1 });
+}
+
+fn text(text: &str) -> Vec<Part> {
+    vec![Part::Text { text: text.into() }]
+}
+
+fn call(id: &str, arguments: &str) -> Part {
+    Part::ToolCall(ToolCall {
+        id: id.into(),
+        name: "read_file".into(),
+        arguments: arguments.into(),
+        opaque: None,
+    })
+}
+
+fn answer_call(session: &mut Session, id: &str) {
+    session.apply(&Event::ToolEnd {
+        name: "read_file".into(),
+        summary: String::new(),
+        result: ToolResult { call_id: id.into(), text: "content".into(), is_error: false },
+        changed: Vec::new(),
+        seen: Vec::new(),
+        denial: None,
+        simulated: false,
+        duration_ms: 1,
+    });
+}
+
+fn stop_of(session: &Session, moment: Moment) -> Verdict {
+    match session.next_step(moment) {
+        Step::Stop(verdict) => verdict,
+        other => panic!("expected a stop, got {other:?}"),
+    }
+}
+
+#[test]
+fn an_answer_without_calls_ends_the_run() {
+    let mut session = begun(limits());
+    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+    respond(&mut session, Purpose::Step, text("hi"), FinishReason::Stop);
+    let verdict = stop_of(&session, now());
+    assert_eq!((verdict.reason, verdict.output.as_str()), (StopReason::LlmDone, "hi"));
+}
+
+#[test]
+fn results_stand_in_the_models_order_whatever_finishes_first() {
+    let mut session = begun(limits());
+    respond(&mut session, Purpose::Step, vec![call("a", "{}"), call("b", "{}")], FinishReason::ToolCalls);
+    answer_call(&mut session, "b");
+    assert_eq!(session.unanswered().len(), 1);
+    answer_call(&mut session, "a");
+    let last = session.messages().last().unwrap();
+    let ids: Vec<&str> = last
+        .parts
+        .iter()
+        .map(|part| match part {
+            Part::ToolResult(result) => result.call_id.as_str(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(ids, ["a", "b"]);
+    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+}
+
+#[test]
+fn a_limit_asks_for_one_closing_summary() {
+    let mut session = begun(Limits { max_steps: 1, ..limits() });
+    respond(&mut session, Purpose::Step, vec![call("a", "{}")], FinishReason::ToolCalls);
+    answer_call(&mut session, "a");
+    assert_eq!(session.next_step(now()), Step::Close(StopReason::MaxSteps));
+    session.apply(&Event::Closing { reason: StopReason::MaxSteps });
+    let Step::Say(origin, instruction) = session.next_step(now()) else { panic!("no instruction") };
+    assert!(instruction.starts_with("[SYSTEM] "));
+    session.apply(&Event::UserMessage { text: instruction, origin });
+    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Closing));
+    respond(&mut session, Purpose::Closing, text("half done"), FinishReason::Stop);
+    let verdict = stop_of(&session, now());
+    assert_eq!((verdict.reason, verdict.output.as_str()), (StopReason::MaxSteps, "half done"));
+    assert_eq!(session.tally().steps, 1);
+}
+
+#[test]
+fn a_closing_that_no_longer_fits_ends_with_the_fixed_text() {
+    let limits = Limits { timeout: Some(Duration::from_secs(10)), ..limits() };
+    let mut session = begun(limits);
+    let late = Moment { elapsed: Duration::from_secs(9), interrupted: false };
+    assert_eq!(session.next_step(late), Step::Close(StopReason::Timeout));
+    session.apply(&Event::Closing { reason: StopReason::Timeout });
+    let too_late = Moment { elapsed: Duration::from_secs(10), interrupted: false };
+    let verdict = stop_of(&session, too_late);
+    assert!(verdict.output.contains("timeout"), "{}", verdict.output);
+    assert_eq!(verdict.limit, Some(Limit::Time));
+}
+
+#[test]
+fn a_cut_answer_is_continued_and_joined_a_limited_number_of_times() {
+    let mut session = begun(limits());
+    for piece in ["a", "b", "c"] {
+        respond(&mut session, Purpose::Step, text(piece), FinishReason::Length);
+        let Step::Say(origin, said) = session.next_step(now()) else { panic!("not continued") };
+        session.apply(&Event::UserMessage { text: said, origin });
+    }
+    let mut cut = session.clone();
+    respond(&mut session, Purpose::Step, text("d"), FinishReason::Stop);
+    assert_eq!(stop_of(&session, now()).output, "abcd");
+    respond(&mut cut, Purpose::Step, text("d"), FinishReason::Length);
+    let verdict = stop_of(&cut, now());
+    assert_eq!((verdict.reason, verdict.output.as_str()), (StopReason::Truncated, "abcd"));
+}
+
+#[test]
+fn malformed_calls_in_a_row_close_the_run_and_a_good_one_resets() {
+    let mut session = begun(limits());
+    for (turn, arguments) in ["{", "{", "{}", "{", "{", "{"].into_iter().enumerate() {
+        assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step), "turn {turn}");
+        let id = format!("c{turn}");
+        respond(&mut session, Purpose::Step, vec![call(&id, arguments)], FinishReason::ToolCalls);
+        answer_call(&mut session, &id);
+    }
+    assert_eq!(session.next_step(now()), Step::Close(StopReason::ConsecutiveErrors));
+}
+
+#[test]
+fn a_failure_and_an_interrupt_stop_at_once() {
+    let mut session = begun(limits());
+    let interrupted = Moment { elapsed: Duration::ZERO, interrupted: true };
+    assert_eq!(stop_of(&session, interrupted).reason, StopReason::UserInterrupt);
+    let failure = Failure { kind: ErrorKind::Auth, message: "no".into(), retryable: false };
+    session.apply(&Event::ModelFailed { purpose: Purpose::Step, failure });
+    assert_eq!(stop_of(&session, now()).reason, StopReason::AuthError);
+}
+
+#[test]
+fn an_unknown_finish_reason_is_never_a_success() {
+    let mut session = begun(limits());
+    respond(&mut session, Purpose::Step, text("hm"), FinishReason::Other("odd".into()));
+    let verdict = stop_of(&session, now());
+    assert_eq!(verdict.reason, StopReason::LlmError);
+    assert!(verdict.error.unwrap().message.contains("odd"));
+}
+
+/// What a made-up model does in one turn.
+#[derive(Debug, Clone)]
+enum Turn {
+    Text(FinishReason),
+    Calls(Vec<String>),
+    Fails,
+    TimesOut,
+}
+
+fn turns() -> impl Strategy<Value = Vec<Turn>> {
+    let finish = prop_oneof![Just(FinishReason::Stop), Just(FinishReason::Length)];
+    let arguments = prop_oneof![Just("{}".to_owned()), Just("{".to_owned())];
+    let turn = prop_oneof![
+        1 => finish.prop_map(Turn::Text),
+        8 => prop::collection::vec(arguments, 1..4).prop_map(Turn::Calls),
+        1 => Just(Turn::Fails),
+        1 => Just(Turn::TimesOut),
+    ];
+    prop::collection::vec(turn, 1..30)
+}
+
+fn play(session: &mut Session, purpose: Purpose, turn: Turn, serial: &mut u32) {
+    match turn {
+        Turn::Text(finish) => respond(session, purpose, text("x"), finish),
+        Turn::Calls(_) if purpose == Purpose::Closing => {
+            respond(session, purpose, text(""), FinishReason::Stop);
+        }
+        Turn::Calls(arguments) => {
+            let calls = arguments.iter().map(|arguments| {
+                *serial += 1;
+                call(&format!("c{serial}"), arguments)
+            });
+            respond(session, purpose, calls.collect(), FinishReason::ToolCalls);
+        }
+        Turn::Fails => {
+            let failure = Failure { kind: ErrorKind::Server, message: "500".into(), retryable: true };
+            session.apply(&Event::ModelFailed { purpose, failure });
+        }
+        Turn::TimesOut => {
+            session.apply(&Event::ModelAbandoned { purpose, reason: StopReason::Timeout });
+        }
+    }
+}
+
+/// Every call has exactly one result, in the message right after it.
+fn check_pairs(messages: &[Arc<Message>]) {
+    for (at, message) in messages.iter().enumerate() {
+        let calls: Vec<&str> = message.tool_calls().map(|call| call.id.as_str()).collect();
+        if calls.is_empty() {
+            continue;
+        }
+        let next = messages.get(at + 1).expect("a turn with calls is followed by its results");
+        let results: Vec<&str> = next
+            .parts
+            .iter()
+            .filter_map(|part| match part {
+                Part::ToolResult(result) => Some(result.call_id.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(calls, results);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_model_is_brought_to_an_end_with_valid_requests(script in turns(), max_steps in 1u32..12) {
+        let mut session = begun(Limits { max_steps, ..limits() });
+        let mut script = script.into_iter();
+        let (mut requests, mut serial) = (0, 0);
+        let mut steps = 0;
+        loop {
+            steps += 1;
+            prop_assert!(steps < 1000, "the run does not end");
+            match session.next_step(now()) {
+                Step::CallModel(purpose) => {
+                    check_pairs(session.messages());
+                    requests += 1;
+                    let turn = script.next().unwrap_or(Turn::Text(FinishReason::Stop));
+                    play(&mut session, purpose, turn, &mut serial);
+                }
+                Step::RunTools(calls) => {
+                    prop_assert!(!calls.is_empty());
+                    for call in calls.iter().rev() {
+                        answer_call(&mut session, &call.id);
+                    }
+                }
+                Step::Say(origin, text) => session.apply(&Event::UserMessage { text, origin }),
+                Step::Close(reason) => session.apply(&Event::Closing { reason }),
+                Step::Stop(verdict) => {
+                    prop_assert!(!verdict.output.is_empty());
+                    break;
+                }
+            }
+        }
+        prop_assert!(requests <= max_steps + 1);
+        check_pairs(session.messages());
+    }
+}

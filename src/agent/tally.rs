@@ -1,0 +1,80 @@
+//! The figures of a session: what was used, changed and refused.
+
+use crate::decision::Denial;
+use crate::event::{Change, ChangeAction};
+use crate::message::ToolResult;
+use crate::result::{ChangedBy, ModifiedFile, ToolUse};
+use crate::usage::Usage;
+
+/// The longest first line of an error that the result lists.
+const MAX_ERROR_CHARS: usize = 200;
+
+/// Counters and lists that only grow.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tally {
+    /// Model calls that were part of the work.
+    pub steps: u32,
+    /// Requests sent, retries and closing included.
+    pub requests: u32,
+    /// Tool calls the model made.
+    pub tool_calls: u32,
+    /// Tokens.
+    pub usage: Usage,
+    /// Tool calls with their outcome.
+    pub tools_used: Vec<ToolUse>,
+    /// Files changed.
+    pub files: Vec<ModifiedFile>,
+    /// Calls refused.
+    pub denials: Vec<Denial>,
+}
+
+impl Tally {
+    /// Notes the outcome of one tool call.
+    pub fn tool(&mut self, name: &str, path: Option<String>, result: &ToolResult) {
+        let error = result
+            .is_error
+            .then(|| result.text.lines().next().unwrap_or_default().chars().take(MAX_ERROR_CHARS).collect());
+        self.tools_used.push(ToolUse { name: name.to_owned(), success: !result.is_error, path, error });
+    }
+
+    /// Notes a changed file; several changes of one file add up to what happened over all.
+    pub fn change(&mut self, change: &Change, by: ChangedBy) {
+        let Some(at) = self.files.iter().position(|file| file.path == change.path) else {
+            self.files.push(ModifiedFile { path: change.path.clone(), action: change.action, by });
+            return;
+        };
+        let Some(file) = self.files.get_mut(at) else { return };
+        match (file.action, change.action) {
+            (ChangeAction::Created, ChangeAction::Deleted) => {
+                self.files.remove(at);
+            }
+            (ChangeAction::Created, ChangeAction::Created | ChangeAction::Modified) => {}
+            (ChangeAction::Deleted, ChangeAction::Created) => file.action = ChangeAction::Modified,
+            (ChangeAction::Modified | ChangeAction::Deleted, action) => file.action = action,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(actions: &[ChangeAction]) -> Vec<ChangeAction> {
+        let mut tally = Tally::default();
+        for action in actions {
+            let change = Change { path: "a".into(), action: *action, before: None, after: None };
+            tally.change(&change, ChangedBy::Tool);
+        }
+        tally.files.iter().map(|file| file.action).collect()
+    }
+
+    #[test]
+    fn several_changes_of_a_file_add_up() {
+        use ChangeAction::{Created, Deleted, Modified};
+        assert_eq!(after(&[Created, Modified]), [Created]);
+        assert_eq!(after(&[Created, Deleted]), []);
+        assert_eq!(after(&[Modified, Deleted]), [Deleted]);
+        assert_eq!(after(&[Deleted, Created]), [Modified]);
+        assert_eq!(after(&[Modified, Modified]), [Modified]);
+    }
+}

@@ -1,0 +1,139 @@
+//! The limits of a run, looked at before each model call.
+
+use crate::stop_reason::StopReason;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The part of the total time kept back for the closing summary: a tenth, at most [`MAX_CLOSING_RESERVE`].
+const CLOSING_SHARE: u32 = 10;
+
+/// The longest a closing summary may take.
+pub const MAX_CLOSING_RESERVE: Duration = Duration::from_secs(60);
+
+/// What ends a run that reached a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLimit {
+    /// The model is asked, without tools, for a closing summary.
+    Summary,
+    /// The run ends with a fixed text.
+    Stop,
+}
+
+/// How far a run may go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Model calls of this run; at least 1.
+    pub max_steps: u32,
+    /// Wall time of the whole run, the closing summary included.
+    pub timeout: Option<Duration>,
+    /// Wall time of one model call, retries included.
+    pub step_timeout: Option<Duration>,
+    /// What happens when one of them is reached.
+    pub on_limit: OnLimit,
+    /// How often an answer cut by the token limit is continued.
+    pub max_continuations: u32,
+    /// Calls in a row whose arguments are not JSON before the run closes; 0 turns it off.
+    pub max_malformed: u32,
+}
+
+impl Limits {
+    /// The time after which no more work begins: the total minus the closing reserve.
+    pub fn work_time(&self) -> Option<Duration> {
+        self.timeout.map(|total| total.saturating_sub(closing_reserve(total)))
+    }
+
+    /// How long a model call that starts at `elapsed` may take as part of the work.
+    pub fn step_time(&self, elapsed: Duration) -> Option<Duration> {
+        shorter(self.step_timeout, self.work_time().map(|end| end.saturating_sub(elapsed)))
+    }
+
+    /// How long the closing call that starts at `elapsed` may take; zero when it no longer fits.
+    pub fn closing_time(&self, elapsed: Duration) -> Duration {
+        let left = self.timeout.map(|end| end.saturating_sub(elapsed));
+        shorter(shorter(self.step_timeout, left), Some(MAX_CLOSING_RESERVE)).unwrap_or(MAX_CLOSING_RESERVE)
+    }
+}
+
+fn closing_reserve(total: Duration) -> Duration {
+    (total / CLOSING_SHARE).min(MAX_CLOSING_RESERVE)
+}
+
+fn shorter(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// What the watchdogs look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Readings {
+    /// Model calls of this run so far.
+    pub steps: u32,
+    /// Malformed calls in a row.
+    pub malformed: u32,
+    /// Time since the run began.
+    pub elapsed: Duration,
+    /// Whether a model call was given up for its time.
+    pub step_timed_out: bool,
+}
+
+/// The limit that is reached, in the order of the contract: steps, (budget,) timeout, (context,) then breakers.
+pub fn check(limits: &Limits, readings: Readings) -> Option<StopReason> {
+    let timed_out = readings.step_timed_out || limits.work_time().is_some_and(|end| readings.elapsed >= end);
+    if readings.steps >= limits.max_steps {
+        Some(StopReason::MaxSteps)
+    } else if timed_out {
+        Some(StopReason::Timeout)
+    } else if limits.max_malformed > 0 && readings.malformed >= limits.max_malformed {
+        Some(StopReason::ConsecutiveErrors)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Limits {
+        Limits {
+            max_steps: 5,
+            timeout: Some(Duration::from_secs(100)),
+            step_timeout: Some(Duration::from_secs(30)),
+            on_limit: OnLimit::Summary,
+            max_continuations: 3,
+            max_malformed: 3,
+        }
+    }
+
+    fn readings() -> Readings {
+        Readings { steps: 0, malformed: 0, elapsed: Duration::ZERO, step_timed_out: false }
+    }
+
+    #[test]
+    fn nothing_is_reached_at_the_start() {
+        assert_eq!(check(&limits(), readings()), None);
+    }
+
+    #[test]
+    fn steps_win_over_time_and_time_over_breakers() {
+        let late = Readings { elapsed: Duration::from_secs(99), malformed: 3, ..readings() };
+        assert_eq!(check(&limits(), late), Some(StopReason::Timeout));
+        assert_eq!(check(&limits(), Readings { steps: 5, ..late }), Some(StopReason::MaxSteps));
+        let malformed = Readings { malformed: 3, ..readings() };
+        assert_eq!(check(&limits(), malformed), Some(StopReason::ConsecutiveErrors));
+        assert_eq!(check(&Limits { max_malformed: 0, ..limits() }, malformed), None);
+    }
+
+    #[test]
+    fn work_ends_early_enough_for_the_closing_call() {
+        assert_eq!(limits().work_time(), Some(Duration::from_secs(90)));
+        let long = Limits { timeout: Some(Duration::from_secs(6000)), ..limits() };
+        assert_eq!(long.work_time(), Some(Duration::from_secs(5940)));
+        assert_eq!(limits().step_time(Duration::from_secs(80)), Some(Duration::from_secs(10)));
+        assert_eq!(limits().closing_time(Duration::from_secs(90)), Duration::from_secs(10));
+        assert_eq!(limits().closing_time(Duration::from_secs(101)), Duration::ZERO);
+    }
+}

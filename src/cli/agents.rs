@@ -1,0 +1,30 @@
+//! `agent agents`: who can do the work.
+
+use crate::cli::app::App;
+use crate::cli::args::PlaceArgs;
+use crate::cli::error::CliResult;
+use crate::cli::print;
+use std::fmt::Write;
+
+/// Prints the agents there are; `*` marks a built-in one that the configuration changes.
+///
+/// # Errors
+/// When the configuration is wrong, or standard output cannot be written.
+pub fn agents(app: &App, place: &PlaceArgs) -> CliResult<()> {
+    let loaded = app.load_place(place)?;
+    let mut text = String::new();
+    for agent in &loaded.settings.agents {
+        let mark = match (agent.built_in, agent.overridden) {
+            (true, true) => "*",
+            (true, false) => "",
+            (false, _) => " (yours)",
+        };
+        let tools = match agent.allowed_tools.as_slice() {
+            [] => "all tools".to_owned(),
+            tools => tools.join(", "),
+        };
+        let _ = writeln!(text, "{}{mark}: {}", agent.name, agent.description);
+        let _ = writeln!(text, "    {}, at most {} steps, {tools}", agent.mode.name(), agent.max_steps);
+    }
+    print(&app.terminal, &text)
+}

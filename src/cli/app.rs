@@ -1,0 +1,84 @@
+//! What every command stands on: the terminal, the environment, and settings made from them.
+
+use crate::cli::args::PlaceArgs;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::load::{Environment, Flags, Loaded, load};
+use crate::failure::ErrorKind;
+use crate::source::Source;
+use crate::terminal::{Style, Terminal, Wishes};
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The process as the commands see it.
+pub struct App {
+    /// Standard streams.
+    pub terminal: Arc<Terminal>,
+    /// The environment, read once.
+    pub environment: Environment,
+    /// Clock, random numbers, ids.
+    pub source: Rc<Source>,
+}
+
+impl App {
+    /// The app of this process.
+    pub fn new(environment: Environment) -> Self {
+        let variable = |name: &str| environment.get(name).map(str::to_owned);
+        let wishes = Wishes {
+            no_color: variable("NO_COLOR"),
+            term: variable("TERM"),
+            clicolor_force: variable("CLICOLOR_FORCE"),
+        };
+        Self { terminal: Arc::new(Terminal::new(&wishes)), environment, source: Rc::new(Source::new()) }
+    }
+
+    /// Settings for `flags`.
+    ///
+    /// # Errors
+    /// When the configuration is wrong.
+    pub fn load(&self, flags: &Flags) -> CliResult<Loaded> {
+        load(flags, &self.environment)
+            .map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })
+    }
+
+    /// Settings for a command that only has a place; tells what was ignored.
+    ///
+    /// # Errors
+    /// When the configuration is wrong.
+    pub fn load_place(&self, place: &PlaceArgs) -> CliResult<Loaded> {
+        let loaded = self.load(&flags_of(place))?;
+        for notice in &loaded.notices {
+            self.tell(Style::Caution, notice);
+        }
+        Ok(loaded)
+    }
+
+    /// Says something on standard error; without one there is nobody to tell.
+    pub fn tell(&self, style: Style, text: &str) {
+        drop(self.terminal.say(style, text));
+    }
+
+    /// Says what went wrong.
+    pub fn complain(&self, error: &CliError) {
+        self.tell(Style::Bad, &format!("error: {error}"));
+    }
+
+    /// Runs `work` on this thread, the one that children are bound to.
+    ///
+    /// # Errors
+    /// When the operating system refuses what a runtime needs, and what `work` says.
+    pub fn block_on<T>(&self, work: impl Future<Output = CliResult<T>>) -> CliResult<T> {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
+                CliError::new(ErrorKind::Internal, format!("cannot start the runtime: {error}"))
+            })?;
+        let done = runtime.block_on(work);
+        runtime.shutdown_background();
+        done
+    }
+}
+
+/// The flags of a command that only has a place.
+pub fn flags_of(place: &PlaceArgs) -> Flags {
+    Flags { config: place.config.clone(), workspace: place.workspace.clone(), ..Flags::default() }
+}

@@ -1,0 +1,218 @@
+//! The command line's words: commands and flags, each accepted only because it works.
+
+use crate::engine::policy::Mode;
+use crate::report::human::Detail;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// A terminal coding agent.
+#[derive(Debug, Parser)]
+#[command(name = "agent", version, disable_help_subcommand = true, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Work on a task in the workspace
+    Run(RunArgs),
+    /// Go on with an earlier session
+    Resume(ResumeArgs),
+    /// Look at earlier sessions
+    Sessions {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: SessionsCommand,
+        /// Where to look.
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// List the agents there are
+    Agents(PlaceArgs),
+    /// List the tools, or call one without a model
+    Tools {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: Option<ToolsCommand>,
+        /// Where to look.
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Show or check the configuration
+    Config {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: ConfigCommand,
+        /// Where to look.
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Check what this machine and configuration offer
+    Doctor(PlaceArgs),
+    /// Watch the agent fix a bug in a small project; no key, no network
+    Demo,
+    /// Print a completion script
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Read the manual
+    Help {
+        /// A topic; without one the topics are listed.
+        topic: Option<String>,
+    },
+}
+
+/// Where configuration and workspace are.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PlaceArgs {
+    /// A configuration file on top of the user's and the project's
+    #[arg(short, long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+    /// The directory to work in
+    #[arg(short, long, value_name = "DIR", global = true)]
+    pub workspace: Option<PathBuf>,
+}
+
+/// `agent run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The task in words; `-` reads it from standard input, and so does leaving it out of a pipe
+    pub prompt: Option<String>,
+    /// What it shares with `resume`.
+    #[command(flatten)]
+    pub options: WorkArgs,
+}
+
+/// `agent resume`.
+#[derive(Debug, Args)]
+pub struct ResumeArgs {
+    /// The session's id, or with `--last` the prompt
+    #[arg(value_name = "ID", required_unless_present = "last")]
+    pub id: Option<String>,
+    /// More to say; without it the session goes on where it stopped
+    pub prompt: Option<String>,
+    /// Take the newest session of this workspace
+    #[arg(long)]
+    pub last: bool,
+    /// What it shares with `run`.
+    #[command(flatten)]
+    pub options: WorkArgs,
+}
+
+/// What `run` and `resume` share.
+#[derive(Debug, Clone, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub struct WorkArgs {
+    /// Where configuration and workspace are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    /// The agent: build, plan, review, resume, or one of yours
+    #[arg(short, long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// What may happen without asking
+    #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
+    pub mode: Option<Mode>,
+    /// provider/model, local/MODEL, or scripted:FILE
+    #[arg(long)]
+    pub model: Option<String>,
+    /// The server's base URL, as `http://localhost:11434/v1`
+    #[arg(long, value_name = "URL")]
+    pub api_base: Option<String>,
+    /// The key (better: the provider's variable, which does not show in process lists)
+    #[arg(long, value_name = "KEY")]
+    pub api_key: Option<String>,
+    /// Do not stream answers
+    #[arg(long)]
+    pub no_stream: bool,
+    /// Model calls at most
+    #[arg(long, value_name = "N")]
+    pub max_steps: Option<u32>,
+    /// Time for the whole run
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// Time for one model call
+    #[arg(long, value_name = "SECONDS")]
+    pub step_timeout: Option<u64>,
+    /// Offer `run_command` whatever the configuration says
+    #[arg(long)]
+    pub allow_commands: bool,
+    /// Do not offer `run_command`; wins over `--allow-commands`
+    #[arg(long)]
+    pub no_commands: bool,
+    /// Read, but only describe what would be written or run
+    #[arg(long)]
+    pub dry_run: bool,
+    /// One JSON document on standard output, nothing but warnings on standard error
+    #[arg(long)]
+    pub json: bool,
+    /// Only errors on standard error
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// More on standard error; twice for everything
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// How loud the log on standard error is
+    #[arg(long, value_parser = str::parse::<Detail>, value_name = "debug|info|human|warn|error")]
+    pub log_level: Option<Detail>,
+    /// Also write every event to this file, as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
+    /// The exit code of a partial result
+    #[arg(long, value_name = "N")]
+    pub exit_code_on_partial: Option<u8>,
+}
+
+/// `agent sessions …`.
+#[derive(Debug, Subcommand)]
+pub enum SessionsCommand {
+    /// The sessions of this workspace, newest first
+    List,
+    /// What happened in a session
+    Show {
+        /// The session's id
+        id: String,
+    },
+}
+
+/// `agent tools …`.
+#[derive(Debug, Subcommand)]
+pub enum ToolsCommand {
+    /// Call a tool as the model would, with every rule and hook
+    Call {
+        /// The tool
+        name: String,
+        /// Its arguments, a JSON object
+        arguments: String,
+        /// What may happen without asking
+        #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
+        mode: Option<Mode>,
+    },
+}
+
+/// `agent config …`.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Every key with its value
+    Show {
+        /// Also say where each value comes from
+        #[arg(long)]
+        origin: bool,
+    },
+    /// Check every configuration file
+    Validate,
+    /// The files and directories in use
+    Path,
+}
+
+fn parse_mode(text: &str) -> Result<Mode, String> {
+    match text {
+        "confirm-all" => Ok(Mode::ConfirmAll),
+        "confirm-sensitive" => Ok(Mode::ConfirmSensitive),
+        "yolo" => Ok(Mode::Yolo),
+        _ => Err("the modes are confirm-all, confirm-sensitive and yolo".to_owned()),
+    }
+}

@@ -1,0 +1,253 @@
+//! Puts the parts of a run together out of the settings.
+
+use crate::agent::prompt::{PromptLayers, system_message};
+use crate::agent::watchdogs::Limits;
+use crate::cli::app::App;
+use crate::cli::approver::AtTerminal;
+use crate::cli::error::{CliError, CliResult};
+use crate::config::instructions;
+use crate::config::settings::Settings;
+use crate::emit::Emitter;
+use crate::engine::approve::{Approver, Nobody};
+use crate::engine::command_class::CommandOptions;
+use crate::engine::hooks::Hooks;
+use crate::engine::policy::Policy;
+use crate::engine::{Engine, EngineOptions};
+use crate::event::{Event, Record};
+use crate::failure::ErrorKind;
+use crate::http::Deadlines;
+use crate::interrupt::{Interrupt, Reactions};
+use crate::llm::connect::{ModelOptions, connect};
+use crate::llm::{LlmClient, ToolDefinition};
+use crate::messages;
+use crate::process::environment::child_environment;
+use crate::process::launch::Launcher;
+use crate::secret::Secret;
+use crate::terminal::Style;
+use crate::tools::Tool;
+use crate::tools::ledger::Ledger;
+use crate::tools::outputs::Outputs;
+use crate::tools::run_command::{RunCommand, RunCommandOptions};
+use crate::tools::toolbox::{ToolOptions, Toolbox};
+use crate::workspace::Workspace;
+use crate::workspace::index::{INDEX_ENTRIES, INDEX_TIME, IndexOptions, project_index};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// What confines commands: nothing but process control yet.
+pub const SANDBOX: &str = "none";
+
+/// The shortest value of a secret variable that is looked for; a shorter one would match by accident.
+const MIN_SECRET_BYTES: usize = 8;
+
+/// Whether a local server is looked for when no model is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Probe {
+    /// On a terminal: a person sees what was found.
+    Yes,
+    /// In scripts: nothing is guessed.
+    No,
+}
+
+/// How the engine of a run behaves towards people.
+pub struct Manner {
+    /// Who is asked: the person at the terminal until the token fires, or nobody.
+    pub asked: Option<CancellationToken>,
+    /// Reads run, everything else is only described.
+    pub dry_run: bool,
+}
+
+/// What a run's engine stands on.
+pub struct Bench {
+    /// Starts children.
+    pub launcher: Rc<Launcher>,
+    /// Where every fact is told.
+    pub emitter: Rc<Emitter>,
+    /// Where long outputs go.
+    pub outputs: PathBuf,
+}
+
+/// The starter of children, with an environment free of keys.
+pub fn launcher(app: &App, settings: &Settings) -> Rc<Launcher> {
+    let secrets = secrets(app, settings);
+    let environment =
+        child_environment(app.environment.variables(), &settings.commands.env, &settings.workspace, &secrets);
+    Rc::new(Launcher::new(environment, secrets))
+}
+
+/// The keys and tokens this process knows: the given one, and every variable that is called like one.
+fn secrets(app: &App, settings: &Settings) -> Vec<Secret> {
+    let named = app.environment.variables().iter().filter(|(name, value)| {
+        let name = name.to_ascii_uppercase();
+        let secret = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end));
+        secret && value.len() >= MIN_SECRET_BYTES
+    });
+    let chosen = settings.llm.api_key_env.as_deref().and_then(|name| app.environment.get(name));
+    let values = named.map(|(_, value)| value.as_str()).chain(chosen);
+    values.map(Secret::new).chain(settings.api_key.clone()).collect()
+}
+
+/// Signals from now on cancel the run; a second one ends every child and the process.
+///
+/// # Errors
+/// When the system does not let us listen.
+pub fn listen(app: &App, launcher: &Launcher) -> CliResult<Interrupt> {
+    let terminal = Arc::clone(&app.terminal);
+    let running = launcher.running();
+    let reactions = Reactions {
+        first: Box::new(move || drop(terminal.say(Style::Caution, messages::interrupting()))),
+        second: Box::new(move || running.kill_all()),
+    };
+    Interrupt::install(reactions)
+        .map_err(|error| CliError::new(ErrorKind::Internal, format!("cannot listen for signals: {error}")))
+}
+
+/// The model.
+///
+/// # Errors
+/// When none is chosen or found, or its key is missing.
+pub async fn model(app: &App, settings: &Settings, probe: Probe) -> CliResult<Box<dyn LlmClient>> {
+    let llm = &settings.llm;
+    let options = ModelOptions {
+        model: llm.model.clone(),
+        api_base: llm.api_base.clone(),
+        api_key: settings.api_key.clone(),
+        api_key_env: llm.api_key_env.clone(),
+        temperature: llm.temperature,
+        max_output_tokens: llm.max_output_tokens,
+        retries: llm.retries,
+        deadlines: Deadlines {
+            connect: Duration::from_secs(llm.timeouts.connect_seconds),
+            first_byte: Duration::from_secs(llm.timeouts.first_byte_seconds),
+            silence: Duration::from_secs(llm.timeouts.silence_seconds),
+            whole: Duration::from_secs(llm.timeouts.call_seconds),
+        },
+        probe_local: probe == Probe::Yes && app.terminal.can_ask(),
+    };
+    let variable = |name: &str| app.environment.get(name).map(str::to_owned);
+    let connected = connect(&options, &variable, Rc::clone(&app.source)).await;
+    connected.map_err(|error| CliError { kind: error.kind, cause: error.into() })
+}
+
+/// The limits of a run.
+pub fn limits(settings: &Settings) -> Limits {
+    Limits {
+        max_steps: settings.agent.max_steps,
+        timeout: settings.timeout,
+        step_timeout: settings.step_timeout,
+        on_limit: settings.run_loop.on_limit,
+        max_continuations: settings.run_loop.max_continuations,
+        max_malformed: settings.run_loop.max_malformed,
+    }
+}
+
+/// The tools there are.
+pub fn toolbox(settings: &Settings) -> Toolbox {
+    let options =
+        ToolOptions { allow_delete: settings.allow_delete, max_result_tokens: max_result_tokens(settings) };
+    let mut more: Vec<Box<dyn Tool>> = Vec::new();
+    if settings.commands.enabled {
+        more.push(Box::new(RunCommand::new(RunCommandOptions {
+            default_timeout: Duration::from_secs(settings.commands.default_timeout),
+            max_output_lines: settings.commands.max_output_lines,
+        })));
+    }
+    Toolbox::standard(options, more)
+}
+
+fn max_result_tokens(settings: &Settings) -> usize {
+    usize::try_from(settings.context.max_tool_result_tokens).unwrap_or(usize::MAX)
+}
+
+/// The engine of a run.
+///
+/// # Errors
+/// When the workspace cannot be opened, or a pattern or hook of the configuration is wrong.
+pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> CliResult<Engine> {
+    let wrong = |error: anyhow::Error| CliError { kind: ErrorKind::Config, cause: error };
+    let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
+    let policy = Policy::new(settings.policy.clone()).map_err(|error| wrong(error.into()))?;
+    let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
+        .map_err(|error| wrong(error.into()))?;
+    let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)
+        .map_err(|error| wrong(error.into()))?;
+    let approver: Box<dyn Approver> = match manner.asked {
+        Some(token) => Box::new(AtTerminal::new(Arc::clone(&app.terminal), token)),
+        None => Box::new(Nobody),
+    };
+    Ok(Engine {
+        toolbox: toolbox(settings),
+        policy: Arc::new(policy),
+        commands,
+        hooks,
+        approver,
+        emitter: bench.emitter,
+        source: Rc::clone(&app.source),
+        workspace: Rc::new(workspace),
+        launcher: bench.launcher,
+        ledger: Rc::new(Ledger::default()),
+        outputs: Rc::new(Outputs { dir: bench.outputs }),
+        options: EngineOptions {
+            parallel: settings.tools.parallel,
+            dry_run: manner.dry_run,
+            result_format: settings.tools.result_format,
+            max_result_tokens: max_result_tokens(settings),
+        },
+    })
+}
+
+/// The tools that the agent may use, as the model is told about them.
+pub fn definitions(engine: &Engine) -> Vec<ToolDefinition> {
+    let offered = engine.toolbox.definitions().iter().filter(|tool| engine.policy.offers(&tool.name));
+    offered.cloned().collect()
+}
+
+/// What the model has seen in earlier runs of the session, by content.
+pub fn restore(ledger: &Ledger, records: &[Record]) {
+    for record in records {
+        let Event::ToolEnd { seen, changed, .. } = &record.event else { continue };
+        for seen in seen {
+            ledger.note(&seen.path, &seen.hash);
+        }
+        for change in changed {
+            match &change.after {
+                Some(hash) => ledger.note(&change.path, hash),
+                None => ledger.forget(&change.path),
+            }
+        }
+    }
+}
+
+/// The system message: instructions of the agent and the project, and an overview of the project. The second value
+/// says what could not be used.
+pub fn system(app: &App, settings: &Settings) -> (String, Vec<String>) {
+    let (found, problem) = instructions::read(&settings.workspace);
+    let mut problems: Vec<String> = problem.into_iter().collect();
+    let options = IndexOptions {
+        max_file_size: settings.indexer.max_file_size,
+        exclude_dirs: settings.indexer.exclude_dirs.clone(),
+        exclude_patterns: settings.indexer.exclude_patterns.clone(),
+        time: INDEX_TIME,
+        entries: INDEX_ENTRIES,
+    };
+    let index = match settings.indexer.enabled {
+        true => project_index(&settings.workspace, &options, &app.source),
+        false => Ok(None),
+    };
+    let index = index.unwrap_or_else(|error| {
+        problems.push(format!("indexer.exclude_patterns: {error}"));
+        None
+    });
+    let name = settings.workspace.file_name().unwrap_or_default().to_string_lossy();
+    let text = system_message(PromptLayers {
+        agent: &settings.agent.prompt,
+        workspace: &name,
+        platform: std::env::consts::OS,
+        instructions: found.as_ref(),
+        index: index.as_deref(),
+    });
+    (text, problems)
+}

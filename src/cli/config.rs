@@ -1,0 +1,51 @@
+//! `agent config`: what is in force and where it comes from.
+
+use crate::cli::app::App;
+use crate::cli::args::{ConfigCommand, PlaceArgs};
+use crate::cli::error::CliResult;
+use crate::cli::print;
+use std::fmt::Write;
+
+/// Shows, checks or locates the configuration.
+///
+/// # Errors
+/// When the configuration is wrong, or standard output cannot be written.
+pub fn config(app: &App, command: &ConfigCommand, place: &PlaceArgs) -> CliResult<()> {
+    let loaded = app.load_place(place)?;
+    let mut text = String::new();
+    match command {
+        ConfigCommand::Show { origin } => {
+            for entry in loaded.layers.entries() {
+                let _ = match origin {
+                    true => writeln!(text, "{} = {}    # {}", entry.key, entry.value, entry.origin),
+                    false => writeln!(text, "{} = {}", entry.key, entry.value),
+                };
+            }
+        }
+        ConfigCommand::Validate => {
+            let settings = &loaded.settings;
+            let model = settings.llm.model.as_deref().unwrap_or("none chosen");
+            let hooks: usize = settings.hooks.values().map(Vec::len).sum();
+            let _ = writeln!(text, "Valid configuration");
+            let _ = writeln!(text, "  model: {model}");
+            let _ = writeln!(text, "  agents: {}", settings.agents.len());
+            let _ = writeln!(text, "  hooks: {hooks}");
+        }
+        ConfigCommand::Path => {
+            let directories = &loaded.settings.directories;
+            let project = loaded.settings.workspace.join(crate::config::load::PROJECT_FILE);
+            let rows = [
+                ("user configuration", directories.config.join("config.yaml")),
+                ("user agents", directories.config.join("agents")),
+                ("project configuration", project),
+                ("state of this workspace", loaded.settings.state.clone()),
+                ("caches", directories.cache.clone()),
+            ];
+            for (what, path) in rows {
+                let there = if path.exists() { "" } else { "  (not there)" };
+                let _ = writeln!(text, "{what:<24} {}{there}", path.display());
+            }
+        }
+    }
+    print(&app.terminal, &text)
+}

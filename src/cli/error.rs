@@ -1,0 +1,46 @@
+//! Errors of the command line: what went wrong before or outside a run, and what to do.
+
+use crate::cli::exit_code::ExitCode;
+use crate::failure::{ErrorKind, Failure};
+use crate::journal::store::SessionError;
+
+/// An error that ends the program without a run.
+#[derive(Debug)]
+pub struct CliError {
+    /// Its class; decides the exit code.
+    pub kind: ErrorKind,
+    /// The cause, its chain included when printed.
+    pub cause: anyhow::Error,
+}
+
+/// What a command gives back.
+pub type CliResult<T> = Result<T, CliError>;
+
+impl CliError {
+    /// An error of class `kind` with a message that says what to do.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, cause: anyhow::anyhow!(message.into()) }
+    }
+
+    /// The exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::of_error(self.kind)
+    }
+
+    /// The error as the result document reports it.
+    pub fn failure(&self) -> Failure {
+        Failure { kind: self.kind, message: self.to_string(), retryable: false }
+    }
+}
+
+impl std::fmt::Display for CliError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:#}", self.cause)
+    }
+}
+
+impl From<SessionError> for CliError {
+    fn from(error: SessionError) -> Self {
+        Self { kind: ErrorKind::Session, cause: error.into() }
+    }
+}

@@ -1,0 +1,135 @@
+//! The exit codes: one enum, one mapping from how a run ended.
+
+use crate::failure::ErrorKind;
+use crate::stop_reason::{Status, StopReason};
+use std::fmt::Write;
+
+/// What the process exits with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExitCode {
+    /// The model finished.
+    Success,
+    /// The provider was unusable, or a bug.
+    Failed,
+    /// The run ended early; what was done stands.
+    Partial,
+    /// Configuration, usage or session errors, before a run began.
+    Config,
+    /// No key, or one that is not accepted.
+    Auth,
+    /// A time limit.
+    Timeout,
+    /// SIGINT or SIGTERM.
+    Interrupted,
+}
+
+impl ExitCode {
+    const ALL: [Self; 7] = [
+        Self::Success,
+        Self::Failed,
+        Self::Partial,
+        Self::Config,
+        Self::Auth,
+        Self::Timeout,
+        Self::Interrupted,
+    ];
+
+    /// The number.
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failed => 1,
+            Self::Partial => 2,
+            Self::Config => 3,
+            Self::Auth => 4,
+            Self::Timeout => 5,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// The code of a run that ended for `reason`.
+    pub fn of_run(reason: StopReason) -> Self {
+        match reason {
+            StopReason::LlmDone => Self::Success,
+            StopReason::MaxSteps
+            | StopReason::ConsecutiveErrors
+            | StopReason::ContentFilter
+            | StopReason::Truncated => Self::Partial,
+            StopReason::Timeout => Self::Timeout,
+            StopReason::UserInterrupt => Self::Interrupted,
+            StopReason::LlmError | StopReason::InternalError => Self::Failed,
+            StopReason::AuthError => Self::Auth,
+        }
+    }
+
+    /// The code of an error before a run began.
+    pub fn of_error(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Auth => Self::Auth,
+            ErrorKind::Config | ErrorKind::Usage | ErrorKind::Session => Self::Config,
+            ErrorKind::RateLimit
+            | ErrorKind::Overloaded
+            | ErrorKind::Server
+            | ErrorKind::Network
+            | ErrorKind::Timeout
+            | ErrorKind::Quota
+            | ErrorKind::ContextOverflow
+            | ErrorKind::Refusal
+            | ErrorKind::Malformed
+            | ErrorKind::EmptyAnswer
+            | ErrorKind::CutStream
+            | ErrorKind::Request
+            | ErrorKind::Internal => Self::Failed,
+        }
+    }
+
+    fn meaning(self) -> &'static str {
+        match self {
+            Self::Success => "the model finished",
+            Self::Failed => "the provider was unusable after the retries, or a bug",
+            Self::Partial => {
+                "the run ended early; what was done stands (`--exit-code-on-partial N` replaces it)"
+            }
+            Self::Config => "configuration, usage or session error; no run began",
+            Self::Auth => "no key, or one that is not accepted; never retried",
+            Self::Timeout => "a time limit was reached",
+            Self::Interrupted => "Ctrl+C, SIGTERM, or `a` at a prompt",
+        }
+    }
+}
+
+/// The table of the README, made from the code.
+pub fn table() -> String {
+    let mut table = String::from("| exit | when | `status` | `stop_reason` |\n|---|---|---|---|\n");
+    for code in ExitCode::ALL {
+        let reasons: Vec<StopReason> =
+            StopReason::ALL.into_iter().filter(|reason| ExitCode::of_run(*reason) == code).collect();
+        let status = reasons.first().map_or(Status::Failed, |reason| reason.status()).name();
+        let mut names: Vec<String> = reasons.iter().map(|reason| format!("`{reason}`")).collect();
+        if names.is_empty() {
+            names.push("null".to_owned());
+        }
+        let _ = writeln!(table, "| {} | {} | {status} | {} |", code.code(), code.meaning(), names.join(", "));
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_the_code_of_the_contract() {
+        let codes: Vec<u8> =
+            StopReason::ALL.into_iter().map(|reason| ExitCode::of_run(reason).code()).collect();
+        assert_eq!(codes, [0, 2, 5, 2, 2, 2, 130, 1, 4, 1]);
+    }
+
+    #[test]
+    fn partial_is_exactly_what_exits_2_5_or_130() {
+        for reason in StopReason::ALL {
+            let partial = reason.status() == Status::Partial;
+            assert_eq!(partial, matches!(ExitCode::of_run(reason).code(), 2 | 5 | 130), "{reason}");
+        }
+    }
+}

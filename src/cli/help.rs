@@ -1,0 +1,44 @@
+//! `agent help`: the manual, embedded.
+
+use crate::cli::error::{CliError, CliResult};
+use crate::cli::print;
+use crate::failure::ErrorKind;
+use crate::terminal::Terminal;
+use std::fmt::Write;
+
+/// The pages: topic, one line about it, text.
+const PAGES: &[(&str, &str, &str)] = &[
+    ("agents", "agents: the built-in ones and your own", include_str!("../../config/help/agents.md")),
+    ("config", "configuration: files, layers, every key", include_str!("../../config/help/config.md")),
+    ("exit-codes", "what the exit code says", include_str!("../../config/help/exit-codes.md")),
+    ("hooks", "hooks: your programs around tool and model calls", include_str!("../../config/help/hooks.md")),
+    ("json", "the document of --json", include_str!("../../config/help/json.md")),
+    ("output", "what goes where, and how loud", include_str!("../../config/help/output.md")),
+    ("permissions", "modes, questions, refusals", include_str!("../../config/help/permissions.md")),
+    ("scripted", "a model that plays a script", include_str!("../../config/help/scripted.md")),
+    ("sessions", "sessions: journal, resume, where they are", include_str!("../../config/help/sessions.md")),
+];
+
+/// Prints the page on `topic`, or the list of topics.
+///
+/// # Errors
+/// When there is no such topic, or standard output cannot be written.
+pub fn help(terminal: &Terminal, topic: Option<&str>) -> CliResult<()> {
+    let Some(topic) = topic else { return print(terminal, &topics()) };
+    match PAGES.iter().find(|(name, _, _)| *name == topic) {
+        Some((_, _, text)) => print(terminal, text),
+        None => {
+            let message = format!("there is no help on `{topic}`.\n{}", topics());
+            Err(CliError::new(ErrorKind::Usage, message.trim_end()))
+        }
+    }
+}
+
+fn topics() -> String {
+    let mut text = String::from("agent help TOPIC; the topics are:\n");
+    for (name, about, _) in PAGES {
+        let _ = writeln!(text, "  {name:<12} {about}");
+    }
+    text.push_str("`agent --help` lists the commands, `agent COMMAND --help` their flags.\n");
+    text
+}

@@ -1,0 +1,137 @@
+//! `agent sessions`: what happened in this workspace so far.
+
+use crate::cli::error::{CliError, CliResult};
+use crate::cli::print;
+use crate::event::{Event, Origin, Record};
+use crate::failure::ErrorKind;
+use crate::journal::read;
+use crate::journal::store::Store;
+use crate::terminal::{Terminal, one_line};
+use std::fmt::Write;
+use std::path::Path;
+
+/// How much of a task the list shows, in characters.
+const TASK_CHARS: usize = 80;
+
+/// How much of a tool's result `show` shows, in characters.
+const RESULT_CHARS: usize = 200;
+
+/// One line about a session.
+#[derive(Debug, Default)]
+struct Summary {
+    status: String,
+    steps: u32,
+    task: String,
+}
+
+/// Prints the sessions, newest first.
+///
+/// # Errors
+/// When they cannot be read, or standard output cannot be written.
+pub fn list(terminal: &Terminal, store: &Store) -> CliResult<()> {
+    let mut text = format!("{:<24} {:<26} {:>5}  TASK\n", "ID", "STATUS", "STEPS");
+    let ids = store.list()?;
+    for id in &ids {
+        let summary = summarise(&store.journal_path(id)?)?;
+        let _ = writeln!(text, "{id:<24} {:<26} {:>5}  {}", summary.status, summary.steps, summary.task);
+    }
+    if ids.is_empty() {
+        text = "no session in this workspace yet; `agent run \"…\"` begins one\n".to_owned();
+    }
+    print(terminal, &text)
+}
+
+fn summarise(journal: &Path) -> CliResult<Summary> {
+    let mut summary = Summary { status: "unfinished".to_owned(), ..Summary::default() };
+    read::visit(journal, |_, record| {
+        match record.map(|record| record.event) {
+            Some(Event::UserMessage { text, origin: Origin::Prompt }) if summary.task.is_empty() => {
+                summary.task = one_line(&text, TASK_CHARS);
+            }
+            Some(Event::RunStart { .. }) => "unfinished".clone_into(&mut summary.status),
+            Some(Event::RunEnd { result }) => {
+                let reason = result.stop_reason.map_or("", |reason| reason.name());
+                summary.status = format!("{} ({reason})", result.status.name());
+                summary.steps = result.steps;
+            }
+            _ => {}
+        }
+        true
+    })
+    .map_err(|error| unreadable(journal, &error))?;
+    Ok(summary)
+}
+
+/// Prints what happened in session `id`, one line an event.
+///
+/// # Errors
+/// When there is no such session, it cannot be read, or standard output cannot be written.
+pub fn show(terminal: &Terminal, store: &Store, id: &str) -> CliResult<()> {
+    let path = store.journal_path(id)?;
+    let reading = read::read(&path).map_err(|error| unreadable(&path, &error))?;
+    let mut text = String::new();
+    for line in reading.records.iter().filter_map(describe) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    for line in &reading.damaged {
+        let _ = writeln!(text, "(line {line} of the journal is damaged and was skipped)");
+    }
+    let _ = writeln!(text, "\njournal: {}", path.display());
+    print(terminal, &text)
+}
+
+fn describe(record: &Record) -> Option<String> {
+    Some(match &record.event {
+        Event::SessionStart { session_id, workspace, program } => {
+            format!("session {session_id} in {workspace} ({program})")
+        }
+        Event::RunStart { agent, model, mode, resumed, .. } => {
+            let word = if *resumed { "resumed" } else { "run" };
+            format!("\n{word}: agent {agent}, model {model}, mode {mode}")
+        }
+        Event::UserMessage { text, origin } => {
+            let who = match origin {
+                Origin::Prompt => "you",
+                Origin::System | Origin::Continuation => "loop",
+                Origin::Hook => "hook",
+            };
+            format!("{who}: {}", one_line(text, RESULT_CHARS))
+        }
+        Event::StepStart { messages, .. } => format!("step {} ({messages} messages)", record.step),
+        Event::ModelResponse { message, .. } => {
+            let said = message.joined_text();
+            let calls = message.tool_calls().count();
+            format!("  model: {} [{calls} calls]", one_line(&said, RESULT_CHARS))
+        }
+        Event::ModelFailed { failure, .. } => {
+            format!("  failed: {}", one_line(&failure.message, RESULT_CHARS))
+        }
+        Event::ModelAbandoned { reason, .. } => format!("  given up: {reason}"),
+        Event::Retry { attempt, message, .. } => {
+            format!("  retry after attempt {attempt}: {}", one_line(message, RESULT_CHARS))
+        }
+        Event::ToolEnd { name, summary, result, .. } => {
+            let mark = if result.is_error { "failed" } else { "ok" };
+            let first = one_line(result.text.lines().next().unwrap_or_default(), RESULT_CHARS);
+            format!("  {name} {}: {mark}: {first}", one_line(summary, TASK_CHARS))
+        }
+        Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
+        Event::Closing { reason } => format!("closing: {reason}"),
+        Event::RunEnd { result } => {
+            let reason = result.stop_reason.map_or("", |reason| reason.name());
+            format!("end: {} ({reason}), {} steps", result.status.name(), result.steps)
+        }
+        Event::System { .. }
+        | Event::RequestSent { .. }
+        | Event::TextDelta { .. }
+        | Event::ThinkingDelta { .. }
+        | Event::ToolStart { .. }
+        | Event::StepEnd
+        | Event::Notice { .. } => return None,
+    })
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::new(ErrorKind::Session, format!("cannot read {}: {error}", path.display()))
+}

@@ -1,0 +1,337 @@
+//! `agent run` and `agent resume`: from the words of the command line to the verdict.
+
+use crate::agent::run;
+use crate::agent::session::{Session, Verdict};
+use crate::agent::{Agent, Fold};
+use crate::cli::app::{App, flags_of};
+use crate::cli::args::{ResumeArgs, RunArgs, WorkArgs};
+use crate::cli::compose::{self, Bench, Manner};
+use crate::cli::error::{CliError, CliResult};
+use crate::cli::exit_code::ExitCode;
+use crate::cli::prompt::prompt;
+use crate::config::load::{Flags, Loaded};
+use crate::config::schema::LogLevel;
+use crate::config::settings::Settings;
+use crate::emit::{EmitError, Emitter};
+use crate::event::{Event, EventSink, Level, Origin, Record};
+use crate::failure::{ErrorKind, Failure};
+use crate::journal::read::{self, Reading};
+use crate::journal::store::Store;
+use crate::journal::write::Journal;
+use crate::message::{ToolCall, ToolResult};
+use crate::messages;
+use crate::report::human::{AnswerShown, Detail};
+use crate::report::{self, Format, Listeners, ReportOptions};
+use crate::result::RunResult;
+use crate::secret::Secret;
+use crate::stop_reason::{Status, StopReason};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What is to be done.
+enum Task {
+    /// A new session.
+    New(String),
+    /// An earlier session, the newest without an id.
+    Resume { id: Option<String>, prompt: Option<String> },
+}
+
+/// `agent run`.
+pub fn run(app: &App, args: RunArgs) -> u8 {
+    let task = prompt(&app.terminal, args.prompt).map(Task::New);
+    work(app, &args.options, task)
+}
+
+/// `agent resume`.
+pub fn resume(app: &App, args: ResumeArgs) -> u8 {
+    let (id, words) = match (args.last, args.id, args.prompt) {
+        (true, prompt, None) => (None, prompt),
+        (true, Some(_), Some(_)) => {
+            let error = CliError::new(ErrorKind::Usage, "either an id or `--last`, not both");
+            return work(app, &args.options, Err(error));
+        }
+        (_, id, prompt) => (id, prompt),
+    };
+    let words = words.map(|words| prompt(&app.terminal, Some(words))).transpose();
+    work(app, &args.options, words.map(|prompt| Task::Resume { id, prompt }))
+}
+
+/// Does the task, tells the result, says the exit code.
+fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
+    let format = if options.json { Format::Json } else { Format::Text };
+    let done = task.and_then(|task| app.block_on(begin(app, options, task)));
+    let (result, shown, code) = match done {
+        Ok((result, shown)) => {
+            let code = exit_code(&result, options.exit_code_on_partial);
+            (result, shown, code)
+        }
+        Err(error) => {
+            app.complain(&error);
+            (
+                report::json::not_started(error.failure(), None),
+                AnswerShown::default(),
+                error.exit_code().code(),
+            )
+        }
+    };
+    match report::deliver(&app.terminal, format, &result, &shown) {
+        Ok(_) => code,
+        Err(_) if code == 0 => ExitCode::Failed.code(),
+        Err(_) => code,
+    }
+}
+
+fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
+    let code = result.stop_reason.map_or(ExitCode::Failed, ExitCode::of_run);
+    match (code, on_partial) {
+        (ExitCode::Partial, Some(other)) if result.status == Status::Partial => other,
+        (code, _) => code.code(),
+    }
+}
+
+/// Settings, model and session, and then the run.
+async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResult, AnswerShown)> {
+    let began = app.source.elapsed();
+    let (Loaded { settings, mut notices, .. }, earlier) = load(app, options, &task)?;
+    let launcher = compose::launcher(app, &settings);
+    let interrupt = compose::listen(app, &launcher)?.token().clone();
+    let llm = compose::model(app, &settings, compose::Probe::Yes).await?;
+    let report = ReportOptions {
+        detail: detail(options, &settings),
+        log_file: settings.logging.file.as_ref().map(Into::into),
+        session_id: earlier.as_ref().map(|earlier| earlier.id.clone()),
+    };
+    let Listeners { sinks, answer_shown } = report::listeners(&app.terminal, report)
+        .map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })?;
+    let Earlier { id, journal, reading } = match earlier {
+        Some(earlier) => earlier,
+        None => Earlier::create(app, &store(&settings))?,
+    };
+    notices.extend(damage(&reading));
+    let session = Rc::new(RefCell::new(Session::replay(compose::limits(&settings), &reading.records)));
+    let mut all: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
+    all.extend(sinks);
+    let emitter =
+        Rc::new(Emitter::new(Rc::clone(&app.source), app.source.short_id(), reading.next_seq(), all));
+    let outputs = store(&settings).outputs_dir(&id)?;
+    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs };
+    let asked = (!options.json).then(|| interrupt.clone());
+    let engine = compose::engine(app, &settings, bench, Manner { asked, dry_run: options.dry_run })?;
+    compose::restore(&engine.ledger, &reading.records);
+    let definitions = compose::definitions(&engine);
+    let words = words(task, &session.borrow());
+    let agent = Agent {
+        llm,
+        engine,
+        definitions,
+        session,
+        emitter,
+        source: Rc::clone(&app.source),
+        interrupt,
+        name: settings.agent.name.clone(),
+        task: words.clone().unwrap_or_default(),
+        stream: settings.llm.stream,
+        began,
+    };
+    let start = Start { settings: &settings, id, words, notices, records: &reading.records };
+    Ok((drive(app, &agent, start).await, answer_shown))
+}
+
+/// The settings, and the session to go on with; such a session says which agent and model it had.
+fn load(app: &App, options: &WorkArgs, task: &Task) -> CliResult<(Loaded, Option<Earlier>)> {
+    let loaded = app.load(&flags(options))?;
+    let Task::Resume { id, .. } = task else { return Ok((loaded, None)) };
+    let earlier = Earlier::open(&store(&loaded.settings), id.as_deref())?;
+    let loaded = app.load(&earlier.complete(flags(options), &loaded))?;
+    Ok((loaded, Some(earlier)))
+}
+
+/// What is said to the model first; nothing when a session goes on in the middle of its work.
+fn words(task: Task, session: &Session) -> Option<String> {
+    match task {
+        Task::New(prompt) => Some(prompt),
+        Task::Resume { prompt: Some(prompt), .. } => Some(prompt),
+        Task::Resume { prompt: None, .. } => session.is_answered().then(|| messages::GO_ON.to_owned()),
+    }
+}
+
+/// What the first events of a run tell.
+struct Start<'a> {
+    settings: &'a Settings,
+    id: String,
+    words: Option<String>,
+    notices: Vec<String>,
+    records: &'a [Record],
+}
+
+/// Runs the agent to its verdict, which stands even when the journal breaks on the way.
+async fn drive(app: &App, agent: &Agent, start: Start<'_>) -> RunResult {
+    let verdict = match open(app, agent, start) {
+        Ok(()) => run::run(agent).await,
+        Err(error) => Err(error),
+    };
+    let result = match verdict {
+        Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),
+        Err(error) => return broken(agent, &error),
+    };
+    let end = Event::RunEnd { result: Box::new(result.clone()) };
+    match agent.emitter.emit(end).and_then(|_| agent.emitter.sync()) {
+        Ok(()) => result,
+        Err(error) => broken(agent, &error),
+    }
+}
+
+/// The result of a run whose journal can no longer be written.
+fn broken(agent: &Agent, error: &EmitError) -> RunResult {
+    let failure = Failure { kind: ErrorKind::Internal, message: error.to_string(), retryable: false };
+    let session = agent.session.borrow();
+    let verdict: Verdict = session.stop_with(StopReason::InternalError, Some(failure));
+    session.result(verdict, agent.elapsed())
+}
+
+/// Tells how the run begins: the session, the run, the system message, the task.
+fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
+    let Start { settings, id, words, mut notices, records } = start;
+    let emitter = &agent.emitter;
+    if records.is_empty() {
+        emitter.emit(Event::SessionStart {
+            session_id: id,
+            workspace: settings.workspace.to_string_lossy().into_owned(),
+            program: format!("agent {}", env!("CARGO_PKG_VERSION")),
+        })?;
+    }
+    emitter.emit(Event::RunStart {
+        agent: settings.agent.name.clone(),
+        model: agent.llm.model().to_owned(),
+        mode: settings.agent.mode.name().to_owned(),
+        tools: agent.definitions.iter().map(|tool| tool.name.clone()).collect(),
+        max_steps: settings.agent.max_steps,
+        resumed: !records.is_empty(),
+        sandbox: compose::SANDBOX.to_owned(),
+    })?;
+    if let Some((text, problems)) = system(app, settings, records) {
+        notices.extend(problems);
+        emitter.emit(Event::System { text })?;
+    }
+    for text in notices {
+        emitter.emit(Event::Notice { level: Level::Warn, text })?;
+    }
+    let unanswered = agent.session.borrow().unanswered();
+    for call in unanswered {
+        emitter.emit(interrupted(call))?;
+    }
+    if let Some(text) = words {
+        emitter.emit(Event::UserMessage { text, origin: Origin::Prompt })?;
+    }
+    Ok(())
+}
+
+/// A system message where the session has none yet, or has another agent's; a prefix that stays is one that is cached.
+fn system(app: &App, settings: &Settings, records: &[Record]) -> Option<(String, Vec<String>)> {
+    let last = records.iter().rev().find_map(|record| match &record.event {
+        Event::RunStart { agent, .. } => Some(agent),
+        _ => None,
+    });
+    let told = records.iter().any(|record| matches!(record.event, Event::System { .. }));
+    let stays = told && last == Some(&settings.agent.name);
+    (!stays).then(|| compose::system(app, settings))
+}
+
+/// The result of a call that was running when an earlier process died.
+fn interrupted(call: ToolCall) -> Event {
+    Event::ToolEnd {
+        name: call.name,
+        summary: String::new(),
+        result: ToolResult { call_id: call.id, text: messages::OUTCOME_UNKNOWN.to_owned(), is_error: true },
+        changed: Vec::new(),
+        seen: Vec::new(),
+        denial: None,
+        simulated: false,
+        duration_ms: 0,
+    }
+}
+
+/// A session on disk, locked.
+struct Earlier {
+    id: String,
+    journal: Journal,
+    reading: Reading,
+}
+
+impl Earlier {
+    /// A session in which nothing has happened yet.
+    fn create(app: &App, store: &Store) -> CliResult<Self> {
+        let id = app.source.session_id();
+        let journal = store.create(&id)?;
+        Ok(Self { id, journal, reading: Reading::default() })
+    }
+
+    fn open(store: &Store, id: Option<&str>) -> CliResult<Self> {
+        let id = match id {
+            Some(id) => id.to_owned(),
+            None => store.last()?,
+        };
+        let journal = store.open(&id)?;
+        let path = store.journal_path(&id)?;
+        let unreadable =
+            |why: String| CliError::new(ErrorKind::Session, format!("session {id} cannot be read: {why}"));
+        let reading = read::read(&path).map_err(|error| unreadable(error.to_string()))?;
+        if reading.records.is_empty() {
+            return Err(unreadable("its journal holds no intact record".to_owned()));
+        }
+        Ok(Self { id, journal, reading })
+    }
+
+    /// `flags` with what the session knows and nobody said otherwise: its agent and, without a configured one, its model.
+    fn complete(&self, flags: Flags, loaded: &Loaded) -> Flags {
+        let last = self.reading.records.iter().rev().find_map(|record| match &record.event {
+            Event::RunStart { agent, model, .. } => Some((agent.clone(), model.clone())),
+            _ => None,
+        });
+        let Some((agent, model)) = last else { return flags };
+        Flags {
+            agent: flags.agent.or(Some(agent)),
+            model: flags.model.or_else(|| loaded.settings.llm.model.is_none().then_some(model)),
+            ..flags
+        }
+    }
+}
+
+/// What the reader of the journal had to leave out, in words.
+fn damage(reading: &Reading) -> Option<String> {
+    (!reading.damaged.is_empty()).then(|| messages::journal_damaged(&reading.damaged))
+}
+
+fn store(settings: &Settings) -> Store {
+    Store::new(settings.state.join("sessions"))
+}
+
+fn flags(options: &WorkArgs) -> Flags {
+    Flags {
+        agent: options.agent.clone(),
+        mode: options.mode,
+        model: options.model.clone(),
+        api_base: options.api_base.clone(),
+        api_key: options.api_key.as_deref().map(Secret::new),
+        no_stream: options.no_stream || options.json || options.quiet,
+        max_steps: options.max_steps,
+        timeout: options.timeout,
+        step_timeout: options.step_timeout,
+        allow_commands: options.allow_commands,
+        no_commands: options.no_commands,
+        log_file: options.log_file.clone(),
+        ..flags_of(&options.place)
+    }
+}
+
+/// How much is told on standard error: the flags, else the configuration where it says something.
+fn detail(options: &WorkArgs, settings: &Settings) -> Detail {
+    let configured = match settings.logging.level {
+        LogLevel::Debug => Some(Detail::Debug),
+        LogLevel::Info => Some(Detail::Info),
+        LogLevel::Human => None,
+        LogLevel::Warn => Some(Detail::Warn),
+        LogLevel::Error => Some(Detail::Error),
+    };
+    Detail::choose(options.quiet, options.verbose, options.log_level.or(configured), options.json)
+}

@@ -1,0 +1,45 @@
+//! Who answers when a call must be asked: a person at a terminal, or nobody.
+
+use futures_util::future::LocalBoxFuture;
+
+/// What a person is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The tool.
+    pub tool: String,
+    /// What it is to do, one line.
+    pub summary: String,
+    /// Why it is asked.
+    pub reason: String,
+    /// The diff or the command, for the person to read.
+    pub preview: Option<String>,
+}
+
+/// What the person says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Run it.
+    Yes,
+    /// Do not run it; the model is told and goes on.
+    No,
+    /// End the run.
+    Abort,
+    /// There is no person.
+    Nobody,
+}
+
+/// Answers questions, one at a time.
+pub trait Approver {
+    /// Asks `question`.
+    fn ask<'a>(&'a self, question: &'a Question) -> LocalBoxFuture<'a, Answer>;
+}
+
+/// Nobody is there: every question is a refusal.
+#[derive(Debug, Clone, Copy)]
+pub struct Nobody;
+
+impl Approver for Nobody {
+    fn ask<'a>(&'a self, _question: &'a Question) -> LocalBoxFuture<'a, Answer> {
+        Box::pin(std::future::ready(Answer::Nobody))
+    }
+}

@@ -1,0 +1,94 @@
+//! The calls of one turn: which of them run together.
+
+use crate::emit::EmitError;
+use crate::engine::call::Prepared;
+use crate::engine::{Engine, Parallel};
+use crate::message::ToolCall;
+use crate::tools::Access;
+use futures_util::future::join_all;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::sync::{Mutex, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+/// How many read-only calls run at once.
+const MAX_PARALLEL_READS: usize = 4;
+
+impl Engine {
+    /// Runs the calls of one turn and tells a result for each, whatever happens. `left` is the time that the run has.
+    ///
+    /// # Errors
+    /// When the journal can no longer be written.
+    pub async fn run_batch(
+        &self,
+        calls: &[ToolCall],
+        interrupt: &CancellationToken,
+        left: Option<Duration>,
+    ) -> Result<(), EmitError> {
+        let cancel = interrupt.child_token();
+        let work = self.run_groups(calls, interrupt, &cancel);
+        tokio::pin!(work);
+        let time = tokio::time::sleep(left.unwrap_or(Duration::MAX));
+        tokio::select! {
+            done = &mut work => return done,
+            () = time => cancel.cancel(),
+        }
+        work.await
+    }
+
+    async fn run_groups(
+        &self,
+        calls: &[ToolCall],
+        interrupt: &CancellationToken,
+        cancel: &CancellationToken,
+    ) -> Result<(), EmitError> {
+        let prepared: Vec<Prepared<'_>> = calls.iter().map(|call| self.prepare(call)).collect();
+        let mut rest = prepared.as_slice();
+        while !rest.is_empty() {
+            let (group, later) = rest.split_at(group_len(rest, self.options.parallel));
+            self.run_group(group, interrupt, cancel).await?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Runs `group` together. Locks are taken in the model's order, because that is the order of first polling.
+    async fn run_group(
+        &self,
+        group: &[Prepared<'_>],
+        interrupt: &CancellationToken,
+        cancel: &CancellationToken,
+    ) -> Result<(), EmitError> {
+        let permits = match self.options.parallel {
+            Parallel::Off => 1,
+            Parallel::Reads => MAX_PARALLEL_READS,
+            Parallel::All => group.len().max(1),
+        };
+        let permits = Semaphore::new(permits);
+        let paths = path_locks(group);
+        let outcomes = join_all(group.iter().map(|prepared| async {
+            let mut held = Vec::new();
+            for path in prepared.written_paths() {
+                if let Some(lock) = paths.get(path) {
+                    held.push(lock.lock().await);
+                }
+            }
+            let _permit = permits.acquire().await;
+            self.run_call(prepared, interrupt, cancel).await
+        }));
+        outcomes.await.into_iter().collect()
+    }
+}
+
+/// How many of the first calls of `rest` form a group.
+fn group_len(rest: &[Prepared<'_>], parallel: Parallel) -> usize {
+    match parallel {
+        Parallel::Off => 1,
+        Parallel::Reads => rest.iter().take_while(|call| call.access == Access::Read).count().max(1),
+        Parallel::All => rest.len(),
+    }
+}
+
+fn path_locks<'a>(group: &'a [Prepared<'_>]) -> BTreeMap<&'a str, Mutex<()>> {
+    group.iter().flat_map(Prepared::written_paths).map(|path| (path, Mutex::new(()))).collect()
+}

@@ -1,0 +1,296 @@
+//! One tool call, from the model's words to its result.
+
+use crate::decision::{Decision, Denial};
+use crate::emit::EmitError;
+use crate::engine::approve::{Answer, Question};
+use crate::engine::command_class::classify;
+use crate::engine::fire::{Told, append};
+use crate::engine::policy::nobody_to_ask;
+use crate::engine::{Engine, ResultFormat};
+use crate::event::Event;
+use crate::message::{ToolCall, ToolResult};
+use crate::messages;
+use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput, Touch};
+use crate::workspace::snapshot::Snapshot;
+use serde_json::Value;
+use std::rc::Rc;
+use tokio_util::sync::CancellationToken;
+
+/// A call whose arguments were read and planned, or why they could not be.
+pub struct Prepared<'a> {
+    /// The call as the model made it.
+    pub call: &'a ToolCall,
+    /// The tool's kind of effect; the most careful one when there is no such tool.
+    pub access: Access,
+    /// The tool, its arguments and its plan; or what the model is told.
+    ready: Result<Ready<'a>, String>,
+}
+
+/// A call that can be decided on.
+#[derive(Clone)]
+struct Ready<'a> {
+    tool: &'a dyn Tool,
+    args: Value,
+    plan: Plan,
+}
+
+/// What became of a call.
+#[derive(Default)]
+struct Outcome {
+    output: ToolOutput,
+    denial: Option<Denial>,
+    simulated: bool,
+}
+
+impl From<ToolOutput> for Outcome {
+    fn from(output: ToolOutput) -> Self {
+        Self { output, ..Self::default() }
+    }
+}
+
+impl Ready<'_> {
+    fn told(&self) -> Told<'_> {
+        Told { tool: self.tool.name(), args: &self.args, plan: &self.plan }
+    }
+}
+
+impl Prepared<'_> {
+    /// The paths the call would change.
+    pub fn written_paths(&self) -> impl Iterator<Item = &str> {
+        let touches = self.ready.as_ref().map(|ready| ready.plan.touches.as_slice()).unwrap_or_default();
+        touches.iter().filter(|touch| touch.write).map(|touch| touch.path.as_str())
+    }
+
+    fn summary(&self) -> &str {
+        self.ready.as_ref().map(|ready| ready.plan.summary.as_str()).unwrap_or_default()
+    }
+}
+
+impl Engine {
+    /// Looks the tool up and reads the arguments; has no effect.
+    pub fn prepare<'a>(&'a self, call: &'a ToolCall) -> Prepared<'a> {
+        let tool = self.toolbox.get(&call.name);
+        let access = tool.as_ref().map_or(Access::Execute, |tool| tool.access());
+        let ready = tool.and_then(|tool| {
+            let args = parse_arguments(&call.arguments)?;
+            Ok(Ready { tool, plan: tool.plan(&args)?, args })
+        });
+        Prepared { call, access, ready }
+    }
+
+    /// Runs a prepared call and tells its result.
+    ///
+    /// # Errors
+    /// When the journal can no longer be written.
+    pub async fn run_call(
+        &self,
+        prepared: &Prepared<'_>,
+        interrupt: &CancellationToken,
+        cancel: &CancellationToken,
+    ) -> Result<(), EmitError> {
+        let started = self.source.elapsed();
+        let call = prepared.call;
+        let summary = prepared.summary().to_owned();
+        self.emitter.emit(Event::ToolStart { call: call.clone(), summary: summary.clone() })?;
+        let outcome = match &prepared.ready {
+            Err(problem) => ToolOutput::error(problem.clone()).into(),
+            Ok(_) if cancel.is_cancelled() => not_executed(interrupt).into(),
+            Ok(ready) => self.decide_and_run(call, ready, interrupt, cancel).await?,
+        };
+        let Outcome { output, denial, simulated } = outcome;
+        for seen in &output.seen {
+            self.ledger.note(&seen.path, &seen.hash);
+        }
+        let text = self.outputs.fit(&call.id, self.tag(&output), self.options.max_result_tokens);
+        let took = self.source.elapsed().saturating_sub(started);
+        self.emitter.emit(Event::ToolEnd {
+            name: call.name.clone(),
+            summary,
+            result: ToolResult { call_id: call.id.clone(), text, is_error: output.is_error },
+            changed: output.changed,
+            seen: output.seen,
+            denial,
+            simulated,
+            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        })?;
+        Ok(())
+    }
+
+    async fn decide_and_run(
+        &self,
+        call: &ToolCall,
+        ready: &Ready<'_>,
+        interrupt: &CancellationToken,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, EmitError> {
+        let cx = self.context(call, cancel);
+        let decision = match self.decide(ready) {
+            Decision::Deny { reason, rule } => return Ok(refused(ready, reason, rule)),
+            decision => decision,
+        };
+        if self.options.dry_run && ready.tool.access() != Access::Read {
+            return Ok(simulated(ready, &cx));
+        }
+        let before = self.fire_before(ready.told(), cancel).await?;
+        if let Some(reason) = before.block {
+            return Ok(refused(
+                ready,
+                format!("Hook blocked the action: {reason}"),
+                "hooks.pre_tool_use".into(),
+            ));
+        }
+        let (ready, decision) = match before.updated_input {
+            None => (ready.clone(), decision),
+            Some(args) => match ready.tool.plan(&args) {
+                Ok(plan) => {
+                    let updated = Ready { tool: ready.tool, args, plan };
+                    let decision = self.decide(&updated);
+                    (updated, decision)
+                }
+                Err(problem) => {
+                    return Ok(ToolOutput::error(format!("A hook's updatedInput: {problem}")).into());
+                }
+            },
+        };
+        match decision {
+            Decision::Allow => {}
+            Decision::Deny { reason, rule } => return Ok(refused(&ready, reason, rule)),
+            Decision::Ask { reason, rule } => {
+                if let Some(outcome) = self.approve(&ready, &cx, (reason, rule), interrupt).await {
+                    return Ok(outcome);
+                }
+            }
+        }
+        self.execute(&ready, &cx, before.context).await
+    }
+
+    /// Runs a call that may run. The journal is durable before anything that may have an effect.
+    async fn execute(
+        &self,
+        ready: &Ready<'_>,
+        cx: &ToolContext,
+        context: Vec<String>,
+    ) -> Result<Outcome, EmitError> {
+        let access = ready.tool.access();
+        if access != Access::Read {
+            self.emitter.sync()?;
+        }
+        let before = if access == Access::Execute { self.snapshot().await } else { None };
+        let mut output = ready.tool.call(&ready.args, cx).await;
+        if let Some(before) = before
+            && let Some(after) = self.snapshot().await
+        {
+            output.changed.extend(before.changes(&after));
+        }
+        for text in context {
+            append(&mut output.text, &text);
+        }
+        self.fire_after(ready.told(), &mut output, &cx.cancel).await?;
+        Ok(output.into())
+    }
+
+    /// What the files look like now; `None` when there are too many to look at quickly.
+    async fn snapshot(&self) -> Option<Snapshot> {
+        let root = self.workspace.root().to_owned();
+        tokio::task::spawn_blocking(move || Snapshot::take(&root)).await.ok().flatten()
+    }
+
+    /// What may happen to a call. A path is judged by its name and by where its links lead.
+    fn decide(&self, ready: &Ready<'_>) -> Decision {
+        let mut plan = ready.plan.clone();
+        for touch in &ready.plan.touches {
+            let real =
+                self.workspace.path(&touch.path).ok().and_then(|path| self.workspace.resolve(&path).ok());
+            if let Some(real) = real.filter(|real| real.as_str() != touch.path) {
+                plan.touches.push(Touch { path: real.as_str().to_owned(), write: touch.write });
+            }
+        }
+        let class = plan.command.as_deref().map(|command| classify(command, &self.commands));
+        self.policy.decide(ready.tool.name(), ready.tool.access(), &plan, class.as_ref())
+    }
+
+    /// Asks; `None` means yes.
+    async fn approve(
+        &self,
+        ready: &Ready<'_>,
+        cx: &ToolContext,
+        (reason, rule): (String, String),
+        interrupt: &CancellationToken,
+    ) -> Option<Outcome> {
+        let tool = ready.tool.name();
+        let question = Question {
+            tool: tool.to_owned(),
+            summary: ready.plan.summary.clone(),
+            reason,
+            preview: ready.tool.preview(&ready.args, cx),
+        };
+        match self.approver.ask(&question).await {
+            Answer::Yes => None,
+            Answer::No => Some(refused(ready, messages::SAID_NO.to_owned(), rule)),
+            Answer::Nobody => match nobody_to_ask(tool, &rule) {
+                Decision::Deny { reason, rule } => Some(refused(ready, reason, rule)),
+                Decision::Allow | Decision::Ask { .. } => Some(refused(ready, rule.clone(), rule)),
+            },
+            Answer::Abort => {
+                interrupt.cancel();
+                Some(not_executed(interrupt).into())
+            }
+        }
+    }
+
+    fn context(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolContext {
+        ToolContext {
+            workspace: Rc::clone(&self.workspace),
+            launcher: Rc::clone(&self.launcher),
+            ledger: Rc::clone(&self.ledger),
+            outputs: Rc::clone(&self.outputs),
+            hidden: self.hidden(),
+            cancel: cancel.clone(),
+            call_id: call.id.clone(),
+        }
+    }
+
+    /// The text the model reads, in the configured form.
+    fn tag(&self, output: &ToolOutput) -> String {
+        match (self.options.result_format, output.is_error) {
+            (ResultFormat::Tagged, true) => format!("[tool] Error: {}", output.text),
+            (ResultFormat::Tagged, false) => format!("[tool] Success:\n{}", output.text),
+            (ResultFormat::Plain, true) => format!("Error: {}", output.text),
+            (ResultFormat::Plain, false) => output.text.clone(),
+        }
+    }
+}
+
+/// Reads the arguments as a JSON object; some servers send nothing for a call without arguments.
+fn parse_arguments(raw: &str) -> Result<Value, String> {
+    if raw.trim().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    match serde_json::from_str(raw) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err("Invalid arguments: they must be a JSON object.".to_owned()),
+        Err(error) => Err(format!(
+            "Invalid arguments: not valid JSON ({error}). The tool was not run; send the call again with complete, \
+             correctly escaped JSON."
+        )),
+    }
+}
+
+fn not_executed(interrupt: &CancellationToken) -> ToolOutput {
+    let why = if interrupt.is_cancelled() { "the run was interrupted" } else { "the run's time was up" };
+    ToolOutput::error(format!("not executed: {why}"))
+}
+
+fn refused(ready: &Ready<'_>, reason: String, rule: String) -> Outcome {
+    let tool = ready.tool.name().to_owned();
+    let denial = Denial { tool, summary: ready.plan.summary.clone(), reason: reason.clone(), rule };
+    Outcome { output: ToolOutput::error(reason), denial: Some(denial), simulated: false }
+}
+
+fn simulated(ready: &Ready<'_>, cx: &ToolContext) -> Outcome {
+    let mut text = format!("[DRY-RUN] Would execute {}: {}", ready.tool.name(), ready.plan.summary);
+    if let Some(preview) = ready.tool.preview(&ready.args, cx) {
+        append(&mut text, &preview);
+    }
+    Outcome { output: ToolOutput::ok(text), denial: None, simulated: true }
+}
