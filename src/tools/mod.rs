@@ -110,6 +110,12 @@ impl ToolOutput {
         Self { text: text.into(), ..Self::default() }
     }
 
+    /// The text with its outcome and tool in front, `[read_file] Success: …` (`tools.result_format: tagged`).
+    pub fn tagged(&self, tool: &str) -> String {
+        let outcome = if self.is_error { "Error" } else { "Success" };
+        format!("[{tool}] {outcome}: {}", self.text)
+    }
+
     /// A failure: says what was wrong and what to try, because the reader is a model.
     pub fn error(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_error: true, ..Self::default() }
