@@ -1,5 +1,6 @@
 //! `grep`: plain text over the files of the workspace, or in a kept output.
 
+use crate::text::lines::one_line;
 use crate::tools::outputs::PREFIX;
 use crate::tools::searching;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
@@ -45,7 +46,7 @@ impl TypedTool for Grep {
 
     fn plan(&self, args: &Args) -> Plan {
         let path = args.path.as_deref().unwrap_or(".");
-        let summary = format!("{} in {path}", args.text);
+        let summary = one_line(&format!("{} in {path}", args.text));
         if path.starts_with(PREFIX) {
             Plan { summary, ..Plan::default() }
         } else {

@@ -22,6 +22,7 @@ pub mod write_file;
 
 use crate::event::{Change, Seen};
 use crate::process::launch::Launcher;
+use crate::text::lines::one_line;
 use crate::workspace::Workspace;
 use crate::workspace::search::Hidden;
 use futures_util::future::LocalBoxFuture;
@@ -96,11 +97,7 @@ pub struct ToolOutput {
 impl Plan {
     /// The plan of a call about one file.
     pub fn file(path: &str, write: bool) -> Self {
-        Self {
-            summary: path.to_owned(),
-            touches: vec![Touch { path: path.to_owned(), write }],
-            command: None,
-        }
+        Self { summary: one_line(path), touches: vec![Touch { path: path.to_owned(), write }], command: None }
     }
 }
 

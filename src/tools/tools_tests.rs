@@ -364,3 +364,32 @@ fn results_are_the_first_by_path_whatever_the_threads_do() {
     assert_eq!(some.lines().take(10).collect::<Vec<_>>(), all.lines().take(10).collect::<Vec<_>>());
     assert_eq!(all.lines().count(), 180);
 }
+
+#[test]
+fn a_file_of_two_gigabytes_is_refused_by_name_of_its_fault() {
+    let fixture = Fixture::new();
+    let text = "a line of text\n".repeat(100_000);
+    fixture.write("big", &text);
+    let page = fixture.ok("read_file", &json!({"path": "big", "start_line": 99_999}));
+    assert!(page.contains("(lines 99999-100000 of 100000)"), "{page}");
+    std::fs::File::options().write(true).open(fixture.root.join("big")).unwrap().set_len(2 << 30).unwrap();
+    assert!(fixture.fails("read_file", &json!({"path": "big"})).contains("binary"));
+    let edit = json!({"path": "big", "old_str": "a", "new_str": "b"});
+    assert!(fixture.fails("edit_file", &edit).contains("too large"));
+    assert!(fixture.ok("grep", &json!({"text": "line"})).contains("1 file left out: too large"));
+}
+
+#[test]
+fn an_unreadable_file_is_reported_and_does_not_stop_a_search() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = Fixture::new();
+    fixture.write("closed", "needle\n");
+    fixture.write("open", "needle\n");
+    std::fs::set_permissions(fixture.root.join("closed"), PermissionsExt::from_mode(0o000)).unwrap();
+    // Root reads everything.
+    if std::fs::File::open(fixture.root.join("closed")).is_err() {
+        assert!(fixture.fails("read_file", &json!({"path": "closed"})).contains("Permission denied"));
+        let text = fixture.ok("grep", &json!({"text": "needle"}));
+        assert!(text.starts_with("open:1: needle\n[1 file left out: unreadable"), "{text}");
+    }
+}

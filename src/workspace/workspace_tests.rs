@@ -190,7 +190,7 @@ fn removing_a_link_leaves_its_target() {
 }
 
 #[test]
-fn a_swapper_never_leads_a_write_out_nor_loses_a_version() {
+fn a_directory_swapped_meanwhile_never_leads_a_write_out() {
     let place = Place::new();
     place.write("../outside/f", "SECRET");
     place.write("dir/f", "0");
