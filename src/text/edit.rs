@@ -204,7 +204,9 @@ fn best_start(have: &[&str], want: &[&str]) -> Option<usize> {
     best.map(|(_, start)| start).or_else(|| {
         let wanted = clipped(anchor.1);
         let mut near: Option<(f64, usize)> = None;
-        for (at, line) in have.iter().enumerate() {
+        // Lines of quite another length are not near, and comparing is what takes time.
+        let similar = |line: &str| line.len() / 2 <= wanted.len() && wanted.len() / 2 <= line.len();
+        for (at, line) in have.iter().enumerate().filter(|(_, line)| similar(clipped(line))) {
             let likeness = strsim::sorensen_dice(wanted, clipped(line));
             if likeness >= NEAR && near.is_none_or(|(most, _)| likeness > most) {
                 near = Some((likeness, at));

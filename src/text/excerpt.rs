@@ -68,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn numbered(count: usize) -> String {
-        (1..=count).map(|line| format!("line {line}\n")).collect()
+        (1..=count).map(|line| format!("line {line}\n")).collect::<Vec<_>>().concat()
     }
 
     #[test]

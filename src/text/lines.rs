@@ -1,6 +1,6 @@
 //! Lines with their endings: which ending a text uses, where a line is, how a line looks in a message.
 
-/// Characters of one line that a message quotes; more says nothing about where two lines differ.
+/// Characters of one line that a message or a summary quotes; more says little.
 const QUOTE_CHARS: usize = 160;
 
 /// How a line ends.
@@ -79,6 +79,23 @@ pub fn quoted(line: &str) -> String {
     if rest == 0 { format!("\"{head}\"") } else { format!("\"{head}\" and {rest} more characters") }
 }
 
+/// `text` as one line for people: cut, and with line breaks and control characters visible.
+pub fn one_line(text: &str) -> String {
+    let mut chars = text.chars();
+    let mut line = String::new();
+    for character in chars.by_ref().take(QUOTE_CHARS) {
+        if character.is_control() {
+            line.extend(character.escape_debug());
+        } else {
+            line.push(character);
+        }
+    }
+    if chars.next().is_some() {
+        line.push('…');
+    }
+    line
+}
+
 /// `1 line`, `2 lines`.
 pub fn counted(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
@@ -106,6 +123,12 @@ mod tests {
     #[test]
     fn a_quoted_line_shows_what_cannot_be_seen() {
         assert_eq!(quoted("\ta \u{7}"), r#""\ta \u{7}""#);
+    }
+
+    #[test]
+    fn one_line_is_one_line_and_not_long() {
+        assert_eq!(one_line("a\nb \"c\""), "a\\nb \"c\"");
+        assert_eq!(one_line(&"x".repeat(500)).chars().count(), QUOTE_CHARS + 1);
     }
 
     proptest! {

@@ -95,7 +95,7 @@ proptest! {
         crlf: bool
     ) {
         let ending = if crlf { "\r\n" } else { "\n" };
-        let text = |lines: &[String]| lines.iter().map(|line| format!("{line}{ending}")).collect::<String>();
+        let text = |lines: &[String]| lines.iter().map(|line| format!("{line}{ending}")).collect::<Vec<_>>().concat();
         let (old, new) = (text(&old), text(&new));
         let patch = diff::unified("f", &old, &new);
         if patch.is_empty() {

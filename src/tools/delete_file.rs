@@ -51,7 +51,8 @@ impl DeleteFile {
             );
         }
         let path = guarded::path(cx, &args.path)?;
-        let expected = cx.ledger.seen(path.as_str()).map_or(Expected::Any, Expected::Hash);
+        let real = cx.workspace.resolve_directory(&path).map_err(|error| error.to_string())?;
+        let expected = cx.ledger.seen(real.as_str()).map_or(Expected::Any, Expected::Hash);
         let displaced = cx.workspace.remove(&path, &expected).map_err(|error| match error {
             FileError::Missing(_) => guarded::missing(cx, &path),
             error => error.to_string(),

@@ -1,5 +1,6 @@
 //! `grep`: plain text over the files of the workspace, or in a kept output.
 
+use crate::text::lines::one_line;
 use crate::tools::outputs::PREFIX;
 use crate::tools::searching;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
@@ -45,7 +46,7 @@ impl TypedTool for Grep {
 
     fn plan(&self, args: &Args) -> Plan {
         let path = args.path.as_deref().unwrap_or(".");
-        let summary = format!("{} in {path}", args.text);
+        let summary = one_line(&format!("{} in {path}", args.text));
         if path.starts_with(PREFIX) {
             Plan { summary, ..Plan::default() }
         } else {
@@ -84,16 +85,13 @@ async fn grep(args: Args, cx: &ToolContext) -> Result<String, String> {
         most,
         hidden: Arc::clone(&cx.hidden),
     };
-    let found = match output {
-        Some(file) => {
-            let (file, name) =
-                (file.map_err(|_| format!("There is no kept output {path}."))?, path.to_owned());
-            searching::aside(cx, move |stop| search::search_one(&file, &name, &query, stop)).await?
-        }
-        None => {
-            let workspace = (*cx.workspace).clone();
-            searching::aside(cx, move |stop| workspace.search(&query, stop)).await?
-        }
+    let found = if let Some(file) = output {
+        let file = file.map_err(|_| format!("There is no kept output {path}."))?;
+        let name = path.to_owned();
+        searching::aside(cx, move |stop| search::search_one(&file, &name, &query, stop)).await?
+    } else {
+        let workspace = (*cx.workspace).clone();
+        searching::aside(cx, move |stop| workspace.search(&query, stop)).await?
     };
     let results = found.map_err(|error| error.to_string())?;
     Ok(searching::answer(&results, &args.text, searching::plain_lines(&results), most))

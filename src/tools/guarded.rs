@@ -37,7 +37,9 @@ pub fn path(cx: &ToolContext, raw: &str) -> Result<RelPath, String> {
     let path = cx.workspace.path(raw).map_err(|error| error.to_string())?;
     let real = cx.workspace.resolve(&path).unwrap_or_else(|_| path.clone());
     if (cx.hidden)(path.as_str()) || (cx.hidden)(real.as_str()) {
-        return Err(format!("Security error: '{path}' is a sensitive file; its content is not shown."));
+        return Err(format!(
+            "Security error: '{path}' is a sensitive file; no file tool shows or changes it."
+        ));
     }
     Ok(path)
 }

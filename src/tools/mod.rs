@@ -22,6 +22,7 @@ pub mod write_file;
 
 use crate::event::{Change, Seen};
 use crate::process::launch::Launcher;
+use crate::text::lines::one_line;
 use crate::workspace::Workspace;
 use crate::workspace::search::Hidden;
 use futures_util::future::LocalBoxFuture;
@@ -96,11 +97,7 @@ pub struct ToolOutput {
 impl Plan {
     /// The plan of a call about one file.
     pub fn file(path: &str, write: bool) -> Self {
-        Self {
-            summary: path.to_owned(),
-            touches: vec![Touch { path: path.to_owned(), write }],
-            command: None,
-        }
+        Self { summary: one_line(path), touches: vec![Touch { path: path.to_owned(), write }], command: None }
     }
 }
 
@@ -108,6 +105,12 @@ impl ToolOutput {
     /// A success.
     pub fn ok(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// The text with its outcome and tool in front, `[read_file] Success: …` (`tools.result_format: tagged`).
+    pub fn tagged(&self, tool: &str) -> String {
+        let outcome = if self.is_error { "Error" } else { "Success" };
+        format!("[{tool}] {outcome}: {}", self.text)
     }
 
     /// A failure: says what was wrong and what to try, because the reader is a model.

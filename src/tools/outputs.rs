@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn k1_a_long_text_is_cut_kept_and_can_be_read_by_its_name() {
         let (_dir, outputs) = outputs();
-        let text: String = (1..=500).map(|line| format!("this is line number {line}\n")).collect();
+        let text = (1..=500).map(|line| format!("this is line number {line}\n")).collect::<Vec<_>>().concat();
         let cut = outputs.fit("call_1", text.clone(), 2000);
         assert!(cut.contains("[... 440 lines omitted ...]") && cut.contains("output:call_1"), "{cut}");
         let mut kept = String::new();

@@ -1,7 +1,7 @@
 //! `read_file`: a page of a file or of a kept output, with the lines it is of.
 
 use crate::event::Seen;
-use crate::text::lines::counted;
+use crate::text::lines::{counted, one_line};
 use crate::tools::guarded;
 use crate::tools::outputs::{CHARS_PER_TOKEN, PREFIX};
 use crate::tools::page::{self, MAX_SCAN_BYTES, Page, Range};
@@ -50,7 +50,7 @@ impl TypedTool for ReadFile {
 
     fn plan(&self, args: &Args) -> Plan {
         if args.path.starts_with(PREFIX) {
-            Plan { summary: args.path.clone(), ..Plan::default() }
+            Plan { summary: one_line(&args.path), ..Plan::default() }
         } else {
             Plan::file(&args.path, false)
         }

@@ -1,5 +1,6 @@
 //! What the tools that look through the workspace share: a thread of their own, a time limit, and how results read.
 
+use crate::text::lines::counted;
 use crate::tools::ToolContext;
 use crate::workspace::search::{Found, Results};
 use crate::workspace::walk::{Listing, MAX_ENTRIES};
@@ -14,6 +15,10 @@ const TIME_LIMIT: Duration = Duration::from_secs(15);
 
 /// Entries a listing shows.
 pub const MAX_LISTED: usize = 1000;
+
+/// Why something could not be looked at.
+const UNREADABLE: &str =
+    "unreadable, with a line that is too long, or with an ignore file that is no plain file";
 
 /// Sets a flag when dropped, so that an abandoned search ends.
 struct StopOnDrop(Arc<AtomicBool>);
@@ -69,6 +74,9 @@ pub fn listing_notes(out: &mut String, listing: &Listing) {
     if missing > 0 {
         let _ = write!(out, "\n[{missing} more are not shown; narrow the pattern or the path.]");
     }
+    if listing.unreadable > 0 {
+        let _ = write!(out, "\n[{} left out: {UNREADABLE}]", counted(listing.unreadable, "place"));
+    }
     if listing.cut {
         let _ = write!(out, "\n[{}]", cut_note());
     }
@@ -122,10 +130,10 @@ pub fn answer(results: &Results, wanted: &str, body: String, most: usize) -> Str
         );
     }
     for (count, why) in
-        [(results.hidden, "sensitive"), (results.too_large, "too large"), (results.unreadable, "unreadable")]
+        [(results.hidden, "sensitive"), (results.too_large, "too large"), (results.unreadable, UNREADABLE)]
     {
         if count > 0 {
-            let _ = writeln!(out, "[{count} file(s) left out: {why}]");
+            let _ = writeln!(out, "[{} left out: {why}]", counted(count, "file"));
         }
     }
     if results.cut {

@@ -28,7 +28,7 @@ impl Fixture {
             launcher: Rc::new(Launcher {}),
             ledger: Rc::default(),
             outputs: Rc::new(Outputs { dir: dir.path().join("outputs") }),
-            hidden: Arc::new(|path| path.ends_with(".env")),
+            hidden: Arc::new(|path| path == ".env"),
             cancel: tokio_util::sync::CancellationToken::new(),
             call_id: "call_1".to_owned(),
         };

@@ -35,10 +35,9 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// Holds `tools`, sorted by name; of two with one name the first stays.
+    /// Holds `tools`, sorted by name; no two may share one.
     pub fn new(mut tools: Vec<Box<dyn Tool>>) -> Self {
         tools.sort_by(|a, b| a.name().cmp(b.name()));
-        tools.dedup_by(|later, first| later.name() == first.name());
         let definitions = tools
             .iter()
             .map(|tool| ToolDefinition {

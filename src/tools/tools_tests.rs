@@ -29,7 +29,7 @@ fn t01_reading_shows_a_header_and_the_text_or_says_what_is_wrong() {
 #[test]
 fn t02_a_range_of_lines_is_read_and_how_to_go_on_is_said() {
     let fixture = Fixture::new();
-    let text: String = (1..=5000).map(|line| format!("line {line}\n")).collect();
+    let text = (1..=5000).map(|line| format!("line {line}\n")).collect::<Vec<_>>().concat();
     fixture.write("a", &text);
     let page = fixture.ok("read_file", &json!({"path": "a", "start_line": 10, "limit": 2}));
     assert_eq!(
@@ -262,7 +262,7 @@ fn s11_sensitive_files_are_neither_read_nor_searched_nor_changed() {
         assert!(!fixture.ok("grep", &json!({"text": "KEY", "path": path})).contains("KEY=1"));
     }
     let found = fixture.ok("grep", &json!({"text": "KEY"}));
-    assert_eq!(found, "other:1: KEY=2\n[1 file(s) left out: sensitive]");
+    assert_eq!(found, "other:1: KEY=2\n[1 file left out: sensitive]");
 }
 
 #[test]
@@ -303,5 +303,93 @@ fn every_tool_names_the_files_it_touches() {
         let plan = fixture.toolbox.get(tool).unwrap().plan(&args).unwrap();
         assert_eq!(plan.touches, [super::Touch { path: "a".to_owned(), write }], "{tool}");
         assert!(plan.summary.contains('a'));
+    }
+}
+
+#[test]
+fn t33_a_tagged_result_names_tool_and_outcome() {
+    assert_eq!(super::ToolOutput::ok("x").tagged("grep"), "[grep] Success: x");
+    assert_eq!(super::ToolOutput::error("x").tagged("grep"), "[grep] Error: x");
+}
+
+#[test]
+fn an_ignore_file_that_never_ends_does_not_hold_a_search() {
+    let fixture = Fixture::new();
+    fixture.write("seen", "needle\n");
+    fixture.write("trap/hidden", "needle\n");
+    std::os::unix::fs::symlink("/dev/zero", fixture.root.join("trap/.gitignore")).unwrap();
+    let text = fixture.ok("grep", &json!({"text": "needle"}));
+    assert!(text.starts_with("seen:1: needle\n[1 file left out: unreadable"), "{text}");
+    rustix::fs::mkfifoat(rustix::fs::CWD, fixture.root.join(".ignore"), rustix::fs::Mode::RWXU).unwrap();
+    assert!(fixture.ok("find_files", &json!({"pattern": "seen"})).contains("\nseen"));
+}
+
+#[test]
+fn the_repositorys_own_exclude_file_is_honoured() {
+    let fixture = Fixture::new();
+    fixture.write(".git/info/exclude", "private/\n");
+    fixture.write("private/x", "needle\n");
+    fixture.write("src/y", "needle\n");
+    assert_eq!(fixture.ok("grep", &json!({"text": "needle"})), "src/y:1: needle");
+}
+
+#[test]
+fn a_byte_order_mark_is_neither_shown_nor_lost() {
+    let fixture = Fixture::new();
+    fixture.write("a", "\u{feff}one\r\ntwo");
+    let text = fixture.ok("read_file", &json!({"path": "a"}));
+    assert_eq!(text, "Contents of a (lines 1-2 of 2, CRLF line endings):\none\ntwo");
+    fixture.ok("edit_file", &json!({"path": "a", "old_str": "one\ntwo", "new_str": "1\n2"}));
+    assert_eq!(fixture.text("a"), "\u{feff}1\r\n2");
+    fixture.ok("write_file", &json!({"path": "a", "content": "x\n"}));
+    assert_eq!(fixture.text("a"), "\u{feff}x\r\n");
+}
+
+#[test]
+fn a_search_ends_when_it_is_cancelled() {
+    let fixture = Fixture::new();
+    fixture.write("a", "needle\n");
+    fixture.cx.cancel.cancel();
+    let _ = fixture.ok("grep", &json!({"text": "needle"}));
+}
+
+#[test]
+fn results_are_the_first_by_path_whatever_the_threads_do() {
+    let fixture = Fixture::new();
+    for file in 0..60 {
+        fixture.write(&format!("d{}/f{file:02}", file % 7), "x\nx\nx\n");
+    }
+    let all = fixture.ok("grep", &json!({"text": "x", "max_results": 500}));
+    let some = fixture.ok("grep", &json!({"text": "x", "max_results": 10}));
+    assert_eq!(some.lines().take(10).collect::<Vec<_>>(), all.lines().take(10).collect::<Vec<_>>());
+    assert_eq!(all.lines().count(), 180);
+}
+
+#[test]
+fn a_file_of_two_gigabytes_is_refused_by_name_of_its_fault() {
+    let fixture = Fixture::new();
+    let text = "a line of text\n".repeat(100_000);
+    fixture.write("big", &text);
+    let page = fixture.ok("read_file", &json!({"path": "big", "start_line": 99_999}));
+    assert!(page.contains("(lines 99999-100000 of 100000)"), "{page}");
+    std::fs::File::options().write(true).open(fixture.root.join("big")).unwrap().set_len(2 << 30).unwrap();
+    assert!(fixture.fails("read_file", &json!({"path": "big"})).contains("binary"));
+    let edit = json!({"path": "big", "old_str": "a", "new_str": "b"});
+    assert!(fixture.fails("edit_file", &edit).contains("too large"));
+    assert!(fixture.ok("grep", &json!({"text": "line"})).contains("1 file left out: too large"));
+}
+
+#[test]
+fn an_unreadable_file_is_reported_and_does_not_stop_a_search() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = Fixture::new();
+    fixture.write("closed", "needle\n");
+    fixture.write("open", "needle\n");
+    std::fs::set_permissions(fixture.root.join("closed"), PermissionsExt::from_mode(0o000)).unwrap();
+    // Root reads everything.
+    if std::fs::File::open(fixture.root.join("closed")).is_err() {
+        assert!(fixture.fails("read_file", &json!({"path": "closed"})).contains("Permission denied"));
+        let text = fixture.ok("grep", &json!({"text": "needle"}));
+        assert!(text.starts_with("open:1: needle\n[1 file left out: unreadable"), "{text}");
     }
 }

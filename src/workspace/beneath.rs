@@ -5,7 +5,7 @@
 
 use crate::workspace::path::RelPath;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,12 +47,13 @@ impl From<Errno> for BeneathError {
 pub struct Beneath {
     dir: OwnedFd,
     openat2: AtomicBool,
+    renameat2: AtomicBool,
 }
 
 impl Beneath {
     /// Holds `dir`.
     pub fn new(dir: OwnedFd) -> Self {
-        Self { dir, openat2: AtomicBool::new(cfg!(target_os = "linux")) }
+        Self { dir, openat2: AtomicBool::new(cfg!(target_os = "linux")), renameat2: AtomicBool::new(true) }
     }
 
     /// Opens `path`, links on the way followed as long as they stay inside; also says where it really is.
@@ -139,6 +140,17 @@ impl Beneath {
         Ok(RelPath::of_parts(&real))
     }
 
+    /// Renames within the held directory `dir`, with flags that not every system and file system knows.
+    ///
+    /// # Errors
+    /// `NOSYS` or `INVAL` where the flags are not known, else what the system says.
+    pub fn rename(&self, dir: &OwnedFd, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
+        if !self.renameat2.load(Ordering::Relaxed) {
+            return Err(Errno::NOSYS);
+        }
+        rustix::fs::renameat_with(dir, from, dir, to, flags)
+    }
+
     /// Opens `path` with every link refused.
     fn open_plain(&self, path: &RelPath, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -179,10 +191,11 @@ impl Beneath {
         rustix::fs::openat(held.as_ref().unwrap_or(&self.dir), name, flags, mode)
     }
 
-    /// Makes every open take the walk.
+    /// Does as if the system knew neither openat2 nor renameat2.
     #[cfg(test)]
-    pub fn disable_openat2(&self) {
+    pub fn use_old_calls(&self) {
         self.openat2.store(false, Ordering::Relaxed);
+        self.renameat2.store(false, Ordering::Relaxed);
     }
 }
 

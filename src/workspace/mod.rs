@@ -64,16 +64,24 @@ impl Workspace {
         self.0.beneath.resolve(path, beneath::LastLink::Follow).map_err(|error| FileError::at(path, error))
     }
 
+    /// As [`resolve`](Self::resolve), but a link that is the last part of `path` stays.
+    ///
+    /// # Errors
+    /// As [`resolve`](Self::resolve).
+    pub fn resolve_directory(&self, path: &RelPath) -> Result<RelPath, FileError> {
+        self.0.beneath.resolve(path, beneath::LastLink::Keep).map_err(|error| FileError::at(path, error))
+    }
+
     /// The held directory, for the modules that work below it.
     fn beneath(&self) -> &Beneath {
         &self.0.beneath
     }
 
-    /// The same directory through the slow path that needs no openat2.
+    /// The same directory through the slow paths that need neither openat2 nor renameat2.
     #[cfg(test)]
-    fn open_without_openat2(root: &Path) -> Self {
+    fn open_with_old_calls(root: &Path) -> Self {
         let workspace = Self::open(root).unwrap();
-        workspace.beneath().disable_openat2();
+        workspace.beneath().use_old_calls();
         workspace
     }
 }

@@ -93,7 +93,8 @@ impl RelPath {
         }
     }
 
-    /// The path of `name`, one plain part, in this directory.
+    /// The path of `name`, a plain part or several, in this directory.
+    #[must_use]
     pub fn join(&self, name: &str) -> Self {
         if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}/{name}", self.0)) }
     }

@@ -6,7 +6,7 @@
 
 use crate::source::Source;
 use crate::workspace::Workspace;
-use crate::workspace::beneath::LastLink;
+use crate::workspace::beneath::{Beneath, LastLink};
 use crate::workspace::error::FileError;
 use crate::workspace::file::{hash, hash_reader};
 use crate::workspace::path::RelPath;
@@ -58,7 +58,8 @@ impl Workspace {
             .beneath()
             .make_directory(&parent)
             .map_err(|error| FileError::io(path, "open the directory of", error.into()))?;
-        let target = Target { path: &real, parent: &parent, directory: &directory, name };
+        let target =
+            Target { beneath: self.beneath(), path: &real, parent: &parent, directory: &directory, name };
         let old = target.stat()?;
         match (&old, expected) {
             (Some(_), Expected::Absent) => return Err(FileError::Exists(real)),
@@ -91,7 +92,8 @@ impl Workspace {
             .beneath()
             .open_directory(&parent)
             .map_err(|error| FileError::io(path, "open the directory of", error.into()))?;
-        let target = Target { path: &real, parent: &parent, directory: &directory, name };
+        let target =
+            Target { beneath: self.beneath(), path: &real, parent: &parent, directory: &directory, name };
         let before = target.set_aside_and_remove(expected)?;
         target.sync()?;
         Ok(Displaced { path: real.clone(), before: Some(before), after: None })
@@ -108,6 +110,7 @@ impl Workspace {
 
 /// A name in a held directory.
 struct Target<'a> {
+    beneath: &'a Beneath,
     path: &'a RelPath,
     parent: &'a RelPath,
     directory: &'a OwnedFd,
@@ -202,20 +205,21 @@ impl Target<'_> {
             Expected::Absent => FileError::Exists(self.path.clone()),
             Expected::Hash(_) | Expected::Any => self.changed(None),
         };
-        match self.rename(&temporary.name, self.name, RenameFlags::NOREPLACE) {
-            Err(error) if is_unsupported(error) => {
-                // A hard link is the older way to a name that must be free.
-                let linked = rustix::fs::linkat(
-                    self.directory,
-                    &temporary.name,
-                    self.directory,
-                    self.name,
-                    AtFlags::empty(),
-                );
-                linked.map_err(|error| if error == Errno::EXIST { taken() } else { self.io(error) })
-            }
+        match self.move_to_free_name(&temporary.name, self.name) {
             Err(Errno::EXIST) => Err(taken()),
             other => other.map_err(|error| self.io(error)),
+        }
+    }
+
+    /// Renames; fails with `EXIST` when `to` is taken.
+    fn move_to_free_name(&self, from: &str, to: &str) -> Result<(), Errno> {
+        match self.rename(from, to, RenameFlags::NOREPLACE) {
+            Err(error) if is_unsupported(error) => {
+                // A hard link is the older way to a name that must be free.
+                rustix::fs::linkat(self.directory, from, self.directory, to, AtFlags::empty())?;
+                rustix::fs::unlinkat(self.directory, from, AtFlags::empty())
+            }
+            other => other,
         }
     }
 
@@ -273,20 +277,15 @@ impl Target<'_> {
             _ => return Err(FileError::Special(self.path.clone())),
         }
         let aside = temporary_name();
-        let moved = match self.rename(self.name, &aside, RenameFlags::NOREPLACE) {
-            Err(error) if is_unsupported(error) => {
-                rustix::fs::renameat(self.directory, self.name, self.directory, &aside)
-            }
-            other => other,
-        };
-        moved.map_err(|error| FileError::io(self.path, "delete", error.into()))?;
+        self.move_to_free_name(self.name, &aside)
+            .map_err(|error| FileError::io(self.path, "delete", error.into()))?;
         match self.hash_of(&aside) {
             Ok(found) if matches(expected, &found) => {
                 rustix::fs::unlinkat(self.directory, &aside, AtFlags::empty())
                     .map_err(|error| FileError::io(self.path, "delete", error.into()))?;
                 Ok(found)
             }
-            _ => match self.rename(&aside, self.name, RenameFlags::NOREPLACE) {
+            _ => match self.move_to_free_name(&aside, self.name) {
                 Ok(()) => Err(self.changed(None)),
                 Err(_) => Err(self.changed(Some(&aside))),
             },
@@ -312,7 +311,7 @@ impl Target<'_> {
     }
 
     fn rename(&self, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
-        rustix::fs::renameat_with(self.directory, from, self.directory, to, flags)
+        self.beneath.rename(self.directory, from, to, flags)
     }
 
     /// Makes the change of names durable.

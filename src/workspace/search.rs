@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Largest file searched; what is larger is data, and is counted in the answer.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Memory for one line while it is searched; a file with a longer line counts as too large.
+/// Memory for one line while it is searched; a file with a longer line counts as unreadable from there on.
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Characters of a line shown.
@@ -76,7 +76,7 @@ pub struct Results {
     pub too_large: usize,
     /// Files left out because they must not be shown.
     pub hidden: usize,
-    /// Files that could not be read.
+    /// Files that could not be read to the end, and directories whose ignore file is no plain file.
     pub unreadable: usize,
     /// The search ended early: too many entries, or it was told to stop.
     pub cut: bool,
@@ -111,13 +111,17 @@ impl Workspace {
         };
         walk.builder.build_parallel().run(|| {
             let (mut searcher, matcher, job) = (searcher(query.context), matcher.clone(), &job);
-            Box::new(move |entry| match entry {
-                Ok(entry) => job.visit(&entry, &mut searcher, &matcher),
-                Err(_) => WalkState::Continue,
+            Box::new(move |entry| {
+                if let Ok(entry) = entry {
+                    return job.visit(&entry, &mut searcher, &matcher);
+                }
+                job.note(|results| results.unreadable += 1);
+                WalkState::Continue
             })
         });
         let mut results = job.results.into_inner().unwrap_or_else(PoisonError::into_inner);
         results.cut |= stop.load(Ordering::Relaxed);
+        results.unreadable += walk.refused();
         results.trim(query.most);
         Ok(results)
     }
@@ -208,7 +212,11 @@ impl Job<'_> {
         if !entry.file_type().is_some_and(|kind| kind.is_file()) {
             return WalkState::Continue;
         }
-        let Some(path) = self.walk.path_of(entry) else { return WalkState::Continue };
+        let Some(path) = self.walk.path_of(entry) else {
+            // A name that is not UTF-8 cannot be told to a model.
+            self.note(|results| results.unreadable += 1);
+            return WalkState::Continue;
+        };
         if self.query.glob.as_ref().is_some_and(|glob| !glob_matches(glob, &self.query.base, &path)) {
             return WalkState::Continue;
         }
@@ -242,7 +250,7 @@ impl Job<'_> {
             Lines { found: Vec::new(), hits: 0, most: self.query.most, binary: false, stop: self.stop };
         let searched = searcher.search_file(matcher, &opened.file, &mut lines);
         if searched.is_err() {
-            self.note(|results| results.too_large += 1);
+            self.note(|results| results.unreadable += 1);
         }
         if lines.hits > 0 && !lines.binary {
             self.keep(path, lines);

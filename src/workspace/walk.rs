@@ -10,7 +10,8 @@ use rustix::fs::{AtFlags, Dir, FileType};
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Directories that are never walked: a repository's own data, and caches that only programs read.
 pub const NEVER_WALKED: [&str; 10] = [
@@ -28,6 +29,9 @@ pub const NEVER_WALKED: [&str; 10] = [
 
 /// Entries visited in one walk; a tree with more is cut, and the answer says so.
 pub const MAX_ENTRIES: usize = 500_000;
+
+/// Largest ignore file that is read.
+const MAX_IGNORE_FILE_BYTES: u64 = 1024 * 1024;
 
 /// Threads of one walk; more do not help on one disk.
 const MAX_THREADS: usize = 8;
@@ -57,6 +61,8 @@ pub struct Listing {
     pub entries: Vec<Entry>,
     /// How many there are, those left out included.
     pub total: usize,
+    /// Directories left out because they, or their ignore files, could not be read.
+    pub unreadable: usize,
     /// The walk ended early: too many entries, or it was told to stop.
     pub cut: bool,
 }
@@ -121,7 +127,10 @@ impl Workspace {
                 listing.cut = true;
                 break;
             }
-            let Ok(entry) = entry else { continue };
+            let Ok(entry) = entry else {
+                listing.unreadable += 1;
+                continue;
+            };
             let directory = entry.file_type().is_some_and(|kind| kind.is_dir());
             let skipped = directory && (entry.depth() == 0 || !wanted.directories);
             let Some(path) = walk.path_of(&entry).filter(|_| !skipped) else { continue };
@@ -132,6 +141,7 @@ impl Workspace {
             }
         }
         listing.entries = found.into_iter().collect();
+        listing.unreadable += walk.refused();
         Ok(listing)
     }
 
@@ -145,20 +155,40 @@ impl Workspace {
                 rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY,
             )
             .map_err(|error| FileError::at(base, error))?;
+        let plain = real
+            .parts()
+            .scan(self.root().to_owned(), |dir, part| {
+                dir.push(part);
+                Some(dir.clone())
+            })
+            .chain([self.root().to_owned()])
+            .all(|dir| has_plain_ignore_files(&dir));
+        let refused = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&refused);
         let mut builder = WalkBuilder::new(top);
         builder
             .hidden(false)
+            .ignore(plain)
+            .git_ignore(plain)
+            .parents(plain)
+            // It would follow a `.git` file anywhere; the repository's own is added below.
+            .git_exclude(false)
             .git_global(false)
             .require_git(false)
             .follow_links(false)
             .current_dir(self.root())
             .threads(std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS))
-            .filter_entry(is_walked);
+            .filter_entry(move |entry| is_walked(entry, &counter));
+        let exclude = self.root().join(".git/info/exclude");
+        if exclude.symlink_metadata().is_ok() && is_plain_or_absent(&exclude) {
+            // Patterns it cannot read are left out, as git does.
+            let _ = builder.add_ignore(exclude);
+        }
         // Other directories that are not walked by themselves are when they are named; a repository's data never.
         if real.is_git_internal() {
             builder.max_depth(Some(0));
         }
-        Ok(Walk { builder, root: self.root().to_owned(), base: base.clone(), real })
+        Ok(Walk { builder, root: self.root().to_owned(), base: base.clone(), real, refused })
     }
 }
 
@@ -197,29 +227,48 @@ pub(super) struct Walk {
     root: std::path::PathBuf,
     base: RelPath,
     real: RelPath,
+    refused: Arc<AtomicUsize>,
 }
 
 impl Walk {
+    /// How many directories were not entered because of their ignore files.
+    pub(super) fn refused(&self) -> usize {
+        self.refused.load(Ordering::Relaxed)
+    }
+
     /// The path of `entry` from the workspace root, by the name its base was asked for.
     pub(super) fn path_of(&self, entry: &DirEntry) -> Option<RelPath> {
         let from_root = entry.path().strip_prefix(&self.root).ok()?;
         let below = from_root.strip_prefix(self.real.as_str()).ok()?.to_str()?;
-        let mut parts: Vec<String> = self.base.parts().map(str::to_owned).collect();
-        parts.extend(below.split('/').filter(|part| !part.is_empty()).map(str::to_owned));
-        Some(RelPath::of_parts(&parts))
+        Some(if below.is_empty() { self.base.clone() } else { self.base.join(below) })
     }
 }
 
 /// Whether a walk goes on with `entry`: not into hidden directories below its start, caches, or our temporary files.
-fn is_walked(entry: &DirEntry) -> bool {
+fn is_walked(entry: &DirEntry, refused: &AtomicUsize) -> bool {
     if entry.depth() == 0 {
         return true;
     }
     let name = entry.file_name();
     if entry.file_type().is_some_and(|kind| kind.is_dir()) {
-        return !is_hidden(name) && !NEVER_WALKED.iter().any(|never| name == OsStr::new(never));
+        if is_hidden(name) || NEVER_WALKED.iter().any(|never| name == OsStr::new(never)) {
+            return false;
+        }
+        let plain = has_plain_ignore_files(entry.path());
+        refused.fetch_add(usize::from(!plain), Ordering::Relaxed);
+        return plain;
     }
     !name.to_string_lossy().starts_with(TEMPORARY_PREFIX)
+}
+
+/// Whether the ignore files of `dir` can be read without harm: one that is a link to a device, a pipe or huge would
+/// keep the walk for ever.
+fn has_plain_ignore_files(dir: &Path) -> bool {
+    [".gitignore", ".ignore"].iter().all(|name| is_plain_or_absent(&dir.join(name)))
+}
+
+fn is_plain_or_absent(path: &Path) -> bool {
+    path.symlink_metadata().map_or(true, |file| file.is_file() && file.len() <= MAX_IGNORE_FILE_BYTES)
 }
 
 fn is_hidden(name: &OsStr) -> bool {

@@ -1,10 +1,11 @@
-//! Tests of the workspace on real directories, with openat2 and without.
+//! Tests of the workspace on real directories, with openat2 and renameat2 and without.
 
 use super::Workspace;
 use super::error::FileError;
 use super::file::hash;
 use super::path::RelPath;
 use super::replace::{Expected, TEMPORARY_PREFIX};
+use proptest::prelude::*;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -35,7 +36,7 @@ impl Place {
 
     /// The workspace, opened both ways.
     fn both(&self) -> [Workspace; 2] {
-        [Workspace::open(&self.root).unwrap(), Workspace::open_without_openat2(&self.root)]
+        [Workspace::open(&self.root).unwrap(), Workspace::open_with_old_calls(&self.root)]
     }
 
     fn names(&self, path: &str) -> Vec<String> {
@@ -189,7 +190,7 @@ fn removing_a_link_leaves_its_target() {
 }
 
 #[test]
-fn a_swapper_never_leads_a_write_out_nor_loses_a_version() {
+fn a_directory_swapped_meanwhile_never_leads_a_write_out() {
     let place = Place::new();
     place.write("../outside/f", "SECRET");
     place.write("dir/f", "0");
@@ -224,4 +225,29 @@ fn temporary_names_are_recognisable_and_never_listed() {
     place.write(&format!("{TEMPORARY_PREFIX}0123"), "left over");
     let workspace = Workspace::open(&place.root).unwrap();
     assert_eq!(workspace.list(&RelPath::root(), None, 10).unwrap().total, 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn whatever_links_there_are_what_is_read_lies_inside(
+        links in prop::collection::vec(("(a|b|d/c|d/e)", "(\\.\\./){0,2}(a|b|d|d/c|outside/f|real|d/\\.\\.|\\.)?"), 1..5),
+        path in "(a|b|d|d/c|d/e)(/(a|b|c|f|real)){0,2}"
+    ) {
+        let place = Place::new();
+        place.write("../outside/f", "SECRET");
+        place.write("real", "inside");
+        place.write("d/real", "inside");
+        for (name, target) in &links {
+            let _ = symlink(target, place.root.join(name));
+        }
+        let [new, old] = place.both().map(|workspace| workspace.read(&rel(&path), 100).ok());
+        prop_assert_eq!(&new, &old);
+        if let Some(content) = new {
+            prop_assert_eq!(&content.bytes, b"inside");
+            let canonical = place.root.canonicalize().unwrap().join(content.path.as_str());
+            prop_assert_eq!(place.root.join(&path).canonicalize().unwrap(), canonical);
+        }
+    }
 }
