@@ -10,6 +10,7 @@ use super::yaml;
 use crate::engine::policy::Mode;
 use schemars::JsonSchema;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Bytes of an agent's file: a prompt of 16,000 words; larger ones do not fit a model's attention either.
 pub const MAX_AGENT_BYTES: u64 = 128 << 10;
@@ -64,6 +65,8 @@ struct FrontMatter {
     #[schemars(range(min = 1, max = 10_000), extend("x-unit" = "steps"))]
     max_steps: Option<u32>,
 }
+
+static FRONT_MATTER: LazyLock<Rule> = LazyLock::new(rule::rules_of::<FrontMatter>);
 
 /// The layer of the agents that are part of the program.
 ///
@@ -130,7 +133,7 @@ fn leaves(name: &str, text: &str) -> Result<Vec<Leaf>, ConfigError> {
     }
     // A line of padding in place of `---` makes the lines of errors those of the file.
     let node = yaml::parse(&format!("\n{head}"))?;
-    let mut leaves = check::leaves(&rule::rules_of::<FrontMatter>(), &node)?;
+    let mut leaves = check::leaves(&FRONT_MATTER, &node)?;
     for leaf in &mut leaves {
         let key = if leaf.key == "tools" { "allowed_tools" } else { &leaf.key };
         leaf.key = format!("agents.{name}.{key}");

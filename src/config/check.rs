@@ -152,20 +152,22 @@ fn well_formed(format: Format, text: &str) -> Result<(), String> {
                 .to_owned())
         }
         Format::Variable if !named("_", "_") || text.starts_with(|c: char| c.is_ascii_digit()) => {
-            Err(format!("{} is not the name of an environment variable", quoted(text)))
+            Err("must be the name of an environment variable; a key itself does not belong into a file"
+                .to_owned())
         }
         Format::AgentName | Format::Variable | Format::Filled => Ok(()),
     }
 }
 
+/// Never repeats the text: it may hold a password.
 fn well_formed_url(text: &str) -> Result<(), String> {
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     if authority.is_empty() || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err(format!("{} is not an address that begins with http:// or https://", quoted(text)));
+        return Err("must be an address that begins with http:// or https://".to_owned());
     }
     if authority.contains('@') {
-        return Err("an address must not hold a name and password: set the key's variable".to_owned());
+        return Err("must not hold a name and password: put the key into an environment variable".to_owned());
     }
     Ok(())
 }
@@ -237,4 +239,69 @@ pub fn single(rules: &Rule, key: &str, scalar: Value) -> Result<Leaf, ConfigErro
     let rule = rules.find(key).ok_or_else(|| ConfigError::new("unknown key").key(key))?;
     let node = Node { content: Content::Scalar(scalar), line: 0 };
     Ok(Leaf { key: key.to_owned(), value: value(rule, &node, key)?, line: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{check, rule, yaml};
+    use proptest::prelude::*;
+
+    /// Text that looks like a configuration more often than chance would have it.
+    fn almost_yaml() -> impl Strategy<Value = String> {
+        let token = prop::sample::select(vec![
+            "llm",
+            "mode",
+            "hooks",
+            "post_edit",
+            "command",
+            "agents",
+            "x",
+            ":",
+            ": ",
+            "\n",
+            "\n  ",
+            "\n    ",
+            "- ",
+            "[",
+            "]",
+            "{",
+            "}",
+            ",",
+            "'",
+            "\"",
+            "yolo",
+            "1",
+            "-1",
+            "1e9",
+            "~",
+            "null",
+            "true",
+            "|",
+            ">",
+            "&a ",
+            "*a",
+            "!!t ",
+            "? ",
+            "# ",
+            "\t",
+            "---\n",
+            "<<",
+            "é",
+            "\u{0}",
+            "99999999999999999999",
+        ]);
+        prop::collection::vec(token, 0..30).prop_map(|tokens| tokens.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_reading_panic_and_errors_are_one_harmless_line(
+            text in prop_oneof![almost_yaml(), any::<String>()],
+        ) {
+            let rules = rule::document();
+            if let Err(error) = yaml::parse(&text).and_then(|node| check::leaves(&rules, &node)) {
+                prop_assert!(!error.to_string().chars().any(char::is_control), "{error:?}");
+            }
+        }
+    }
 }

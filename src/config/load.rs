@@ -24,6 +24,10 @@ pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 pub const DEFAULTS: &str = include_str!("../../config/default.yaml");
 /// How the lowest layer is named in messages.
 pub const DEFAULTS_PLACE: &str = "built-in";
+/// The user's configuration file, in [`Directories::config`].
+pub const USER_FILE: &str = "config.yaml";
+/// The user's agents, in [`Directories::config`].
+pub const USER_AGENTS: &str = "agents";
 /// The configuration file of a project, from its root.
 pub const PROJECT_FILE: &str = ".agent/config.yaml";
 /// The agents of a project, from its root.
@@ -201,10 +205,10 @@ fn parse(rules: &Rule, text: &str, place: &str) -> Result<Vec<check::Leaf>, Conf
 
 fn user_layer(rules: &Rule, directory: &Path) -> Result<Layers, ConfigError> {
     let mut layer = Layers::default();
-    for file in agents::files(&directory.join("agents"))? {
+    for file in agents::files(&directory.join(USER_AGENTS))? {
         layer = layer.under(agents::file_layer(rules, Level::User, &file, &file.display().to_string())?);
     }
-    let path = directory.join("config.yaml");
+    let path = directory.join(USER_FILE);
     Ok(layer.under(file_layer(rules, Level::User, &path, &path.display().to_string())?.unwrap_or_default()))
 }
 

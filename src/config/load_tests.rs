@@ -155,9 +155,9 @@ fn f03_types_ranges_and_words_are_checked_with_their_line() {
         ("llm:\n  model: 4\n", 2, "llm.model: must be text, found `4` (write \"4\")"),
         ("llm: []\n", 1, "llm: must be keys and values, found a list"),
         ("llm:\n  temperature: 2.1\n", 2, "must be a number from 0 to 2, found `2.1`"),
-        ("llm:\n  api_base: localhost:1\n", 2, "is not an address that begins with http:// or https://"),
+        ("llm:\n  api_base: localhost:1\n", 2, "must be an address that begins with http:// or https://"),
         ("llm:\n  api_base: https://me:pw@host/v1\n", 2, "must not hold a name and password"),
-        ("llm:\n  api_key_env: sk-123\n", 2, "is not the name of an environment variable"),
+        ("llm:\n  api_key_env: sk-123\n", 2, "must be the name of an environment variable"),
         (
             "commands:\n  blocked_patterns:\n    - ok\n    - '('\n",
             4,
@@ -173,7 +173,7 @@ fn f03_types_ranges_and_words_are_checked_with_their_line() {
         ("hooks:\n  pre_tool_use:\n    - command: ' '\n", 3, "command: must not be empty"),
         ("hooks:\n  pre_tool_use:\n    - command: x\n      matcher: '['\n", 4, "is not a regular expression"),
         ("agents:\n  ../x:\n    mode: yolo\n", 2, "the name of an agent is"),
-        ("commands:\n  env:\n    1X: y\n", 3, "is not the name of an environment variable"),
+        ("commands:\n  env:\n    1X: y\n", 3, "must be the name of an environment variable"),
         (
             "commands:\n  env:\n    PORT: 80\n",
             3,

@@ -1,8 +1,8 @@
 //! The schema as rules that a check can follow: what each key may hold, and who may set it.
 
 use super::schema::Document;
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -81,11 +81,6 @@ pub struct Rule {
     pub unit: Option<String>,
 }
 
-/// The JSON Schema of the configuration, without references.
-pub fn json_schema() -> Schema {
-    schema_of::<Document>()
-}
-
 /// The rules of the configuration.
 pub fn document() -> Rule {
     rules_of::<Document>()
@@ -93,13 +88,10 @@ pub fn document() -> Rule {
 
 /// The rules of any type of settings.
 pub fn rules_of<T: JsonSchema>() -> Rule {
-    rule(schema_of::<T>().as_object().unwrap_or(&Map::new()), Scope::Anywhere)
-}
-
-fn schema_of<T: JsonSchema>() -> Schema {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;
-    settings.into_generator().into_root_schema_for::<T>()
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    rule(schema.as_object().unwrap_or(&Map::new()), Scope::Anywhere)
 }
 
 /// Compiles one schema object; `inherited` is the scope of the group around it.

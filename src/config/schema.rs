@@ -9,6 +9,7 @@ use crate::agent::watchdogs::OnLimit;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::Mode;
 use crate::engine::{Parallel, ResultFormat};
+use crate::workspace::index::{INDEX_ENTRIES, INDEX_TIME, IndexOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -144,12 +145,25 @@ pub struct Indexer {
     /// Larger files are left out.
     #[schemars(range(min = 1, max = 100_000_000), extend("x-unit" = "bytes"))]
     pub max_file_size: u64,
-    /// Names of directories to leave out, besides the usual ones.
-    #[schemars(extend("x-merge" = "add"))]
+    /// Globs on names of directories to leave out, besides the usual ones.
+    #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
     pub exclude_dirs: Vec<String>,
     /// Globs on file names to leave out, besides the usual ones.
     #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
     pub exclude_patterns: Vec<String>,
+}
+
+impl Indexer {
+    /// How far the overview looks; `None` when there is none.
+    pub fn options(&self) -> Option<IndexOptions> {
+        self.enabled.then(|| IndexOptions {
+            max_file_size: self.max_file_size,
+            exclude_dirs: self.exclude_dirs.clone(),
+            exclude_patterns: self.exclude_patterns.clone(),
+            time: INDEX_TIME,
+            entries: INDEX_ENTRIES,
+        })
+    }
 }
 
 /// What the model reads.

@@ -28,7 +28,8 @@ const MAX_DEPTH: usize = 6;
 const SKIPPED_DIRECTORIES: [&str; 7] =
     ["node_modules", "__pycache__", "venv", "dist", "build", "target", "*.egg-info"];
 /// Files that say nothing about the project.
-const SKIPPED_FILES: [&str; 10] = [
+const SKIPPED_FILES: [&str; 11] = [
+    ".git",
     "*.min.js",
     "*.min.css",
     "*.map",
