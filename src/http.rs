@@ -130,8 +130,10 @@ impl Endpoint {
     /// # Errors
     /// When the address is not an http or https URL, or the key cannot be a header value.
     pub fn new(url: &str, bearer: Option<&str>, deadlines: Deadlines) -> Result<Self, HttpError> {
+        // What stands before an `@` may be a password.
+        let shown = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
         let address =
-            |why: &str| HttpError::Address(format!("`{url}` is not an address of a model server: {why}"));
+            |why: &str| HttpError::Address(format!("`{shown}` is not an address of a model server: {why}"));
         let parsed = Url::parse(url).map_err(|error| address(&error.to_string()))?;
         if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
             return Err(address("it must begin with http:// or https:// and name a host"));
@@ -409,9 +411,9 @@ mod tests {
 
     #[test]
     fn an_address_without_scheme_or_with_a_password_is_refused() {
-        for url in ["localhost:8080", "ftp://h/", "https://user:secret@h/v1", "nonsense"] {
+        for url in ["localhost:8080", "ftp://h/", "https://user:secret@h/v1", "user:secret@h", "nonsense"] {
             let error = endpoint(url).map(|_| ()).unwrap_err();
-            assert!(!error.to_string().contains("secret@"), "{error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
         }
     }
 

@@ -284,7 +284,7 @@ fn unknown_provider(name: &str, table: &[Provider]) -> ConnectError {
 
 /// The key for `target`: given, in the named variable, or in the provider's own variable.
 fn key(options: &ModelOptions, target: &Target, variable: Variable<'_>) -> Result<Key, ConnectError> {
-    if let Some(secret) = &options.api_key {
+    if let Some(secret) = options.api_key.as_ref().filter(|key| !key.expose().trim().is_empty()) {
         return Ok(Key { secret: Some(secret.clone()), advice: "check the key given as --api-key".into() });
     }
     let keys = target.provider.as_ref().map(|provider| provider.keys.as_slice()).unwrap_or_default();
@@ -344,7 +344,11 @@ fn target(provider: Provider, model: String) -> Target {
 
 /// The model of a server that has only one.
 async fn only_model(base: &str, key: &Key, deadlines: Deadlines) -> Result<String, ConnectError> {
-    let mut models = local::models(base, key.secret.as_ref().map(Secret::expose), deadlines).await?;
+    let secret = key.secret.as_ref().map(Secret::expose);
+    let mut models = local::models(base, secret, deadlines).await.map_err(|error| {
+        let error = ConnectError::from(error);
+        ConnectError { message: format!("no model is chosen, and {base} cannot be asked: {error}"), ..error }
+    })?;
     if models.len() == 1 {
         return Ok(models.swap_remove(0));
     }

@@ -4,7 +4,10 @@ use crate::support::server::Server;
 use agent::event::FinishReason;
 use agent::failure::ErrorKind;
 use agent::http::Deadlines;
+use agent::llm::catalog::Provider;
+use agent::llm::chat_completions::request::Quirks;
 use agent::llm::connect::{ModelOptions, connect};
+use agent::llm::local::probe;
 use agent::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinition};
 use agent::message::{Message, Role, ToolResult};
 use agent::secret::Secret;
@@ -189,13 +192,14 @@ fn the_deadline_of_a_call_includes_its_retries() {
 
 #[test]
 fn an_abandoned_call_closes_its_connection() {
-    let server = Server::start("turns:\n- fault: hang\n");
+    let server = Arc::new(Server::start("turns:\n- fault: hang\n"));
+    let watched = Arc::clone(&server);
     runtime().block_on(async {
         let client = client(&options(&server)).await;
         let messages = hello();
         tokio::select! {
             _ = ask(client.as_ref(), &messages, true) => panic!("answered"),
-            () = async { while server.requests().is_empty() { tokio::task::yield_now().await } } => {}
+            arrived = tokio::task::spawn_blocking(move || watched.wait_for_request(1)) => arrived.unwrap(),
         }
     });
     server.wait_for_disconnect();
@@ -319,8 +323,9 @@ fn a_server_that_is_not_a_model_server_is_named_as_such() {
         assert_eq!((outcome.error().kind, requests), (ErrorKind::Malformed, 1), "{turn}");
         assert!(outcome.error().message.contains(word), "{}", outcome.error());
     }
-    let (outcome, _) = once("turns:\n- fault: {raw: \"SSH-2.0-OpenSSH\\r\\n\"}\n".repeat(1).as_str(), true);
-    assert_eq!(outcome.error().kind, ErrorKind::Request);
+    let server = Server::start("turns:\n- fault: {raw: \"SSH-2.0-OpenSSH\\r\\n\"}");
+    let outcome = once_with(&ModelOptions { retries: 0, ..options(&server) }, true);
+    assert_eq!(outcome.error().kind, ErrorKind::Network);
 }
 
 #[test]
@@ -383,4 +388,39 @@ fn a_script_is_a_model_and_a_missing_one_is_a_configuration_error() {
     let missing = ModelOptions { model: Some("scripted:/nowhere.yaml".into()), ..ModelOptions::default() };
     let error = runtime().block_on(connect(&missing, &|_| None, Rc::new(Source::new()))).err().unwrap();
     assert!(error.kind == ErrorKind::Config && error.message.contains("/nowhere.yaml"), "{error}");
+}
+
+#[test]
+fn a_document_is_an_answer_even_where_a_stream_was_asked_for() {
+    let body = r#"{"choices":[{"message":{"content":"done"},"finish_reason":"stop"}]}"#;
+    let (outcome, _) = once(&format!("turns:\n- fault: {{http: {{body: '{body}'}}}}"), true);
+    assert_eq!((outcome.text().as_str(), outcome.shown.as_str()), ("done", "done"));
+}
+
+#[test]
+fn an_answer_that_never_ends_meets_the_deadline_of_the_whole() {
+    let server = Server::start("turns:\n- {text: abcdefghijkl, chunk: 1, chunk_delay_ms: 50}");
+    let deadlines = Deadlines { whole: Duration::from_millis(300), ..Deadlines::default() };
+    let outcome = once_with(&ModelOptions { deadlines, ..options(&server) }, true);
+    assert_eq!(outcome.error().kind, ErrorKind::Timeout);
+    assert!(outcome.error().message.contains("not complete within"), "{}", outcome.error());
+}
+
+#[test]
+fn a_server_on_this_machine_is_found_with_its_models() {
+    let server = Server::start("turns:\n- text: x");
+    let absent = Server::start("turns:\n- text: x");
+    let row = |name: &str, base: String| Provider {
+        name: name.into(),
+        base,
+        keys: Vec::new(),
+        local: true,
+        quirks: Quirks::default(),
+    };
+    let table = [row("absent", absent.url()), row("present", server.url())];
+    drop(absent);
+    let found = runtime().block_on(probe(&table));
+    let names: Vec<_> =
+        found.iter().map(|found| (found.provider.name.as_str(), found.models.as_slice())).collect();
+    assert_eq!(names, [("present", ["scripted-model".to_owned()].as_slice())]);
 }

@@ -1,4 +1,7 @@
 //! The one integration binary: black-box tests of `agent`, and the rules of the house.
 
+#![cfg(test)]
+
 mod llm;
 mod support;
+mod wire;
