@@ -379,26 +379,21 @@ fn is_loopback(url: &Url) -> bool {
     })
 }
 
-/// The innermost cause, which is the one that says something, after the outermost that differs from it.
-fn causes(error: &dyn Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
+/// The innermost cause, which is the one that says something.
+fn causes(error: &(dyn Error + 'static)) -> String {
+    chain(error).last().unwrap_or(error).to_string()
 }
 
-fn is_tls(error: &dyn Error) -> bool {
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let nested = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let tls = nested.is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>);
-        if tls || cause.is::<rustls::Error>() {
-            return true;
-        }
-        next = cause.source();
-    }
-    false
+fn is_tls(error: &(dyn Error + 'static)) -> bool {
+    chain(error).any(<dyn Error>::is::<rustls::Error>)
+}
+
+/// `error` and everything behind it. An I/O error's `source` skips the error it wraps, so that is looked at first.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| {
+        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        wrapped.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source())
+    })
 }
 
 #[cfg(test)]

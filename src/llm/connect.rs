@@ -12,9 +12,12 @@ use crate::secret::Secret;
 use crate::source::Source;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// How many tries follow the first, as the official SDKs have it.
 pub const DEFAULT_RETRIES: u32 = 2;
+/// How long a server has to list its models before the first request; it is a look-up, not a computation.
+const LIST_TIME: Duration = Duration::from_secs(30);
 /// How many models a message lists.
 const LISTED: usize = 10;
 
@@ -124,9 +127,9 @@ pub async fn connect(
     };
     let model = match target.model {
         Some(model) => model,
-        None => only_model(&target.base, &key, options.deadlines).await?,
+        None => only_model(root(&target.base), &key).await?,
     };
-    let url = format!("{}/chat/completions", target.base.trim_end_matches('/'));
+    let url = format!("{}/chat/completions", root(&target.base));
     let name = target
         .provider
         .as_ref()
@@ -342,10 +345,16 @@ fn target(provider: Provider, model: String) -> Target {
     Target { base: provider.base.clone(), provider: Some(provider), model: Some(model) }
 }
 
+/// The API base itself, where someone gave the whole address of the request.
+fn root(base: &str) -> &str {
+    let base = base.trim_end_matches('/');
+    base.strip_suffix("/chat/completions").unwrap_or(base)
+}
+
 /// The model of a server that has only one.
-async fn only_model(base: &str, key: &Key, deadlines: Deadlines) -> Result<String, ConnectError> {
+async fn only_model(base: &str, key: &Key) -> Result<String, ConnectError> {
     let secret = key.secret.as_ref().map(Secret::expose);
-    let mut models = local::models(base, secret, deadlines).await.map_err(|error| {
+    let mut models = local::models(base, secret, local::within(LIST_TIME)).await.map_err(|error| {
         let error = ConnectError::from(error);
         ConnectError { message: format!("no model is chosen, and {base} cannot be asked: {error}"), ..error }
     })?;

@@ -424,3 +424,53 @@ fn a_server_on_this_machine_is_found_with_its_models() {
         found.iter().map(|found| (found.provider.name.as_str(), found.models.as_slice())).collect();
     assert_eq!(names, [("present", ["scripted-model".to_owned()].as_slice())]);
 }
+
+#[test]
+fn a_server_without_tls_is_told_apart_from_one_that_is_absent() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("https://{}/v1", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        std::io::Read::read_to_end(&mut stream, &mut Vec::new())
+    });
+    let options = ModelOptions { model: Some("m".into()), api_base: Some(base), ..ModelOptions::default() };
+    let outcome = once_with(&options, true);
+    assert_eq!(outcome.error().kind, ErrorKind::Network);
+    assert!(
+        outcome.error().message.contains("TLS failed") && outcome.retries.is_empty(),
+        "{}",
+        outcome.error()
+    );
+    drop(server.join());
+}
+
+/// `{"choices":[{"message":{"content":"done"},"finish_reason":"stop"}]}`, compressed.
+const GZIPPED: &[u8] =
+    b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x0d\xc8\xb1\x0d\x80\x40\x08\x05\xd0\x5d\x7e\xed\x04\xac\
+    \x62\x8c\xb9\x20\x7a\x14\x82\x11\x3a\xc2\xee\xfa\xca\x57\xe0\xe9\xca\x12\xa0\xb5\x70\x4b\xc4\xb8\
+    \x04\x54\x60\xb7\x14\x4b\x10\x0e\x37\x41\x2f\x38\xd5\x34\xe6\xfe\xca\x08\xb7\xff\x23\xfd\x41\x6f\
+    \xfd\x01\xd7\x77\x4f\x63\x43\x00\x00\x00";
+
+#[test]
+fn a_compressed_answer_is_read_and_one_that_is_cut_is_an_error() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        for kept in [GZIPPED.len(), GZIPPED.len() / 2] {
+            let (mut stream, _) = listener.accept().unwrap();
+            drop(std::io::Read::read(&mut stream, &mut [0; 16384]));
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-encoding: gzip\r\ncontent-length: {kept}\r\n\r\n"
+            );
+            std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+            std::io::Write::write_all(&mut stream, &GZIPPED[..kept]).unwrap();
+        }
+    });
+    let options =
+        ModelOptions { model: Some("m".into()), api_base: Some(base), retries: 0, ..ModelOptions::default() };
+    assert_eq!(once_with(&options, false).text(), "done");
+    let cut = once_with(&options, false);
+    assert_eq!(cut.error().kind, ErrorKind::Network, "{}", cut.error());
+    server.join().unwrap();
+}
