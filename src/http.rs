@@ -130,8 +130,10 @@ impl Endpoint {
     /// # Errors
     /// When the address is not an http or https URL, or the key cannot be a header value.
     pub fn new(url: &str, bearer: Option<&str>, deadlines: Deadlines) -> Result<Self, HttpError> {
+        // What stands before an `@` may be a password.
+        let shown = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
         let address =
-            |why: &str| HttpError::Address(format!("`{url}` is not an address of a model server: {why}"));
+            |why: &str| HttpError::Address(format!("`{shown}` is not an address of a model server: {why}"));
         let parsed = Url::parse(url).map_err(|error| address(&error.to_string()))?;
         if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
             return Err(address("it must begin with http:// or https:// and name a host"));
@@ -377,26 +379,21 @@ fn is_loopback(url: &Url) -> bool {
     })
 }
 
-/// The innermost cause, which is the one that says something, after the outermost that differs from it.
-fn causes(error: &dyn Error) -> String {
-    let mut innermost = error;
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
+/// The innermost cause, which is the one that says something.
+fn causes(error: &(dyn Error + 'static)) -> String {
+    chain(error).last().unwrap_or(error).to_string()
 }
 
-fn is_tls(error: &dyn Error) -> bool {
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let nested = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        let tls = nested.is_some_and(<dyn Error + Send + Sync>::is::<rustls::Error>);
-        if tls || cause.is::<rustls::Error>() {
-            return true;
-        }
-        next = cause.source();
-    }
-    false
+fn is_tls(error: &(dyn Error + 'static)) -> bool {
+    chain(error).any(<dyn Error>::is::<rustls::Error>)
+}
+
+/// `error` and everything behind it. An I/O error's `source` skips the error it wraps, so that is looked at first.
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| {
+        let wrapped = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        wrapped.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source())
+    })
 }
 
 #[cfg(test)]
@@ -409,9 +406,9 @@ mod tests {
 
     #[test]
     fn an_address_without_scheme_or_with_a_password_is_refused() {
-        for url in ["localhost:8080", "ftp://h/", "https://user:secret@h/v1", "nonsense"] {
+        for url in ["localhost:8080", "ftp://h/", "https://user:secret@h/v1", "user:secret@h", "nonsense"] {
             let error = endpoint(url).map(|_| ()).unwrap_err();
-            assert!(!error.to_string().contains("secret@"), "{error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
         }
     }
 

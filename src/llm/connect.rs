@@ -12,9 +12,12 @@ use crate::secret::Secret;
 use crate::source::Source;
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// How many tries follow the first, as the official SDKs have it.
 pub const DEFAULT_RETRIES: u32 = 2;
+/// How long a server has to list its models before the first request; it is a look-up, not a computation.
+const LIST_TIME: Duration = Duration::from_secs(30);
 /// How many models a message lists.
 const LISTED: usize = 10;
 
@@ -124,9 +127,9 @@ pub async fn connect(
     };
     let model = match target.model {
         Some(model) => model,
-        None => only_model(&target.base, &key, options.deadlines).await?,
+        None => only_model(root(&target.base), &key).await?,
     };
-    let url = format!("{}/chat/completions", target.base.trim_end_matches('/'));
+    let url = format!("{}/chat/completions", root(&target.base));
     let name = target
         .provider
         .as_ref()
@@ -284,7 +287,7 @@ fn unknown_provider(name: &str, table: &[Provider]) -> ConnectError {
 
 /// The key for `target`: given, in the named variable, or in the provider's own variable.
 fn key(options: &ModelOptions, target: &Target, variable: Variable<'_>) -> Result<Key, ConnectError> {
-    if let Some(secret) = &options.api_key {
+    if let Some(secret) = options.api_key.as_ref().filter(|key| !key.expose().trim().is_empty()) {
         return Ok(Key { secret: Some(secret.clone()), advice: "check the key given as --api-key".into() });
     }
     let keys = target.provider.as_ref().map(|provider| provider.keys.as_slice()).unwrap_or_default();
@@ -342,9 +345,19 @@ fn target(provider: Provider, model: String) -> Target {
     Target { base: provider.base.clone(), provider: Some(provider), model: Some(model) }
 }
 
+/// The API base itself, where someone gave the whole address of the request.
+fn root(base: &str) -> &str {
+    let base = base.trim_end_matches('/');
+    base.strip_suffix("/chat/completions").unwrap_or(base)
+}
+
 /// The model of a server that has only one.
-async fn only_model(base: &str, key: &Key, deadlines: Deadlines) -> Result<String, ConnectError> {
-    let mut models = local::models(base, key.secret.as_ref().map(Secret::expose), deadlines).await?;
+async fn only_model(base: &str, key: &Key) -> Result<String, ConnectError> {
+    let secret = key.secret.as_ref().map(Secret::expose);
+    let mut models = local::models(base, secret, local::within(LIST_TIME)).await.map_err(|error| {
+        let error = ConnectError::from(error);
+        ConnectError { message: format!("no model is chosen, and {base} cannot be asked: {error}"), ..error }
+    })?;
     if models.len() == 1 {
         return Ok(models.swap_remove(0));
     }

@@ -22,16 +22,19 @@ pub struct Found {
 
 /// Asks every local provider of `table` at once which models it has; those that answer, in the table's order.
 pub async fn probe(table: &[Provider]) -> Vec<Found> {
-    let deadlines =
-        Deadlines { connect: PROBE_TIME, first_byte: PROBE_TIME, silence: PROBE_TIME, whole: PROBE_TIME };
     let asked = table.iter().filter(|provider| provider.local).map(async |provider| {
-        let models = models(&provider.base, None, deadlines).await.ok()?;
+        let models = models(&provider.base, None, within(PROBE_TIME)).await.ok()?;
         (!models.is_empty()).then(|| Found { provider: provider.clone(), models })
     });
     join_all(asked).await.into_iter().flatten().collect()
 }
 
-/// The models that the server at `base` lists, without those that only embed.
+/// Deadlines for a look-up that takes at most `time` in all.
+pub fn within(time: Duration) -> Deadlines {
+    Deadlines { connect: time, first_byte: time, silence: time, whole: time }
+}
+
+/// The models that the server at `base` (without a slash at its end) lists, without those that only embed.
 ///
 /// # Errors
 /// When the server cannot be asked. A list that is not understood is empty.
@@ -40,7 +43,7 @@ pub async fn models(
     bearer: Option<&str>,
     deadlines: Deadlines,
 ) -> Result<Vec<String>, HttpError> {
-    let url = format!("{}/models", base.trim_end_matches('/'));
+    let url = format!("{base}/models");
     let mut reply = Endpoint::new(&url, bearer, deadlines)?.get().await?;
     if reply.status() != 200 {
         return Ok(Vec::new());

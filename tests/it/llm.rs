@@ -4,7 +4,10 @@ use crate::support::server::Server;
 use agent::event::FinishReason;
 use agent::failure::ErrorKind;
 use agent::http::Deadlines;
+use agent::llm::catalog::Provider;
+use agent::llm::chat_completions::request::Quirks;
 use agent::llm::connect::{ModelOptions, connect};
+use agent::llm::local::probe;
 use agent::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinition};
 use agent::message::{Message, Role, ToolResult};
 use agent::secret::Secret;
@@ -189,13 +192,14 @@ fn the_deadline_of_a_call_includes_its_retries() {
 
 #[test]
 fn an_abandoned_call_closes_its_connection() {
-    let server = Server::start("turns:\n- fault: hang\n");
+    let server = Arc::new(Server::start("turns:\n- fault: hang\n"));
+    let watched = Arc::clone(&server);
     runtime().block_on(async {
         let client = client(&options(&server)).await;
         let messages = hello();
         tokio::select! {
             _ = ask(client.as_ref(), &messages, true) => panic!("answered"),
-            () = async { while server.requests().is_empty() { tokio::task::yield_now().await } } => {}
+            arrived = tokio::task::spawn_blocking(move || watched.wait_for_request(1)) => arrived.unwrap(),
         }
     });
     server.wait_for_disconnect();
@@ -319,8 +323,9 @@ fn a_server_that_is_not_a_model_server_is_named_as_such() {
         assert_eq!((outcome.error().kind, requests), (ErrorKind::Malformed, 1), "{turn}");
         assert!(outcome.error().message.contains(word), "{}", outcome.error());
     }
-    let (outcome, _) = once("turns:\n- fault: {raw: \"SSH-2.0-OpenSSH\\r\\n\"}\n".repeat(1).as_str(), true);
-    assert_eq!(outcome.error().kind, ErrorKind::Request);
+    let server = Server::start("turns:\n- fault: {raw: \"SSH-2.0-OpenSSH\\r\\n\"}");
+    let outcome = once_with(&ModelOptions { retries: 0, ..options(&server) }, true);
+    assert_eq!(outcome.error().kind, ErrorKind::Network);
 }
 
 #[test]
@@ -383,4 +388,89 @@ fn a_script_is_a_model_and_a_missing_one_is_a_configuration_error() {
     let missing = ModelOptions { model: Some("scripted:/nowhere.yaml".into()), ..ModelOptions::default() };
     let error = runtime().block_on(connect(&missing, &|_| None, Rc::new(Source::new()))).err().unwrap();
     assert!(error.kind == ErrorKind::Config && error.message.contains("/nowhere.yaml"), "{error}");
+}
+
+#[test]
+fn a_document_is_an_answer_even_where_a_stream_was_asked_for() {
+    let body = r#"{"choices":[{"message":{"content":"done"},"finish_reason":"stop"}]}"#;
+    let (outcome, _) = once(&format!("turns:\n- fault: {{http: {{body: '{body}'}}}}"), true);
+    assert_eq!((outcome.text().as_str(), outcome.shown.as_str()), ("done", "done"));
+}
+
+#[test]
+fn an_answer_that_never_ends_meets_the_deadline_of_the_whole() {
+    let server = Server::start("turns:\n- {text: abcdefghijkl, chunk: 1, chunk_delay_ms: 50}");
+    let deadlines = Deadlines { whole: Duration::from_millis(300), ..Deadlines::default() };
+    let outcome = once_with(&ModelOptions { deadlines, ..options(&server) }, true);
+    assert_eq!(outcome.error().kind, ErrorKind::Timeout);
+    assert!(outcome.error().message.contains("not complete within"), "{}", outcome.error());
+}
+
+#[test]
+fn a_server_on_this_machine_is_found_with_its_models() {
+    let server = Server::start("turns:\n- text: x");
+    let absent = Server::start("turns:\n- text: x");
+    let row = |name: &str, base: String| Provider {
+        name: name.into(),
+        base,
+        keys: Vec::new(),
+        local: true,
+        quirks: Quirks::default(),
+    };
+    let table = [row("absent", absent.url()), row("present", server.url())];
+    drop(absent);
+    let found = runtime().block_on(probe(&table));
+    let names: Vec<_> =
+        found.iter().map(|found| (found.provider.name.as_str(), found.models.as_slice())).collect();
+    assert_eq!(names, [("present", ["scripted-model".to_owned()].as_slice())]);
+}
+
+#[test]
+fn a_server_without_tls_is_told_apart_from_one_that_is_absent() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("https://{}/v1", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        std::io::Read::read_to_end(&mut stream, &mut Vec::new())
+    });
+    let options = ModelOptions { model: Some("m".into()), api_base: Some(base), ..ModelOptions::default() };
+    let outcome = once_with(&options, true);
+    assert_eq!(outcome.error().kind, ErrorKind::Network);
+    assert!(
+        outcome.error().message.contains("TLS failed") && outcome.retries.is_empty(),
+        "{}",
+        outcome.error()
+    );
+    drop(server.join());
+}
+
+/// `{"choices":[{"message":{"content":"done"},"finish_reason":"stop"}]}`, compressed.
+const GZIPPED: &[u8] =
+    b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x0d\xc8\xb1\x0d\x80\x40\x08\x05\xd0\x5d\x7e\xed\x04\xac\
+    \x62\x8c\xb9\x20\x7a\x14\x82\x11\x3a\xc2\xee\xfa\xca\x57\xe0\xe9\xca\x12\xa0\xb5\x70\x4b\xc4\xb8\
+    \x04\x54\x60\xb7\x14\x4b\x10\x0e\x37\x41\x2f\x38\xd5\x34\xe6\xfe\xca\x08\xb7\xff\x23\xfd\x41\x6f\
+    \xfd\x01\xd7\x77\x4f\x63\x43\x00\x00\x00";
+
+#[test]
+fn a_compressed_answer_is_read_and_one_that_is_cut_is_an_error() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        for kept in [GZIPPED.len(), GZIPPED.len() / 2] {
+            let (mut stream, _) = listener.accept().unwrap();
+            drop(std::io::Read::read(&mut stream, &mut [0; 16384]));
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-encoding: gzip\r\ncontent-length: {kept}\r\n\r\n"
+            );
+            std::io::Write::write_all(&mut stream, head.as_bytes()).unwrap();
+            std::io::Write::write_all(&mut stream, &GZIPPED[..kept]).unwrap();
+        }
+    });
+    let options =
+        ModelOptions { model: Some("m".into()), api_base: Some(base), retries: 0, ..ModelOptions::default() };
+    assert_eq!(once_with(&options, false).text(), "done");
+    let cut = once_with(&options, false);
+    assert_eq!(cut.error().kind, ErrorKind::Network, "{}", cut.error());
+    server.join().unwrap();
 }

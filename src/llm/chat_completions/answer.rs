@@ -54,6 +54,8 @@ struct Chunk {
     x_groq: Value,
     #[serde(default)]
     error: Value,
+    #[serde(default)]
+    object: Value,
 }
 
 #[derive(Deserialize)]
@@ -103,7 +105,7 @@ impl Answer {
         match data.trim() {
             "[DONE]" => self.done = true,
             "" => {}
-            data => self.chunk(data.as_bytes(), show)?,
+            data => self.chunk(data.as_bytes(), false, show)?,
         }
         Ok(())
     }
@@ -113,29 +115,34 @@ impl Answer {
     /// # Errors
     /// As [`event`](Self::event).
     pub fn body(&mut self, body: &[u8], show: &mut dyn FnMut(Progress<'_>)) -> Result<(), LlmError> {
-        self.chunk(body, show)?;
+        self.chunk(body, true, show)?;
         self.done = true;
         Ok(())
     }
 
-    fn chunk(&mut self, json: &[u8], show: &mut dyn FnMut(Progress<'_>)) -> Result<(), LlmError> {
+    /// Takes in one document, which is the `whole` answer or one event of it.
+    fn chunk(
+        &mut self,
+        json: &[u8],
+        whole: bool,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
         let chunk: Chunk =
             serde_json::from_slice(json).map_err(|error| not_understood(json, &error.to_string()))?;
         if !chunk.error.is_null() {
             return Err(ProviderError::from_value(&chunk.error).in_stream());
         }
+        if chunk.object == "error" {
+            return Err(ProviderError::from_body(json).in_stream());
+        }
         let usage = usage::read(&chunk.usage).or_else(|| usage::read(chunk.x_groq.get("usage")?));
-        let Some(choices) = chunk.choices else {
-            self.usage = usage.or(self.usage);
-            // A body without choices is some other API's answer; a chunk without them may carry only usage.
-            return if usage.is_some() || chunk.x_groq.is_object() {
-                Ok(())
-            } else {
-                Err(not_understood(json, "it has no `choices`"))
-            };
-        };
         self.usage = usage.or(self.usage);
-        for choice in choices.into_iter().filter(|choice| choice.index.as_u64().unwrap_or(0) == 0) {
+        // Events without choices carry usage, or things that servers add; a body without them is no answer.
+        if whole && chunk.choices.is_none() {
+            return Err(not_understood(json, "it has no `choices`"));
+        }
+        let choices = chunk.choices.into_iter().flatten();
+        for choice in choices.filter(|choice| choice.index.as_u64().unwrap_or(0) == 0) {
             if let Some(reason) = choice.finish_reason.as_str().filter(|reason| !reason.is_empty()) {
                 self.finish = Some(reason.to_owned());
             }
@@ -283,7 +290,8 @@ fn tool_calls(joined: Vec<JoinedCall>, cut: bool, surroundings: &Surroundings<'_
         }
         let none = matches!(call.arguments.trim(), "" | "null") && !cut;
         let arguments = if none { "{}".into() } else { call.arguments };
-        calls.push(ToolCall { id, name: call.name, arguments, opaque: None });
+        let opaque = (!call.extra.is_null()).then(|| Opaque { codec: CODEC.into(), data: call.extra });
+        calls.push(ToolCall { id, name: call.name, arguments, opaque });
     }
     calls
 }

@@ -120,6 +120,24 @@ fn l19_arguments_that_are_empty_or_null_mean_none_and_broken_ones_stay_broken() 
 }
 
 #[test]
+fn what_a_server_adds_to_a_stream_is_ignored_but_vllms_error_object_is_an_error() {
+    let response = stream(&["{\"type\":\"ping\"}", &text("a"), "{\"choices\":null}", &end("stop")]);
+    assert_eq!(response.message.joined_text(), "a");
+    let error = "{\"object\":\"error\",\"message\":\"too big\",\"code\":400}";
+    let error = decode(&[error], false).1.unwrap_err();
+    assert!(error.kind == ErrorKind::Request && error.message.contains("too big"), "{error}");
+}
+
+#[test]
+fn a_signature_of_a_call_is_kept_for_its_replay() {
+    let call = json!({"tool_calls": [{"index": 0, "id": "a", "extra_content": {"google": {"thought_signature": "s"}},
+        "function": {"name": "read", "arguments": "{}"}}]});
+    let response = stream(&[&delta(call, json!("tool_calls"))]);
+    let opaque = response.message.tool_calls().next().unwrap().opaque.as_ref().unwrap();
+    assert_eq!((opaque.codec.as_str(), &opaque.data["google"]["thought_signature"]), (CODEC, &json!("s")));
+}
+
+#[test]
 fn an_error_inside_the_stream_is_an_error() {
     let error = json!({"error": {"message": "upstream\u{1b}[2J broke", "code": 502}}).to_string();
     let (shown, outcome) = decode(&[&text("a"), &error], false);

@@ -7,6 +7,8 @@ use serde_json::Value;
 
 /// The longest arguments of one call, in bytes; a file written in one call fits, an endless stream does not.
 pub const ARGUMENTS_CAP: usize = 1024 * 1024;
+/// The longest id or name, in bytes; some gateways pack signatures of a few KiB into ids.
+pub const NAME_CAP: usize = 64 * 1024;
 /// The most calls of one answer; real models make up to a dozen.
 pub const CALLS_CAP: usize = 128;
 
@@ -22,6 +24,9 @@ pub struct CallDelta {
     /// Name and arguments.
     #[serde(default)]
     pub function: Option<FunctionDelta>,
+    /// What the server wants back unmodified: Gemini's signature of the thought behind the call.
+    #[serde(default)]
+    pub extra_content: Value,
 }
 
 /// Name and arguments of a [`CallDelta`].
@@ -44,6 +49,8 @@ pub struct JoinedCall {
     pub name: String,
     /// The arguments as written.
     pub arguments: String,
+    /// What the server wants back unmodified; null without.
+    pub extra: Value,
     index: Option<u64>,
     extent: Extent,
 }
@@ -69,6 +76,12 @@ impl Calls {
             Value::Null => String::new(),
             whole => whole.to_string(),
         };
+        if id.len() > NAME_CAP || name.len() > NAME_CAP {
+            return Err(malformed(format!(
+                "the id or name of a tool call is longer than {} KiB",
+                NAME_CAP / 1024
+            )));
+        }
         let known = self.find(index, id).filter(|call| !call.is_other(id, name, &arguments));
         let call = if let Some(call) = known {
             call
@@ -89,6 +102,9 @@ impl Calls {
         }
         if call.name.is_empty() {
             name.clone_into(&mut call.name);
+        }
+        if !delta.extra_content.is_null() {
+            call.extra = delta.extra_content;
         }
         call.extent.read(&arguments);
         call.arguments.push_str(&arguments);

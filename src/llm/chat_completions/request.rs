@@ -223,6 +223,8 @@ struct WireCall<'a> {
     id: &'a str,
     r#type: &'static str,
     function: WireCallFunction<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra_content: Option<&'a Value>,
 }
 
 #[derive(Serialize)]
@@ -254,6 +256,11 @@ fn assistant(message: &Message, quirks: Quirks) -> WireMessage<'_> {
             id: &call.id,
             r#type: "function",
             function: WireCallFunction { name: &call.name, arguments: arguments(call) },
+            extra_content: call
+                .opaque
+                .as_ref()
+                .filter(|opaque| opaque.codec == CODEC)
+                .map(|opaque| &opaque.data),
         })
         .collect();
     let null = text.is_empty() && quirks.no_content == NoContent::Null && !tool_calls.is_empty();
@@ -316,6 +323,19 @@ mod tests {
             arguments: arguments.into(),
             opaque: None,
         })
+    }
+
+    #[test]
+    fn only_this_codecs_signatures_are_sent_back() {
+        let signed = |codec: &str| {
+            let opaque = Some(Opaque { codec: codec.into(), data: json!({"google": "s"}) });
+            Part::ToolCall(ToolCall { id: codec.into(), name: "read".into(), arguments: "{}".into(), opaque })
+        };
+        let message = Message { role: Role::Assistant, parts: vec![signed(CODEC), signed("messages")] };
+        let body = encoded(&[Arc::new(message)], &[], false, Quirks::default());
+        let calls = &body["messages"][0]["tool_calls"];
+        assert_eq!(calls[0]["extra_content"], json!({"google": "s"}));
+        assert_eq!(calls[1].get("extra_content"), None);
     }
 
     fn result(id: &str) -> ToolResult {

@@ -205,7 +205,7 @@ impl Script {
             if number - before < repeat {
                 return Some(turn.filled(number - before + 1));
             }
-            before += repeat;
+            before = before.saturating_add(repeat);
             if before > number {
                 break;
             }
