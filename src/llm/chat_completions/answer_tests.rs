@@ -1,3 +1,5 @@
+//! What becomes of odd events and bodies.
+
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
