@@ -120,7 +120,7 @@ pub async fn connect(
             (target, key)
         }
         Choice::Probe(wanted) => {
-            let target = found(local::probe(&table).await, wanted.as_deref())?;
+            let target = found(local::probe(&table, local::PROBE_TIME).await, wanted.as_deref())?;
             let key = key(options, &target, &known)?;
             (target, key)
         }

@@ -1,3 +1,5 @@
+//! Which server, model and key a choice leads to.
+
 use super::*;
 
 fn chosen(options: &ModelOptions, environment: &[(&str, &str)]) -> Result<Choice, ConnectError> {

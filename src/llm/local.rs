@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// How long a server on this machine has to list its models; one that runs answers in a few milliseconds.
-const PROBE_TIME: Duration = Duration::from_millis(200);
+pub const PROBE_TIME: Duration = Duration::from_millis(200);
 /// The most models of a server that are considered.
 const MODELS_CAP: usize = 1000;
 
@@ -20,10 +20,11 @@ pub struct Found {
     pub models: Vec<String>,
 }
 
-/// Asks every local provider of `table` at once which models it has; those that answer, in the table's order.
-pub async fn probe(table: &[Provider]) -> Vec<Found> {
+/// Asks every local provider of `table` at once which models it has; those that answer within `time`, in the
+/// table's order.
+pub async fn probe(table: &[Provider], time: Duration) -> Vec<Found> {
     let asked = table.iter().filter(|provider| provider.local).map(async |provider| {
-        let models = models(&provider.base, None, within(PROBE_TIME)).await.ok()?;
+        let models = models(&provider.base, None, within(time)).await.ok()?;
         (!models.is_empty()).then(|| Found { provider: provider.clone(), models })
     });
     join_all(asked).await.into_iter().flatten().collect()

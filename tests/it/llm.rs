@@ -100,7 +100,7 @@ fn lr1_a_reset_connection_and_a_server_that_never_answers_are_retried() {
     assert_eq!((outcome.text().as_str(), requests), ("done", 2));
 
     let server = Server::start("turns:\n- fault: hang\n- text: done");
-    let deadlines = Deadlines { first_byte: Duration::from_millis(200), ..Deadlines::default() };
+    let deadlines = Deadlines { first_byte: Duration::from_millis(500), ..Deadlines::default() };
     let outcome = once_with(&ModelOptions { deadlines, ..options(&server) }, true);
     assert_eq!((outcome.text().as_str(), server.requests().len()), ("done", 2));
 }
@@ -419,7 +419,7 @@ fn a_server_on_this_machine_is_found_with_its_models() {
     };
     let table = [row("absent", absent.url()), row("present", server.url())];
     drop(absent);
-    let found = runtime().block_on(probe(&table));
+    let found = runtime().block_on(probe(&table, Duration::from_secs(20)));
     let names: Vec<_> =
         found.iter().map(|found| (found.provider.name.as_str(), found.models.as_slice())).collect();
     assert_eq!(names, [("present", ["scripted-model".to_owned()].as_slice())]);

@@ -157,9 +157,10 @@ impl Answer {
     }
 
     fn delta(&mut self, delta: Delta, show: &mut dyn FnMut(Progress<'_>)) -> Result<(), LlmError> {
-        let reasoning =
-            delta.reasoning_content.as_str().or_else(|| delta.reasoning.as_str()).unwrap_or_default();
-        self.think(reasoning, show);
+        // Some servers fill both, some leave one empty.
+        let mut reasoning =
+            [&delta.reasoning_content, &delta.reasoning].into_iter().filter_map(Value::as_str);
+        self.think(reasoning.find(|text| !text.is_empty()).unwrap_or_default(), show);
         match &delta.content {
             Value::String(text) => self.write(text, show),
             Value::Array(pieces) => self.content_list(pieces, show),

@@ -1,3 +1,5 @@
+//! What becomes of odd events and bodies.
+
 use super::*;
 use proptest::prelude::*;
 use serde_json::json;
@@ -153,7 +155,7 @@ fn reasoning_is_thinking_under_either_name_and_in_lists() {
     let both = json!({"reasoning": "b", "reasoning_content": "b"});
     let (shown, outcome) = decode(
         &[
-            &delta(json!({"reasoning": "a"}), Value::Null),
+            &delta(json!({"reasoning": "a", "reasoning_content": ""}), Value::Null),
             &delta(both, Value::Null),
             &delta(list, json!("stop")),
         ],

@@ -10,6 +10,9 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// The longest tool name that `OpenAI` accepts, in characters.
+const NAME_LENGTH: usize = 64;
+
 /// Which field limits the length of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -229,7 +232,7 @@ struct WireCall<'a> {
 
 #[derive(Serialize)]
 struct WireCallFunction<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: Cow<'a, str>,
 }
 
@@ -255,7 +258,7 @@ fn assistant(message: &Message, quirks: Quirks) -> WireMessage<'_> {
         .map(|call| WireCall {
             id: &call.id,
             r#type: "function",
-            function: WireCallFunction { name: &call.name, arguments: arguments(call) },
+            function: WireCallFunction { name: name(call), arguments: arguments(call) },
             extra_content: call
                 .opaque
                 .as_ref()
@@ -282,6 +285,18 @@ fn content(message: &Message) -> Cow<'_, str> {
         (Some(only), None) => Cow::Borrowed(only),
         (Some(_), Some(_)) => Cow::Owned(message.joined_text()),
     }
+}
+
+/// The name as the model wrote it. One that no tool could have is made harmless: `OpenAI` would refuse every later
+/// request for anything but letters, digits, `_` and `-`.
+fn name(call: &ToolCall) -> Cow<'_, str> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !call.name.is_empty() && call.name.len() <= NAME_LENGTH && call.name.chars().all(allowed) {
+        return Cow::Borrowed(&call.name);
+    }
+    let cleaned: String =
+        call.name.chars().take(NAME_LENGTH).map(|c| if allowed(c) { c } else { '_' }).collect();
+    Cow::Owned(if cleaned.is_empty() { "unnamed".into() } else { cleaned })
 }
 
 /// The arguments as the model wrote them. Those that are not JSON are wrapped: vLLM, Ollama and llama.cpp parse the
@@ -323,6 +338,25 @@ mod tests {
             arguments: arguments.into(),
             opaque: None,
         })
+    }
+
+    #[test]
+    fn a_name_that_no_tool_can_have_does_not_spoil_later_requests() {
+        let named = |name: &str| {
+            Part::ToolCall(ToolCall {
+                id: "a".into(),
+                name: name.into(),
+                arguments: "{}".into(),
+                opaque: None,
+            })
+        };
+        let long = "x".repeat(100);
+        let parts = vec![named(""), named("functions.read file"), named(&long), named("read_file-2")];
+        let body =
+            encoded(&[Arc::new(Message { role: Role::Assistant, parts })], &[], false, Quirks::default());
+        let calls = body["messages"][0]["tool_calls"].as_array().unwrap();
+        let names: Vec<_> = calls.iter().map(|call| call["function"]["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["unnamed", "functions_read_file", &long[..64], "read_file-2"]);
     }
 
     #[test]

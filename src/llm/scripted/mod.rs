@@ -338,6 +338,22 @@ mod tests {
     }
 
     #[test]
+    fn the_manuals_examples_are_scripts() {
+        let manual = include_str!("../../../config/help/scripted.md");
+        let examples: Vec<String> = manual
+            .split("\n\n")
+            .filter(|block| block.starts_with("    turns:"))
+            .map(|block| {
+                block.lines().map(|line| line.get(4..).unwrap_or_default().to_owned() + "\n").collect()
+            })
+            .collect();
+        assert_eq!(examples.len(), 2);
+        for example in examples {
+            parse(&example).unwrap();
+        }
+    }
+
+    #[test]
     fn mistakes_are_named_with_their_line() {
         let error = parse("turns:\n- text: a\n  txt: b\n").unwrap_err();
         assert!(error.contains("s.yaml") && error.contains("txt") && error.contains('3'), "{error}");

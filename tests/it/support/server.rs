@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The longest any wait takes before the test fails.
@@ -47,6 +48,7 @@ struct Shared {
 pub struct Server {
     shared: Arc<Shared>,
     address: SocketAddr,
+    accepting: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -57,8 +59,8 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared { script, state: Mutex::default(), changed: Condvar::new() });
         let serving = Arc::clone(&shared);
-        std::thread::spawn(move || serving.accept(&listener));
-        Self { shared, address }
+        let accepting = Some(std::thread::spawn(move || serving.accept(&listener)));
+        Self { shared, address, accepting }
     }
 
     /// The API base.
@@ -91,8 +93,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.shared.lock().stopped = true;
         self.shared.changed.notify_all();
-        // Wakes the accepting thread, which then sees that it is over.
+        // Wakes the accepting thread, which then sees that it is over and closes the port.
         drop(TcpStream::connect(self.address));
+        drop(self.accepting.take().map(JoinHandle::join));
     }
 }
 
