@@ -1,5 +1,6 @@
 //! What happens during a run, as typed facts, and the sink they are told to.
 
+use crate::change::{Change, Seen};
 use crate::decision::Denial;
 use crate::failure::{ErrorKind, Failure};
 use crate::message::{Message, ToolCall, ToolResult};
@@ -71,42 +72,6 @@ pub enum FinishReason {
     Refusal,
     /// Something this version does not know, as it was sent.
     Other(String),
-}
-
-/// What a call did to a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangeAction {
-    /// The file did not exist before.
-    Created,
-    /// Its content changed.
-    Modified,
-    /// It is gone.
-    Deleted,
-}
-
-/// One file changed by a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Change {
-    /// Path from the workspace root, `/`-separated.
-    pub path: String,
-    /// What happened to it.
-    pub action: ChangeAction,
-    /// Content hash before; absent when it did not exist.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<String>,
-    /// Content hash after; absent when it is gone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
-}
-
-/// A file whose content the model has seen, with the hash it had.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Seen {
-    /// Path from the workspace root, `/`-separated.
-    pub path: String,
-    /// Content hash at that moment.
-    pub hash: String,
 }
 
 /// How loudly a notice is told.

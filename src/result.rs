@@ -1,7 +1,7 @@
 //! The result of a run: the document of `--json` and the last record of a journal.
 
+use crate::change::ChangeAction;
 use crate::decision::Denial;
-use crate::event::ChangeAction;
 use crate::failure::Failure;
 use crate::stop_reason::{Limit, Status, StopReason};
 use crate::usage::Usage;

@@ -3,6 +3,7 @@
 use crate::agent::Agent;
 use crate::emit::EmitError;
 use crate::event::{Event, Purpose};
+use crate::failure::ErrorKind;
 use crate::llm::{LlmError, Progress, Request, Response};
 use crate::message::{Message, Part};
 use crate::stop_reason::StopReason;
@@ -57,6 +58,9 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<(), EmitError> {
 /// Runs one model call until it answers, fails, runs out of time or is interrupted.
 async fn answer(agent: &Agent, request: &Request<'_>) -> Result<Result<Response, Unanswered>, EmitError> {
     let mut told = Ok(());
+    let started = agent.source.elapsed();
+    let spent = || agent.source.elapsed().saturating_sub(started);
+    let out_of_time = || request.deadline.is_some_and(|deadline| spent() >= deadline);
     let outcome = {
         let mut tell = |progress: Progress<'_>| {
             if let Err(error) = agent.emitter.emit(event_of(progress)) {
@@ -68,7 +72,10 @@ async fn answer(agent: &Agent, request: &Request<'_>) -> Result<Result<Response,
         tokio::select! {
             biased;
             () = agent.interrupt.cancelled() => Err(Unanswered::Abandoned(StopReason::UserInterrupt)),
-            outcome = call => outcome.map_err(Unanswered::Failed),
+            outcome = call => outcome.map_err(|error| match error.kind {
+                ErrorKind::Timeout if out_of_time() => Unanswered::Abandoned(StopReason::Timeout),
+                _ => Unanswered::Failed(error),
+            }),
             () = time => Err(Unanswered::Abandoned(StopReason::Timeout)),
         }
     };

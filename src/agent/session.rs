@@ -248,7 +248,8 @@ impl Session {
             StopReason::Timeout => Some(Limit::Time),
             _ => None,
         };
-        let output = match (&error, &self.run.closing_text) {
+        let summary = self.run.closing_text.as_ref().filter(|text| !text.trim().is_empty());
+        let output = match (&error, summary) {
             (_, Some(text)) => text.clone(),
             (Some(error), None) => error.message.clone(),
             (None, None) => messages::fixed_closing(reason, self.tally.steps),

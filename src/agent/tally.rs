@@ -1,7 +1,7 @@
 //! The figures of a session: what was used, changed and refused.
 
+use crate::change::{Change, ChangeAction};
 use crate::decision::Denial;
-use crate::event::{Change, ChangeAction};
 use crate::message::ToolResult;
 use crate::result::{ChangedBy, ModifiedFile, ToolUse};
 use crate::usage::Usage;

@@ -3,7 +3,7 @@
 use crate::cli::app::App;
 use crate::cli::args::PlaceArgs;
 use crate::cli::error::CliResult;
-use crate::cli::print;
+use crate::cli::output::print;
 use std::fmt::Write;
 
 /// Prints the agents there are; `*` marks a built-in one that the configuration changes.

@@ -2,7 +2,7 @@
 
 use crate::cli::args::Cli;
 use crate::cli::error::CliResult;
-use crate::cli::print;
+use crate::cli::output::print;
 use crate::terminal::Terminal;
 use clap::CommandFactory;
 use clap_complete::Shell;

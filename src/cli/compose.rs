@@ -2,6 +2,7 @@
 
 use crate::agent::prompt::{PromptLayers, system_message};
 use crate::agent::watchdogs::Limits;
+use crate::change::ChangeAction;
 use crate::cli::app::App;
 use crate::cli::approver::AtTerminal;
 use crate::cli::error::{CliError, CliResult};
@@ -212,11 +213,8 @@ pub fn restore(ledger: &Ledger, records: &[Record]) {
         for seen in seen {
             ledger.note(&seen.path, &seen.hash);
         }
-        for change in changed {
-            match &change.after {
-                Some(hash) => ledger.note(&change.path, hash),
-                None => ledger.forget(&change.path),
-            }
+        for change in changed.iter().filter(|change| change.action == ChangeAction::Deleted) {
+            ledger.forget(&change.path);
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::cli::app::App;
 use crate::cli::args::{ConfigCommand, PlaceArgs};
 use crate::cli::error::CliResult;
-use crate::cli::print;
+use crate::cli::output::print;
 use std::fmt::Write;
 
 /// Shows, checks or locates the configuration.

@@ -3,7 +3,8 @@
 use crate::cli::app::App;
 use crate::cli::args::{PlaceArgs, RunArgs, WorkArgs};
 use crate::cli::error::{CliError, CliResult};
-use crate::cli::{print, work};
+use crate::cli::output::print;
+use crate::cli::work;
 use crate::config::load::Environment;
 use crate::engine::policy::Mode;
 use crate::failure::ErrorKind;

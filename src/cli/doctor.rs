@@ -4,7 +4,7 @@ use crate::cli::app::App;
 use crate::cli::args::PlaceArgs;
 use crate::cli::compose;
 use crate::cli::error::CliResult;
-use crate::cli::print;
+use crate::cli::output::print;
 use crate::journal::store::Store;
 use std::fmt::Write;
 

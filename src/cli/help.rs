@@ -1,7 +1,7 @@
 //! `agent help`: the manual, embedded.
 
 use crate::cli::error::{CliError, CliResult};
-use crate::cli::print;
+use crate::cli::output::print;
 use crate::failure::ErrorKind;
 use crate::terminal::Terminal;
 use std::fmt::Write;

@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod error;
 pub mod exit_code;
 pub mod help;
+pub mod output;
 pub mod prompt;
 pub mod sessions;
 pub mod tools;
@@ -21,6 +22,7 @@ use crate::cli::app::App;
 use crate::cli::args::{Cli, Command, SessionsCommand};
 use crate::cli::error::CliResult;
 use crate::cli::exit_code::ExitCode;
+use crate::cli::output::print;
 use crate::config::load::Environment;
 use crate::journal::store::Store;
 use crate::terminal::{Style, Terminal};
@@ -82,17 +84,4 @@ fn usage(terminal: &Terminal, error: &clap::Error) -> u8 {
             ExitCode::Config.code()
         }
     }
-}
-
-/// Prints `text` on standard output; a reader that has gone away is fine.
-///
-/// # Errors
-/// When standard output cannot be written for another reason.
-pub(crate) fn print(terminal: &Terminal, text: &str) -> CliResult<()> {
-    terminal.print(text).map(drop).map_err(|error| {
-        error::CliError::new(
-            crate::failure::ErrorKind::Internal,
-            format!("cannot write to standard output: {error}"),
-        )
-    })
 }

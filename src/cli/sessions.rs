@@ -1,7 +1,7 @@
 //! `agent sessions`: what happened in this workspace so far.
 
 use crate::cli::error::{CliError, CliResult};
-use crate::cli::print;
+use crate::cli::output::print;
 use crate::event::{Event, Origin, Record};
 use crate::failure::ErrorKind;
 use crate::journal::read;

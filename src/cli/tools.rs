@@ -4,7 +4,7 @@ use crate::cli::app::{App, flags_of};
 use crate::cli::args::{PlaceArgs, ToolsCommand};
 use crate::cli::compose;
 use crate::cli::error::{CliError, CliResult};
-use crate::cli::print;
+use crate::cli::output::print;
 use crate::config::load::Flags;
 use crate::emit::Emitter;
 use crate::event::{Event, EventSink, Record};

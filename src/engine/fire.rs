@@ -1,9 +1,10 @@
 //! Where hooks meet the engine: before and after one tool call, and around model calls and the run.
 
+use crate::change::{Change, ChangeAction, Seen};
 use crate::emit::EmitError;
 use crate::engine::Engine;
 use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
-use crate::event::{Change, ChangeAction, Event, Seen};
+use crate::event::Event;
 use crate::text::diff;
 use crate::tools::{Plan, ToolOutput};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! What every tool that changes a file does the same way: load it as text, see that it is what the model saw, store it.
 
-use crate::event::{Change, ChangeAction, Seen};
+use crate::change::{Change, ChangeAction, Seen};
 use crate::text::diff;
 use crate::text::lines::Ending;
 use crate::tools::arguments::nearest;

@@ -20,7 +20,7 @@ mod testing;
 pub mod toolbox;
 pub mod write_file;
 
-use crate::event::{Change, Seen};
+use crate::change::{Change, Seen};
 use crate::process::launch::Launcher;
 use crate::text::lines::one_line;
 use crate::workspace::Workspace;

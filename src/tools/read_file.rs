@@ -1,6 +1,6 @@
 //! `read_file`: a page of a file or of a kept output, with the lines it is of.
 
-use crate::event::Seen;
+use crate::change::Seen;
 use crate::text::lines::{counted, one_line};
 use crate::tools::guarded;
 use crate::tools::outputs::{CHARS_PER_TOKEN, PREFIX};

@@ -15,6 +15,7 @@ fn context(dir: &Path) -> ToolContext {
         launcher: Rc::new(Launcher::new(env, Vec::new())),
         ledger: Rc::new(Ledger::default()),
         outputs: Rc::new(Outputs { dir: outputs }),
+        hidden: std::sync::Arc::new(|_| false),
         cancel: CancellationToken::new(),
         call_id: "c1".to_owned(),
     }
@@ -32,7 +33,7 @@ fn run(args: serde_json::Value) -> ToolOutput {
 
 #[expect(clippy::disallowed_methods, reason = "the test looks at the file itself")]
 fn kept_output(dir: &Path) -> String {
-    std::fs::read_to_string(dir.join("outputs/c1")).unwrap()
+    std::fs::read_to_string(dir.join("outputs/c1.txt")).unwrap()
 }
 
 #[test]

@@ -25,7 +25,7 @@ impl Fixture {
         std::fs::create_dir(&root).unwrap();
         let cx = ToolContext {
             workspace: Rc::new(Workspace::open(&root).unwrap()),
-            launcher: Rc::new(Launcher {}),
+            launcher: Rc::new(Launcher::new(std::collections::BTreeMap::new(), Vec::new())),
             ledger: Rc::default(),
             outputs: Rc::new(Outputs { dir: dir.path().join("outputs") }),
             hidden: Arc::new(|path| path == ".env"),

@@ -1,7 +1,7 @@
 //! Tests of the file tools, as the engine calls them.
 
 use super::testing::Fixture;
-use crate::event::ChangeAction;
+use crate::change::ChangeAction;
 use serde_json::json;
 
 const LINES: &str = "one\ntwo\nthree\n";

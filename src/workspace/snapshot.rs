@@ -1,6 +1,6 @@
 //! What the files of the workspace look like from outside, to see what a command changed.
 
-use crate::event::{Change, ChangeAction};
+use crate::change::{Change, ChangeAction};
 use ignore::WalkBuilder;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;

@@ -74,7 +74,7 @@ fn unknown_agents_models_flags_and_keys_exit_3_and_say_what_there_is() {
 #[test]
 fn no_key_and_no_endpoint_exits_4_with_three_ways_on() {
     let done = Lab::new().agent(&["run", "x"]).exits(4);
-    for way in ["API_KEY", "--api-base", "agent demo"] {
+    for way in ["API_KEY", "--model local/", "agent demo"] {
         assert!(done.stderr.contains(way), "{way}:\n{}", done.stderr);
     }
     let json = Lab::new().agent(&["run", "x", "--json"]).exits(4).json();
@@ -137,7 +137,8 @@ fn an_absent_server_exits_1_and_names_the_address() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let base = format!("http://127.0.0.1:{port}/v1");
     let lab = Lab::new().config("llm: {retries: 0}\n");
-    let done = lab.agent(&["run", "x", "--model", "openai/m", "--api-base", &base, "--api-key", KEY]).exits(1);
+    let done =
+        lab.agent(&["run", "x", "--model", "openai/m", "--api-base", &base, "--api-key", KEY]).exits(1);
     assert!(done.stderr.contains(&port.to_string()), "{}", done.stderr);
     assert!(!done.stderr.contains(KEY));
 }
@@ -150,7 +151,8 @@ fn a_slow_server_ends_with_the_time_it_was_given() {
 
 #[test]
 fn html_garbage_and_lies_are_named_and_exit_1() {
-    let html = "fault: {http: {headers: {content-type: text/html}, body: '<html><title>Login</title></html>'}}";
+    let html =
+        "fault: {http: {headers: {content-type: text/html}, body: '<html><title>Login</title></html>'}}";
     let lie = "fault: {raw: \"HTTP/1.1 200 OK\\r\\ncontent-length: 999\\r\\n\\r\\n{}\"}";
     let noise = "fault: {raw: 'SSH-2.0-OpenSSH_9.2'}";
     for fault in [html, lie, noise, "fault: reset"] {
@@ -180,14 +182,17 @@ fn a_stream_that_is_cut_is_never_a_success() {
 
 #[test]
 fn an_endless_stream_is_ended_by_the_time_limit() {
-    let server = Server::start("turns: [{text: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx', chunk: 1, chunk_delay_ms: 100}]");
+    let server = Server::start(
+        "turns: [{text: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx', chunk: 1, chunk_delay_ms: 100}]",
+    );
     let done = Lab::new().run(&server, &["--timeout", "1"]);
     done.exits(5);
 }
 
 #[test]
 fn a_full_disk_for_the_journal_ends_the_run_with_what_there_is() {
-    let script = format!("turns:\n  - {{repeat: 30, calls: [{{name: read_file, arguments: {{path: a.txt}}}}]}}\n");
+    let script =
+        format!("turns:\n  - {{repeat: 30, calls: [{{name: read_file, arguments: {{path: a.txt}}}}]}}\n");
     let server = Server::start(&script);
     let lab = Lab::new().file("a.txt", "line of text\n".repeat(300));
     let agent = env!("CARGO_BIN_EXE_agent");

@@ -122,10 +122,8 @@ fn l09_on_limit_stop_makes_no_extra_call() {
 
 #[test]
 fn l10_the_total_timeout_ends_the_run_with_exit_5() {
-    let script = format!(
-        "turns:\n{}",
-        "  - calls: [{name: run_command, arguments: {command: sleep 30}}]\n".repeat(5)
-    );
+    let script =
+        format!("turns:\n{}", "  - calls: [{name: run_command, arguments: {command: sleep 30}}]\n".repeat(5));
     let server = Server::start(&script);
     let started = Instant::now();
     let done = lab().run(&server, &["--timeout", "1", "--mode", "yolo", "--json"]).exits(5);
@@ -167,10 +165,7 @@ fn l18_a_filtered_answer_is_partial_with_its_reason() {
 
 #[test]
 fn l20_malformed_calls_in_a_row_end_the_run() {
-    let script = format!(
-        "turns:\n{}",
-        "  - calls: [{name: read_file, arguments: '{\"path\":'}]\n".repeat(5)
-    );
+    let script = format!("turns:\n{}", "  - calls: [{name: read_file, arguments: '{\"path\":'}]\n".repeat(5));
     let server = Server::start(&script);
     let done = lab().run(&server, &["--json"]).exits(2);
     assert_eq!(done.json()["stop_reason"], "consecutive_errors");
@@ -198,7 +193,8 @@ fn l31_one_interrupt_ends_tools_and_exits_130() {
 #[test]
 fn l32_an_interrupt_aborts_the_request_in_flight() {
     let server = Server::start("turns: [{fault: hang}]");
-    let run = lab().start_run(&server, &[]);
+    let lab = lab();
+    let run = lab.start_run(&server, &[]);
     server.wait_for_request(1);
     let started = Instant::now();
     run.signal(Signal::INT);
@@ -210,14 +206,17 @@ fn l32_an_interrupt_aborts_the_request_in_flight() {
 #[test]
 fn l33_sigterm_is_like_an_interrupt_and_a_second_one_ends_at_once() {
     let server = Server::start("turns: [{fault: hang}]");
-    let run = lab().start_run(&server, &[]);
+    let lab = lab();
+    let run = lab.start_run(&server, &[]);
     server.wait_for_request(1);
     run.signal(Signal::TERM);
     run.finish().exits(130);
 
-    let script = "turns: [{calls: [{name: run_command, arguments: {command: 'trap \"\" INT TERM; sleep 60'}}]}]";
+    let script =
+        "turns: [{calls: [{name: run_command, arguments: {command: 'trap \"\" INT TERM; sleep 60'}}]}]";
     let server = Server::start(script);
-    let run = lab().start_run(&server, &["--mode", "yolo"]);
+    let lab = lab();
+    let run = lab.start_run(&server, &["--mode", "yolo"]);
     run.wait_for_stderr("run_command");
     run.signal(Signal::INT);
     run.signal(Signal::INT);

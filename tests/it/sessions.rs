@@ -194,7 +194,8 @@ fn s27_session_files_are_private_under_any_umask() {
     let lab = lab();
     let url = server.url();
     let agent = env!("CARGO_BIN_EXE_agent");
-    let command = format!("umask 000; exec {agent} run task --model openai/mock --api-base {url} --api-key {KEY}");
+    let command =
+        format!("umask 000; exec {agent} run task --model openai/mock --api-base {url} --api-key {KEY}");
     let mut shell = std::process::Command::new("/bin/sh");
     shell.args(["-c", &command]).current_dir(lab.ws()).env("AGENT_HOME", lab.home());
     assert!(shell.output().unwrap().status.success());

@@ -86,11 +86,8 @@ fn layers() -> BTreeMap<String, usize> {
 
 /// The paths after `crate::` in `text`, one per use, groups expanded one level.
 fn crate_paths(text: &str) -> BTreeSet<String> {
-    let code: String = text
-        .lines()
-        .filter(|line| !line.trim_start().starts_with("//"))
-        .collect::<Vec<_>>()
-        .join("\n");
+    let code: String =
+        text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
     let mut paths = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
         let rest = &code[at + "crate::".len()..];
@@ -152,11 +149,14 @@ fn no_file_is_in_a_cycle() {
     let files: BTreeSet<String> = sources.iter().map(|(file, _)| file.clone()).collect();
     let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (file, text) in &sources {
-        let targets = crate_paths(text).iter().filter_map(|path| file_of(path, &files)).collect::<BTreeSet<_>>();
+        let targets =
+            crate_paths(text).iter().filter_map(|path| file_of(path, &files)).collect::<BTreeSet<_>>();
         edges.insert(file.clone(), targets.into_iter().filter(|target| target != file).collect());
     }
-    while let Some(leaf) =
-        edges.iter().find(|(_, targets)| targets.iter().all(|t| !edges.contains_key(t))).map(|(f, _)| f.clone())
+    while let Some(leaf) = edges
+        .iter()
+        .find(|(_, targets)| targets.iter().all(|t| !edges.contains_key(t)))
+        .map(|(f, _)| f.clone())
     {
         edges.remove(&leaf);
     }
@@ -191,11 +191,8 @@ fn files_functions_and_the_loop_stay_small() {
 
 #[test]
 fn every_module_says_what_it_is() {
-    let silent: Vec<String> = sources()
-        .into_iter()
-        .filter(|(_, text)| !text.starts_with("//! "))
-        .map(|(file, _)| file)
-        .collect();
+    let silent: Vec<String> =
+        sources().into_iter().filter(|(_, text)| !text.starts_with("//! ")).map(|(file, _)| file).collect();
     assert!(silent.is_empty(), "without a `//!` sentence: {silent:?}");
 }
 
@@ -255,7 +252,9 @@ fn the_row_table_lists_the_tests() {
     for file in rust_files("tests/it").into_iter().chain(rust_files("src")) {
         for line in read(&file).lines() {
             let line = line.trim_start().trim_start_matches("async ");
-            let Some(name) = line.strip_prefix("fn ").and_then(|rest| rest.split('(').next()) else { continue };
+            let Some(name) = line.strip_prefix("fn ").and_then(|rest| rest.split('(').next()) else {
+                continue;
+            };
             if let Some(row) = row_of(name) {
                 let split = row.find(|c: char| c.is_ascii_digit()).unwrap();
                 let number = row[split..].parse().unwrap();
@@ -286,7 +285,8 @@ fn the_nine_packages_of_the_card_are_used() {
 
 #[test]
 fn nothing_is_left_unfinished() {
-    let words = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["#[ig", "nore"].concat(), ["#[all", "ow("].concat()];
+    let words =
+        [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["#[ig", "nore"].concat(), ["#[all", "ow("].concat()];
     let mut found = Vec::new();
     for file in rust_files("src").into_iter().chain(rust_files("tests")) {
         for (number, line) in (1..).zip(read(&file).lines()) {
