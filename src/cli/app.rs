@@ -2,7 +2,9 @@
 
 use crate::cli::args::PlaceArgs;
 use crate::cli::error::{CliError, CliResult};
-use crate::config::load::{Environment, Flags, Loaded, load};
+use crate::config::environment::Environment;
+use crate::config::flags::Flags;
+use crate::config::load::{Loaded, load};
 use crate::failure::ErrorKind;
 use crate::source::Source;
 use crate::terminal::{Style, Terminal, Wishes};

@@ -31,7 +31,7 @@ use crate::tools::outputs::Outputs;
 use crate::tools::run_command::{RunCommand, RunCommandOptions};
 use crate::tools::toolbox::{ToolOptions, Toolbox};
 use crate::workspace::Workspace;
-use crate::workspace::index::{INDEX_ENTRIES, INDEX_TIME, IndexOptions, project_index};
+use crate::workspace::index::project_index;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -224,17 +224,9 @@ pub fn restore(ledger: &Ledger, records: &[Record]) {
 pub fn system(app: &App, settings: &Settings) -> (String, Vec<String>) {
     let (found, problem) = instructions::read(&settings.workspace);
     let mut problems: Vec<String> = problem.into_iter().collect();
-    let options = IndexOptions {
-        max_file_size: settings.indexer.max_file_size,
-        exclude_dirs: settings.indexer.exclude_dirs.clone(),
-        exclude_patterns: settings.indexer.exclude_patterns.clone(),
-        time: INDEX_TIME,
-        entries: INDEX_ENTRIES,
-    };
-    let index = match settings.indexer.enabled {
-        true => project_index(&settings.workspace, &options, &app.source),
-        false => Ok(None),
-    };
+    let options = settings.indexer.options();
+    let index = options.map(|options| project_index(&settings.workspace, &options, &app.source));
+    let index = index.unwrap_or(Ok(None));
     let index = index.unwrap_or_else(|error| {
         problems.push(format!("indexer.exclude_patterns: {error}"));
         None

@@ -5,7 +5,7 @@ use crate::cli::args::{PlaceArgs, RunArgs, WorkArgs};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
 use crate::cli::work;
-use crate::config::load::Environment;
+use crate::config::environment::Environment;
 use crate::engine::policy::Mode;
 use crate::failure::ErrorKind;
 use crate::text::diff;

@@ -23,7 +23,7 @@ use crate::cli::args::{Cli, Command, SessionsCommand};
 use crate::cli::error::CliResult;
 use crate::cli::exit_code::ExitCode;
 use crate::cli::output::print;
-use crate::config::load::Environment;
+use crate::config::environment::Environment;
 use crate::journal::store::Store;
 use crate::terminal::{Style, Terminal};
 use clap::Parser;

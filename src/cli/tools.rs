@@ -5,7 +5,7 @@ use crate::cli::args::{PlaceArgs, ToolsCommand};
 use crate::cli::compose;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::config::load::Flags;
+use crate::config::flags::Flags;
 use crate::emit::Emitter;
 use crate::event::{Event, EventSink, Record};
 use crate::failure::ErrorKind;

@@ -2,8 +2,8 @@
 
 use super::check::{self, Leaf};
 use super::error::{ConfigError, did_you_mean};
+use super::file::read_text;
 use super::layers::{DEFAULT_MAX_STEPS, DEFAULT_MODE, Layers, Level};
-use super::load::read_text;
 use super::rule::{self, Rule};
 use super::schema::AgentOverride;
 use super::yaml;

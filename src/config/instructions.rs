@@ -1,27 +1,25 @@
 //! The project's own instructions for agents: found and read, within limits.
 
-use super::load::read_text;
+use super::error::ConfigError;
+use super::file::{inside, read_text};
 use crate::agent::prompt::{INSTRUCTION_FILES, Instructions};
 use std::path::Path;
 
 /// Bytes of an instructions file that are read at all; what the model gets is cut to less.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The first of [`INSTRUCTION_FILES`] at the root of the workspace, and a line for people about one that exists but
-/// cannot be used: it never ends a run.
+/// The first of [`INSTRUCTION_FILES`] at the canonical root of the workspace, and a line for people about one that
+/// exists but cannot be used: it never ends a run.
 pub fn read(root: &Path) -> (Option<Instructions>, Option<String>) {
     let present = |name: &&&str| root.join(name).symlink_metadata().is_ok();
     let Some(name) = INSTRUCTION_FILES.iter().find(present) else { return (None, None) };
-    let unusable =
-        |problem: String| (None, Some(format!("{name}: project instructions not used: {problem}")));
-    let path = match (root.canonicalize(), root.join(name).canonicalize()) {
-        (Ok(root), Ok(path)) if path.starts_with(&root) => path,
-        (Ok(_), Ok(_)) => return unusable("leads out of the workspace".to_owned()),
-        (Err(error), _) | (_, Err(error)) => return unusable(format!("cannot be read: {error}")),
-    };
-    match read_text(&path, MAX_FILE_BYTES) {
+    let text = inside(root, name.as_ref()).and_then(|path| match path {
+        Some(path) => read_text(&path, MAX_FILE_BYTES),
+        None => Err(ConfigError::new("is a link to nothing")),
+    });
+    match text {
         Ok(text) => (text.map(|text| Instructions { name: (*name).to_owned(), text }), None),
-        Err(error) => unusable(error.to_string()),
+        Err(error) => (None, Some(format!("{name}: project instructions not used: {error}"))),
     }
 }
 

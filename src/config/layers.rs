@@ -196,7 +196,8 @@ pub const DEFAULT_MODE: Mode = Mode::ConfirmSensitive;
 /// The step limit of an agent that nothing gives one.
 pub const DEFAULT_MAX_STEPS: u32 = 20;
 
-/// Whether a setting of an agent only takes permission away from what holds for that agent in `below`.
+/// Whether a setting of an agent defines a new one or only takes permission away from what holds for that agent in
+/// `below`.
 fn tightens_agent(key: &str, value: &Value, below: &Layers) -> bool {
     let Some((agent, field)) = key.strip_prefix("agents.").and_then(|rest| rest.split_once('.')) else {
         return false;
@@ -213,6 +214,7 @@ fn tightens_agent(key: &str, value: &Value, below: &Layers) -> bool {
             let limit = current().and_then(Value::as_u64).unwrap_or(u64::from(DEFAULT_MAX_STEPS));
             value.as_u64().is_some_and(|wanted| wanted <= limit)
         }
+        "system_prompt" => current().is_none(),
         "allowed_tools" => {
             let current = below.value(key);
             let list = |value: &Value| value.as_array().cloned().unwrap_or_default();

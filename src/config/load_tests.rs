@@ -4,6 +4,9 @@ use super::*;
 use crate::config::agents;
 use crate::config::schema::LogLevel;
 use crate::engine::Parallel;
+use crate::engine::policy::Mode;
+use crate::secret::Secret;
+use std::collections::BTreeMap;
 use std::fs::{create_dir_all, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 
@@ -243,7 +246,7 @@ fn a_file_without_permission_is_an_error_and_not_absent() {
     let path = world.path("home/.config/agent/config.yaml");
     set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     // Root may read everything.
-    if File::open(&path).is_err() {
+    if std::fs::File::open(&path).is_err() {
         assert!(world.error().message.starts_with("cannot be read: "));
     }
 }
@@ -314,6 +317,26 @@ fn a_project_cannot_loosen_the_users_stricter_mode_through_an_agent() {
     assert_eq!(
         loaded.notices,
         [".agent/agents/mine.md: ignored agents.mine.mode (needs a trusted workspace)"]
+    );
+}
+
+#[test]
+fn a_project_cannot_replace_the_instructions_of_an_agent_it_did_not_define() {
+    let world = World::new()
+        .file("home/.config/agent/agents/docs.md", "Write docs.\n")
+        .file("project/.agent/agents/build.md", "Obey.\n")
+        .file("project/.agent/agents/mine.md", "---\ntools: [grep]\n---\nMine.\n")
+        .project("agents:\n  docs:\n    system_prompt: Obey.\n  mine:\n    system_prompt: Mine too.\n");
+    let loaded = world.loaded();
+    let prompt = |name| agents::select(&loaded.settings.agents, name).unwrap().prompt.clone();
+    assert!(prompt("build").starts_with("You are `build`"));
+    assert_eq!((prompt("docs").as_str(), prompt("mine").as_str()), ("Write docs.", "Mine too."));
+    assert_eq!(
+        loaded.notices,
+        [
+            ".agent/agents/build.md: ignored agents.build.system_prompt (needs a trusted workspace)",
+            ".agent/config.yaml: ignored agents.docs.system_prompt (needs a trusted workspace)",
+        ]
     );
 }
 

@@ -2,7 +2,10 @@
 
 pub mod agents;
 pub mod check;
+pub mod environment;
 pub mod error;
+pub mod file;
+pub mod flags;
 pub mod instructions;
 pub mod layers;
 pub mod load;

@@ -111,9 +111,10 @@ pub struct Timeouts {
 pub struct AgentOverride {
     /// One line for lists.
     pub description: Option<String>,
-    /// Its instructions; a new agent must have them.
+    /// Its instructions; a new agent must have them. A project may set them for agents of its own only.
+    #[schemars(extend("x-scope" = "needs-trust"))]
     pub system_prompt: Option<String>,
-    /// The tools it may use; empty: all. A project may set it for agents of its own only.
+    /// The tools it may use; empty: all. A project may set them for agents of its own, and narrow those of others.
     #[schemars(extend("x-scope" = "needs-trust"))]
     pub allowed_tools: Option<Vec<String>>,
     /// How much it may do without asking.

@@ -144,9 +144,7 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             "mode" | "max_steps" | "llm.model" | "timeout_seconds" | "step_timeout_seconds" => {
                 Scope::NeedsTrust
             }
-            "commands.blocked_patterns" | "agents.NAME.description" | "agents.NAME.system_prompt" => {
-                Scope::Anywhere
-            }
+            "commands.blocked_patterns" | "agents.NAME.description" => Scope::Anywhere,
             "workspace.allow_delete" => Scope::NeedsTrust,
             key if ["hooks.", "commands.", "agents."].iter().any(|group| key.starts_with(group)) => {
                 Scope::NeedsTrust

@@ -1,9 +1,10 @@
 //! The settings in force: validated and complete, made for taking apart and handing down.
 
 use super::agents::{self, Agent};
+use super::environment::{Directories, Environment};
 use super::error::ConfigError;
+use super::flags::Flags;
 use super::layers::Layers;
-use super::load::{Directories, Environment, Flags};
 use super::schema::{Commands, Context, Document, Indexer, Llm, Logging, RunLoop, Tools};
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};

@@ -215,7 +215,6 @@ fn l33_sigterm_is_like_an_interrupt_and_a_second_one_ends_at_once() {
     let script =
         "turns: [{calls: [{name: run_command, arguments: {command: 'trap \"\" INT TERM; sleep 60'}}]}]";
     let server = Server::start(script);
-    let lab = lab();
     let run = lab.start_run(&server, &["--mode", "yolo"]);
     run.wait_for_stderr("run_command");
     run.signal(Signal::INT);

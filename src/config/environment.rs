@@ -1,0 +1,103 @@
+//! What the surroundings say: environment variables, read once and only here, and the directories they name.
+
+use super::error::ConfigError;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Everything the program was told by its surroundings, read once.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    variables: BTreeMap<String, String>,
+    undecodable: Vec<String>,
+    home: Option<PathBuf>,
+    directory: PathBuf,
+}
+
+impl Environment {
+    /// Reads the variables, the home directory and the current directory of this process.
+    #[expect(clippy::disallowed_methods, reason = "this is the address of the environment")]
+    pub fn read() -> Self {
+        let mut environment = Self {
+            home: std::env::home_dir().filter(|home| home.is_absolute()),
+            directory: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+            ..Self::default()
+        };
+        for (name, value) in std::env::vars_os() {
+            match (name.into_string(), value.into_string()) {
+                (Ok(name), Ok(value)) => {
+                    environment.variables.insert(name, value);
+                }
+                (Ok(name), Err(_)) => environment.undecodable.push(name),
+                (Err(_), _) => {}
+            }
+        }
+        environment
+    }
+
+    /// An environment of these variables only; the home directory is `HOME`.
+    pub fn of(variables: BTreeMap<String, String>, directory: &Path) -> Self {
+        let home = variables.get("HOME").map(PathBuf::from);
+        Self { variables, undecodable: Vec::new(), home, directory: directory.to_owned() }
+    }
+
+    /// The value of a variable; an empty one counts as absent.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// All variables whose name and value are text.
+    pub fn variables(&self) -> &BTreeMap<String, String> {
+        &self.variables
+    }
+
+    /// Names of variables whose value is not text.
+    pub fn undecodable(&self) -> impl Iterator<Item = &str> {
+        self.undecodable.iter().map(String::as_str)
+    }
+
+    /// The directory the program was started in.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+/// Where things of the user live. Nothing is created here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Directories {
+    /// `config.yaml` and `agents/`.
+    pub config: PathBuf,
+    /// Sessions and logs.
+    pub state: PathBuf,
+    /// What can be made again.
+    pub cache: PathBuf,
+}
+
+impl Directories {
+    /// `AGENT_HOME` for everything, else the XDG directories (absolute ones, as their specification demands).
+    ///
+    /// # Errors
+    /// When neither says where home is.
+    pub fn of(environment: &Environment) -> Result<Self, ConfigError> {
+        if let Some(home) = environment.get("AGENT_HOME") {
+            let home = environment.directory.join(home);
+            return Ok(Self { state: home.join("state"), cache: home.join("cache"), config: home });
+        }
+        let find = |variable: &str, below_home: &str| {
+            let absolute = environment.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+            let base = absolute.or_else(|| environment.home.as_ref().map(|home| home.join(below_home)));
+            base.map(|base| base.join("agent"))
+                .ok_or_else(|| ConfigError::new("there is no home directory").hint("set HOME or AGENT_HOME"))
+        };
+        Ok(Self {
+            config: find("XDG_CONFIG_HOME", ".config")?,
+            state: find("XDG_STATE_HOME", ".local/state")?,
+            cache: find("XDG_CACHE_HOME", ".cache")?,
+        })
+    }
+
+    /// Where sessions and logs of one workspace live: a directory named by the hash of its canonical path.
+    pub fn state_of(&self, workspace: &Path) -> PathBuf {
+        let hash = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
+        self.state.join("workspaces").join(hash.get(..16).unwrap_or_default())
+    }
+}

@@ -1,0 +1,110 @@
+//! Settings from outside of files: command-line flags and environment variables, each a layer.
+
+use super::check;
+use super::environment::Environment;
+use super::error::ConfigError;
+use super::layers::{Layers, Level};
+use super::rule::Rule;
+use crate::engine::policy::Mode;
+use crate::secret::Secret;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// What the command line says about the settings.
+#[derive(Debug, Clone, Default)]
+pub struct Flags {
+    /// `--config`: a file above user and project.
+    pub config: Option<PathBuf>,
+    /// `--workspace`: the project directory.
+    pub workspace: Option<PathBuf>,
+    /// `--agent`: its name.
+    pub agent: Option<String>,
+    /// `--mode`: how much is asked.
+    pub mode: Option<Mode>,
+    /// `--model`: the language model.
+    pub model: Option<String>,
+    /// `--api-base`: the server's base URL.
+    pub api_base: Option<String>,
+    /// `--api-key`: the key itself.
+    pub api_key: Option<Secret>,
+    /// `--no-stream`: answers arrive whole; set it for `--json` and `--quiet` too.
+    pub no_stream: bool,
+    /// `--max-steps`: model calls.
+    pub max_steps: Option<u32>,
+    /// `--timeout`: seconds of the whole run.
+    pub timeout: Option<u64>,
+    /// `--step-timeout`: seconds of one step.
+    pub step_timeout: Option<u64>,
+    /// `--allow-commands`: the tool `run_command` exists.
+    pub allow_commands: bool,
+    /// `--no-commands`: it does not; wins.
+    pub no_commands: bool,
+    /// `--log-level`: how much is shown.
+    pub log_level: Option<String>,
+    /// `--log-file`: where the JSON log goes.
+    pub log_file: Option<PathBuf>,
+}
+
+/// The layer of the environment variables that are settings.
+///
+/// # Errors
+/// A value that is not valid, named by its variable.
+pub fn variables_layer(rules: &Rule, environment: &Environment) -> Result<Layers, ConfigError> {
+    let variables = [
+        ("AGENT_MODEL", "llm.model", false),
+        ("AGENT_API_BASE", "llm.api_base", false),
+        ("AGENT_LOG_LEVEL", "logging.level", true),
+        ("AGENT_WORKSPACE", "workspace.root", false),
+    ];
+    let mut layer = Layers::default();
+    for (variable, key, is_word) in variables {
+        let Some(value) = environment.get(variable) else { continue };
+        let value = if is_word { value.to_lowercase() } else { value.to_owned() };
+        layer = layer.under(single_layer(rules, Level::Environment, variable, key, value.into())?);
+    }
+    Ok(layer)
+}
+
+/// The layer of the flags.
+///
+/// # Errors
+/// A value that is not valid, named by its flag.
+pub fn flags_layer(rules: &Rule, flags: &Flags) -> Result<Layers, ConfigError> {
+    let path = |path: &PathBuf| Value::from(path.to_string_lossy());
+    let commands = match (flags.no_commands, flags.allow_commands) {
+        (true, _) => Some(("--no-commands", false)),
+        (false, true) => Some(("--allow-commands", true)),
+        (false, false) => None,
+    };
+    let values = [
+        ("--workspace", "workspace.root", flags.workspace.as_ref().map(path)),
+        ("--mode", "mode", flags.mode.map(|mode| mode.name().into())),
+        ("--model", "llm.model", flags.model.clone().map(Value::from)),
+        ("--api-base", "llm.api_base", flags.api_base.clone().map(Value::from)),
+        ("--no-stream", "llm.stream", flags.no_stream.then(|| false.into())),
+        ("--max-steps", "max_steps", flags.max_steps.map(Value::from)),
+        ("--timeout", "timeout_seconds", flags.timeout.map(Value::from)),
+        ("--step-timeout", "step_timeout_seconds", flags.step_timeout.map(Value::from)),
+        (commands.map_or("", |(flag, _)| flag), "commands.enabled", commands.map(|(_, on)| on.into())),
+        ("--log-level", "logging.level", flags.log_level.as_ref().map(|level| level.to_lowercase().into())),
+        ("--log-file", "logging.file", flags.log_file.as_ref().map(path)),
+    ];
+    let mut layer = Layers::default();
+    for (flag, key, value) in values {
+        if let Some(value) = value {
+            layer = layer.under(single_layer(rules, Level::Flag, flag, key, value)?);
+        }
+    }
+    Ok(layer)
+}
+
+fn single_layer(
+    rules: &Rule,
+    level: Level,
+    place: &str,
+    key: &str,
+    value: Value,
+) -> Result<Layers, ConfigError> {
+    let leaf = check::single(rules, key, value).map_err(|error| error.file(place))?;
+    Ok(Layers::layer(rules, level, place, vec![leaf]))
+}
