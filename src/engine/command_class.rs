@@ -1,1 +1,0 @@
-//! How dangerous a shell command is, from its text.

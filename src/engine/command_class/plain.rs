@@ -1,0 +1,396 @@
+//! Commands so plain that their words are what they look like, and those of them that only read.
+
+/// A read-only program and the arguments with which it stays one.
+struct Program {
+    name: &'static str,
+    /// One-letter flags without a value; they may be joined.
+    flags: &'static str,
+    /// One-letter flags with a value, joined or the next word.
+    valued: &'static str,
+    /// Long flags, with or without `=VALUE`.
+    long: &'static [&'static str],
+    /// What the other words may be.
+    operands: Operands,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operands {
+    /// Files inside the workspace, as far as the text tells.
+    Paths,
+    /// At most one such file: a second one would be written.
+    OnePath,
+    /// A script that prints lines, then such files.
+    LinePrinter,
+    /// Anything: it is only printed.
+    Text,
+    /// `+FORMAT` only: anything else sets the clock.
+    Format,
+    /// None.
+    Nothing,
+}
+
+const PATHS: Operands = Operands::Paths;
+
+/// The read-only programs. `git`, `env` and `history` are none: configuration, secrets and files hang on them.
+const PROGRAMS: &[Program] = &[
+    Program { name: "basename", flags: "az", valued: "s", long: &["--suffix"], operands: Operands::Text },
+    Program { name: "cat", flags: "AbeEnstTv", valued: "", long: &["--number"], operands: PATHS },
+    Program { name: "cmp", flags: "bls", valued: "in", long: &["--silent", "--quiet"], operands: PATHS },
+    Program { name: "cut", flags: "sz", valued: "bcdf", long: &["--delimiter", "--fields"], operands: PATHS },
+    Program {
+        name: "date",
+        flags: "uIR",
+        valued: "d",
+        long: &["--utc", "--iso-8601"],
+        operands: Operands::Format,
+    },
+    Program {
+        name: "diff",
+        flags: "abBcdeEinNpqrstTuwy",
+        valued: "U",
+        long: &["--brief", "--unified"],
+        operands: PATHS,
+    },
+    Program { name: "dirname", flags: "z", valued: "", long: &[], operands: Operands::Text },
+    Program { name: "du", flags: "abchkmsx", valued: "d", long: &["--max-depth"], operands: PATHS },
+    Program { name: "echo", flags: "neE", valued: "", long: &[], operands: Operands::Text },
+    Program { name: "false", flags: "", valued: "", long: &[], operands: Operands::Nothing },
+    Program {
+        name: "file",
+        flags: "bhi",
+        valued: "",
+        long: &["--brief", "--mime", "--mime-type"],
+        operands: PATHS,
+    },
+    Program {
+        name: "grep",
+        flags: "aEFGhHiIlLnoPqrsTUvwxcz",
+        valued: "ABCem",
+        long: &[
+            "--after-context",
+            "--before-context",
+            "--color",
+            "--context",
+            "--count",
+            "--exclude",
+            "--exclude-dir",
+            "--extended-regexp",
+            "--files-with-matches",
+            "--fixed-strings",
+            "--ignore-case",
+            "--include",
+            "--invert-match",
+            "--line-number",
+            "--max-count",
+            "--only-matching",
+            "--perl-regexp",
+            "--recursive",
+            "--regexp",
+            "--word-regexp",
+        ],
+        operands: PATHS,
+    },
+    Program {
+        name: "head",
+        flags: "qv0123456789",
+        valued: "cn",
+        long: &["--bytes", "--lines"],
+        operands: PATHS,
+    },
+    Program {
+        name: "ls",
+        flags: "aAbBcCdfFgGhiklmnopqQrRsStuUvxX1Z",
+        valued: "",
+        long: &["--all", "--almost-all", "--color", "--full-time", "--human-readable", "--recursive"],
+        operands: PATHS,
+    },
+    Program { name: "nl", flags: "", valued: "bnw", long: &[], operands: PATHS },
+    Program { name: "pwd", flags: "LP", valued: "", long: &[], operands: Operands::Nothing },
+    Program {
+        name: "rg",
+        flags: "cFHhiIlnNopPsSuUvwx0",
+        valued: "ABCegmtT",
+        long: &[
+            "--after-context",
+            "--before-context",
+            "--case-sensitive",
+            "--color",
+            "--context",
+            "--count",
+            "--files",
+            "--files-with-matches",
+            "--fixed-strings",
+            "--glob",
+            "--heading",
+            "--hidden",
+            "--ignore-case",
+            "--json",
+            "--line-number",
+            "--max-count",
+            "--multiline",
+            "--no-heading",
+            "--no-ignore",
+            "--only-matching",
+            "--regexp",
+            "--sort",
+            "--stats",
+            "--type",
+            "--type-not",
+            "--word-regexp",
+        ],
+        operands: PATHS,
+    },
+    Program { name: "sed", flags: "nEr", valued: "", long: &["--quiet"], operands: Operands::LinePrinter },
+    Program {
+        name: "sort",
+        flags: "bcCdfghiMnrRsuVz",
+        valued: "kt",
+        long: &["--key", "--numeric-sort", "--reverse", "--unique"],
+        operands: PATHS,
+    },
+    Program {
+        name: "stat",
+        flags: "fLt",
+        valued: "c",
+        long: &["--format", "--printf", "--terse"],
+        operands: PATHS,
+    },
+    Program {
+        name: "tail",
+        flags: "qv0123456789",
+        valued: "cn",
+        long: &["--bytes", "--lines"],
+        operands: PATHS,
+    },
+    Program {
+        name: "tree",
+        flags: "aACdDfFghinpqsu",
+        valued: "ILP",
+        long: &["--dirsfirst", "--noreport"],
+        operands: PATHS,
+    },
+    Program { name: "true", flags: "", valued: "", long: &[], operands: Operands::Nothing },
+    Program { name: "uname", flags: "aimnoprsv", valued: "", long: &["--all"], operands: Operands::Nothing },
+    Program {
+        name: "uniq",
+        flags: "cdDiuz",
+        valued: "fsw",
+        long: &["--count", "--repeated"],
+        operands: Operands::OnePath,
+    },
+    Program {
+        name: "wc",
+        flags: "clLmw",
+        valued: "",
+        long: &["--bytes", "--lines", "--words"],
+        operands: PATHS,
+    },
+    Program { name: "which", flags: "a", valued: "", long: &[], operands: PATHS },
+    Program { name: "whoami", flags: "", valued: "", long: &[], operands: Operands::Nothing },
+];
+
+/// What `find` may test and print. `-exec`, `-ok`, `-delete`, `-fprint` and their like are not here.
+const FIND_TESTS: &[&str] = &[
+    "-a",
+    "-and",
+    "-depth",
+    "-empty",
+    "-iname",
+    "-ipath",
+    "-maxdepth",
+    "-mindepth",
+    "-mmin",
+    "-mtime",
+    "-name",
+    "-newer",
+    "-not",
+    "-o",
+    "-or",
+    "-path",
+    "-print",
+    "-print0",
+    "-prune",
+    "-size",
+    "-type",
+];
+
+/// Commands that are harmless as a whole. Version questions of tools that first read the project's files are not here.
+const WHOLE: &[&str] = &["java -version", "node --version", "python --version", "python3 --version"];
+
+/// The words of `text` when every character stands for itself: one command, no variables, globs, redirections,
+/// substitutions, assignments or comments. `None` otherwise.
+pub(super) fn words(text: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for char in text.trim_matches(' ').chars() {
+        match (quote, char) {
+            (None, ' ') => words.extend(word.take()),
+            (None, '\'' | '"') => {
+                word.get_or_insert_default();
+                quote = Some(char);
+            }
+            (Some(open), close) if open == close => quote = None,
+            (None, char) if is_plain(char) => word.get_or_insert_default().push(char),
+            (Some('\''), char) if is_visible(char) => word.get_or_insert_default().push(char),
+            (Some('"'), char) if is_visible(char) && !matches!(char, '$' | '`' | '\\' | '!') => {
+                word.get_or_insert_default().push(char);
+            }
+            _ => return None,
+        }
+    }
+    words.extend(word);
+    let is_command = words.first().is_some_and(|name| !name.is_empty() && !name.contains(['=', ' ']));
+    (quote.is_none() && is_command).then_some(words)
+}
+
+/// Whether `words` are a read-only program with arguments that keep it one.
+pub(super) fn is_read_only(words: &[String]) -> bool {
+    let Some((name, args)) = words.split_first() else { return false };
+    if WHOLE.contains(&words.join(" ").as_str()) {
+        return true;
+    }
+    if name == "find" {
+        return args.iter().all(|arg| {
+            if arg.starts_with('-') { FIND_TESTS.contains(&arg.as_str()) } else { is_inside(arg) }
+        });
+    }
+    PROGRAMS.iter().find(|program| program.name == name).is_some_and(|program| program.accepts(args))
+}
+
+impl Program {
+    fn accepts(&self, args: &[String]) -> bool {
+        let mut operands = Vec::new();
+        let mut only_operands = false;
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            if only_operands || arg == "-" || !arg.starts_with('-') {
+                operands.push(arg.as_str());
+            } else if arg == "--" {
+                only_operands = true;
+            } else if arg.starts_with("--") {
+                let (flag, value) = arg.split_once('=').unwrap_or((arg, ""));
+                if !self.long.contains(&flag) || !is_inside(value) {
+                    return false;
+                }
+            } else {
+                match self.short(arg) {
+                    Short::Unknown => return false,
+                    Short::Complete => {}
+                    // The value may be missing; then the program complains and does nothing.
+                    Short::NeedsValue => {
+                        args.next();
+                    }
+                }
+            }
+        }
+        self.accepts_operands(&operands)
+    }
+
+    fn short(&self, arg: &str) -> Short {
+        for (at, flag) in arg.char_indices().skip(1) {
+            if self.valued.contains(flag) {
+                return if at + flag.len_utf8() == arg.len() { Short::NeedsValue } else { Short::Complete };
+            }
+            if !self.flags.contains(flag) {
+                return Short::Unknown;
+            }
+        }
+        Short::Complete
+    }
+
+    fn accepts_operands(&self, operands: &[&str]) -> bool {
+        let inside = |paths: &[&str]| paths.iter().all(|path| is_inside(path));
+        match self.operands {
+            Operands::Paths => inside(operands),
+            Operands::OnePath => operands.len() <= 1 && inside(operands),
+            Operands::LinePrinter => {
+                operands.split_first().is_some_and(|(script, files)| prints_lines(script) && inside(files))
+            }
+            Operands::Text => true,
+            Operands::Format => operands.iter().all(|operand| operand.starts_with('+')),
+            Operands::Nothing => operands.is_empty(),
+        }
+    }
+}
+
+enum Short {
+    Complete,
+    NeedsValue,
+    Unknown,
+}
+
+/// Whether a `sed` script is `5p`, `1,5p` or `1,$p`.
+fn prints_lines(script: &str) -> bool {
+    let is_line =
+        |text: &str| text == "$" || (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
+    script
+        .strip_suffix('p')
+        .is_some_and(|range| range.split(',').count() <= 2 && range.split(',').all(is_line))
+}
+
+/// Whether `path` stays below the working directory, as far as its text tells.
+fn is_inside(path: &str) -> bool {
+    !path.starts_with(['/', '~']) && path.split('/').all(|part| part != "..")
+}
+
+/// Characters that mean only themselves to a shell, outside quotes.
+fn is_plain(char: char) -> bool {
+    char.is_alphanumeric() || "-_./,:=+@%^".contains(char)
+}
+
+/// Characters that a person sees as what they are: no control characters, no direction marks, no odd spaces.
+fn is_visible(char: char) -> bool {
+    char.is_ascii_graphic() || char == ' ' || char.is_alphanumeric()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn words_are_plain_or_none() {
+        assert_eq!(words("grep -n 'a $b' \"c d\" x.txt").unwrap(), ["grep", "-n", "a $b", "c d", "x.txt"]);
+        let odd = [
+            "",
+            " ",
+            "a;b",
+            "a\nb",
+            "a $b",
+            "a *",
+            "a ~",
+            "a #c",
+            "a \\b",
+            "a \"$b\"",
+            "a 'b",
+            "A=1 b",
+            "a {b,c}",
+            "'' a",
+            "a\tb",
+            "a \"b!c\"",
+            "ls \u{202e}x",
+            "a 'b\u{202e}'",
+            "a \u{a0}b",
+            "a <b",
+            "a >b",
+            "a&",
+            "(a)",
+            "a [b]",
+        ];
+        for text in odd {
+            assert_eq!(words(text), None, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn plain_words_hold_nothing_of_the_shell_outside_quotes(text in "[a-c '\"$;|&<>`\\\\*~#\n(){}=/.-]{0,40}") {
+            if let Some(words) = words(&text) {
+                prop_assert!(!words.is_empty());
+                let unquoted: String = text.split('\'').step_by(2).collect();
+                prop_assert!(text.contains('"') || !unquoted.contains(['$', ';', '|', '&', '<', '>', '`', '*', '~', '#', '\n']));
+            }
+        }
+    }
+}
