@@ -315,7 +315,8 @@ fn all_of_this_holds_for_an_unprivileged_user_too() {
     std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
     let copies = [std::env::current_exe().unwrap(), binary()].map(|from| {
         let to = dir.path().join(from.file_name().unwrap());
-        std::fs::copy(from, &to).unwrap();
+        // A copy made by this process could be held open for writing by a fork of another test and not be executable.
+        assert!(Command::new("cp").args([&from, &to]).status().unwrap().success());
         to
     });
     let [tests, agent] = &copies;
