@@ -63,7 +63,7 @@ async fn answer(agent: &Agent, request: &Request<'_>) -> Result<Result<Response,
     let out_of_time = || request.deadline.is_some_and(|deadline| spent() >= deadline);
     let outcome = {
         let mut tell = |progress: Progress<'_>| {
-            if let Err(error) = agent.emitter.emit(event_of(progress)) {
+            if let Err(error) = agent.emitter.emit(event_of(&progress)) {
                 told = Err(error);
             }
         };
@@ -82,8 +82,8 @@ async fn answer(agent: &Agent, request: &Request<'_>) -> Result<Result<Response,
     told.map(|()| outcome)
 }
 
-fn event_of(progress: Progress<'_>) -> Event {
-    match progress {
+fn event_of(progress: &Progress<'_>) -> Event {
+    match *progress {
         Progress::Sent { attempt } => Event::RequestSent { attempt },
         Progress::Retry { attempt, delay, error } => Event::Retry {
             attempt,

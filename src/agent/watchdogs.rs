@@ -8,7 +8,7 @@ use std::time::Duration;
 const CLOSING_SHARE: u32 = 10;
 
 /// The longest a closing summary may take.
-pub const MAX_CLOSING_RESERVE: Duration = Duration::from_secs(60);
+pub const MAX_CLOSING_RESERVE: Duration = Duration::from_mins(1);
 
 /// What ends a run that reached a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn work_ends_early_enough_for_the_closing_call() {
         assert_eq!(limits().work_time(), Some(Duration::from_secs(90)));
-        let long = Limits { timeout: Some(Duration::from_secs(6000)), ..limits() };
-        assert_eq!(long.work_time(), Some(Duration::from_secs(5940)));
+        let long = Limits { timeout: Some(Duration::from_mins(100)), ..limits() };
+        assert_eq!(long.work_time(), Some(Duration::from_mins(99)));
         assert_eq!(limits().step_time(Duration::from_secs(80)), Some(Duration::from_secs(10)));
         assert_eq!(limits().closing_time(Duration::from_secs(90)), Duration::from_secs(10));
         assert_eq!(limits().closing_time(Duration::from_secs(101)), Duration::ZERO);

@@ -11,7 +11,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("agents", "agents: the built-in ones and your own", include_str!("../../config/help/agents.md")),
     ("config", "configuration: files, layers, every key", include_str!("../../config/help/config.md")),
     ("exit-codes", "what the exit code says", include_str!("../../config/help/exit-codes.md")),
-    ("hooks", "hooks: your programs around tool and model calls", include_str!("../../config/help/hooks.md")),
+    ("hooks", "hooks: your programs around tool and model calls", include_str!("../../hooks/README.md")),
     ("json", "the document of --json", include_str!("../../config/help/json.md")),
     ("output", "what goes where, and how loud", include_str!("../../config/help/output.md")),
     ("permissions", "modes, questions, refusals", include_str!("../../config/help/permissions.md")),
@@ -25,13 +25,11 @@ const PAGES: &[(&str, &str, &str)] = &[
 /// When there is no such topic, or standard output cannot be written.
 pub fn help(terminal: &Terminal, topic: Option<&str>) -> CliResult<()> {
     let Some(topic) = topic else { return print(terminal, &topics()) };
-    match PAGES.iter().find(|(name, _, _)| *name == topic) {
-        Some((_, _, text)) => print(terminal, text),
-        None => {
-            let message = format!("there is no help on `{topic}`.\n{}", topics());
-            Err(CliError::new(ErrorKind::Usage, message.trim_end()))
-        }
-    }
+    let Some((_, _, text)) = PAGES.iter().find(|(name, _, _)| *name == topic) else {
+        let message = format!("there is no help on `{topic}`.\n{}", topics());
+        return Err(CliError::new(ErrorKind::Usage, message.trim_end()));
+    };
+    print(terminal, text)
 }
 
 fn topics() -> String {

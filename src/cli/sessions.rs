@@ -29,14 +29,14 @@ struct Summary {
 /// # Errors
 /// When they cannot be read, or standard output cannot be written.
 pub fn list(terminal: &Terminal, store: &Store) -> CliResult<()> {
-    let mut text = format!("{:<24} {:<26} {:>5}  TASK\n", "ID", "STATUS", "STEPS");
     let ids = store.list()?;
+    if ids.is_empty() {
+        return print(terminal, "no session in this workspace yet; `agent run \"…\"` begins one\n");
+    }
+    let mut text = format!("{:<24} {:<26} {:>5}  TASK\n", "ID", "STATUS", "STEPS");
     for id in &ids {
         let summary = summarise(&store.journal_path(id)?)?;
         let _ = writeln!(text, "{id:<24} {:<26} {:>5}  {}", summary.status, summary.steps, summary.task);
-    }
-    if ids.is_empty() {
-        text = "no session in this workspace yet; `agent run \"…\"` begins one\n".to_owned();
     }
     print(terminal, &text)
 }

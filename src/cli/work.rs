@@ -76,9 +76,8 @@ fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
         }
     };
     match report::deliver(&app.terminal, format, &result, &shown) {
-        Ok(_) => code,
         Err(_) if code == 0 => ExitCode::Failed.code(),
-        Err(_) => code,
+        _ => code,
     }
 }
 
@@ -150,8 +149,7 @@ fn load(app: &App, options: &WorkArgs, task: &Task) -> CliResult<(Loaded, Option
 /// What is said to the model first; nothing when a session goes on in the middle of its work.
 fn words(task: Task, session: &Session) -> Option<String> {
     match task {
-        Task::New(prompt) => Some(prompt),
-        Task::Resume { prompt: Some(prompt), .. } => Some(prompt),
+        Task::New(prompt) | Task::Resume { prompt: Some(prompt), .. } => Some(prompt),
         Task::Resume { prompt: None, .. } => session.is_answered().then(|| messages::GO_ON.to_owned()),
     }
 }

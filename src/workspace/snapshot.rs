@@ -82,6 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test is the command that changes files")]
     fn what_a_command_created_changed_and_deleted_is_seen_and_ignored_files_are_not() {
         let dir = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {

@@ -191,9 +191,8 @@ fn an_endless_stream_is_ended_by_the_time_limit() {
 
 #[test]
 fn a_full_disk_for_the_journal_ends_the_run_with_what_there_is() {
-    let script =
-        format!("turns:\n  - {{repeat: 30, calls: [{{name: read_file, arguments: {{path: a.txt}}}}]}}\n");
-    let server = Server::start(&script);
+    let script = "turns: [{repeat: 30, calls: [{name: read_file, arguments: {path: a.txt}}]}]";
+    let server = Server::start(script);
     let lab = Lab::new().file("a.txt", "line of text\n".repeat(300));
     let agent = env!("CARGO_BIN_EXE_agent");
     let url = server.url();

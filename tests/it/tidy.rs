@@ -1,6 +1,7 @@
 //! The rules of the house, executed: layers, cycles, sizes, docs, the code map, tables that must equal the code.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -203,7 +204,7 @@ fn code_map() -> String {
         let first: Vec<&str> = text.lines().map_while(|line| line.strip_prefix("//! ")).collect();
         let sentence = first.join(" ");
         let sentence = sentence.split_once(". ").map_or(sentence.trim_end_matches('.'), |(first, _)| first);
-        map.push_str(&format!("- `{}`: {sentence}\n", file.trim_start_matches("src/")));
+        let _ = writeln!(map, "- `{}`: {sentence}", file.trim_start_matches("src/"));
     }
     map
 }
@@ -265,7 +266,7 @@ fn the_row_table_lists_the_tests() {
     let mut table = String::from("| row | proved by |\n|---|---|\n");
     for ((letters, number), tests) in rows {
         let tests: Vec<String> = tests.into_iter().collect();
-        table.push_str(&format!("| {letters}{number} | {} |\n", tests.join(", ")));
+        let _ = writeln!(table, "| {letters}{number} | {} |", tests.join(", "));
     }
     check_generated("tests/README.md", "rows", &table);
 }

@@ -146,7 +146,7 @@ impl Splitter {
                     Place::Delimiter
                 }
             }
-            ('<', Some('>')) | ('>', Some('>')) => {
+            ('<' | '>', Some('>')) => {
                 self.rest.pop();
                 Place::Target
             }

@@ -54,13 +54,27 @@ pub struct Moment {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct RunState {
     steps: u32,
-    closing: Option<StopReason>,
-    instructed: bool,
-    closing_text: Option<String>,
-    closing_over: bool,
+    closing: Option<Closing>,
     failure: Option<Failure>,
-    step_timed_out: bool,
-    interrupted: bool,
+    /// Why a step's model call was given up: `timeout` or `user_interrupt`.
+    abandoned: Option<StopReason>,
+}
+
+/// How far the closing has come.
+#[derive(Debug, Clone, PartialEq)]
+struct Closing {
+    reason: StopReason,
+    stage: Stage,
+    /// The model's closing summary.
+    text: Option<String>,
+}
+
+/// The stages of a closing, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Begun,
+    Instructed,
+    Over,
 }
 
 /// The conversation and its figures.
@@ -147,10 +161,10 @@ impl Session {
         if !self.pending.is_empty() {
             return Step::RunTools(self.unanswered());
         }
-        let interrupted = moment.interrupted || self.run.interrupted;
-        match self.run.closing {
+        let interrupted = moment.interrupted || self.run.abandoned == Some(StopReason::UserInterrupt);
+        match &self.run.closing {
             Some(_) if interrupted => return self.stop(StopReason::UserInterrupt, None),
-            Some(reason) => return self.closing_step(reason, moment),
+            Some(closing) => return self.closing_step(closing, moment),
             None if self.is_answered() && self.finish.is_some() => return self.answered(),
             None if interrupted => return self.stop(StopReason::UserInterrupt, None),
             None => {}
@@ -164,7 +178,7 @@ impl Session {
             steps: self.run.steps,
             malformed: self.malformed,
             elapsed: moment.elapsed,
-            step_timed_out: self.run.step_timed_out,
+            step_timed_out: self.run.abandoned == Some(StopReason::Timeout),
         };
         match watchdogs::check(&self.limits, readings) {
             Some(reason) if self.limits.on_limit == OnLimit::Stop => self.stop(reason, None),
@@ -198,13 +212,14 @@ impl Session {
                 self.run.failure = Some(failure.clone());
             }
             Event::ModelAbandoned { purpose: Purpose::Step, reason } => {
-                self.run.step_timed_out = *reason == StopReason::Timeout;
-                self.run.interrupted = *reason == StopReason::UserInterrupt;
+                self.run.abandoned = Some(*reason);
             }
             Event::ModelFailed { purpose: Purpose::Closing, .. }
-            | Event::ModelAbandoned { purpose: Purpose::Closing, .. } => self.run.closing_over = true,
+            | Event::ModelAbandoned { purpose: Purpose::Closing, .. } => self.closing_is(Stage::Over),
             Event::ToolEnd { .. } => self.tool_end(event),
-            Event::Closing { reason } => self.run.closing = Some(*reason),
+            Event::Closing { reason } => {
+                self.run.closing = Some(Closing { reason: *reason, stage: Stage::Begun, text: None });
+            }
             Event::StepStart { purpose: Purpose::Closing, .. }
             | Event::Retry { .. }
             | Event::TextDelta { .. }
@@ -248,7 +263,8 @@ impl Session {
             StopReason::Timeout => Some(Limit::Time),
             _ => None,
         };
-        let summary = self.run.closing_text.as_ref().filter(|text| !text.trim().is_empty());
+        let summary = self.run.closing.as_ref().and_then(|closing| closing.text.as_ref());
+        let summary = summary.filter(|text| !text.trim().is_empty());
         let output = match (&error, summary) {
             (_, Some(text)) => text.clone(),
             (Some(error), None) => error.message.clone(),
@@ -262,13 +278,18 @@ impl Session {
     }
 
     /// The closing: the instruction, one call without tools if it still fits, the end.
-    fn closing_step(&self, reason: StopReason, moment: Moment) -> Step {
+    fn closing_step(&self, closing: &Closing, moment: Moment) -> Step {
         let fits = !self.limits.closing_time(moment.elapsed).is_zero();
-        match messages::closing_instruction(reason) {
-            Some(_) if self.run.closing_over || !fits => self.stop(reason, None),
-            Some(_) if self.run.instructed => Step::CallModel(Purpose::Closing),
-            Some(instruction) => Step::Say(Origin::System, instruction.to_owned()),
-            None => self.stop(reason, None),
+        match (messages::closing_instruction(closing.reason), closing.stage) {
+            (Some(text), Stage::Begun) if fits => Step::Say(Origin::System, text.to_owned()),
+            (Some(_), Stage::Instructed) if fits => Step::CallModel(Purpose::Closing),
+            _ => self.stop(closing.reason, None),
+        }
+    }
+
+    fn closing_is(&mut self, stage: Stage) {
+        if let Some(closing) = &mut self.run.closing {
+            closing.stage = stage;
         }
     }
 
@@ -324,7 +345,9 @@ impl Session {
         } else {
             self.reset_answer();
         }
-        self.run.instructed |= origin == Origin::System;
+        if origin == Origin::System {
+            self.closing_is(Stage::Instructed);
+        }
         self.finish = None;
         self.messages.push(Arc::new(Message::text(Role::User, text)));
     }
@@ -336,8 +359,10 @@ impl Session {
 
     fn response(&mut self, purpose: Purpose, message: &Message, finish: &FinishReason) {
         if purpose == Purpose::Closing {
-            self.run.closing_text = Some(message.joined_text());
-            self.run.closing_over = true;
+            self.closing_is(Stage::Over);
+            if let Some(closing) = &mut self.run.closing {
+                closing.text = Some(message.joined_text());
+            }
         } else {
             for call in message.tool_calls() {
                 let valid = serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok();
