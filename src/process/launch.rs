@@ -168,8 +168,13 @@ impl Launcher {
         let capture = Mutex::new(Capture::new(open));
         let mut ended = Ended::Cancelled;
         if !cancel.is_cancelled() {
-            let timeout = spec.timeout;
-            let mut tree = self.start(spec).map_err(|error| failure(&program, &error))?;
+            let (timeout, cwd) = (spec.timeout, spec.cwd.clone());
+            let mut tree = self.start(spec).map_err(|error| {
+                let is_there = cwd.is_dir();
+                let reason =
+                    if is_there { error.to_string() } else { format!("{} is no directory", cwd.display()) };
+                failure(&program, &reason)
+            })?;
             let pump = capture::pump(tree.child.stdout.take(), tree.child.stderr.take(), &capture);
             let mut pump = std::pin::pin!(futures_util::future::maybe_done(pump));
             ended = tokio::select! {
@@ -267,8 +272,8 @@ fn group_stdin(bytes: &[u8]) -> io::Result<Stdio> {
     Ok(file.into())
 }
 
-fn failure(program: &str, error: &io::Error) -> LaunchError {
-    LaunchError { program: program.to_owned(), reason: error.to_string() }
+fn failure(program: &str, reason: &impl ToString) -> LaunchError {
+    LaunchError { program: program.to_owned(), reason: reason.to_string() }
 }
 
 /// A started child with everything below it; dropping it ends them.

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
 /// The hidden first argument that makes the binary a launcher.
 pub(super) const LAUNCH_ARGUMENT: &str = "__launch";
@@ -64,6 +64,7 @@ impl Order {
         Ok(bytes)
     }
 
+    #[cfg(any(target_os = "linux", test))]
     /// Reads what [`encode`](Self::encode) wrote.
     pub(super) fn read(from: &mut impl Read) -> io::Result<Self> {
         let mut length = [0; 4];
@@ -82,6 +83,7 @@ impl Answer {
     /// The bytes of one answer.
     pub(super) const BYTES: usize = 5;
 
+    #[cfg(any(target_os = "linux", test))]
     /// The five bytes.
     pub(super) fn encode(self) -> [u8; Self::BYTES] {
         let (tag, value) = match self {
@@ -94,8 +96,9 @@ impl Answer {
         [tag, a, b, c, d]
     }
 
+    #[cfg(target_os = "linux")]
     /// Sends the answer; whether anyone still listens does not matter.
-    pub(super) fn send(self, to: &mut impl Write) {
+    pub(super) fn send(self, to: &mut impl io::Write) {
         let _nobody_listens = to.write_all(&self.encode());
     }
 

@@ -17,15 +17,15 @@ const STAT_BYTES: u64 = 256;
 /// Kills descendants until none is left. The caller is their subreaper, so that none can be adopted by another.
 pub(super) fn sweep() {
     for _ in 0..MAX_ROUNDS {
-        for pid in descendants(rustix::process::getpid(), &parents()) {
-            let _already_gone = rustix::process::kill_process(pid, Signal::KILL);
-        }
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(_no_child_is_left) => return,
             }
+        }
+        for pid in descendants(rustix::process::getpid(), &parents()) {
+            let _already_gone = rustix::process::kill_process(pid, Signal::KILL);
         }
         let _interrupted = rustix::event::poll(&mut [], Some(&ROUND));
     }

@@ -19,6 +19,9 @@ use std::time::Duration;
 /// is what models mean by 30000.
 const MAX_TIMEOUT_SECONDS: u64 = 600;
 
+/// The longest command, in bytes: one argument of a program may have 128 KiB on Linux, its end mark included.
+const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
+
 /// Lines of stderr that are shown at least, however few `max_output_lines` allows (spec.md 1.8).
 const MIN_STDERR_LINES: usize = 10;
 
@@ -87,6 +90,9 @@ impl RunCommand {
     async fn execute(&self, args: RunCommandArgs, cx: &ToolContext) -> Result<ToolOutput, String> {
         if args.command.trim().is_empty() {
             return Err("The command is empty. Give a shell command such as `ls -la`.".to_owned());
+        }
+        if args.command.len() > MAX_COMMAND_BYTES {
+            return Err("The command is longer than 128 KiB. Write it to a file and run that.".to_owned());
         }
         if args.command.contains('\0') {
             return Err("The command contains a NUL byte, which no program can be given.".to_owned());

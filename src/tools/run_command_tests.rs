@@ -142,4 +142,5 @@ fn bytes_that_are_not_text_are_shown_as_far_as_they_go() {
     );
     assert!(run(serde_json::json!({"command": "a\u{0}b"})).is_error);
     assert!(run(serde_json::json!({"command": "  "})).is_error);
+    assert!(run(serde_json::json!({"command": "x".repeat(128 * 1024)})).text.contains("128 KiB"));
 }
