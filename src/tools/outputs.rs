@@ -68,14 +68,19 @@ impl Outputs {
         File::open(self.file(&stem(name.strip_prefix(PREFIX).unwrap_or(name))))
     }
 
-    /// `text` cut to `max_tokens` (0: never cut); the whole of a cut text is kept, and the answer says under which name.
+    /// `text` cut to `max_tokens` (0: never cut); the whole of a cut text is kept, unless the
+    /// tool has kept its output itself, and the answer says under which name.
     pub fn fit(&self, call_id: &str, text: String, max_tokens: usize) -> String {
         let limit = max_tokens.saturating_mul(CHARS_PER_TOKEN);
         let cut = match excerpt::fit(&text, limit) {
             std::borrow::Cow::Borrowed(_) => return text,
             std::borrow::Cow::Owned(cut) => cut,
         };
-        match self.keep(call_id, text.as_bytes()) {
+        let kept = match self.open(&Self::name(call_id)) {
+            Ok(_) => Ok(Self::name(call_id)),
+            Err(_) => self.keep(call_id, text.as_bytes()),
+        };
+        match kept {
             Ok(name) => format!(
                 "{}\n[Cut to {} of {} characters. The whole text is {name}: read_file with start_line and limit, or grep, with that name as path.]",
                 cut.trim_end_matches('\n'),
