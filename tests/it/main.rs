@@ -3,10 +3,19 @@
 #![expect(clippy::disallowed_methods, reason = "tests make their own files and processes")]
 
 mod bad_input;
+mod batches;
+mod commands;
+mod configuration;
+mod file_tools;
 mod hook_scripts;
+mod hooks;
 mod llm;
+mod model;
+mod output;
+mod permission;
 mod process;
 mod run_loop;
+mod scenarios;
 mod sessions;
 mod support;
 mod tidy;

@@ -1,0 +1,1 @@
+//! `run_command`, called by a model over HTTP.

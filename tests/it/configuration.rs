@@ -1,0 +1,1 @@
+//! Configuration, agents, prompts, seen from outside.

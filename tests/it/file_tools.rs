@@ -1,0 +1,1 @@
+//! The file tools, called by a model over HTTP.

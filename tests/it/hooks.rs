@@ -1,0 +1,1 @@
+//! Hooks in a whole run.

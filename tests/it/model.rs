@@ -1,0 +1,1 @@
+//! The model layer in a whole run: retries, errors, exit codes, streams.

@@ -1,0 +1,1 @@
+//! What goes to standard output, standard error, and the log file.

@@ -1,0 +1,1 @@
+//! Modes, questions at a terminal, refusals, dry run.

@@ -1,0 +1,1 @@
+//! Whole sessions on small projects: `tests/scenarios`.
