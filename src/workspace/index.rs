@@ -394,7 +394,7 @@ mod tests {
     fn an_ignore_file_that_is_a_pipe_or_a_device_holds_nothing() {
         let root = project(&[("a.rs", ""), ("sub/b.rs", "")]);
         std::os::unix::fs::symlink("/dev/zero", root.path().join(".gitignore")).unwrap();
-        let mode = rustix::fs::Mode::RUSR;
+        let mode = Mode::RUSR;
         rustix::fs::mknodat(
             rustix::fs::CWD,
             root.path().join("sub/.ignore"),
