@@ -2,7 +2,7 @@
 
 use crate::emit::EmitError;
 use crate::engine::call::Prepared;
-use crate::engine::{Engine, Parallel};
+use crate::engine::{Engine, Parallel, within};
 use crate::message::ToolCall;
 use crate::tools::Access;
 use futures_util::future::join_all;
@@ -26,14 +26,7 @@ impl Engine {
         left: Option<Duration>,
     ) -> Result<(), EmitError> {
         let cancel = interrupt.child_token();
-        let work = self.run_groups(calls, interrupt, &cancel);
-        tokio::pin!(work);
-        let time = tokio::time::sleep(left.unwrap_or(Duration::MAX));
-        tokio::select! {
-            done = &mut work => return done,
-            () = time => cancel.cancel(),
-        }
-        work.await
+        within(left, &cancel, self.run_groups(calls, interrupt, &cancel)).await
     }
 
     async fn run_groups(
