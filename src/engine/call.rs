@@ -5,7 +5,7 @@ use crate::emit::EmitError;
 use crate::engine::approve::{Answer, Question};
 use crate::engine::command_class::classify;
 use crate::engine::fire::{Told, append};
-use crate::engine::policy::nobody_to_ask;
+use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
 use crate::engine::{Engine, ResultFormat};
 use crate::event::Event;
 use crate::message::{ToolCall, ToolResult};
@@ -126,6 +126,7 @@ impl Engine {
         let cx = self.context(call, cancel);
         let decision = match self.decide(ready) {
             Decision::Deny { reason, rule } => return Ok(refused(ready, reason, rule)),
+            Decision::Ask { .. } if self.options.dry_run => Decision::Allow,
             decision => decision,
         };
         if self.options.dry_run && ready.tool.access() != Access::Read {
@@ -226,7 +227,7 @@ impl Engine {
         };
         match self.approver.ask(&question).await {
             Answer::Yes => None,
-            Answer::No => Some(refused(ready, messages::SAID_NO.to_owned(), rule)),
+            Answer::No => Some(refused(ready, messages::SAID_NO.to_owned(), SAID_NO_RULE.to_owned())),
             Answer::Nobody => match nobody_to_ask(tool, &rule) {
                 Decision::Deny { reason, rule } => Some(refused(ready, reason, rule)),
                 Decision::Allow | Decision::Ask { .. } => Some(refused(ready, rule.clone(), rule)),
