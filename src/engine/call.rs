@@ -210,6 +210,12 @@ impl Engine {
         self.policy.decide(ready.tool.name(), ready.tool.access(), &plan, class.as_ref())
     }
 
+    /// Whether a person would be asked about a call, as things stand.
+    pub(super) fn asks(&self, prepared: &Prepared<'_>) -> bool {
+        let decided = prepared.ready.as_ref().map(|ready| self.decide(ready));
+        !self.options.dry_run && matches!(decided, Ok(Decision::Ask { .. }))
+    }
+
     /// Asks; `None` means yes.
     async fn approve(
         &self,
