@@ -3,7 +3,7 @@
 use crate::decision::{Decision, Denial};
 use crate::emit::EmitError;
 use crate::engine::approve::{Answer, Question};
-use crate::engine::command_class::classify;
+use crate::engine::command_class::{classify, named_files};
 use crate::engine::fire::{Told, append};
 use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
 use crate::engine::{Engine, ResultFormat};
@@ -199,7 +199,11 @@ impl Engine {
     /// What may happen to a call. A path is judged by its name and by where its links lead.
     fn decide(&self, ready: &Ready<'_>) -> Decision {
         let mut plan = ready.plan.clone();
-        for touch in &ready.plan.touches {
+        if let Some(command) = &ready.plan.command {
+            let named = named_files(command).into_iter();
+            plan.touches.extend(named.map(|file| Touch { path: file.path, write: file.write }));
+        }
+        for touch in plan.touches.clone() {
             let real =
                 self.workspace.path(&touch.path).ok().and_then(|path| self.workspace.resolve(&path).ok());
             if let Some(real) = real.filter(|real| real.as_str() != touch.path) {
