@@ -38,11 +38,22 @@ impl Engine {
         let prepared: Vec<Prepared<'_>> = calls.iter().map(|call| self.prepare(call)).collect();
         let mut rest = prepared.as_slice();
         while !rest.is_empty() {
-            let (group, later) = rest.split_at(group_len(rest, self.options.parallel));
+            let (group, later) = rest.split_at(self.group_len(rest));
             self.run_group(group, interrupt, cancel).await?;
             rest = later;
         }
         Ok(())
+    }
+
+    /// How many of the first calls of `rest` form a group. A call that a person is asked about is alone, so that the
+    /// question stands below the call and nothing is told beside it.
+    fn group_len(&self, rest: &[Prepared<'_>]) -> usize {
+        let together = |call: &&Prepared<'_>| match self.options.parallel {
+            Parallel::Off => false,
+            Parallel::Reads => call.access == Access::Read && !self.asks(call),
+            Parallel::All => !self.asks(call),
+        };
+        rest.iter().take_while(together).count().max(1)
     }
 
     /// Runs `group` together. Locks are taken in the model's order, because that is the order of first polling.
@@ -70,15 +81,6 @@ impl Engine {
             self.run_call(prepared, interrupt, cancel).await
         }));
         outcomes.await.into_iter().collect()
-    }
-}
-
-/// How many of the first calls of `rest` form a group.
-fn group_len(rest: &[Prepared<'_>], parallel: Parallel) -> usize {
-    match parallel {
-        Parallel::Off => 1,
-        Parallel::Reads => rest.iter().take_while(|call| call.access == Access::Read).count().max(1),
-        Parallel::All => rest.len(),
     }
 }
 

@@ -11,7 +11,7 @@ pub const CONTINUE: &str = "[SYSTEM] Your answer was cut off by the output limit
 pub const GO_ON: &str = "Go on with the task. If it is done, say so and summarise the result.";
 
 /// What the model reads when the person refused a call.
-pub const SAID_NO: &str = "The person said no to this action. It did not run. Go on without it, or ask in your answer what \
+pub const SAID_NO: &str = "The person said no to this action.\nIt did not run. Go on without it, or ask in your answer what \
                            to do instead.";
 
 /// What the model reads as the result of a call that was running when the process died.
