@@ -4,7 +4,8 @@ use crate::agent::Agent;
 use crate::agent::ask::ask;
 use crate::agent::session::{Moment, Step, Verdict};
 use crate::emit::EmitError;
-use crate::engine::hooks::{HookEvent, HookInput};
+use crate::engine::batch::within;
+use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
 use crate::event::{Event, Origin, Purpose};
 use crate::message::ToolCall;
 use crate::messages;
@@ -34,9 +35,16 @@ impl Agent {
         }
     }
 
+    /// Fires the hooks of `event` within the time of the run.
+    async fn fire(&self, event: HookEvent, input: HookInput) -> Result<HookOutcome, EmitError> {
+        let cancel = self.interrupt.child_token();
+        let left = self.session.borrow().limits().timeout.map(|end| end.saturating_sub(self.elapsed()));
+        within(left, &cancel, self.engine.fire(event, input, &cancel)).await
+    }
+
     /// Fires the hooks of `event`; what they say becomes a user message.
     async fn fire_for_context(&self, event: HookEvent) -> Result<(), EmitError> {
-        for context in self.engine.fire(event, self.input(), &self.interrupt).await?.context {
+        for context in self.fire(event, self.input()).await?.context {
             let text = messages::hook_context(&context);
             self.emitter.emit(Event::UserMessage { text, origin: Origin::Hook })?;
         }
@@ -50,8 +58,7 @@ impl Agent {
         }
         ask(self, purpose).await?;
         let has_tool_calls = Some(!self.session.borrow().unanswered().is_empty());
-        let input = HookInput { has_tool_calls, ..self.input() };
-        self.engine.fire(HookEvent::PostLlmCall, input, &self.interrupt).await?;
+        self.fire(HookEvent::PostLlmCall, HookInput { has_tool_calls, ..self.input() }).await?;
         Ok(())
     }
 
@@ -64,18 +71,20 @@ impl Agent {
         Ok(())
     }
 
-    /// Fires the hooks of the end. They run even after an interrupt, so a second one has to end them.
+    /// Fires the hooks of the end. They run even when an interrupt ended the run, and then only a second one ends
+    /// them; they have the time of their own limits.
     async fn fire_end(&self, verdict: &Verdict) -> Result<(), EmitError> {
         let input = HookInput {
             steps: Some(self.session.borrow().tally().steps),
             status: Some(verdict.reason.status().name().to_owned()),
             ..self.input()
         };
-        let unhurried = CancellationToken::new();
+        let was_interrupted = verdict.reason == StopReason::UserInterrupt;
+        let cancel = if was_interrupted { CancellationToken::new() } else { self.interrupt.clone() };
         if verdict.reason == StopReason::LlmDone {
-            self.engine.fire(HookEvent::AgentComplete, input.clone(), &unhurried).await?;
+            self.engine.fire(HookEvent::AgentComplete, input.clone(), &cancel).await?;
         }
-        self.engine.fire(HookEvent::SessionEnd, input, &unhurried).await?;
+        self.engine.fire(HookEvent::SessionEnd, input, &cancel).await?;
         Ok(())
     }
 }

@@ -6,7 +6,8 @@ use crate::engine::{Engine, Parallel};
 use crate::message::ToolCall;
 use crate::tools::Access;
 use futures_util::future::join_all;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -26,14 +27,7 @@ impl Engine {
         left: Option<Duration>,
     ) -> Result<(), EmitError> {
         let cancel = interrupt.child_token();
-        let work = self.run_groups(calls, interrupt, &cancel);
-        tokio::pin!(work);
-        let time = tokio::time::sleep(left.unwrap_or(Duration::MAX));
-        tokio::select! {
-            done = &mut work => return done,
-            () = time => cancel.cancel(),
-        }
-        work.await
+        within(left, &cancel, self.run_groups(calls, interrupt, &cancel)).await
     }
 
     async fn run_groups(
@@ -52,7 +46,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs `group` together. Locks are taken in the model's order, because that is the order of first polling.
+    /// Runs `group` together. The model's order decides who gets a lock first, because it is the order of first
+    /// polling; each call takes its locks in the order of their names, so that none waits in a circle.
     async fn run_group(
         &self,
         group: &[Prepared<'_>],
@@ -68,7 +63,7 @@ impl Engine {
         let paths = path_locks(group);
         let outcomes = join_all(group.iter().map(|prepared| async {
             let mut held = Vec::new();
-            for path in prepared.written_paths() {
+            for path in prepared.written_paths().collect::<BTreeSet<_>>() {
                 if let Some(lock) = paths.get(path) {
                     held.push(lock.lock().await);
                 }
@@ -78,6 +73,21 @@ impl Engine {
         }));
         outcomes.await.into_iter().collect()
     }
+}
+
+/// Does `work`, which ends early once `cancel` fires: when `time` is up, if not before.
+pub async fn within<T>(
+    time: Option<Duration>,
+    cancel: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(work);
+    tokio::select! {
+        biased;
+        () = tokio::time::sleep(time.unwrap_or(Duration::MAX)) => cancel.cancel(),
+        done = &mut work => return done,
+    }
+    work.await
 }
 
 /// How many of the first calls of `rest` form a group.

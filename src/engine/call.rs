@@ -132,6 +132,9 @@ impl Engine {
             return Ok(simulated(ready, &cx));
         }
         let before = self.fire_before(ready.told(), cancel).await?;
+        if cancel.is_cancelled() {
+            return Ok(not_executed(interrupt).into());
+        }
         if let Some(reason) = before.block {
             return Ok(refused(
                 ready,
@@ -224,7 +227,13 @@ impl Engine {
             reason,
             preview: ready.tool.preview(&ready.args, cx),
         };
-        match self.approver.ask(&question).await {
+        let answer = tokio::select! {
+            biased;
+            answer = self.approver.ask(&question) => answer,
+            // The time of the run is up: nobody waits for a person who may have gone.
+            () = cx.cancel.cancelled() => return Some(not_executed(interrupt).into()),
+        };
+        match answer {
             Answer::Yes => None,
             Answer::No => Some(refused(ready, messages::SAID_NO.to_owned(), rule)),
             Answer::Nobody => match nobody_to_ask(tool, &rule) {
