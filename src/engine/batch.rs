@@ -6,7 +6,7 @@ use crate::engine::{Engine, Parallel, within};
 use crate::message::ToolCall;
 use crate::tools::Access;
 use futures_util::future::join_all;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -56,7 +56,8 @@ impl Engine {
         rest.iter().take_while(together).count().max(1)
     }
 
-    /// Runs `group` together. Locks are taken in the model's order, because that is the order of first polling.
+    /// Runs `group` together. The model's order decides who gets a lock first, because it is the order of first
+    /// polling; each call takes its locks in the order of their names, so that none waits in a circle.
     async fn run_group(
         &self,
         group: &[Prepared<'_>],
@@ -72,7 +73,7 @@ impl Engine {
         let paths = path_locks(group);
         let outcomes = join_all(group.iter().map(|prepared| async {
             let mut held = Vec::new();
-            for path in prepared.written_paths() {
+            for path in prepared.written_paths().collect::<BTreeSet<_>>() {
                 if let Some(lock) = paths.get(path) {
                     held.push(lock.lock().await);
                 }

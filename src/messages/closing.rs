@@ -50,11 +50,8 @@ pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
             "[SYSTEM] Too many of your tool calls in a row could not be read, so the run ends and no more tools can \
              be called. Answer now, in text: what is done, what you were trying to do last, and what is still missing.",
         ),
-        StopReason::Truncated => Some(
-            "[SYSTEM] Your answer was cut by the output limit again and again, so the run ends and no more tools can \
-             be called. Answer now in at most ten lines: what is done, what is still missing, and the next thing to do.",
-        ),
         StopReason::LlmDone
+        | StopReason::Truncated
         | StopReason::ContentFilter
         | StopReason::UserInterrupt
         | StopReason::LlmError
