@@ -142,7 +142,10 @@ impl Engine {
                 before: Some(crate::workspace::file::hash(before.as_bytes())),
                 after: Some(hash.clone()),
             });
-            output.seen.push(Seen { path: path.clone(), hash });
+            // A diff is not the file: what the model had not seen before stays unseen.
+            if output.seen.iter().any(|seen| seen.path == *path) {
+                output.seen.push(Seen { path: path.clone(), hash });
+            }
         }
     }
 }
