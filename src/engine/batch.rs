@@ -70,21 +70,28 @@ impl Engine {
             Parallel::All => group.len().max(1),
         };
         let permits = Semaphore::new(permits);
-        let paths = path_locks(group);
-        let outcomes = join_all(group.iter().map(|prepared| async {
+        let written: Vec<BTreeSet<String>> =
+            group.iter().map(|prepared| self.written_files(prepared)).collect();
+        let locks: BTreeMap<&String, Mutex<()>> =
+            written.iter().flatten().map(|path| (path, Mutex::new(()))).collect();
+        let outcomes = join_all(group.iter().zip(&written).map(async |(prepared, paths)| {
             let mut held = Vec::new();
-            for path in prepared.written_paths().collect::<BTreeSet<_>>() {
-                if let Some(lock) = paths.get(path) {
-                    held.push(lock.lock().await);
-                }
+            for lock in paths.iter().filter_map(|path| locks.get(path)) {
+                held.push(lock.lock().await);
             }
             let _permit = permits.acquire().await;
             self.run_call(prepared, interrupt, cancel).await
         }));
         outcomes.await.into_iter().collect()
     }
-}
 
-fn path_locks<'a>(group: &'a [Prepared<'_>]) -> BTreeMap<&'a str, Mutex<()>> {
-    group.iter().flat_map(Prepared::written_paths).map(|path| (path, Mutex::new(()))).collect()
+    /// The files `prepared` would change, each by the one name that all its names lead to.
+    fn written_files(&self, prepared: &Prepared<'_>) -> BTreeSet<String> {
+        let real = |raw: &str| {
+            let path = self.workspace.path(raw).ok()?;
+            let real = self.workspace.resolve(&path).unwrap_or(path);
+            Some(real.as_str().to_owned())
+        };
+        prepared.written_paths().filter_map(real).collect()
+    }
 }

@@ -103,7 +103,7 @@ impl Engine {
         for seen in &output.seen {
             self.ledger.note(&seen.path, &seen.hash);
         }
-        let text = self.outputs.fit(&call.id, self.tag(&output), self.options.max_result_tokens);
+        let text = self.outputs.fit(&call.id, self.tag(&call.name, &output), self.options.max_result_tokens);
         let took = self.source.elapsed().saturating_sub(started);
         self.emitter.emit(Event::ToolEnd {
             name: call.name.clone(),
@@ -280,10 +280,9 @@ impl Engine {
     }
 
     /// The text the model reads, in the configured form.
-    fn tag(&self, output: &ToolOutput) -> String {
+    fn tag(&self, tool: &str, output: &ToolOutput) -> String {
         match (self.options.result_format, output.is_error) {
-            (ResultFormat::Tagged, true) => format!("[tool] Error: {}", output.text),
-            (ResultFormat::Tagged, false) => format!("[tool] Success:\n{}", output.text),
+            (ResultFormat::Tagged, _) => output.tagged(tool),
             (ResultFormat::Plain, true) => format!("Error: {}", output.text),
             (ResultFormat::Plain, false) => output.text.clone(),
         }
