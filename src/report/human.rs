@@ -179,7 +179,7 @@ impl HumanLog {
 
     fn tool_end(&mut self, event: &Event) -> io::Result<()> {
         let Event::ToolEnd { name, summary, result, denial, simulated, .. } = event else { return Ok(()) };
-        let ToolResult { call_id, text, is_error } = result;
+        let ToolResult { call_id, is_error, .. } = result;
         let (name, summary) = (one_line(name, LINE_CHARS), one_line(summary, LINE_CHARS));
         let call =
             (self.named_call.take().as_ref() != Some(call_id)).then_some((name.as_str(), summary.as_str()));
@@ -187,7 +187,9 @@ impl HumanLog {
             Some(denial) => {
                 (Style::Caution, self.form.tool_refused(call, &first_line(&denial.reason, LINE_CHARS)))
             }
-            None if *is_error => (Style::Bad, self.form.tool_error(call, &first_line(text, LINE_CHARS))),
+            None if *is_error => {
+                (Style::Bad, self.form.tool_error(call, &one_line(result.gist(), LINE_CHARS)))
+            }
             None => (Style::Good, self.form.tool_ok(call, *simulated)),
         };
         self.say(Detail::Human, style, &line)
