@@ -209,7 +209,7 @@ impl Engine {
         self.policy.decide(ready.tool.name(), ready.tool.access(), &plan, class.as_ref())
     }
 
-    /// Asks; `None` means yes.
+    /// Asks; `None` means yes. Nobody is asked about a call that could only fail.
     async fn approve(
         &self,
         ready: &Ready<'_>,
@@ -218,12 +218,12 @@ impl Engine {
         interrupt: &CancellationToken,
     ) -> Option<Outcome> {
         let tool = ready.tool.name();
-        let question = Question {
-            tool: tool.to_owned(),
-            summary: ready.plan.summary.clone(),
-            reason,
-            preview: ready.tool.preview(&ready.args, cx),
+        let preview = match ready.tool.preview(&ready.args, cx) {
+            Ok(preview) => preview,
+            Err(problem) => return Some(ToolOutput::error(problem).into()),
         };
+        let question =
+            Question { tool: tool.to_owned(), summary: ready.plan.summary.clone(), reason, preview };
         match self.approver.ask(&question).await {
             Answer::Yes => None,
             Answer::No => Some(refused(ready, messages::SAID_NO.to_owned(), rule)),
@@ -288,8 +288,10 @@ fn refused(ready: &Ready<'_>, reason: String, rule: String) -> Outcome {
 
 fn simulated(ready: &Ready<'_>, cx: &ToolContext) -> Outcome {
     let mut text = format!("[DRY-RUN] Would execute {}: {}", ready.tool.name(), ready.plan.summary);
-    if let Some(preview) = ready.tool.preview(&ready.args, cx) {
-        append(&mut text, &preview);
+    match ready.tool.preview(&ready.args, cx) {
+        Ok(Some(preview)) => append(&mut text, &preview),
+        Ok(None) => {}
+        Err(problem) => return ToolOutput::error(problem).into(),
     }
     Outcome { output: ToolOutput::ok(text), denial: None, simulated: true }
 }
