@@ -39,14 +39,15 @@ pub struct Args {
     path: String,
     /// First line to read, from 1.
     start_line: Option<usize>,
-    /// Number of lines (default 2000).
+    /// Number of lines.
     limit: Option<usize>,
 }
 
 impl TypedTool for ReadFile {
     const NAME: &'static str = "read_file";
     const ACCESS: Access = Access::Read;
-    const DESCRIPTION: &'static str = "Read a text file, whole or a range of lines.";
+    const DESCRIPTION: &'static str =
+        "Read a text file. Of a long one the middle is left out unless you ask for a range of lines.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
