@@ -156,8 +156,8 @@ impl TypedTool for RunCommand {
         Plan { summary: one_line(&args.command), touches: Vec::new(), command: Some(as_typed(args)) }
     }
 
-    fn preview(&self, args: &RunCommandArgs, _cx: &ToolContext) -> Option<String> {
-        Some(as_typed(args))
+    fn preview(&self, args: &RunCommandArgs, _cx: &ToolContext) -> Result<Option<String>, String> {
+        Ok(Some(as_typed(args)))
     }
 
     fn run<'a>(&'a self, args: RunCommandArgs, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
