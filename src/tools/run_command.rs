@@ -230,7 +230,7 @@ fn ending(ended: Ended, timeout: Duration) -> String {
             "Command timed out after {} s and was ended with everything it started. Give a larger `timeout` (at most \
              {MAX_TIMEOUT_SECONDS} s), split the work into smaller commands, and start nothing that serves or waits \
              for ever.",
-            timeout.as_secs()
+            timeout.as_secs_f64()
         ),
         Ended::Cancelled => "Command interrupted and ended with everything it started.".to_owned(),
     }
