@@ -104,7 +104,11 @@ fn t14_a_failure_keeps_both_streams_and_the_exit_code_and_says_so_first() {
     let all = results(&server);
     assert_eq!(all[0], "Error: Command failed with exit_code: 3\nstdout:\no\nstderr:\ne");
     assert_eq!(all[1], "stdout:\nx\nstderr:\ny\nexit_code: 0");
-    assert!(all[2].starts_with("Error: Command failed with exit_code: 137 (ended by signal 9)"), "{}", all[2]);
+    assert!(
+        all[2].starts_with("Error: Command failed with exit_code: 137 (ended by signal 9)"),
+        "{}",
+        all[2]
+    );
     assert_eq!(all[3], "exit_code: 0");
     let errors: Vec<&str> = done.stderr.lines().filter(|line| line.contains("ERROR")).collect();
     assert_eq!(errors.len(), 2, "{}", done.stderr);
