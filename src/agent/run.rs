@@ -74,18 +74,20 @@ impl Agent {
         Ok(())
     }
 
-    /// Fires the hooks of the end. They run even after an interrupt, so a second one has to end them.
+    /// Fires the hooks of the end. They run even when an interrupt ended the run, and then only a second one ends
+    /// them; they have the time of their own limits.
     async fn fire_end(&self, verdict: &Verdict) -> Result<(), EmitError> {
         let input = HookInput {
             steps: Some(self.session.borrow().tally().steps),
             status: Some(verdict.reason.status().name().to_owned()),
             ..self.input()
         };
-        let unhurried = CancellationToken::new();
+        let was_interrupted = verdict.reason == StopReason::UserInterrupt;
+        let cancel = if was_interrupted { CancellationToken::new() } else { self.interrupt.clone() };
         if verdict.reason == StopReason::LlmDone {
-            self.engine.fire(HookEvent::AgentComplete, input.clone(), &unhurried).await?;
+            self.engine.fire(HookEvent::AgentComplete, input.clone(), &cancel).await?;
         }
-        self.engine.fire(HookEvent::SessionEnd, input, &unhurried).await?;
+        self.engine.fire(HookEvent::SessionEnd, input, &cancel).await?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use crate::message::ToolResult;
 use crate::result::{ChangedBy, ModifiedFile, ToolUse};
 use crate::usage::Usage;
 
-/// The longest first line of an error that the result lists.
+/// The longest line of an error that the result lists, in characters.
 const MAX_ERROR_CHARS: usize = 200;
 
 /// Counters and lists that only grow.
@@ -31,9 +31,7 @@ pub struct Tally {
 impl Tally {
     /// Notes the outcome of one tool call.
     pub fn tool(&mut self, name: &str, path: Option<String>, result: &ToolResult) {
-        let error = result
-            .is_error
-            .then(|| result.text.lines().next().unwrap_or_default().chars().take(MAX_ERROR_CHARS).collect());
+        let error = result.is_error.then(|| result.gist().chars().take(MAX_ERROR_CHARS).collect());
         self.tools_used.push(ToolUse { name: name.to_owned(), success: !result.is_error, path, error });
     }
 

@@ -3,9 +3,9 @@
 use crate::decision::{Decision, Denial};
 use crate::emit::EmitError;
 use crate::engine::approve::{Answer, Question};
-use crate::engine::command_class::classify;
+use crate::engine::command_class::{classify, named_files};
 use crate::engine::fire::{Told, append};
-use crate::engine::policy::nobody_to_ask;
+use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
 use crate::engine::{Engine, ResultFormat};
 use crate::event::Event;
 use crate::message::{ToolCall, ToolResult};
@@ -103,7 +103,7 @@ impl Engine {
         for seen in &output.seen {
             self.ledger.note(&seen.path, &seen.hash);
         }
-        let text = self.outputs.fit(&call.id, self.tag(&output), self.options.max_result_tokens);
+        let text = self.outputs.fit(&call.id, self.tag(&call.name, &output), self.options.max_result_tokens);
         let took = self.source.elapsed().saturating_sub(started);
         self.emitter.emit(Event::ToolEnd {
             name: call.name.clone(),
@@ -128,6 +128,7 @@ impl Engine {
         let cx = self.context(call, cancel);
         let decision = match self.decide(ready) {
             Decision::Deny { reason, rule } => return Ok(refused(ready, reason, rule)),
+            Decision::Ask { .. } if self.options.dry_run => Decision::Allow,
             decision => decision,
         };
         if self.options.dry_run && ready.tool.access() != Access::Read {
@@ -213,13 +214,23 @@ impl Engine {
     /// What may happen to a call. A path is judged by its name and by where its links lead.
     fn decide(&self, ready: &Ready<'_>) -> Decision {
         let mut plan = ready.plan.clone();
-        for touch in &ready.plan.touches {
+        if let Some(command) = &ready.plan.command {
+            let named = named_files(command).into_iter();
+            plan.touches.extend(named.map(|file| Touch { path: file.path, write: file.write }));
+        }
+        for touch in plan.touches.clone() {
             if let Some(real) = self.real_path(&touch.path).filter(|real| real.as_str() != touch.path) {
                 plan.touches.push(Touch { path: real.as_str().to_owned(), write: touch.write });
             }
         }
         let class = plan.command.as_deref().map(|command| classify(command, &self.commands));
         self.policy.decide(ready.tool.name(), ready.tool.access(), &plan, class.as_ref())
+    }
+
+    /// Whether a person would be asked about a call, as things stand.
+    pub(super) fn asks(&self, prepared: &Prepared<'_>) -> bool {
+        let decided = prepared.ready.as_ref().map(|ready| self.decide(ready));
+        !self.options.dry_run && matches!(decided, Ok(Decision::Ask { .. }))
     }
 
     /// Asks, for as long as the run has time; `None` means yes.
@@ -244,7 +255,7 @@ impl Engine {
         };
         match answer {
             Answer::Yes => None,
-            Answer::No => Some(refused(ready, messages::SAID_NO.to_owned(), rule)),
+            Answer::No => Some(refused(ready, messages::SAID_NO.to_owned(), SAID_NO_RULE.to_owned())),
             Answer::Nobody => match nobody_to_ask(tool, &rule) {
                 Decision::Deny { reason, rule } => Some(refused(ready, reason, rule)),
                 Decision::Allow | Decision::Ask { .. } => Some(refused(ready, rule.clone(), rule)),
@@ -269,10 +280,9 @@ impl Engine {
     }
 
     /// The text the model reads, in the configured form.
-    fn tag(&self, output: &ToolOutput) -> String {
+    fn tag(&self, tool: &str, output: &ToolOutput) -> String {
         match (self.options.result_format, output.is_error) {
-            (ResultFormat::Tagged, true) => format!("[tool] Error: {}", output.text),
-            (ResultFormat::Tagged, false) => format!("[tool] Success:\n{}", output.text),
+            (ResultFormat::Tagged, _) => output.tagged(tool),
             (ResultFormat::Plain, true) => format!("Error: {}", output.text),
             (ResultFormat::Plain, false) => output.text.clone(),
         }

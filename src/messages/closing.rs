@@ -11,7 +11,7 @@ pub const CONTINUE: &str = "[SYSTEM] Your answer was cut off by the output limit
 pub const GO_ON: &str = "Go on with the task. If it is done, say so and summarise the result.";
 
 /// What the model reads when the person refused a call.
-pub const SAID_NO: &str = "The person said no to this action. It did not run. Go on without it, or ask in your answer what \
+pub const SAID_NO: &str = "The person said no to this action.\nIt did not run. Go on without it, or ask in your answer what \
                            to do instead.";
 
 /// What the model reads as the result of a call that was running when the process died.
@@ -50,11 +50,8 @@ pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
             "[SYSTEM] Too many of your tool calls in a row could not be read, so the run ends and no more tools can \
              be called. Answer now, in text: what is done, what you were trying to do last, and what is still missing.",
         ),
-        StopReason::Truncated => Some(
-            "[SYSTEM] Your answer was cut by the output limit again and again, so the run ends and no more tools can \
-             be called. Answer now in at most ten lines: what is done, what is still missing, and the next thing to do.",
-        ),
         StopReason::LlmDone
+        | StopReason::Truncated
         | StopReason::ContentFilter
         | StopReason::UserInterrupt
         | StopReason::LlmError

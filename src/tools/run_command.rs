@@ -148,7 +148,7 @@ impl TypedTool for RunCommand {
     const NAME: &'static str = "run_command";
     const ACCESS: Access = Access::Execute;
     const DESCRIPTION: &'static str = "Runs a shell command (builds, tests, linters, git) and returns stdout, stderr \
-        and the exit code. It is ended after a time limit (default 120 s) with everything it started, background \
+        and the exit code. It is ended after a time limit with everything it started, background \
         processes included. Prefer the file tools for reading, searching and editing.";
     type Args = RunCommandArgs;
 

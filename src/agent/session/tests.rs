@@ -1,6 +1,7 @@
 //! The session driven by made-up models: no network, no files, no clock.
 
 use super::*;
+use crate::message::Part;
 use crate::usage::Usage;
 use proptest::prelude::*;
 
@@ -52,7 +53,11 @@ fn call(id: &str, arguments: &str) -> Part {
 }
 
 fn answer_call(session: &mut Session, id: &str) {
-    session.apply(&Event::ToolEnd {
+    session.apply(&ended(id));
+}
+
+fn ended(id: &str) -> Event {
+    Event::ToolEnd {
         name: "read_file".into(),
         summary: String::new(),
         result: ToolResult { call_id: id.into(), text: "content".into(), is_error: false },
@@ -61,7 +66,7 @@ fn answer_call(session: &mut Session, id: &str) {
         denial: None,
         simulated: false,
         duration_ms: 1,
-    });
+    }
 }
 
 fn stop_of(session: &Session, moment: Moment) -> Verdict {
@@ -165,7 +170,8 @@ fn a_failure_and_an_interrupt_stop_at_once() {
     assert_eq!(stop_of(&session, interrupted).reason, StopReason::UserInterrupt);
     let failure = Failure { kind: ErrorKind::Auth, message: "no".into(), retryable: false };
     session.apply(&Event::ModelFailed { purpose: Purpose::Step, failure });
-    assert_eq!(stop_of(&session, now()).reason, StopReason::AuthError);
+    let verdict = stop_of(&session, now());
+    assert_eq!((verdict.reason, verdict.output.as_str()), (StopReason::AuthError, ""));
 }
 
 #[test]
@@ -175,6 +181,25 @@ fn an_unknown_finish_reason_is_never_a_success() {
     let verdict = stop_of(&session, now());
     assert_eq!(verdict.reason, StopReason::LlmError);
     assert!(verdict.error.unwrap().message.contains("odd"));
+}
+
+#[test]
+fn a_session_that_was_told_to_close_waits_for_words() {
+    let mut session = begun(limits());
+    assert!(session.has_task() && !session.waits_for_words());
+    session.apply(&Event::UserMessage { text: "[SYSTEM] answer now".into(), origin: Origin::System });
+    assert!(session.waits_for_words());
+    prompt(&mut session, "go on");
+    assert!(!session.waits_for_words());
+}
+
+#[test]
+fn arguments_that_are_no_object_count_as_malformed() {
+    for (arguments, is) in
+        [("{}", true), (" {\"a\": 1}", true), ("[]", false), ("{", false), ("3", false), ("", false)]
+    {
+        assert_eq!(is_object(arguments), is, "{arguments:?}");
+    }
 }
 
 /// What a made-up model does in one turn.
@@ -223,6 +248,8 @@ fn play(session: &mut Session, purpose: Purpose, turn: Turn, serial: &mut u32) {
 
 /// Every call has exactly one result, in the message right after it.
 fn check_pairs(messages: &[Arc<Message>]) {
+    let turns = messages.iter().filter(|message| message.tool_calls().next().is_some()).count();
+    assert_eq!(turns, messages.iter().filter(|message| message.role == Role::Tool).count());
     for (at, message) in messages.iter().enumerate() {
         let calls: Vec<&str> = message.tool_calls().map(|call| call.id.as_str()).collect();
         if calls.is_empty() {
@@ -267,12 +294,48 @@ proptest! {
                 Step::Say(origin, text) => session.apply(&Event::UserMessage { text, origin }),
                 Step::Close(reason) => session.apply(&Event::Closing { reason }),
                 Step::Stop(verdict) => {
-                    prop_assert!(!verdict.output.is_empty());
+                    let failed = verdict.reason.status() == Status::Failed;
+                    prop_assert_eq!(verdict.output.is_empty(), failed, "{:?}", verdict);
                     break;
                 }
             }
         }
         prop_assert!(requests <= max_steps + 1);
+        check_pairs(session.messages());
+    }
+
+    #[test]
+    fn whatever_records_are_lost_every_call_keeps_its_result(lost in prop::collection::vec(any::<bool>(), 12)) {
+        let calls = vec![call("a", "{}"), call("b", "{}")];
+        let response = |parts| Event::ModelResponse {
+            purpose: Purpose::Step,
+            message: Message { role: Role::Assistant, parts },
+            finish: FinishReason::Stop,
+            usage: None,
+            latency_ms: 1,
+        };
+        let said = |text: &str| Event::UserMessage { text: text.into(), origin: Origin::Prompt };
+        let events = [
+            said("do it"),
+            response(calls),
+            ended("a"),
+            ended("b"),
+            response(vec![call("c", "{}")]),
+            ended("c"),
+            response(text("done")),
+            said("more"),
+            response(vec![call("d", "{}")]),
+            ended("d"),
+            response(text("done again")),
+            said("and more"),
+        ];
+        let mut session = begun(limits());
+        for (event, lost) in events.iter().zip(lost) {
+            if !lost {
+                session.apply(event);
+            }
+        }
+        prompt(&mut session, "go on");
         check_pairs(session.messages());
     }
 }
