@@ -64,92 +64,88 @@ fn everywhere(command: &str) -> Value {
     EVENTS.iter().map(|event| ((*event).to_owned(), json!([{"command": command}]))).collect()
 }
 
-#[test]
-fn h01_every_event_fires_in_its_place_with_what_belongs_to_it() {
-    let variables = [
-        "EVENT",
-        "TOOL_NAME",
-        "FILE_PATH",
-        "EDITED_FILE",
-        "COMMAND",
-        "TOOL_RESULT_SUCCESS",
-        "STEP",
-        "HAS_TOOL_CALLS",
-        "STATUS",
-        "STEPS",
-    ];
-    let shown: String = variables.iter().map(|name| format!("${{AGENT_{name}-}}|")).collect();
-    let hook = format!("{{ cat; echo; }} >> docs; echo \"{shown}\" >> events; env >> variables");
-    let lab = lab(&everywhere(&hook)).unprivileged();
-    let server = calls(&[
+/// A call of every kind: a read, an edit, a command that fails after 5000 characters, a refusal of the file system.
+fn one_of_each() -> Server {
+    calls(&[
         ("read_file", json!({"path": "./a.txt"})),
         write("b.txt"),
         command("printf %05000d 0; exit 3"),
         ("read_file", json!({"path": "../secret"})),
-    ]);
-    lab.run(&server, &YOLO).exits(0);
+    ])
+}
+
+#[test]
+fn h01_every_event_fires_in_its_place_with_its_variables() {
+    let variables =
+        "EVENT TOOL_NAME FILE_PATH EDITED_FILE COMMAND TOOL_RESULT_SUCCESS STEP HAS_TOOL_CALLS STATUS STEPS";
+    let shown: Vec<String> = variables.split(' ').map(|name| format!("${{AGENT_{name}-}}")).collect();
+    let lab = lab(&everywhere(&format!("echo \"{}\" >> events", shown.join("|")))).unprivileged();
+    lab.run(&one_of_each(), &YOLO).exits(0);
     let expected = [
-        "session_start||||||0||||",
-        "pre_llm_call||||||1||||",
-        "post_llm_call||||||1|true|||",
-        "pre_tool_use|read_file|a.txt||||||||",
-        "post_tool_use|read_file|a.txt|||true|||||",
-        "pre_llm_call||||||2||||",
-        "post_llm_call||||||2|true|||",
-        "pre_tool_use|write_file|b.txt||||||||",
-        "post_tool_use|write_file|b.txt|||true|||||",
-        "post_edit|write_file|b.txt|b.txt||true|||||",
-        "pre_llm_call||||||3||||",
-        "post_llm_call||||||3|true|||",
-        "pre_tool_use|run_command|||printf %05000d 0; exit 3||||||",
-        "on_error|run_command|||printf %05000d 0; exit 3|false|||||",
-        "post_tool_use|run_command|||printf %05000d 0; exit 3|false|||||",
-        "pre_llm_call||||||4||||",
-        "post_llm_call||||||4|true|||",
-        "pre_tool_use|read_file|../secret||||||||",
-        "on_error|read_file|../secret|||false|||||",
-        "post_tool_use|read_file|../secret|||false|||||",
-        "pre_llm_call||||||5||||",
-        "post_llm_call||||||5|false|||",
-        "agent_complete||||||5||success|5|",
-        "session_end||||||5||success|5|",
+        "session_start||||||0",
+        "pre_llm_call||||||1",
+        "post_llm_call||||||1|true",
+        "pre_tool_use|read_file|a.txt",
+        "post_tool_use|read_file|a.txt|||true",
+        "pre_llm_call||||||2",
+        "post_llm_call||||||2|true",
+        "pre_tool_use|write_file|b.txt",
+        "post_tool_use|write_file|b.txt|||true",
+        "post_edit|write_file|b.txt|b.txt||true",
+        "pre_llm_call||||||3",
+        "post_llm_call||||||3|true",
+        "pre_tool_use|run_command|||printf %05000d 0; exit 3",
+        "on_error|run_command|||printf %05000d 0; exit 3|false",
+        "post_tool_use|run_command|||printf %05000d 0; exit 3|false",
+        "pre_llm_call||||||4",
+        "post_llm_call||||||4|true",
+        "pre_tool_use|read_file|../secret",
+        "on_error|read_file|../secret|||false",
+        "post_tool_use|read_file|../secret|||false",
+        "pre_llm_call||||||5",
+        "post_llm_call||||||5|false",
+        "agent_complete||||||5||success|5",
+        "session_end||||||5||success|5",
     ];
     let seen = lines(&lab, "events");
-    assert_eq!(seen.iter().map(|line| line.trim_end_matches('|')).collect::<Vec<_>>(), {
-        expected.iter().map(|line| line.trim_end_matches('|')).collect::<Vec<_>>()
-    });
+    let seen: Vec<&str> = seen.iter().map(|line| line.trim_end_matches('|')).collect();
+    assert_eq!(seen, expected);
+}
 
+#[test]
+fn h01_every_hook_reads_a_document_and_an_environment_without_keys() {
+    let lab = lab(&everywhere("{ cat; echo; } >> docs; env >> variables"));
+    lab.run(&one_of_each(), &YOLO).exits(0);
     let docs: Vec<Value> =
         lines(&lab, "docs").iter().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(docs.len(), expected.len());
-    for (doc, line) in docs.iter().zip(expected) {
-        assert_eq!(doc["event"], line.split('|').next().unwrap());
+    assert_eq!(docs.len(), 24);
+    for event in EVENTS {
+        assert!(docs.iter().any(|doc| doc["event"] == event), "{event}");
     }
     let doc = |event: &str, tool: &str| {
         docs.iter().find(|doc| doc["event"] == event && doc["tool_name"] == tool).unwrap().clone()
     };
-    assert_eq!(doc("pre_tool_use", "write_file")["tool_input"], json!({"path": "b.txt", "content": "x\n"}));
-    assert!(doc("pre_tool_use", "write_file").get("tool_output").is_none());
+    let before = doc("pre_tool_use", "write_file");
+    assert_eq!(before["tool_input"], json!({"path": "b.txt", "content": "x\n"}));
+    assert!(before.get("tool_output").is_none());
     assert!(doc("post_tool_use", "read_file")["tool_output"].as_str().unwrap().contains("alpha"));
     let failed = doc("post_tool_use", "run_command");
     assert_eq!(failed["tool_output"].as_str().unwrap().chars().count(), 2000);
     assert_eq!(
         (&failed["tool_success"], &failed["command"]),
-        (&json!(false), &json!("printf %05000d 0; exit 3"))
+        (&json!(false), &failed["tool_input"]["command"])
     );
-    let start = &docs[0];
-    let told = ["task", "agent", "model"].map(|key| start[key].as_str().unwrap());
-    assert_eq!(told, ["task", "build", "openai/mock"]);
+    let told = ["event", "task", "agent", "model"].map(|key| docs[0][key].as_str().unwrap());
+    assert_eq!(told, ["session_start", "task", "build", "openai/mock"]);
     assert_eq!(docs.last().unwrap()["status"], "success");
 
     let environment = lab.read("variables");
     assert!(!environment.contains(KEY), "a hook saw the key");
-    for variable in
-        ["AGENT_TASK=task", "AGENT_AGENT=build", "AGENT_MODEL=openai/mock", "ARCHITECT_EDITED_FILE=b.txt"]
-    {
+    let workspace = format!("AGENT_WORKSPACE={}", lab.ws().canonicalize().unwrap().display());
+    let known = ["AGENT_TASK=task", "AGENT_AGENT=build", "AGENT_MODEL=openai/mock", &workspace];
+    for variable in known.into_iter().chain(["ARCHITECT_EDITED_FILE=b.txt"]) {
         assert!(environment.contains(variable), "{variable}");
     }
-    assert!(environment.contains(&format!("AGENT_WORKSPACE={}", lab.ws().canonicalize().unwrap().display())));
 }
 
 #[test]
@@ -267,6 +263,8 @@ fn h02_after_a_call_a_block_is_told_and_a_hook_that_fails_only_warns() {
     let (text, log) = tried(json!({"command": "echo a finding; exit 1", "name": "lint"}));
     assert!(text.ends_with("\n\nHook 'lint' exited with 1:\na finding"), "{text}");
     assert!(log.contains("Hook lint: warning"), "{log}");
+    let (text, _) = tried(json!({"command": "exit 1", "name": "mute"}));
+    assert!(text.ends_with("\n\nHook 'mute' exited with 1"), "{text}");
     let (text, log) = tried(json!({"command": "sleep 60", "timeout": 1, "name": "slow"}));
     assert!(
         !text.contains("Hook") && log.contains("Hook slow: warning") && log.contains("within 1 s"),
