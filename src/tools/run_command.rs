@@ -227,10 +227,10 @@ fn ending(ended: Ended, timeout: Duration) -> String {
             format!("Command failed with exit_code: {code} (ended by signal {signal})")
         }
         Ended::TimedOut => format!(
-            "Command timed out after {} s and was ended with everything it started. Give a larger `timeout` (at most \
+            "Command timed out after {} s and was ended with everything it started.\nGive a larger `timeout` (at most \
              {MAX_TIMEOUT_SECONDS} s), split the work into smaller commands, and start nothing that serves or waits \
              for ever.",
-            timeout.as_secs()
+            timeout.as_secs_f64()
         ),
         Ended::Cancelled => "Command interrupted and ended with everything it started.".to_owned(),
     }
