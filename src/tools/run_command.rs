@@ -150,7 +150,8 @@ impl TypedTool for RunCommand {
     }
 
     fn preview(&self, args: &RunCommandArgs, _cx: &ToolContext) -> Option<String> {
-        Some(as_typed(args))
+        let place = args.cwd.as_ref().map_or_else(String::new, |cwd| format!("\n(in {cwd:?})"));
+        Some(format!("{}{place}", as_typed(args)))
     }
 
     fn run<'a>(&'a self, args: RunCommandArgs, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {

@@ -278,6 +278,21 @@ fn s02_the_question_shows_the_change_with_control_characters_visible() {
 }
 
 #[test]
+fn s02_the_question_shows_the_whole_command_its_variables_and_where_it_would_run() {
+    let lab = lab().file("sub/x", "").unprivileged();
+    let long = format!("echo {}\ntouch made", "x".repeat(150));
+    let arguments = json!({"command": long, "cwd": "sub", "env": {"PATH": "."}});
+    let server = Server::start(&script(&[("run_command", arguments)]));
+    let mut run = AtTerminal::start(&lab, &server, &[]);
+    let shown = run.answer("n\r");
+    for part in [&"x".repeat(150), "touch made", "PATH='.'", "(in \"sub\")"] {
+        assert!(shown.contains(part), "{part}:\n{shown}");
+    }
+    run.finish().exits(0);
+    assert!(!lab.exists("sub/made"));
+}
+
+#[test]
 fn s03_without_a_terminal_a_question_is_a_refusal_with_three_remedies() {
     let lab = lab().unprivileged();
     let calls = [write("new.txt"), command("touch made"), ("read_file", json!({"path": "a.txt"}))];
