@@ -157,7 +157,9 @@ impl TypedTool for RunCommand {
     }
 
     fn preview(&self, args: &RunCommandArgs, _cx: &ToolContext) -> Result<Option<String>, String> {
-        Ok(Some(as_typed(args)))
+        let place = args.cwd.as_ref().map_or_else(String::new, |cwd| format!("
+(in {cwd:?})"));
+        Ok(Some(format!("{}{place}", as_typed(args))))
     }
 
     fn run<'a>(&'a self, args: RunCommandArgs, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
