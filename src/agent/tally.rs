@@ -29,12 +29,14 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Notes the outcome of one tool call.
-    pub fn tool(&mut self, name: &str, path: Option<String>, result: &ToolResult) {
+    /// Notes the outcome of one tool call, as the use number `place` (from 0).
+    pub fn tool(&mut self, place: usize, name: &str, path: Option<String>, result: &ToolResult) {
         let error = result
             .is_error
             .then(|| result.text.lines().next().unwrap_or_default().chars().take(MAX_ERROR_CHARS).collect());
-        self.tools_used.push(ToolUse { name: name.to_owned(), success: !result.is_error, path, error });
+        let place = place.min(self.tools_used.len());
+        self.tools_used
+            .insert(place, ToolUse { name: name.to_owned(), success: !result.is_error, path, error });
     }
 
     /// Notes a changed file; several changes of one file add up to what happened over all.
