@@ -359,3 +359,11 @@ fn a_journal_that_ends_anywhere_can_be_gone_on_with() {
         assert!(!last["content"].to_string().contains("no more tools can be called"), "{last}");
     }
 }
+
+#[test]
+fn a_background_hook_at_the_end_of_a_run_runs() {
+    let server = Server::start(DONE);
+    let lab = Lab::new().config("hooks: {session_end: [{command: touch told, async: true}]}\n");
+    lab.run(&server, &[]).exits(0);
+    assert!(lab.exists("told"));
+}

@@ -165,7 +165,7 @@ impl Hooks {
                 continue;
             }
             let spec = self.spec(&hook.rule, event, &input);
-            if hook.rule.background {
+            if hook.rule.background && !event.is_last() {
                 let (launcher, cancel) = (self.launcher.clone(), cancel.clone());
                 tokio::spawn(async move { launcher.launch(spec, &cancel).await });
                 continue;

@@ -44,6 +44,11 @@ impl HookEvent {
         }
     }
 
+    /// Whether the run is over: what is started now in the background would end before it began.
+    pub fn is_last(self) -> bool {
+        matches!(self, Self::AgentComplete | Self::SessionEnd)
+    }
+
     /// Whether a hook that fails (exit code 1, say) has found something that the model should read.
     pub fn reports_findings(self) -> bool {
         matches!(self, Self::PostToolUse | Self::PostEdit | Self::OnError)
@@ -82,7 +87,7 @@ pub struct HookRule {
     #[serde(default = "ten_seconds")]
     #[schemars(range(min = 1, max = 300), extend("x-unit" = "seconds"))]
     pub timeout: u64,
-    /// Not waited for; its answer is ignored.
+    /// Not waited for, its answer is ignored; at the end of a run it is waited for.
     #[serde(default, rename = "async")]
     pub background: bool,
     /// Off keeps it in the file without effect.
