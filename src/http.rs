@@ -160,6 +160,11 @@ impl Endpoint {
         authority(&self.url)
     }
 
+    /// How long each phase of one exchange may take.
+    pub fn deadlines(&self) -> Deadlines {
+        self.deadlines
+    }
+
     /// Whether the server runs on this machine.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.url)

@@ -19,7 +19,7 @@ pub struct ToolUse {
     /// The file it was about, if one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The first line of what went wrong.
+    /// What went wrong, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

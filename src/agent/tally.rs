@@ -6,7 +6,7 @@ use crate::message::ToolResult;
 use crate::result::{ChangedBy, ModifiedFile, ToolUse};
 use crate::usage::Usage;
 
-/// The longest first line of an error that the result lists.
+/// The longest line of an error that the result lists, in characters.
 const MAX_ERROR_CHARS: usize = 200;
 
 /// Counters and lists that only grow.
@@ -31,12 +31,9 @@ pub struct Tally {
 impl Tally {
     /// Notes the outcome of one tool call, as the use number `place` (from 0).
     pub fn tool(&mut self, place: usize, name: &str, path: Option<String>, result: &ToolResult) {
-        let error = result
-            .is_error
-            .then(|| result.text.lines().next().unwrap_or_default().chars().take(MAX_ERROR_CHARS).collect());
-        let place = place.min(self.tools_used.len());
-        self.tools_used
-            .insert(place, ToolUse { name: name.to_owned(), success: !result.is_error, path, error });
+        let error = result.is_error.then(|| result.gist().chars().take(MAX_ERROR_CHARS).collect());
+        let tool_use = ToolUse { name: name.to_owned(), success: !result.is_error, path, error };
+        self.tools_used.insert(place.min(self.tools_used.len()), tool_use);
     }
 
     /// Notes a changed file; several changes of one file add up to what happened over all.

@@ -115,7 +115,7 @@ fn describe(record: &Record) -> Option<String> {
         }
         Event::ToolEnd { name, summary, result, .. } => {
             let mark = if result.is_error { "failed" } else { "ok" };
-            let first = one_line(result.text.lines().next().unwrap_or_default(), RESULT_CHARS);
+            let first = one_line(result.gist(), RESULT_CHARS);
             format!("  {name} {}: {mark}: {first}", one_line(summary, TASK_CHARS))
         }
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),

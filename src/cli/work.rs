@@ -108,6 +108,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let report = ReportOptions {
         detail: detail(options, &settings),
         log_file: settings.logging.file.as_ref().map(Into::into),
+        dry_run: options.dry_run,
         session_id: earlier.as_ref().map(|earlier| earlier.id.clone()),
     };
     let Listeners { sinks, answer_shown } = report::listeners(&app.terminal, report)

@@ -33,7 +33,7 @@ pub struct ToolDefinition {
 }
 
 /// What a model is asked.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The conversation, system message first.
     pub messages: &'a [Arc<Message>],

@@ -1,5 +1,6 @@
 //! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
 
+use crate::engine::policy::{ASKING_RULES, SAID_NO_RULE};
 use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Purpose, Record};
 use crate::message::{Message, ToolResult};
 use crate::messages::{self, Ending, Form, Session};
@@ -178,7 +179,7 @@ impl HumanLog {
 
     fn tool_end(&mut self, event: &Event) -> io::Result<()> {
         let Event::ToolEnd { name, summary, result, denial, simulated, .. } = event else { return Ok(()) };
-        let ToolResult { call_id, text, is_error } = result;
+        let ToolResult { call_id, is_error, .. } = result;
         let (name, summary) = (one_line(name, LINE_CHARS), one_line(summary, LINE_CHARS));
         let call =
             (self.named_call.take().as_ref() != Some(call_id)).then_some((name.as_str(), summary.as_str()));
@@ -186,7 +187,9 @@ impl HumanLog {
             Some(denial) => {
                 (Style::Caution, self.form.tool_refused(call, &first_line(&denial.reason, LINE_CHARS)))
             }
-            None if *is_error => (Style::Bad, self.form.tool_error(call, &first_line(text, LINE_CHARS))),
+            None if *is_error => {
+                (Style::Bad, self.form.tool_error(call, &one_line(result.gist(), LINE_CHARS)))
+            }
             None => (Style::Good, self.form.tool_ok(call, *simulated)),
         };
         self.say(Detail::Human, style, &line)
@@ -270,7 +273,14 @@ impl HumanLog {
         if let Some(more @ 1..) = all.len().checked_sub(LISTED_REFUSALS) {
             self.terminal.say(Style::Plain, &self.form.more(more))?;
         }
-        self.terminal.say(Style::Plain, self.form.remedies())
+        let by = |rule: &dyn Fn(&str) -> bool| all.iter().any(|denial| rule(&denial.rule));
+        if by(&|rule| rule.starts_with(ASKING_RULES)) {
+            self.terminal.say(Style::Plain, self.form.remedies())
+        } else if by(&|rule| rule != SAID_NO_RULE) {
+            self.terminal.say(Style::Plain, self.form.about_rules())
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -3,6 +3,9 @@
 /// Characters of one line that a message or a summary quotes; more says little.
 const QUOTE_CHARS: usize = 160;
 
+/// The mark some editors put in front of UTF-8 text.
+pub const BOM: char = '\u{feff}';
+
 /// How a line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {

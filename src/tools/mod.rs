@@ -107,10 +107,11 @@ impl ToolOutput {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// The text with its outcome and tool in front, `[read_file] Success: …` (`tools.result_format: tagged`).
+    /// The text with its tool and outcome in front, `[read_file] Success:` and the text from the next line on
+    /// (`tools.result_format: tagged`, spec.md 3.3).
     pub fn tagged(&self, tool: &str) -> String {
-        let outcome = if self.is_error { "Error" } else { "Success" };
-        format!("[{tool}] {outcome}: {}", self.text)
+        let outcome = if self.is_error { "Error: " } else { "Success:\n" };
+        format!("[{tool}] {outcome}{}", self.text)
     }
 
     /// A failure: says what was wrong and what to try, because the reader is a model.

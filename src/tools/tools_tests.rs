@@ -308,7 +308,7 @@ fn every_tool_names_the_files_it_touches() {
 
 #[test]
 fn t33_a_tagged_result_names_tool_and_outcome() {
-    assert_eq!(super::ToolOutput::ok("x").tagged("grep"), "[grep] Success: x");
+    assert_eq!(super::ToolOutput::ok("x").tagged("grep"), "[grep] Success:\nx");
     assert_eq!(super::ToolOutput::error("x").tagged("grep"), "[grep] Error: x");
 }
 

@@ -263,7 +263,7 @@ fn is_walked(entry: &DirEntry, refused: &AtomicUsize) -> bool {
 
 /// Whether the ignore files of `dir` can be read without harm: one that is a link to a device, a pipe or huge would
 /// keep the walk for ever.
-fn has_plain_ignore_files(dir: &Path) -> bool {
+pub(super) fn has_plain_ignore_files(dir: &Path) -> bool {
     [".gitignore", ".ignore"].iter().all(|name| is_plain_or_absent(&dir.join(name)))
 }
 

@@ -7,7 +7,7 @@ use crate::failure::{ErrorKind, Failure};
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::messages;
 use crate::result::{ChangedBy, Cost, RunResult};
-use crate::stop_reason::{Limit, StopReason};
+use crate::stop_reason::{Limit, Status, StopReason};
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -279,10 +279,11 @@ impl Session {
         };
         let summary = self.run.closing.as_ref().and_then(|closing| closing.text.as_ref());
         let summary = summary.filter(|text| !text.trim().is_empty());
-        let output = match (&error, summary) {
-            (_, Some(text)) => text.clone(),
-            (Some(error), None) => error.message.clone(),
-            (None, None) => messages::fixed_closing(reason, self.tally.steps),
+        let output = match summary {
+            Some(text) => text.clone(),
+            // What went wrong is no answer: it stands in `error` and on standard error.
+            None if reason.status() == Status::Failed => String::new(),
+            None => messages::fixed_closing(reason, self.tally.steps),
         };
         Verdict { reason, output, limit, error }
     }

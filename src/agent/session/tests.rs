@@ -182,7 +182,8 @@ fn a_failure_and_an_interrupt_stop_at_once() {
     assert_eq!(stop_of(&session, interrupted).reason, StopReason::UserInterrupt);
     let failure = Failure { kind: ErrorKind::Auth, message: "no".into(), retryable: false };
     session.apply(&Event::ModelFailed { purpose: Purpose::Step, failure });
-    assert_eq!(stop_of(&session, now()).reason, StopReason::AuthError);
+    let verdict = stop_of(&session, now());
+    assert_eq!((verdict.reason, verdict.output.as_str()), (StopReason::AuthError, ""));
 }
 
 #[test]
@@ -305,7 +306,8 @@ proptest! {
                 Step::Say(origin, text) => session.apply(&Event::UserMessage { text, origin }),
                 Step::Close(reason) => session.apply(&Event::Closing { reason }),
                 Step::Stop(verdict) => {
-                    prop_assert!(!verdict.output.is_empty());
+                    let failed = verdict.reason.status() == Status::Failed;
+                    prop_assert_eq!(verdict.output.is_empty(), failed, "{:?}", verdict);
                     break;
                 }
             }

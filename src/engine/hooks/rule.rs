@@ -44,7 +44,12 @@ impl HookEvent {
         }
     }
 
-    /// Whether the run is over: what is started now in the background would end before it began.
+    /// Whether what a hook says is read by the run; where it is not, there is nothing that it could block.
+    pub fn is_heard(self) -> bool {
+        !matches!(self, Self::PostLlmCall | Self::AgentComplete | Self::SessionEnd)
+    }
+
+    /// Whether the run ends next: a hook in the background would have nothing left to run beside.
     pub fn is_last(self) -> bool {
         matches!(self, Self::AgentComplete | Self::SessionEnd)
     }
@@ -87,7 +92,7 @@ pub struct HookRule {
     #[serde(default = "ten_seconds")]
     #[schemars(range(min = 1, max = 300), extend("x-unit" = "seconds"))]
     pub timeout: u64,
-    /// Not waited for, its answer is ignored; at the end of a run it is waited for.
+    /// Not waited for; its answer is ignored.
     #[serde(default, rename = "async")]
     pub background: bool,
     /// Off keeps it in the file without effect.
