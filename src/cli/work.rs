@@ -27,6 +27,7 @@ use crate::result::RunResult;
 use crate::secret::Secret;
 use crate::stop_reason::{Status, StopReason};
 use std::cell::RefCell;
+use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
 /// What is to be done.
@@ -60,7 +61,7 @@ pub fn resume(app: &App, args: ResumeArgs) -> u8 {
 /// Does the task, tells the result, says the exit code.
 fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
     let format = if options.json { Format::Json } else { Format::Text };
-    let done = task.and_then(|task| app.block_on(begin(app, options, task)));
+    let done = task.and_then(|task| contained(|| app.block_on(begin(app, options, task))));
     let (result, shown, code) = match done {
         Ok((result, shown)) => {
             let code = exit_code(&result, options.exit_code_on_partial);
@@ -79,6 +80,14 @@ fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
         Err(_) if code == 0 => ExitCode::Failed.code(),
         _ => code,
     }
+}
+
+/// Turns a panic, which has been told on standard error, into an error: a bug has an exit code and a document too.
+fn contained<T>(work: impl FnOnce() -> CliResult<T>) -> CliResult<T> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let message = "a bug in agent ended the run; what was done stands, and the session can be resumed";
+        Err(CliError::new(ErrorKind::Internal, message))
+    })
 }
 
 fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
@@ -341,4 +350,15 @@ fn detail(options: &WorkArgs, settings: &Settings) -> Detail {
         LogLevel::Error => Some(Detail::Error),
     };
     Detail::choose(options.quiet, options.verbose, options.log_level.or(configured), options.json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_internal_error_that_exits_1() {
+        let error = contained::<()>(|| panic!("a bug")).unwrap_err();
+        assert_eq!(error.exit_code(), ExitCode::Failed);
+    }
 }

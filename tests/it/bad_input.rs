@@ -328,3 +328,42 @@ fn a_question_is_not_waited_for_longer_than_the_run_may_take() {
     assert_eq!(code, Ok(Some(5)));
     assert!(!lab.exists("new.txt"));
 }
+
+#[test]
+fn a_journal_that_ends_anywhere_can_be_gone_on_with() {
+    let script = "turns:
+  - calls:
+      - {name: read_file, arguments: {path: a.txt}}
+      - {name: write_file, arguments: {path: b.txt, content: x}}
+  - {text: one, finish: length}
+  - {text: two, calls: [{name: run_command, arguments: {command: 'true'}}]}
+  - text: a summary
+";
+    let server = Server::start(script);
+    let lab = Lab::new().file("a.txt", "x");
+    lab.run(&server, &["--mode", "yolo", "--max-steps", "3"]).exits(2);
+    let journal = lab.journal();
+    let whole = fs::read_to_string(&journal).unwrap();
+    let ends = whole.match_indices('\n').map(|(at, _)| at + 1);
+    for end in ends {
+        let (kept, lost) = whole.split_at(end);
+        let torn = &lost[..lost.find('\n').unwrap_or(0) / 2];
+        fs::write(&journal, [kept, torn].concat()).unwrap();
+        let server = Server::start(DONE);
+        let code = lab.resume(&server, &[]).code;
+        let expected = if kept.contains("user_message") { 0 } else { 3 };
+        assert_eq!(code, Some(expected), "after {}", kept.lines().last().unwrap());
+        let last =
+            server.requests().first().map(|request| request.body["messages"].as_array().unwrap().clone());
+        let last = last.and_then(|messages| messages.last().cloned()).unwrap_or_default();
+        assert!(!last["content"].to_string().contains("no more tools can be called"), "{last}");
+    }
+}
+
+#[test]
+fn a_background_hook_at_the_end_of_a_run_runs() {
+    let server = Server::start(DONE);
+    let lab = Lab::new().config("hooks: {session_end: [{command: touch told, async: true}]}\n");
+    lab.run(&server, &[]).exits(0);
+    assert!(lab.exists("told"));
+}

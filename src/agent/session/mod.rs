@@ -404,7 +404,7 @@ impl Session {
     fn tool_end(&mut self, event: &Event) {
         let Event::ToolEnd { name, result, changed, seen, denial, .. } = event else { return };
         let path = changed.first().map(|c| &c.path).or_else(|| seen.first().map(|s| &s.path)).cloned();
-        self.tally.tool(name, path, result);
+        self.tally.tool(self.place_of(&result.call_id), name, path, result);
         let by = if name == "run_command" { ChangedBy::Command } else { ChangedBy::Tool };
         for change in changed {
             self.tally.change(change, by);
@@ -416,6 +416,13 @@ impl Session {
         if self.pending.iter().all(|call| self.results.contains_key(&call.id)) {
             self.close_pending();
         }
+    }
+
+    /// Where in the list of tool uses a call stands: in the model's order, whatever finished first.
+    fn place_of(&self, call_id: &str) -> usize {
+        let earlier = self.pending.iter().take_while(|call| call.id != call_id);
+        let done = earlier.filter(|call| self.results.contains_key(&call.id)).count();
+        self.tally.tools_used.len().saturating_sub(self.results.len()).saturating_add(done)
     }
 
     /// Puts the results of the last turn into the conversation. One that is missing, because its record was damaged,

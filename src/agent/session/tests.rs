@@ -91,7 +91,19 @@ fn results_stand_in_the_models_order_whatever_finishes_first() {
     respond(&mut session, Purpose::Step, vec![call("a", "{}"), call("b", "{}")], FinishReason::ToolCalls);
     answer_call(&mut session, "b");
     assert_eq!(session.unanswered().len(), 1);
-    answer_call(&mut session, "a");
+    let Event::ToolEnd { result, .. } = ended("a") else { panic!("not a result") };
+    session.apply(&Event::ToolEnd {
+        name: "list_files".into(),
+        summary: String::new(),
+        result,
+        changed: Vec::new(),
+        seen: Vec::new(),
+        denial: None,
+        simulated: false,
+        duration_ms: 1,
+    });
+    let used: Vec<&str> = session.tally().tools_used.iter().map(|used| used.name.as_str()).collect();
+    assert_eq!(used, ["list_files", "read_file"]);
     let last = session.messages().last().unwrap();
     let ids: Vec<&str> = last
         .parts
