@@ -157,8 +157,12 @@ impl TypedTool for RunCommand {
     }
 
     fn preview(&self, args: &RunCommandArgs, _cx: &ToolContext) -> Result<Option<String>, String> {
-        let place = args.cwd.as_ref().map_or_else(String::new, |cwd| format!("
-(in {cwd:?})"));
+        let place = args.cwd.as_ref().map_or_else(String::new, |cwd| {
+            format!(
+                "
+(in {cwd:?})"
+            )
+        });
         Ok(Some(format!("{}{place}", as_typed(args))))
     }
 
