@@ -32,6 +32,7 @@ use crate::tools::run_command::{RunCommand, RunCommandOptions};
 use crate::tools::toolbox::{ToolOptions, Toolbox};
 use crate::workspace::Workspace;
 use crate::workspace::index::project_index;
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -189,6 +190,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
             result_format: settings.tools.result_format,
             max_result_tokens: max_result_tokens(settings),
         },
+        unwatched_told: Cell::new(false),
     })
 }
 

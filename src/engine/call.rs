@@ -7,7 +7,7 @@ use crate::engine::command_class::{classify, named_files};
 use crate::engine::fire::{Told, append};
 use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
 use crate::engine::{Engine, ResultFormat};
-use crate::event::Event;
+use crate::event::{Event, Level};
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput, Touch};
@@ -191,18 +191,31 @@ impl Engine {
         if access != Access::Read {
             self.emitter.sync()?;
         }
-        let before = if access == Access::Execute { self.snapshot().await } else { None };
-        let mut output = ready.tool.call(&ready.args, cx).await;
-        if let Some(before) = before
-            && let Some(after) = self.snapshot().await
-        {
-            output.changed.extend(before.changes(&after));
-        }
+        let mut output = match access {
+            Access::Execute => self.execute_watched(ready, cx).await?,
+            Access::Read | Access::Write => ready.tool.call(&ready.args, cx).await,
+        };
         for text in context {
             append(&mut output.text, &text);
         }
         self.fire_after(ready.told(), &mut output, &cx.cancel).await?;
         Ok(output.into())
+    }
+
+    /// Runs a program and lists the files that changed meanwhile, or says once that they cannot be listed.
+    async fn execute_watched(&self, ready: &Ready<'_>, cx: &ToolContext) -> Result<ToolOutput, EmitError> {
+        let before = self.snapshot().await;
+        let mut output = ready.tool.call(&ready.args, cx).await;
+        let after = if before.is_some() { self.snapshot().await } else { None };
+        match before.zip(after) {
+            Some((before, after)) => output.changed.extend(before.changes(&after)),
+            None if self.unwatched_told.replace(true) => {}
+            None => {
+                let text = messages::CHANGES_NOT_LISTED.to_owned();
+                self.emitter.emit(Event::Notice { level: Level::Warn, text })?;
+            }
+        }
+        Ok(output)
     }
 
     /// What the files look like now; `None` when there are too many to look at quickly.

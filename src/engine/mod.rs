@@ -21,6 +21,7 @@ use crate::tools::toolbox::Toolbox;
 use crate::workspace::Workspace;
 use crate::workspace::search::Hidden;
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,6 +88,8 @@ pub struct Engine {
     pub outputs: Rc<Outputs>,
     /// What can be set.
     pub options: EngineOptions,
+    /// Whether it was said that changes made by commands cannot be listed.
+    pub unwatched_told: Cell<bool>,
 }
 
 /// Runs `work`, and cancels it when `time` is up, before it begins if there is none: work ends by itself then, with

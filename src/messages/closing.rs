@@ -20,6 +20,10 @@ pub const OUTCOME_UNKNOWN: &str = "interrupted; outcome unknown: check before re
 /// Characters shown of arguments that a hook changed: enough for paths and commands, not for whole files.
 const MAX_SHOWN_ARGUMENTS_CHARS: usize = 500;
 
+/// Said once when a workspace is too large to be compared before and after each command.
+pub const CHANGES_NOT_LISTED: &str =
+    "files changed by commands are not listed in this run: the workspace has too many files";
+
 /// What the model is told by a hook.
 pub fn hook_context(text: &str) -> String {
     format!("[Hook context]: {text}")

@@ -6,8 +6,8 @@ mod log;
 mod prompt;
 
 pub use closing::{
-    CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed, closing_instruction, fixed_closing,
-    hook_context, reason_in_words,
+    CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed, closing_instruction,
+    fixed_closing, hook_context, reason_in_words,
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use log::{

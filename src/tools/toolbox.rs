@@ -25,7 +25,7 @@ pub struct ToolOptions {
 
 impl Default for ToolOptions {
     fn default() -> Self {
-        Self { allow_delete: false, max_result_tokens: 2000 }
+        Self { allow_delete: false, max_result_tokens: 8000 }
     }
 }
 

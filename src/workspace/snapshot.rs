@@ -36,6 +36,10 @@ struct Look {
 impl Snapshot {
     /// Looks at every file below `root`; `None` when there are too many to be quick.
     pub fn take(root: &Path) -> Option<Self> {
+        Self::take_up_to(MAX_ENTRIES, root)
+    }
+
+    fn take_up_to(entries: usize, root: &Path) -> Option<Self> {
         let began = Instant::now();
         let mut looks = BTreeMap::new();
         let plain = has_plain_ignore_files(root);
@@ -50,7 +54,7 @@ impl Snapshot {
             .filter_entry(is_looked_at)
             .build();
         for (count, entry) in walk.enumerate() {
-            if count > MAX_ENTRIES || (count % 256 == 0 && began.elapsed() > MAX_TIME) {
+            if count > entries || (count % 256 == 0 && began.elapsed() > MAX_TIME) {
                 return None;
             }
             let Ok(entry) = entry else { continue };
@@ -96,6 +100,16 @@ fn is_looked_at(entry: &DirEntry) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tree_with_too_many_entries_is_not_compared() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            std::fs::File::create(dir.path().join(name)).unwrap();
+        }
+        assert_eq!(Snapshot::take_up_to(2, dir.path()), None);
+        assert!(Snapshot::take_up_to(3, dir.path()).is_some());
+    }
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the test is the command that changes files")]

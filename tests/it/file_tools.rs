@@ -502,7 +502,7 @@ fn t33_tagged_results_name_the_tool_and_the_outcome() {
 
 #[test]
 fn k01_a_long_file_is_cut_to_head_and_tail_and_how_to_go_on_is_said() {
-    let lab = Lab::new().file("a.txt", numbered(500));
+    let lab = Lab::new().file("a.txt", numbered(500)).config("context: {max_tool_result_tokens: 2000}\n");
     let said = told_once(&lab, "read_file", &json!({"path": "a.txt"}));
     assert!(said.starts_with("Contents of a.txt (lines 1-500 of 500):\nthis is line number 1\n"), "{said}");
     assert!(
@@ -521,7 +521,7 @@ fn k01_a_long_file_is_cut_to_head_and_tail_and_how_to_go_on_is_said() {
 
 #[test]
 fn k01_a_file_longer_than_a_page_names_the_first_line_that_was_left_out() {
-    let lab = Lab::new().file("a.txt", numbered(5000));
+    let lab = Lab::new().file("a.txt", numbered(5000)).config("context: {max_tool_result_tokens: 2000}\n");
     let said = told_once(&lab, "read_file", &json!({"path": "a.txt"}));
     assert!(said.contains("this is line number 40\n[... "), "{said}");
     assert!(said.contains(" of 5000)") && said.contains("read_file with start_line 41"), "{said}");
@@ -530,7 +530,9 @@ fn k01_a_file_longer_than_a_page_names_the_first_line_that_was_left_out() {
 
 #[test]
 fn k01_few_long_lines_are_cut_by_characters() {
-    let lab = Lab::new().file("a.txt", format!("{}\n", "x".repeat(400)).repeat(50));
+    let lab = Lab::new()
+        .file("a.txt", format!("{}\n", "x".repeat(400)).repeat(50))
+        .config("context: {max_tool_result_tokens: 2000}\n");
     let said = told_once(&lab, "read_file", &json!({"path": "a.txt"}));
     assert!(said.contains("characters omitted ...]"), "{said}");
     assert!(said.contains("read_file with start_line"), "{said}");
