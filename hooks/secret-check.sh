@@ -2,10 +2,10 @@
 # pre_tool_use (write_file, edit_file, apply_patch): blocks the writing of key material. Never shows what it found.
 set -u
 # What an edit takes out may be a secret: only what it puts in counts.
-call=$(cat) && call=$(printf '%s' "$call" | sed -E 's/"old_str" *: *"([^"\\]|\\.)*"//g') || {
+if ! call=$(cat) || ! call=$(printf '%s' "$call" | sed -E 's/"old_str" *: *"([^"\\]|\\.)*"//g'); then
     echo "secret-check.sh: the call could not be read" >&2
     exit 2
-}
+fi
 
 # block_if NAME PATTERN
 block_if() {

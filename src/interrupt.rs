@@ -55,11 +55,6 @@ impl Interrupt {
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }
-
-    /// Asks the run to end as a first signal would: for `a` at a question.
-    pub fn trigger(&self) {
-        self.token.cancel();
-    }
 }
 
 fn on_signal(kind: SignalKind, mut react: impl FnMut() + Send + 'static) -> io::Result<()> {

@@ -4,7 +4,8 @@ use crate::agent::Agent;
 use crate::agent::ask::ask;
 use crate::agent::session::{Moment, Step, Verdict};
 use crate::emit::EmitError;
-use crate::engine::hooks::{HookEvent, HookInput};
+use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
+use crate::engine::within;
 use crate::event::{Event, Origin, Purpose};
 use crate::message::ToolCall;
 use crate::messages;
@@ -34,48 +35,59 @@ impl Agent {
         }
     }
 
+    /// The time that the run has left for its work.
+    fn time_left(&self) -> Option<Duration> {
+        let work_time = self.session.borrow().limits().work_time();
+        work_time.map(|end| end.saturating_sub(self.elapsed()))
+    }
+
+    /// Fires the hooks of `event` within the time of the run.
+    async fn fire(&self, event: HookEvent, input: HookInput) -> Result<HookOutcome, EmitError> {
+        let cancel = self.interrupt.child_token();
+        within(self.time_left(), &cancel, self.engine.fire(event, input, &cancel)).await
+    }
+
     /// Fires the hooks of `event`; what they say becomes a user message.
-    async fn fire_for_context(&self, event: HookEvent) -> Result<(), EmitError> {
-        for context in self.engine.fire(event, self.input(), &self.interrupt).await?.context {
+    async fn fire_for_context(&self, event: HookEvent, input: HookInput) -> Result<(), EmitError> {
+        for context in self.fire(event, input).await?.for_the_model() {
             let text = messages::hook_context(&context);
             self.emitter.emit(Event::UserMessage { text, origin: Origin::Hook })?;
         }
         Ok(())
     }
 
-    /// Calls the model, with the hooks around it.
-    async fn call_model(&self, purpose: Purpose) -> Result<(), EmitError> {
-        if purpose == Purpose::Step {
-            self.fire_for_context(HookEvent::PreLlmCall).await?;
-        }
-        ask(self, purpose).await?;
+    /// Takes a step: calls the model, with the hooks around it.
+    async fn take_step(&self) -> Result<(), EmitError> {
+        let input = self.input();
+        let step = input.step.map(|done| done.saturating_add(1));
+        self.fire_for_context(HookEvent::PreLlmCall, HookInput { step, ..input }).await?;
+        ask(self, Purpose::Step).await?;
         let has_tool_calls = Some(!self.session.borrow().unanswered().is_empty());
-        let input = HookInput { has_tool_calls, ..self.input() };
-        self.engine.fire(HookEvent::PostLlmCall, input, &self.interrupt).await?;
+        self.fire(HookEvent::PostLlmCall, HookInput { has_tool_calls, ..self.input() }).await?;
         Ok(())
     }
 
     /// Runs the calls of one turn within the time of the run.
     async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
-        let work_time = self.session.borrow().limits().work_time();
-        let left = work_time.map(|end| end.saturating_sub(self.elapsed()));
-        self.engine.run_batch(calls, &self.interrupt, left).await?;
+        self.engine.run_batch(calls, &self.interrupt, self.time_left()).await?;
         self.emitter.emit(Event::StepEnd)?;
         Ok(())
     }
 
-    /// Fires the hooks of the end. They run even after an interrupt, so a second one has to end them.
+    /// Fires the hooks of the end. They run even when an interrupt ended the run, and then only a second one ends
+    /// them; they have the time of their own limits.
     async fn fire_end(&self, verdict: &Verdict) -> Result<(), EmitError> {
         let input = HookInput {
             steps: Some(self.session.borrow().tally().steps),
             status: Some(verdict.reason.status().name().to_owned()),
             ..self.input()
         };
-        let unhurried = CancellationToken::new();
+        let was_interrupted = verdict.reason == StopReason::UserInterrupt;
+        let cancel = if was_interrupted { CancellationToken::new() } else { self.interrupt.clone() };
         if verdict.reason == StopReason::LlmDone {
-            self.engine.fire(HookEvent::AgentComplete, input.clone(), &unhurried).await?;
+            self.engine.fire(HookEvent::AgentComplete, input.clone(), &cancel).await?;
         }
-        self.engine.fire(HookEvent::SessionEnd, input, &unhurried).await?;
+        self.engine.fire(HookEvent::SessionEnd, input, &cancel).await?;
         Ok(())
     }
 }
@@ -85,7 +97,7 @@ impl Agent {
 /// # Errors
 /// When the journal can no longer be written: nothing more may happen then.
 pub async fn run(agent: &Agent) -> Result<Verdict, EmitError> {
-    agent.fire_for_context(HookEvent::SessionStart).await?;
+    agent.fire_for_context(HookEvent::SessionStart, agent.input()).await?;
     let verdict = drive(agent).await?;
     agent.fire_end(&verdict).await?;
     Ok(verdict)
@@ -94,7 +106,8 @@ pub async fn run(agent: &Agent) -> Result<Verdict, EmitError> {
 async fn drive(agent: &Agent) -> Result<Verdict, EmitError> {
     loop {
         match agent.next_step() {
-            Step::CallModel(purpose) => agent.call_model(purpose).await?,
+            Step::CallModel(Purpose::Step) => agent.take_step().await?,
+            Step::CallModel(Purpose::Closing) => ask(agent, Purpose::Closing).await?,
             Step::RunTools(calls) => agent.run_tools(&calls).await?,
             Step::Say(origin, text) => {
                 agent.emitter.emit(Event::UserMessage { text, origin })?;

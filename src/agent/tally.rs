@@ -29,10 +29,11 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Notes the outcome of one tool call.
-    pub fn tool(&mut self, name: &str, path: Option<String>, result: &ToolResult) {
+    /// Notes the outcome of one tool call, as the use number `place` (from 0).
+    pub fn tool(&mut self, place: usize, name: &str, path: Option<String>, result: &ToolResult) {
         let error = result.is_error.then(|| result.gist().chars().take(MAX_ERROR_CHARS).collect());
-        self.tools_used.push(ToolUse { name: name.to_owned(), success: !result.is_error, path, error });
+        let tool_use = ToolUse { name: name.to_owned(), success: !result.is_error, path, error };
+        self.tools_used.insert(place.min(self.tools_used.len()), tool_use);
     }
 
     /// Notes a changed file; several changes of one file add up to what happened over all.

@@ -17,13 +17,14 @@ pub fn agents(app: &App, place: &PlaceArgs) -> CliResult<()> {
         let mark = match (agent.built_in, agent.overridden) {
             (true, true) => "*",
             (true, false) => "",
-            (false, _) => " (yours)",
+            (false, _) => " (not built in)",
         };
         let tools = match agent.allowed_tools.as_slice() {
             [] => "all tools".to_owned(),
             tools => tools.join(", "),
         };
-        let _ = writeln!(text, "{}{mark}: {}", agent.name, agent.description);
+        let colon = if agent.description.is_empty() { "" } else { ": " };
+        let _ = writeln!(text, "{}{mark}{colon}{}", agent.name, agent.description);
         let _ = writeln!(text, "    {}, at most {} steps, {tools}", agent.mode.name(), agent.max_steps);
     }
     print(&app.terminal, &text)

@@ -48,7 +48,15 @@ impl App {
     /// # Errors
     /// When the configuration is wrong.
     pub fn load_place(&self, place: &PlaceArgs) -> CliResult<Loaded> {
-        let loaded = self.load(&flags_of(place))?;
+        self.load_and_tell(&flags_of(place))
+    }
+
+    /// Settings for `flags`; tells what was ignored.
+    ///
+    /// # Errors
+    /// When the configuration is wrong.
+    pub fn load_and_tell(&self, flags: &Flags) -> CliResult<Loaded> {
+        let loaded = self.load(flags)?;
         for notice in &loaded.notices {
             self.tell(Style::Caution, notice);
         }

@@ -44,15 +44,6 @@ pub const SANDBOX: &str = "none";
 /// The shortest value of a secret variable that is looked for; a shorter one would match by accident.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Whether a local server is looked for when no model is chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Probe {
-    /// On a terminal: a person sees what was found.
-    Yes,
-    /// In scripts: nothing is guessed.
-    No,
-}
-
 /// How the engine of a run behaves towards people.
 pub struct Manner {
     /// Who is asked: the person at the terminal until the token fires, or nobody.
@@ -110,7 +101,7 @@ pub fn listen(app: &App, launcher: &Launcher) -> CliResult<Interrupt> {
 ///
 /// # Errors
 /// When none is chosen or found, or its key is missing.
-pub async fn model(app: &App, settings: &Settings, probe: Probe) -> CliResult<Box<dyn LlmClient>> {
+pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClient>> {
     let llm = &settings.llm;
     let options = ModelOptions {
         model: llm.model.clone(),
@@ -126,7 +117,8 @@ pub async fn model(app: &App, settings: &Settings, probe: Probe) -> CliResult<Bo
             silence: Duration::from_secs(llm.timeouts.silence_seconds),
             whole: Duration::from_secs(llm.timeouts.call_seconds),
         },
-        probe_local: probe == Probe::Yes && app.terminal.can_ask(),
+        // On a terminal only: a person sees what was found, in a script nothing is guessed.
+        probe_local: app.terminal.can_ask(),
     };
     let variable = |name: &str| app.environment.get(name).map(str::to_owned);
     let connected = connect(&options, &variable, Rc::clone(&app.source)).await;

@@ -18,7 +18,7 @@ pub fn doctor(app: &App, place: &PlaceArgs) -> CliResult<()> {
     let launcher = compose::launcher(app, settings);
     let (tier, model) = app.block_on(async {
         let tier = launcher.tier();
-        let model = match compose::model(app, settings, compose::Probe::Yes).await {
+        let model = match compose::model(app, settings).await {
             Ok(llm) => format!("ok: {}", llm.model()),
             Err(error) => format!("not ready: {error}"),
         };

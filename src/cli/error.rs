@@ -34,8 +34,19 @@ impl CliError {
 }
 
 impl std::fmt::Display for CliError {
+    /// The error and its causes, each said once: many an error's own text already holds its cause.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:#}", self.cause)
+        let mut said = String::new();
+        for cause in self.cause.chain().map(ToString::to_string) {
+            if said.ends_with(&cause) {
+                continue;
+            }
+            if !said.is_empty() {
+                said.push_str(": ");
+            }
+            said.push_str(&cause);
+        }
+        f.write_str(&said)
     }
 }
 

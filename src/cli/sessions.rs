@@ -2,7 +2,7 @@
 
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::event::{Event, Origin, Record};
+use crate::event::{Event, Origin, Purpose, Record};
 use crate::failure::ErrorKind;
 use crate::journal::read;
 use crate::journal::store::Store;
@@ -48,11 +48,13 @@ fn summarise(journal: &Path) -> CliResult<Summary> {
             Some(Event::UserMessage { text, origin: Origin::Prompt }) if summary.task.is_empty() => {
                 summary.task = one_line(&text, TASK_CHARS);
             }
+            Some(Event::StepStart { purpose: Purpose::Step, .. }) => {
+                summary.steps = summary.steps.saturating_add(1);
+            }
             Some(Event::RunStart { .. }) => "unfinished".clone_into(&mut summary.status),
             Some(Event::RunEnd { result }) => {
                 let reason = result.stop_reason.map_or("", |reason| reason.name());
                 summary.status = format!("{} ({reason})", result.status.name());
-                summary.steps = result.steps;
             }
             _ => {}
         }

@@ -58,7 +58,7 @@ impl EventSink for Keep {
 }
 
 async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResult> {
-    let loaded = app.load(flags)?;
+    let loaded = app.load_and_tell(flags)?;
     let settings = &loaded.settings;
     let launcher = compose::launcher(app, settings);
     let interrupt = compose::listen(app, &launcher)?;

@@ -1,7 +1,7 @@
 //! `agent run` and `agent resume`: from the words of the command line to the verdict.
 
 use crate::agent::run;
-use crate::agent::session::{Session, Verdict};
+use crate::agent::session::{Session, Verdict, unknown_outcome};
 use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
 use crate::cli::args::{ResumeArgs, RunArgs, WorkArgs};
@@ -17,9 +17,9 @@ use crate::emit::{EmitError, Emitter};
 use crate::event::{Event, EventSink, Level, Origin, Record};
 use crate::failure::{ErrorKind, Failure};
 use crate::journal::read::{self, Reading};
-use crate::journal::store::Store;
+use crate::journal::store::{SessionError, Store};
 use crate::journal::write::Journal;
-use crate::message::{ToolCall, ToolResult};
+use crate::message::ToolCall;
 use crate::messages;
 use crate::report::human::{AnswerShown, Detail};
 use crate::report::{self, Format, Listeners, ReportOptions};
@@ -27,6 +27,7 @@ use crate::result::RunResult;
 use crate::secret::Secret;
 use crate::stop_reason::{Status, StopReason};
 use std::cell::RefCell;
+use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
 /// What is to be done.
@@ -60,7 +61,7 @@ pub fn resume(app: &App, args: ResumeArgs) -> u8 {
 /// Does the task, tells the result, says the exit code.
 fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
     let format = if options.json { Format::Json } else { Format::Text };
-    let done = task.and_then(|task| app.block_on(begin(app, options, task)));
+    let done = task.and_then(|task| contained(|| app.block_on(begin(app, options, task))));
     let (result, shown, code) = match done {
         Ok((result, shown)) => {
             let code = exit_code(&result, options.exit_code_on_partial);
@@ -81,6 +82,14 @@ fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
     }
 }
 
+/// Turns a panic, which has been told on standard error, into an error: a bug has an exit code and a document too.
+fn contained<T>(work: impl FnOnce() -> CliResult<T>) -> CliResult<T> {
+    std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        let message = "a bug in agent ended the run; what was done stands, and the session can be resumed";
+        Err(CliError::new(ErrorKind::Internal, message))
+    })
+}
+
 fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
     let code = result.stop_reason.map_or(ExitCode::Failed, ExitCode::of_run);
     match (code, on_partial) {
@@ -95,10 +104,11 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let (Loaded { settings, mut notices, .. }, earlier) = load(app, options, &task)?;
     let launcher = compose::launcher(app, &settings);
     let interrupt = compose::listen(app, &launcher)?.token().clone();
-    let llm = compose::model(app, &settings, compose::Probe::Yes).await?;
+    let llm = compose::model(app, &settings).await?;
     let report = ReportOptions {
         detail: detail(options, &settings),
         log_file: settings.logging.file.as_ref().map(Into::into),
+        dry_run: options.dry_run,
         session_id: earlier.as_ref().map(|earlier| earlier.id.clone()),
     };
     let Listeners { sinks, answer_shown } = report::listeners(&app.terminal, report)
@@ -119,7 +129,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let engine = compose::engine(app, &settings, bench, Manner { asked, dry_run: options.dry_run })?;
     compose::restore(&engine.ledger, &reading.records);
     let definitions = compose::definitions(&engine);
-    let words = words(task, &session.borrow());
+    let words = words(task, &id, &session.borrow())?;
     let agent = Agent {
         llm,
         engine,
@@ -147,10 +157,17 @@ fn load(app: &App, options: &WorkArgs, task: &Task) -> CliResult<(Loaded, Option
 }
 
 /// What is said to the model first; nothing when a session goes on in the middle of its work.
-fn words(task: Task, session: &Session) -> Option<String> {
+fn words(task: Task, id: &str, session: &Session) -> CliResult<Option<String>> {
     match task {
-        Task::New(prompt) | Task::Resume { prompt: Some(prompt), .. } => Some(prompt),
-        Task::Resume { prompt: None, .. } => session.is_answered().then(|| messages::GO_ON.to_owned()),
+        Task::New(prompt) | Task::Resume { prompt: Some(prompt), .. } => Ok(Some(prompt)),
+        Task::Resume { prompt: None, .. } if !session.has_task() => {
+            let message =
+                format!("session {id} ended before it had a task: give it one, `agent resume {id} \"…\"`");
+            Err(CliError::new(ErrorKind::Session, message))
+        }
+        Task::Resume { prompt: None, .. } => {
+            Ok(session.waits_for_words().then(|| messages::GO_ON.to_owned()))
+        }
     }
 }
 
@@ -188,7 +205,7 @@ fn broken(agent: &Agent, error: &EmitError) -> RunResult {
     session.result(verdict, agent.elapsed())
 }
 
-/// Tells how the run begins: the session, the run, the system message, the task.
+/// Tells how the run begins: the session, the run, the task, the system message.
 fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
     let Start { settings, id, words, mut notices, records } = start;
     let emitter = &agent.emitter;
@@ -208,19 +225,20 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         resumed: !records.is_empty(),
         sandbox: compose::SANDBOX.to_owned(),
     })?;
+    let unanswered = agent.session.borrow().unanswered();
+    for call in unanswered {
+        emitter.emit(interrupted(call))?;
+    }
+    // The task is saved before anything that takes time: a session without one cannot be gone on with.
+    if let Some(text) = words {
+        emitter.emit(Event::UserMessage { text, origin: Origin::Prompt })?;
+    }
     if let Some((text, problems)) = system(app, settings, records) {
         notices.extend(problems);
         emitter.emit(Event::System { text })?;
     }
     for text in notices {
         emitter.emit(Event::Notice { level: Level::Warn, text })?;
-    }
-    let unanswered = agent.session.borrow().unanswered();
-    for call in unanswered {
-        emitter.emit(interrupted(call))?;
-    }
-    if let Some(text) = words {
-        emitter.emit(Event::UserMessage { text, origin: Origin::Prompt })?;
     }
     Ok(())
 }
@@ -241,7 +259,7 @@ fn interrupted(call: ToolCall) -> Event {
     Event::ToolEnd {
         name: call.name,
         summary: String::new(),
-        result: ToolResult { call_id: call.id, text: messages::OUTCOME_UNKNOWN.to_owned(), is_error: true },
+        result: unknown_outcome(call.id),
         changed: Vec::new(),
         seen: Vec::new(),
         denial: None,
@@ -272,11 +290,10 @@ impl Earlier {
         };
         let journal = store.open(&id)?;
         let path = store.journal_path(&id)?;
-        let unreadable =
-            |why: String| CliError::new(ErrorKind::Session, format!("session {id} cannot be read: {why}"));
+        let unreadable = |why: String| SessionError::Unreadable(id.clone(), why);
         let reading = read::read(&path).map_err(|error| unreadable(error.to_string()))?;
         if reading.records.is_empty() {
-            return Err(unreadable("its journal holds no intact record".to_owned()));
+            return Err(unreadable("its journal holds no intact record".to_owned()).into());
         }
         Ok(Self { id, journal, reading })
     }
@@ -333,4 +350,15 @@ fn detail(options: &WorkArgs, settings: &Settings) -> Detail {
         LogLevel::Error => Some(Detail::Error),
     };
     Detail::choose(options.quiet, options.verbose, options.log_level.or(configured), options.json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_internal_error_that_exits_1() {
+        let error = contained::<()>(|| panic!("a bug")).unwrap_err();
+        assert_eq!(error.exit_code(), ExitCode::Failed);
+    }
 }

@@ -1,13 +1,14 @@
 //! Agents: Markdown files with front matter, built in or the user's own, and what the configuration changes of them.
 
 use super::check::{self, Leaf};
-use super::error::{ConfigError, did_you_mean};
+use super::error::{ConfigError, did_you_mean, quoted};
 use super::file::read_text;
 use super::layers::{DEFAULT_MAX_STEPS, DEFAULT_MODE, Layers, Level};
 use super::rule::{self, Rule};
 use super::schema::AgentOverride;
 use super::yaml;
 use crate::engine::policy::Mode;
+use crate::tools::toolbox::known_names;
 use schemars::JsonSchema;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -208,6 +209,26 @@ fn without_prompt(layers: &Layers, name: &str, all: &[(String, AgentOverride)]) 
     error.key(key)
 }
 
+/// A line for people about each agent whose list names a tool that there is not.
+pub fn unknown_tools(layers: &Layers, agents: &[Agent]) -> Vec<String> {
+    /// Lines; a project with more agents like this is not read to the end anyway.
+    const MAX_LINES: usize = 20;
+    let known = known_names();
+    let line = |agent: &Agent| {
+        let tool = agent.allowed_tools.iter().find(|tool| !known.contains(tool))?;
+        let key = format!("agents.{}.allowed_tools", agent.name);
+        let hint = did_you_mean(tool, known.iter().map(String::as_str));
+        let hint = hint.unwrap_or_else(|| format!("the tools are {}", known.join(", ")));
+        let error = ConfigError::new(format!("there is no tool {}", quoted(tool))).hint(hint);
+        let error = match layers.origin(&key) {
+            Some(origin) => error.file(&origin.place).line(origin.line),
+            None => error,
+        };
+        Some(error.key(key).to_string())
+    };
+    agents.iter().filter_map(line).take(MAX_LINES).collect()
+}
+
 /// The agent of this name.
 ///
 /// # Errors
@@ -216,10 +237,7 @@ pub fn select<'a>(agents: &'a [Agent], name: &str) -> Result<&'a Agent, ConfigEr
     agents.iter().find(|agent| agent.name == name).ok_or_else(|| {
         let names = agents.iter().map(|agent| agent.name.as_str());
         let listed = names.clone().collect::<Vec<_>>().join(", ");
-        let error = ConfigError::new(format!(
-            "there is no agent {}; the agents are: {listed}",
-            super::error::quoted(name)
-        ));
+        let error = ConfigError::new(format!("there is no agent {}; the agents are: {listed}", quoted(name)));
         match did_you_mean(name, names) {
             Some(hint) => error.hint(hint),
             None => error,

@@ -62,6 +62,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, ConfigEr
     let project = project_layer(&rules, &workspace, &below, &mut notices)?;
     let layers = below.under(project).under(above);
     let settings = Settings::resolve(&layers, flags, environment, directories, workspace)?;
+    notices.extend(agents::unknown_tools(&layers, &settings.agents));
     Ok(Loaded { settings, notices, layers })
 }
 

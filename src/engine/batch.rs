@@ -2,11 +2,11 @@
 
 use crate::emit::EmitError;
 use crate::engine::call::Prepared;
-use crate::engine::{Engine, Parallel};
+use crate::engine::{Engine, Parallel, within};
 use crate::message::ToolCall;
 use crate::tools::Access;
 use futures_util::future::join_all;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::sync::{Mutex, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -26,14 +26,7 @@ impl Engine {
         left: Option<Duration>,
     ) -> Result<(), EmitError> {
         let cancel = interrupt.child_token();
-        let work = self.run_groups(calls, interrupt, &cancel);
-        tokio::pin!(work);
-        let time = tokio::time::sleep(left.unwrap_or(Duration::MAX));
-        tokio::select! {
-            done = &mut work => return done,
-            () = time => cancel.cancel(),
-        }
-        work.await
+        within(left, &cancel, self.run_groups(calls, interrupt, &cancel)).await
     }
 
     async fn run_groups(
@@ -45,14 +38,26 @@ impl Engine {
         let prepared: Vec<Prepared<'_>> = calls.iter().map(|call| self.prepare(call)).collect();
         let mut rest = prepared.as_slice();
         while !rest.is_empty() {
-            let (group, later) = rest.split_at(group_len(rest, self.options.parallel));
+            let (group, later) = rest.split_at(self.group_len(rest));
             self.run_group(group, interrupt, cancel).await?;
             rest = later;
         }
         Ok(())
     }
 
-    /// Runs `group` together. Locks are taken in the model's order, because that is the order of first polling.
+    /// How many of the first calls of `rest` form a group. A call that a person is asked about is alone, so that the
+    /// question stands below the call and nothing is told beside it.
+    fn group_len(&self, rest: &[Prepared<'_>]) -> usize {
+        let together = |call: &&Prepared<'_>| match self.options.parallel {
+            Parallel::Off => false,
+            Parallel::Reads => call.access == Access::Read && !self.asks(call),
+            Parallel::All => !self.asks(call),
+        };
+        rest.iter().take_while(together).count().max(1)
+    }
+
+    /// Runs `group` together. The model's order decides who gets a lock first, because it is the order of first
+    /// polling; each call takes its locks in the order of their names, so that none waits in a circle.
     async fn run_group(
         &self,
         group: &[Prepared<'_>],
@@ -65,30 +70,28 @@ impl Engine {
             Parallel::All => group.len().max(1),
         };
         let permits = Semaphore::new(permits);
-        let paths = path_locks(group);
-        let outcomes = join_all(group.iter().map(|prepared| async {
+        let written: Vec<BTreeSet<String>> =
+            group.iter().map(|prepared| self.written_files(prepared)).collect();
+        let locks: BTreeMap<&String, Mutex<()>> =
+            written.iter().flatten().map(|path| (path, Mutex::new(()))).collect();
+        let outcomes = join_all(group.iter().zip(&written).map(async |(prepared, paths)| {
             let mut held = Vec::new();
-            for path in prepared.written_paths() {
-                if let Some(lock) = paths.get(path) {
-                    held.push(lock.lock().await);
-                }
+            for lock in paths.iter().filter_map(|path| locks.get(path)) {
+                held.push(lock.lock().await);
             }
             let _permit = permits.acquire().await;
             self.run_call(prepared, interrupt, cancel).await
         }));
         outcomes.await.into_iter().collect()
     }
-}
 
-/// How many of the first calls of `rest` form a group.
-fn group_len(rest: &[Prepared<'_>], parallel: Parallel) -> usize {
-    match parallel {
-        Parallel::Off => 1,
-        Parallel::Reads => rest.iter().take_while(|call| call.access == Access::Read).count().max(1),
-        Parallel::All => rest.len(),
+    /// The files `prepared` would change, each by the one name that all its names lead to.
+    fn written_files(&self, prepared: &Prepared<'_>) -> BTreeSet<String> {
+        let real = |raw: &str| {
+            let path = self.workspace.path(raw).ok()?;
+            let real = self.workspace.resolve(&path).unwrap_or(path);
+            Some(real.as_str().to_owned())
+        };
+        prepared.written_paths().filter_map(real).collect()
     }
-}
-
-fn path_locks<'a>(group: &'a [Prepared<'_>]) -> BTreeMap<&'a str, Mutex<()>> {
-    group.iter().flat_map(Prepared::written_paths).map(|path| (path, Mutex::new(()))).collect()
 }

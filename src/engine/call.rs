@@ -3,9 +3,9 @@
 use crate::decision::{Decision, Denial};
 use crate::emit::EmitError;
 use crate::engine::approve::{Answer, Question};
-use crate::engine::command_class::classify;
+use crate::engine::command_class::{classify, named_files};
 use crate::engine::fire::{Told, append};
-use crate::engine::policy::nobody_to_ask;
+use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
 use crate::engine::{Engine, ResultFormat};
 use crate::event::Event;
 use crate::message::{ToolCall, ToolResult};
@@ -40,6 +40,8 @@ struct Outcome {
     output: ToolOutput,
     denial: Option<Denial>,
     simulated: bool,
+    /// What it did instead of what was asked, one line, where a hook changed the arguments.
+    summary: Option<String>,
 }
 
 impl From<ToolOutput> for Outcome {
@@ -50,7 +52,7 @@ impl From<ToolOutput> for Outcome {
 
 impl Ready<'_> {
     fn told(&self) -> Told<'_> {
-        Told { tool: self.tool.name(), args: &self.args, plan: &self.plan }
+        Told { tool: self.tool.name(), access: self.tool.access(), args: &self.args, plan: &self.plan }
     }
 }
 
@@ -97,15 +99,15 @@ impl Engine {
             Ok(_) if cancel.is_cancelled() => not_executed(interrupt).into(),
             Ok(ready) => self.decide_and_run(call, ready, interrupt, cancel).await?,
         };
-        let Outcome { output, denial, simulated } = outcome;
+        let Outcome { output, denial, simulated, summary: done } = outcome;
         for seen in &output.seen {
             self.ledger.note(&seen.path, &seen.hash);
         }
-        let text = self.outputs.fit(&call.id, self.tag(&output), self.options.max_result_tokens);
+        let text = self.outputs.fit(&call.id, self.tag(&call.name, &output), self.options.max_result_tokens);
         let took = self.source.elapsed().saturating_sub(started);
         self.emitter.emit(Event::ToolEnd {
             name: call.name.clone(),
-            summary,
+            summary: done.unwrap_or(summary),
             result: ToolResult { call_id: call.id.clone(), text, is_error: output.is_error },
             changed: output.changed,
             seen: output.seen,
@@ -126,42 +128,56 @@ impl Engine {
         let cx = self.context(call, cancel);
         let decision = match self.decide(ready) {
             Decision::Deny { reason, rule } => return Ok(refused(ready, reason, rule)),
+            Decision::Ask { .. } if self.options.dry_run => Decision::Allow,
             decision => decision,
         };
         if self.options.dry_run && ready.tool.access() != Access::Read {
             return Ok(simulated(ready, &cx));
         }
         let before = self.fire_before(ready.told(), cancel).await?;
-        if let Some(reason) = before.block {
-            return Ok(refused(
-                ready,
-                format!("Hook blocked the action: {reason}"),
-                "hooks.pre_tool_use".into(),
-            ));
+        if cancel.is_cancelled() {
+            return Ok(not_executed(interrupt).into());
         }
-        let (ready, decision) = match before.updated_input {
-            None => (ready.clone(), decision),
-            Some(args) => match ready.tool.plan(&args) {
-                Ok(plan) => {
-                    let updated = Ready { tool: ready.tool, args, plan };
-                    let decision = self.decide(&updated);
-                    (updated, decision)
-                }
-                Err(problem) => {
-                    return Ok(ToolOutput::error(format!("A hook's updatedInput: {problem}")).into());
-                }
-            },
+        if let Some(reason) = before.block {
+            let reason = format!("Hook blocked the action: {reason}");
+            return Ok(refused(ready, reason, "hooks.pre_tool_use".to_owned()));
+        }
+        let Some(args) = before.updated_input else {
+            return self.settle(ready, decision, &cx, before.context, interrupt).await;
         };
+        let plan = match ready.tool.plan(&args) {
+            Ok(plan) => plan,
+            Err(problem) => {
+                return Ok(ToolOutput::error(format!("A hook's updatedInput: {problem}")).into());
+            }
+        };
+        let updated = Ready { tool: ready.tool, args, plan };
+        let decision = self.decide(&updated);
+        let mut context = vec![messages::arguments_changed(&updated.args.to_string())];
+        context.extend(before.context);
+        let outcome = self.settle(&updated, decision, &cx, context, interrupt).await?;
+        Ok(Outcome { summary: Some(updated.plan.summary), ..outcome })
+    }
+
+    /// Asks where that is the decision, and runs what may run. `context` is what hooks add to the result.
+    async fn settle(
+        &self,
+        ready: &Ready<'_>,
+        decision: Decision,
+        cx: &ToolContext,
+        context: Vec<String>,
+        interrupt: &CancellationToken,
+    ) -> Result<Outcome, EmitError> {
         match decision {
-            Decision::Allow => {}
-            Decision::Deny { reason, rule } => return Ok(refused(&ready, reason, rule)),
+            Decision::Allow => self.execute(ready, cx, context).await,
+            Decision::Deny { reason, rule } => Ok(refused(ready, reason, rule)),
             Decision::Ask { reason, rule } => {
-                if let Some(outcome) = self.approve(&ready, &cx, (reason, rule), interrupt).await {
-                    return Ok(outcome);
+                match self.approve(ready, cx, (reason, rule), interrupt).await {
+                    Some(outcome) => Ok(outcome),
+                    None => self.execute(ready, cx, context).await,
                 }
             }
         }
-        self.execute(&ready, &cx, before.context).await
     }
 
     /// Runs a call that may run. The journal is durable before anything that may have an effect.
@@ -198,10 +214,12 @@ impl Engine {
     /// What may happen to a call. A path is judged by its name and by where its links lead.
     fn decide(&self, ready: &Ready<'_>) -> Decision {
         let mut plan = ready.plan.clone();
-        for touch in &ready.plan.touches {
-            let real =
-                self.workspace.path(&touch.path).ok().and_then(|path| self.workspace.resolve(&path).ok());
-            if let Some(real) = real.filter(|real| real.as_str() != touch.path) {
+        if let Some(command) = &ready.plan.command {
+            let named = named_files(command).into_iter();
+            plan.touches.extend(named.map(|file| Touch { path: file.path, write: file.write }));
+        }
+        for touch in plan.touches.clone() {
+            if let Some(real) = self.real_path(&touch.path).filter(|real| real.as_str() != touch.path) {
                 plan.touches.push(Touch { path: real.as_str().to_owned(), write: touch.write });
             }
         }
@@ -209,7 +227,13 @@ impl Engine {
         self.policy.decide(ready.tool.name(), ready.tool.access(), &plan, class.as_ref())
     }
 
-    /// Asks; `None` means yes.
+    /// Whether a person would be asked about a call, as things stand.
+    pub(super) fn asks(&self, prepared: &Prepared<'_>) -> bool {
+        let decided = prepared.ready.as_ref().map(|ready| self.decide(ready));
+        !self.options.dry_run && matches!(decided, Ok(Decision::Ask { .. }))
+    }
+
+    /// Asks, for as long as the run has time; `None` means yes. Nobody is asked about a call that could only fail.
     async fn approve(
         &self,
         ready: &Ready<'_>,
@@ -218,15 +242,20 @@ impl Engine {
         interrupt: &CancellationToken,
     ) -> Option<Outcome> {
         let tool = ready.tool.name();
-        let question = Question {
-            tool: tool.to_owned(),
-            summary: ready.plan.summary.clone(),
-            reason,
-            preview: ready.tool.preview(&ready.args, cx),
+        let preview = match ready.tool.preview(&ready.args, cx) {
+            Ok(preview) => preview,
+            Err(problem) => return Some(ToolOutput::error(problem).into()),
         };
-        match self.approver.ask(&question).await {
+        let question =
+            Question { tool: tool.to_owned(), summary: ready.plan.summary.clone(), reason, preview };
+        let answer = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => return Some(not_executed(interrupt).into()),
+            answer = self.approver.ask(&question) => answer,
+        };
+        match answer {
             Answer::Yes => None,
-            Answer::No => Some(refused(ready, messages::SAID_NO.to_owned(), rule)),
+            Answer::No => Some(refused(ready, messages::SAID_NO.to_owned(), SAID_NO_RULE.to_owned())),
             Answer::Nobody => match nobody_to_ask(tool, &rule) {
                 Decision::Deny { reason, rule } => Some(refused(ready, reason, rule)),
                 Decision::Allow | Decision::Ask { .. } => Some(refused(ready, rule.clone(), rule)),
@@ -251,10 +280,9 @@ impl Engine {
     }
 
     /// The text the model reads, in the configured form.
-    fn tag(&self, output: &ToolOutput) -> String {
+    fn tag(&self, tool: &str, output: &ToolOutput) -> String {
         match (self.options.result_format, output.is_error) {
-            (ResultFormat::Tagged, true) => format!("[tool] Error: {}", output.text),
-            (ResultFormat::Tagged, false) => format!("[tool] Success:\n{}", output.text),
+            (ResultFormat::Tagged, _) => output.tagged(tool),
             (ResultFormat::Plain, true) => format!("Error: {}", output.text),
             (ResultFormat::Plain, false) => output.text.clone(),
         }
@@ -284,13 +312,16 @@ fn not_executed(interrupt: &CancellationToken) -> ToolOutput {
 fn refused(ready: &Ready<'_>, reason: String, rule: String) -> Outcome {
     let tool = ready.tool.name().to_owned();
     let denial = Denial { tool, summary: ready.plan.summary.clone(), reason: reason.clone(), rule };
-    Outcome { output: ToolOutput::error(reason), denial: Some(denial), simulated: false }
+    Outcome { denial: Some(denial), ..ToolOutput::error(reason).into() }
 }
 
 fn simulated(ready: &Ready<'_>, cx: &ToolContext) -> Outcome {
     let mut text = format!("[DRY-RUN] Would execute {}: {}", ready.tool.name(), ready.plan.summary);
-    if let Some(preview) = ready.tool.preview(&ready.args, cx) {
-        append(&mut text, &preview);
+    match ready.tool.preview(&ready.args, cx) {
+        Ok(Some(preview)) => append(&mut text, &preview),
+        Ok(None) => {}
+        // What earlier calls only pretended to do may be what it lacks, so this is no error.
+        Err(problem) => append(&mut text, &format!("As the files are now it would fail: {problem}")),
     }
-    Outcome { output: ToolOutput::ok(text), denial: None, simulated: true }
+    Outcome { simulated: true, ..ToolOutput::ok(text).into() }
 }

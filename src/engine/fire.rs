@@ -6,38 +6,31 @@ use crate::engine::Engine;
 use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
 use crate::event::Event;
 use crate::text::diff;
-use crate::tools::{Plan, ToolOutput};
+use crate::tools::guarded::MAX_EDIT_BYTES;
+use crate::tools::{Access, Plan, ToolOutput};
+use crate::workspace::error::FileError;
+use crate::workspace::file::Content;
+use crate::workspace::path::RelPath;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-
-/// Files of one call that the hooks of `post_edit` run for; a call that changes more is told so.
-const MAX_EDITED_FILES: usize = 20;
-
-/// The largest file that is compared before and after hooks.
-const MAX_COMPARED_BYTES: u64 = 4 << 20;
 
 /// A tool call as hooks are told about it.
 #[derive(Clone, Copy)]
 pub(super) struct Told<'a> {
     pub tool: &'a str,
+    pub access: Access,
     pub args: &'a Value,
     pub plan: &'a Plan,
 }
 
-impl Told<'_> {
-    fn input(&self) -> HookInput {
-        HookInput {
-            tool_name: Some(self.tool.to_owned()),
-            tool_input: Some(self.args.clone()),
-            file_path: self.plan.touches.first().map(|touch| touch.path.clone()),
-            command: self.plan.command.clone(),
-            ..HookInput::default()
-        }
-    }
+/// A file as a call left it, before hooks; nothing where it cannot be read.
+struct Edited {
+    path: RelPath,
+    content: Option<Content>,
 }
 
 impl Engine {
-    /// Fires the hooks of `event` and tells what each did.
+    /// Fires the hooks of `event` and tells what each did. None begins once `cancel` has fired.
     ///
     /// # Errors
     /// When the journal can no longer be written.
@@ -47,7 +40,7 @@ impl Engine {
         input: HookInput,
         cancel: &CancellationToken,
     ) -> Result<HookOutcome, EmitError> {
-        if self.options.dry_run || !self.hooks.has(event) {
+        if self.options.dry_run || cancel.is_cancelled() || !self.hooks.has(event) {
             return Ok(HookOutcome::default());
         }
         let outcome = self.hooks.fire(event, input, cancel).await;
@@ -69,7 +62,10 @@ impl Engine {
         told: Told<'_>,
         cancel: &CancellationToken,
     ) -> Result<HookOutcome, EmitError> {
-        self.fire(HookEvent::PreToolUse, told.input(), cancel).await
+        if !self.hooks.has(HookEvent::PreToolUse) {
+            return Ok(HookOutcome::default());
+        }
+        self.fire(HookEvent::PreToolUse, self.input(told), cancel).await
     }
 
     /// The hooks after a call; what they say is appended to the output, and what they changed is shown.
@@ -80,70 +76,99 @@ impl Engine {
         cancel: &CancellationToken,
     ) -> Result<(), EmitError> {
         let events = [HookEvent::PostToolUse, HookEvent::OnError, HookEvent::PostEdit];
-        if !events.into_iter().any(|event| self.hooks.has(event)) {
+        if self.options.dry_run || !events.into_iter().any(|event| self.hooks.has(event)) {
             return Ok(());
         }
-        let edited = self.edited(output);
+        let edited = self.edited(told.access, output);
         let input = HookInput {
             tool_output: Some(output.text.clone()),
             tool_success: Some(!output.is_error),
-            ..told.input()
+            ..self.input(told)
         };
         let mut said = Vec::new();
         if output.is_error {
             said.push(self.fire(HookEvent::OnError, input.clone(), cancel).await?);
         }
         said.push(self.fire(HookEvent::PostToolUse, input.clone(), cancel).await?);
-        for (path, _) in &edited {
-            let input = HookInput { file_path: Some(path.clone()), ..input.clone() };
+        for file in &edited {
+            let input = HookInput { file_path: Some(file.path.as_str().to_owned()), ..input.clone() };
             said.push(self.fire(HookEvent::PostEdit, input, cancel).await?);
         }
-        for outcome in said {
-            for text in outcome.context.into_iter().chain(outcome.block) {
-                append(&mut output.text, &text);
-            }
+        for text in said.into_iter().flat_map(HookOutcome::for_the_model) {
+            append(&mut output.text, &text);
         }
-        self.show_changes_by_hooks(&edited, output);
+        for file in edited {
+            self.show_change_by_hooks(file, output);
+        }
         Ok(())
     }
 
-    /// The files a call changed, with their content as the call left it.
-    fn edited(&self, output: &mut ToolOutput) -> Vec<(String, String)> {
-        let paths = output.changed.iter().filter(|change| change.action != ChangeAction::Deleted);
-        let edited: Vec<_> = paths
-            .take(MAX_EDITED_FILES)
-            .filter_map(|change| Some((change.path.clone(), self.content(&change.path)?)))
-            .collect();
-        if output.changed.len() > MAX_EDITED_FILES {
-            let text = format!("[edit hooks ran for the first {MAX_EDITED_FILES} files only]");
-            append(&mut output.text, &text);
+    fn input(&self, told: Told<'_>) -> HookInput {
+        let file = told.plan.touches.first().map(|touch| {
+            self.real_path(&touch.path).map_or_else(|| touch.path.clone(), |path| path.as_str().to_owned())
+        });
+        HookInput {
+            tool_name: Some(told.tool.to_owned()),
+            tool_input: Some(told.args.clone()),
+            file_path: file,
+            command: told.plan.command.clone(),
+            ..HookInput::default()
         }
-        edited
     }
 
-    fn content(&self, path: &str) -> Option<String> {
+    /// Where `path`, as the model wrote it, leads inside the workspace; nothing when it leads nowhere or out.
+    pub(super) fn real_path(&self, path: &str) -> Option<RelPath> {
         let path = self.workspace.path(path).ok()?;
-        let content = self.workspace.read(&path, MAX_COMPARED_BYTES).ok()?;
-        String::from_utf8(content.bytes).ok()
+        self.workspace.resolve(&path).ok()
+    }
+
+    /// The files that a file tool changed and left there. What a command changed is not among them: it is known by
+    /// comparison only, and somebody else may have changed it.
+    fn edited(&self, access: Access, output: &ToolOutput) -> Vec<Edited> {
+        let is_edit = |change: &&Change| access == Access::Write && change.action != ChangeAction::Deleted;
+        let paths = output.changed.iter().filter(is_edit).filter_map(|change| self.real_path(&change.path));
+        let edited = paths.map(|path| Edited { content: self.content(&path).ok(), path });
+        edited.collect()
+    }
+
+    fn content(&self, path: &RelPath) -> Result<Content, FileError> {
+        self.workspace.read(path, MAX_EDIT_BYTES)
     }
 
     /// A hook may reformat what was written; the model is shown how, so that its next edit fits.
-    fn show_changes_by_hooks(&self, edited: &[(String, String)], output: &mut ToolOutput) {
-        for (path, before) in edited {
-            let Some(after) = self.content(path).filter(|after| after != before) else { continue };
-            let hash = crate::workspace::file::hash(after.as_bytes());
-            append(
-                &mut output.text,
-                &format!("A hook changed {path}:\n{}", diff::unified(path, before, &after)),
-            );
-            output.changed.push(Change {
-                path: path.clone(),
-                action: ChangeAction::Modified,
-                before: Some(crate::workspace::file::hash(before.as_bytes())),
-                after: Some(hash.clone()),
-            });
-            output.seen.push(Seen { path: path.clone(), hash });
+    fn show_change_by_hooks(&self, file: Edited, output: &mut ToolOutput) {
+        let Edited { path, content: Some(before) } = file else { return };
+        let after = match self.content(&path) {
+            Ok(after) if after.hash == before.hash => return,
+            Ok(after) => Some(after),
+            Err(FileError::Missing(_)) => None,
+            Err(error) => {
+                return append(&mut output.text, &format!("After the hooks: {error}"));
+            }
+        };
+        let (path, hash) = (path.as_str().to_owned(), after.as_ref().map(|after| after.hash.clone()));
+        output.changed.push(Change {
+            path: path.clone(),
+            action: if after.is_some() { ChangeAction::Modified } else { ChangeAction::Deleted },
+            before: Some(before.hash),
+            after: hash.clone(),
+        });
+        // What the model has not seen whole stays unseen, although it is shown the difference.
+        let was_seen = output.seen.iter().any(|seen| seen.path == path);
+        output.seen.retain(|seen| seen.path != path);
+        match hash {
+            Some(hash) if was_seen => output.seen.push(Seen { path: path.clone(), hash }),
+            _ => self.ledger.forget(&path),
         }
+        let texts = (String::from_utf8(before.bytes), after.map(|after| String::from_utf8(after.bytes)));
+        let what = match texts {
+            (_, None) => format!("A hook removed {path}."),
+            (Ok(before), Some(Ok(after))) => {
+                format!("A hook changed {path}:\n{}", diff::unified(&path, &before, &after))
+            }
+            (_, Some(_)) => format!("A hook changed {path}, which is not text."),
+        };
+        append(&mut output.text, &what);
     }
 }
 

@@ -23,6 +23,8 @@ use crate::workspace::search::Hidden;
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// Which calls of one turn run together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -85,6 +87,25 @@ pub struct Engine {
     pub outputs: Rc<Outputs>,
     /// What can be set.
     pub options: EngineOptions,
+}
+
+/// Runs `work`, and cancels it when `time` is up, before it begins if there is none: work ends by itself then, with
+/// whatever result it has.
+pub async fn within<T>(
+    time: Option<Duration>,
+    cancel: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> T {
+    if time == Some(Duration::ZERO) {
+        cancel.cancel();
+    }
+    let time = tokio::time::sleep(time.unwrap_or(Duration::MAX));
+    tokio::pin!(work);
+    tokio::select! {
+        done = &mut work => return done,
+        () = time => cancel.cancel(),
+    }
+    work.await
 }
 
 impl Engine {

@@ -132,14 +132,14 @@ impl Policy {
     fn file_refusal(&self, path: &str, write: bool) -> Option<Decision> {
         if let Some(pattern) = self.sensitive.find(path, &self.root) {
             let reason = format!(
-                "Sensitive file blocked by guardrail: {path} (pattern: {pattern}). It may be neither read nor \
+                "Sensitive file blocked by guardrail: {path} (pattern: {pattern}).\nIt may be neither read nor \
                  changed: go on without it, and say in your answer if the task needs it."
             );
             return Some(deny("guardrails.sensitive_files", reason));
         }
         let pattern = self.protected.find(path, &self.root).filter(|_| write)?;
         let reason = format!(
-            "Protected file blocked by guardrail: {path} (pattern: {pattern}). It may be read but not changed: go on \
+            "Protected file blocked by guardrail: {path} (pattern: {pattern}).\nIt may be read but not changed: go on \
              without changing it, and say in your answer what a person should change there."
         );
         Some(deny("guardrails.protected_files", reason))
@@ -149,14 +149,14 @@ impl Policy {
         match class {
             CommandClass::Blocked { pattern } => {
                 let reason = format!(
-                    "Command blocked by security policy: '{pattern}'. It never runs, in no mode: reach the goal in \
+                    "Command blocked by security policy: '{pattern}'.\nIt never runs, in no mode: reach the goal in \
                      another way, or say in your answer what a person should run."
                 );
                 Some(deny("commands.blocked_patterns", reason))
             }
             CommandClass::Dangerous if self.allowed_only => {
                 let reason = "Command refused: `commands.allowed_only` permits only commands that are known to be \
-                              safe and development commands. Use one plain command of those, without pipes or \
+                              safe and development commands.\nUse one plain command of those, without pipes or \
                               redirections, or the file tools.";
                 Some(deny("commands.allowed_only", reason.to_owned()))
             }
@@ -175,14 +175,19 @@ impl Policy {
             Access::Read => return Decision::Allow,
         };
         let mode = self.mode.name();
-        Decision::Ask { reason: format!("{what} (mode {mode})"), rule: format!("mode.{mode}") }
+        Decision::Ask { reason: format!("{what} (mode {mode})"), rule: format!("{ASKING_RULES}{mode}") }
     }
 }
+
+/// The beginning of the names of rules that ask.
+pub const ASKING_RULES: &str = "mode.";
+/// What stands in place of a rule where the person who was asked said no.
+pub const SAID_NO_RULE: &str = "person";
 
 /// What a question becomes when there is nobody to answer it: a refusal the model is told about.
 pub fn nobody_to_ask(tool: &str, rule: &str) -> Decision {
     let reason = format!(
-        "`{tool}` needs a confirmation, and there is no terminal to ask at. It did not run. A person can allow it \
+        "`{tool}` needs a confirmation and there is nobody to ask ({rule}).\nIt did not run. A person can allow it \
          with `--mode yolo`, look at it with `--dry-run`, or set `mode: yolo` for this agent. Go on with what needs \
          no confirmation, and say in your answer what was left undone."
     );

@@ -102,7 +102,7 @@ impl Store {
         Self::open_locked(&self.session_dir(id)?, id, false)
     }
 
-    /// The ids of all sessions, newest first.
+    /// The ids of all sessions, newest first; one in which nothing has happened is none.
     ///
     /// # Errors
     /// When the directory exists but cannot be listed.
@@ -121,7 +121,9 @@ impl Store {
         let mut ids: Vec<String> = entries
             .filter_map(Result::ok)
             .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|id| self.journal_path(id).is_ok())
+            .filter(|id| {
+                self.journal_path(id).is_ok_and(|path| path.metadata().is_ok_and(|file| file.len() > 0))
+            })
             .collect();
         ids.sort_unstable_by(|a, b| b.cmp(a));
         Ok(ids)
@@ -190,7 +192,11 @@ mod tests {
         assert!(store.list().unwrap().is_empty());
         for id in ["20260101-000000-aaaaaa", "20260102-000000-aaaaaa"] {
             store.create(id).unwrap();
+            let mut journal = private_file(&store.journal_path(id).unwrap(), false).unwrap();
+            io::Write::write_all(&mut journal, b"a record").unwrap();
         }
+        store.create("20260103-000000-aaaaaa").unwrap();
+        assert_eq!(store.list().unwrap().len(), 2);
         assert_eq!(store.last().unwrap(), "20260102-000000-aaaaaa");
     }
 

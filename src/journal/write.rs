@@ -9,6 +9,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 pub struct Journal {
     file: File,
     line: Vec<u8>,
+    /// A record could not be written whole. What came after it would be glued to its remains, so nothing does.
+    is_broken: bool,
     _lock: File,
 }
 
@@ -26,7 +28,13 @@ impl Journal {
                 file.write_all(b"\n")?;
             }
         }
-        Ok(Self { file, line: Vec::new(), _lock: lock })
+        Ok(Self { file, line: Vec::new(), is_broken: false, _lock: lock })
+    }
+}
+
+impl Journal {
+    fn check(&self) -> io::Result<()> {
+        if self.is_broken { Err(io::Error::other("an earlier record could not be written")) } else { Ok(()) }
     }
 }
 
@@ -50,9 +58,12 @@ impl EventSink for Journal {
         if record.event.is_delta() {
             return Ok(());
         }
+        self.check()?;
         self.line.clear();
         encode(record, &mut self.line)?;
-        self.file.write_all(&self.line)
+        let written = self.file.write_all(&self.line);
+        self.is_broken = written.is_err();
+        written
     }
 
     fn required(&self) -> bool {
@@ -60,6 +71,34 @@ impl EventSink for Journal {
     }
 
     fn sync(&mut self) -> io::Result<()> {
+        self.check()?;
         self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, SCHEMA_VERSION};
+
+    #[test]
+    fn after_a_record_that_could_not_be_written_nothing_is_written_or_synced() {
+        let full = File::options().read(true).write(true).open("/dev/full").unwrap();
+        let mut journal =
+            Journal { file: full, line: Vec::new(), is_broken: false, _lock: tempfile::tempfile().unwrap() };
+        let record = Record {
+            v: SCHEMA_VERSION,
+            seq: 0,
+            run: String::new(),
+            step: 0,
+            wall_ms: 0,
+            mono_us: 0,
+            event: Event::StepEnd,
+        };
+        journal.emit(&record).unwrap_err();
+        journal.file = tempfile::tempfile().unwrap();
+        journal.emit(&record).unwrap_err();
+        journal.sync().unwrap_err();
+        assert_eq!(journal.file.metadata().unwrap().len(), 0);
     }
 }

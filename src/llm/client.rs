@@ -4,6 +4,7 @@ use crate::failure::ErrorKind;
 use crate::http::{Endpoint, HttpError, Payload, Reply};
 use crate::llm::attempts::Attempts;
 use crate::llm::chat_completions::answer::{Answer, Surroundings};
+use crate::llm::chat_completions::history::History;
 use crate::llm::chat_completions::request::{Parameters, encode};
 use crate::llm::error_body::{ProviderError, excerpt};
 use crate::llm::framing::SseDecoder;
@@ -12,6 +13,7 @@ use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::secret::Secret;
 use crate::source::Source;
 use futures_util::future::{FutureExt, LocalBoxFuture};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// How many bytes of a body that is no event stream are kept for the message about it.
@@ -41,6 +43,8 @@ pub struct ChatClient {
     pub retries: u32,
     /// Time, jitter and ids.
     pub source: Rc<Source>,
+    /// The conversation as it was last sent.
+    pub history: RefCell<History>,
 }
 
 impl LlmClient for ChatClient {
@@ -54,7 +58,7 @@ impl LlmClient for ChatClient {
         progress: &'a mut dyn FnMut(Progress<'_>),
     ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
         async move {
-            let body = encode(request, &self.parameters).map_err(|error| {
+            let body = self.encode(request).map_err(|error| {
                 LlmError::new(ErrorKind::Internal, format!("the request has no JSON form: {error}"))
             })?;
             let payload = Payload::from(body);
@@ -69,6 +73,11 @@ impl LlmClient for ChatClient {
 }
 
 impl ChatClient {
+    fn encode(&self, request: &Request<'_>) -> serde_json::Result<Vec<u8>> {
+        let mut history = self.history.borrow_mut();
+        encode(request, &self.parameters, history.json(request.messages, self.parameters.quirks)?)
+    }
+
     async fn attempt(
         &self,
         payload: &Payload,

@@ -10,6 +10,7 @@ use crate::llm::scripted::play::ScriptedModel;
 use crate::llm::{LlmClient, local};
 use crate::secret::Secret;
 use crate::source::Source;
+use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -146,6 +147,7 @@ pub async fn connect(
         key,
         retries: options.retries,
         source,
+        history: RefCell::default(),
     }))
 }
 

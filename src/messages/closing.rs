@@ -11,15 +11,25 @@ pub const CONTINUE: &str = "[SYSTEM] Your answer was cut off by the output limit
 pub const GO_ON: &str = "Go on with the task. If it is done, say so and summarise the result.";
 
 /// What the model reads when the person refused a call.
-pub const SAID_NO: &str = "The person said no to this action. It did not run. Go on without it, or ask in your answer what \
+pub const SAID_NO: &str = "The person said no to this action.\nIt did not run. Go on without it, or ask in your answer what \
                            to do instead.";
 
 /// What the model reads as the result of a call that was running when the process died.
 pub const OUTCOME_UNKNOWN: &str = "interrupted; outcome unknown: check before repeating";
 
+/// Characters shown of arguments that a hook changed: enough for paths and commands, not for whole files.
+const MAX_SHOWN_ARGUMENTS_CHARS: usize = 500;
+
 /// What the model is told by a hook.
 pub fn hook_context(text: &str) -> String {
     format!("[Hook context]: {text}")
+}
+
+/// What the model is told when a hook replaced the arguments of its call.
+pub fn arguments_changed(args: &str) -> String {
+    let shown: String = args.chars().take(MAX_SHOWN_ARGUMENTS_CHARS).collect();
+    let rest = if shown.len() < args.len() { "…" } else { "" };
+    format!("A hook changed the arguments of this call to {shown}{rest}")
 }
 
 /// What the model is told when a watchdog ends the run and it is asked, without tools, for a closing summary; nothing
@@ -40,11 +50,8 @@ pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
             "[SYSTEM] Too many of your tool calls in a row could not be read, so the run ends and no more tools can \
              be called. Answer now, in text: what is done, what you were trying to do last, and what is still missing.",
         ),
-        StopReason::Truncated => Some(
-            "[SYSTEM] Your answer was cut by the output limit again and again, so the run ends and no more tools can \
-             be called. Answer now in at most ten lines: what is done, what is still missing, and the next thing to do.",
-        ),
         StopReason::LlmDone
+        | StopReason::Truncated
         | StopReason::ContentFilter
         | StopReason::UserInterrupt
         | StopReason::LlmError

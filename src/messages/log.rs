@@ -242,10 +242,15 @@ impl Form {
         format!("   … and {number} more")
     }
 
-    /// What to do about refused actions.
+    /// What to do about actions that nobody could be asked about.
     pub fn remedies(self) -> &'static str {
         "   What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first \
          with --dry-run."
+    }
+
+    /// What to do about actions that a rule refused in every mode.
+    pub fn about_rules(self) -> &'static str {
+        "   What to do: `agent help permissions` tells which rules refuse and where they are set."
     }
 }
 
@@ -255,6 +260,17 @@ fn tokens(usage: Usage) -> String {
         cached => format!(" ({} cached)", thousands(cached)),
     };
     format!("{} in{cached}, {} out", thousands(usage.prompt()), thousands(usage.output))
+}
+
+/// The heading of the list at the end of a dry run.
+pub const DRY_RUN_PLAN: &str = "## Dry Run Plan";
+
+/// The list of a dry run in which nothing would have been changed or run.
+pub const NOTHING_PLANNED: &str = "No write actions were planned.";
+
+/// Actions of a dry run that are not listed.
+pub fn more_planned(number: usize) -> String {
+    format!("… and {} more", thousands(u64::try_from(number).unwrap_or(u64::MAX)))
 }
 
 /// The names of the levels, where another name was given.

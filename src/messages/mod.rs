@@ -6,12 +6,13 @@ mod log;
 mod prompt;
 
 pub use closing::{
-    CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, closing_instruction, fixed_closing, hook_context,
-    reason_in_words,
+    CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed, closing_instruction, fixed_closing,
+    hook_context, reason_in_words,
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use log::{
-    Ending, Form, LOG_LEVELS, Session, answer_not_written, interrupting, journal_damaged, log_file_lost,
-    offered, request_sent, session_place, spinner_model, spinner_tool, system_message, user_message,
+    DRY_RUN_PLAN, Ending, Form, LOG_LEVELS, NOTHING_PLANNED, Session, answer_not_written, interrupting,
+    journal_damaged, log_file_lost, more_planned, offered, request_sent, session_place, spinner_model,
+    spinner_tool, system_message, user_message,
 };
 pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};

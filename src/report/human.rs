@@ -1,5 +1,6 @@
 //! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
 
+use crate::engine::policy::{ASKING_RULES, SAID_NO_RULE};
 use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Purpose, Record};
 use crate::message::{Message, ToolResult};
 use crate::messages::{self, Ending, Form, Session};
@@ -272,7 +273,14 @@ impl HumanLog {
         if let Some(more @ 1..) = all.len().checked_sub(LISTED_REFUSALS) {
             self.terminal.say(Style::Plain, &self.form.more(more))?;
         }
-        self.terminal.say(Style::Plain, self.form.remedies())
+        let by = |rule: &dyn Fn(&str) -> bool| all.iter().any(|denial| rule(&denial.rule));
+        if by(&|rule| rule.starts_with(ASKING_RULES)) {
+            self.terminal.say(Style::Plain, self.form.remedies())
+        } else if by(&|rule| rule != SAID_NO_RULE) {
+            self.terminal.say(Style::Plain, self.form.about_rules())
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Listeners to a run: the human log, the spinner, the log file; and the result on standard output.
 
+pub mod dry_run;
 pub mod human;
 pub mod json;
 pub mod log_file;
@@ -10,6 +11,7 @@ use crate::event::EventSink;
 use crate::messages;
 use crate::result::RunResult;
 use crate::terminal::{Delivery, Style, Terminal};
+use dry_run::DryRunPlan;
 use human::{AnswerShown, Detail, HumanLog};
 use log_file::{LogFile, LogFileError};
 use progress::Progress;
@@ -33,6 +35,8 @@ pub struct ReportOptions {
     pub detail: Detail,
     /// Every record as JSON lines (`--log-file`).
     pub log_file: Option<PathBuf>,
+    /// Also list at the end what would have been done (`--dry-run`).
+    pub dry_run: bool,
     /// The session a resumed run belongs to; a new session names itself.
     pub session_id: Option<String>,
 }
@@ -55,6 +59,9 @@ pub fn listeners(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<Lis
     let mut sinks: Vec<Box<dyn EventSink>> = vec![Box::new(human)];
     if let Some(path) = options.log_file {
         sinks.push(Box::new(LogFile::open(path, options.detail >= Detail::Debug, Arc::clone(terminal))?));
+    }
+    if options.dry_run {
+        sinks.push(Box::new(DryRunPlan::new(Arc::clone(terminal))));
     }
     if terminal.rich() && options.detail >= Detail::Human {
         sinks.push(Box::new(Progress::new(Arc::clone(terminal))));

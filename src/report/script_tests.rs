@@ -78,7 +78,7 @@ fn denial() -> Denial {
         tool: "run_command".into(),
         summary: "rm -r build".into(),
         reason: "there is no terminal to ask at\nmore".into(),
-        rule: "confirm-sensitive".into(),
+        rule: "mode.confirm-sensitive".into(),
     }
 }
 

@@ -62,6 +62,12 @@ pub fn fit(text: &str, limit: usize) -> Cow<'_, str> {
     }
 }
 
+/// How many whole lines of `text` stand before the first marker in `cut`; `None` when nothing was cut.
+pub fn whole_lines_of_head(text: &str, cut: &str) -> Option<usize> {
+    let same = text.bytes().zip(cut.bytes()).take_while(|(a, b)| a == b);
+    (text.len() != cut.len()).then(|| same.filter(|(byte, _)| *byte == b'\n').count())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +92,15 @@ mod tests {
         assert!(cut.contains("characters omitted"));
         assert!(cut.chars().count() <= 1000);
         assert_eq!(fit(&text, 0), text);
+    }
+
+    #[test]
+    fn the_first_line_that_is_missing_is_known() {
+        let text = numbered(500);
+        assert_eq!(whole_lines_of_head(&text, &by_lines(&text, 40, 20)), Some(40));
+        assert_eq!(whole_lines_of_head(&text, &fit(&text, 0)), None);
+        let wide = format!("{}\n", "x".repeat(300)).repeat(10);
+        assert_eq!(whole_lines_of_head(&wide, &by_chars(&wide, 1000)), Some(1));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Parses a unified diff of one file and applies it: strict context, running offset, all hunks or none.
 
-use crate::text::lines::{Ending, body, quoted};
+use crate::text::lines::{BOM, Ending, body, quoted};
 
 /// Lines named when a hunk fits in more than one place.
 const MAX_LISTED: usize = 5;
@@ -116,6 +116,13 @@ fn listed(lines: &[usize]) -> String {
 /// # Errors
 /// When the patch cannot be read or one hunk does not fit; nothing is applied then.
 pub fn apply(text: &str, patch: &str) -> Result<Patched, PatchError> {
+    // The mark in front of some texts is shown to nobody, so no patch has it; it stays in front.
+    let Some(rest) = text.strip_prefix(BOM) else { return apply_hunks(text, patch) };
+    let patched = apply_hunks(rest, patch)?;
+    Ok(Patched { text: format!("{BOM}{}", patched.text), ..patched })
+}
+
+fn apply_hunks(text: &str, patch: &str) -> Result<Patched, PatchError> {
     let hunks = parse(patch)?;
     let old: Vec<&str> = text.split_inclusive('\n').collect();
     let default = Ending::of(text).unwrap_or(Ending::Lf);

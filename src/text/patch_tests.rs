@@ -15,6 +15,14 @@ fn refused(text: &str, patch: &str) -> String {
 const TEN: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n";
 
 #[test]
+fn a_byte_order_mark_stays_in_front_and_is_in_no_patch() {
+    let patched = apply("\u{feff}one\ntwo\n", "@@ -1 +1 @@\n-one\n+1\n").unwrap();
+    assert_eq!(patched.text, "\u{feff}1\ntwo\n");
+    let patched = apply("\u{feff}one\n", "@@ -0,0 +1 @@\n+zero\n").unwrap();
+    assert_eq!(patched.text, "\u{feff}zero\none\n");
+}
+
+#[test]
 fn t06_two_hunks_apply_and_the_changes_are_counted() {
     let result = apply(
         TEN,

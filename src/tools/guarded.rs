@@ -2,7 +2,7 @@
 
 use crate::change::{Change, ChangeAction, Seen};
 use crate::text::diff;
-use crate::text::lines::Ending;
+use crate::text::lines::{BOM, Ending};
 use crate::tools::arguments::nearest;
 use crate::tools::{ToolContext, ToolOutput};
 use crate::workspace::error::FileError;
@@ -14,9 +14,6 @@ pub const MAX_EDIT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Names of a directory looked at for "did you mean".
 const MAX_NEIGHBOURS: usize = 2000;
-
-/// The mark some editors put in front of UTF-8 text.
-const BOM: char = '\u{feff}';
 
 /// A text file as it was loaded.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! `read_file`: a page of a file or of a kept output, with the lines it is of.
 
 use crate::change::Seen;
+use crate::text::excerpt;
 use crate::text::lines::{counted, one_line};
 use crate::tools::guarded;
 use crate::tools::outputs::{CHARS_PER_TOKEN, PREFIX};
@@ -38,14 +39,15 @@ pub struct Args {
     path: String,
     /// First line to read, from 1.
     start_line: Option<usize>,
-    /// Number of lines (default 2000).
+    /// Number of lines.
     limit: Option<usize>,
 }
 
 impl TypedTool for ReadFile {
     const NAME: &'static str = "read_file";
     const ACCESS: Access = Access::Read;
-    const DESCRIPTION: &'static str = "Read a text file, whole or a range of lines.";
+    const DESCRIPTION: &'static str =
+        "Read a text file. Of a long one the middle is left out unless you ask for a range of lines.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
@@ -69,7 +71,7 @@ impl ReadFile {
                 cx.outputs.open(&args.path).map_err(|_| format!("There is no kept output {}.", args.path))?;
             let page =
                 page::read(file, range).map_err(|error| format!("Cannot read {}: {error}", args.path))?;
-            return Ok(ToolOutput::ok(shown(&args.path, &page, range, true)?));
+            return Ok(ToolOutput::ok(self.shown(&args.path, &page, range, Decoding::Lossy)?));
         }
         let path = guarded::path(cx, &args.path)?;
         let opened = cx.workspace.open_file(&path).map_err(|error| match error {
@@ -78,7 +80,7 @@ impl ReadFile {
         })?;
         let page = page::read(opened.file, range)
             .map_err(|error| FileError::io(&path, "read", error).to_string())?;
-        let mut output = ToolOutput::ok(shown(&path.to_string(), &page, range, false)?);
+        let mut output = ToolOutput::ok(self.shown(&path.to_string(), &page, range, Decoding::Strict)?);
         if let Some(hash) = page.hash {
             cx.ledger.note(opened.path.as_str(), &hash);
             output.seen.push(Seen { path: opened.path.as_str().to_owned(), hash });
@@ -92,64 +94,95 @@ impl ReadFile {
             return Err("Invalid arguments: start_line and limit count from 1.".to_owned());
         }
         let asked = args.start_line.is_some() || args.limit.is_some();
-        let most = match self.max_result_tokens.saturating_mul(CHARS_PER_TOKEN) {
-            0 => PAGE_BYTES,
-            limit => limit.saturating_sub(FRAME_CHARS).max(MIN_PAGE_BYTES),
-        };
+        let room = self.room();
         Ok(Range {
             start,
             lines: args.limit.unwrap_or(PAGE_LINES).min(PAGE_LINES),
-            bytes: if asked { PAGE_BYTES.min(most) } else { PAGE_BYTES },
+            bytes: if asked && room > 0 { PAGE_BYTES.min(room) } else { PAGE_BYTES },
         })
+    }
+
+    /// Characters of text that one answer holds; 0: no limit.
+    fn room(&self) -> usize {
+        match self.max_result_tokens.saturating_mul(CHARS_PER_TOKEN) {
+            0 => 0,
+            limit => limit.saturating_sub(FRAME_CHARS).max(MIN_PAGE_BYTES),
+        }
+    }
+
+    /// The page as the model reads it. A page that nobody asked for by its lines may be too long; then its middle is
+    /// left out, and the answer says at which line to go on: the file itself is there, so nothing has to be kept.
+    fn shown(&self, name: &str, page: &Page, range: Range, decoding: Decoding) -> Result<String, String> {
+        if page.binary && decoding == Decoding::Strict {
+            return Err(format!("File {name} is not a valid text file (UTF-8); it is binary"));
+        }
+        if page.lines == 0 {
+            return nothing(name, page, range);
+        }
+        let text = text_of(page, name, decoding)?;
+        let crlf = text.contains("\r\n");
+        let text = guarded::without_bom(&text).replace("\r\n", "\n");
+        let last = range.start + page.lines - 1;
+        let total = page.total.map_or_else(|| "many".to_owned(), |total| total.to_string());
+        let endings = if crlf { ", CRLF line endings" } else { "" };
+        let shown = excerpt::fit(&text, self.room());
+        let head = excerpt::whole_lines_of_head(&text, &shown);
+        let mut out =
+            format!("Contents of {name} (lines {}-{last} of {total}{endings}):\n{shown}", range.start);
+        let Some(note) = note(page, last, head.map(|lines| range.start + lines)) else { return Ok(out) };
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+        out.push_str(&note);
+        Ok(out)
     }
 }
 
-/// The page as the model reads it.
-fn shown(name: &str, page: &Page, range: Range, lossy: bool) -> Result<String, String> {
-    if page.binary && !lossy {
-        return Err(format!("File {name} is not a valid text file (UTF-8); it is binary"));
+/// How bytes become text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decoding {
+    /// A file must be UTF-8, else the model would edit what it did not see.
+    Strict,
+    /// The output of a command may be anything.
+    Lossy,
+}
+
+/// The answer about a page without lines.
+fn nothing(name: &str, page: &Page, range: Range) -> Result<String, String> {
+    match page.total {
+        Some(0) => Ok(format!("Contents of {name} (empty file)")),
+        Some(total) => {
+            Err(format!("start_line {} is past the end: {name} has {}.", range.start, counted(total, "line")))
+        }
+        None => Err(format!(
+            "Line {} of {name} lies beyond the first {} MiB, which is as far as read_file looks. search_code finds text in it.",
+            range.start,
+            MAX_SCAN_BYTES / (1024 * 1024)
+        )),
     }
-    if page.lines == 0 {
-        return match page.total {
-            Some(0) => Ok(format!("Contents of {name} (empty file)")),
-            Some(total) => Err(format!(
-                "start_line {} is past the end: {name} has {}.",
-                range.start,
-                counted(total, "line")
-            )),
-            None => Err(format!(
-                "Line {} of {name} lies beyond the first {} MiB, which is as far as read_file looks. search_code finds text in it.",
-                range.start,
-                MAX_SCAN_BYTES / (1024 * 1024)
-            )),
-        };
-    }
-    let text = text_of(page, name, lossy)?;
-    let crlf = text.contains("\r\n");
-    let text = guarded::without_bom(&text).replace("\r\n", "\n");
-    let last = range.start + page.lines - 1;
-    let total = page.total.map_or_else(|| "many".to_owned(), |total| total.to_string());
-    let endings = if crlf { ", CRLF line endings" } else { "" };
-    let mut out = format!("Contents of {name} (lines {}-{last} of {total}{endings}):\n{text}", range.start);
-    let note = if page.line_cut {
-        format!(
-            "[Line {last} is longer than a page and was cut here; search_code or grep finds what is further on.]"
-        )
-    } else if page.total.is_none_or(|total| last < total) {
-        format!("[More lines follow. To go on: read_file with start_line {}.]", last + 1)
-    } else {
-        return Ok(out);
+}
+
+/// What is not shown and how to go on; `gap` is the first line that was left out of the middle.
+fn note(page: &Page, last: usize, gap: Option<usize>) -> Option<String> {
+    let what = match gap {
+        Some(line) if page.lines > 1 => {
+            return Some(format!("[The middle was left out. To go on: read_file with start_line {line}.]"));
+        }
+        Some(_) => format!("Line {last} was cut, it is too long; grep shows what is around a text in it."),
+        None if page.line_cut => {
+            format!("Line {last} was cut here, it is too long; grep shows what is around a text in it.")
+        }
+        None => "More lines follow.".to_owned(),
     };
-    if !out.ends_with('\n') {
-        out.push('\n');
-    }
-    out.push_str(&note);
-    Ok(out)
+    let more = page.total.is_none_or(|total| last < total);
+    let next =
+        if more { format!(" To go on: read_file with start_line {}.", last + 1) } else { String::new() };
+    (more || gap.is_some() || page.line_cut).then(|| format!("[{what}{next}]"))
 }
 
 /// The page as text; a line that was cut may end inside a character.
-fn text_of(page: &Page, name: &str, lossy: bool) -> Result<String, String> {
-    if lossy {
+fn text_of(page: &Page, name: &str, decoding: Decoding) -> Result<String, String> {
+    if decoding == Decoding::Lossy {
         return Ok(String::from_utf8_lossy(&page.bytes).into_owned());
     }
     match std::str::from_utf8(&page.bytes) {

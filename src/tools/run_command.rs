@@ -120,11 +120,14 @@ impl RunCommand {
         let lines = self.options.max_output_lines;
         let stdout = Shown::of(&exit.stdout, lines);
         let stderr = Shown::of(&exit.stderr, (lines / 4).max(MIN_STDERR_LINES));
-        let mut text = String::new();
+        let is_error = exit.ended != Ended::Code(0);
+        let end = ending(exit.ended, timeout);
+        // A failure says so first: its first line is what the log shows.
+        let mut text = if is_error { format!("{end}\n") } else { String::new() };
         for (name, shown) in [("stdout", &stdout), ("stderr", &stderr)] {
             if !shown.text.is_empty() {
-                let end = if shown.text.ends_with('\n') { "" } else { "\n" };
-                let _infallible = write!(text, "{name}:\n{}{end}", shown.text);
+                let line_end = if shown.text.ends_with('\n') { "" } else { "\n" };
+                let _infallible = write!(text, "{name}:\n{}{line_end}", shown.text);
             }
         }
         if exit.kept == Kept::Nothing && (stdout.is_cut || stderr.is_cut) {
@@ -132,8 +135,12 @@ impl RunCommand {
                 keep(&exit, cx).map_or_else(|error| Kept::Failed(error.to_string()), |()| Kept::Everything);
         }
         text.push_str(&whereabouts(&exit.kept, &cx.call_id));
-        text.push_str(&ending(exit.ended, timeout));
-        ToolOutput { text, is_error: exit.ended != Ended::Code(0), ..ToolOutput::default() }
+        if is_error {
+            text.truncate(text.len().saturating_sub(1));
+        } else {
+            text.push_str(&end);
+        }
+        ToolOutput { text, is_error, ..ToolOutput::default() }
     }
 }
 
@@ -141,7 +148,7 @@ impl TypedTool for RunCommand {
     const NAME: &'static str = "run_command";
     const ACCESS: Access = Access::Execute;
     const DESCRIPTION: &'static str = "Runs a shell command (builds, tests, linters, git) and returns stdout, stderr \
-        and the exit code. It is ended after a time limit (default 120 s) with everything it started, background \
+        and the exit code. It is ended after a time limit with everything it started, background \
         processes included. Prefer the file tools for reading, searching and editing.";
     type Args = RunCommandArgs;
 
@@ -149,8 +156,14 @@ impl TypedTool for RunCommand {
         Plan { summary: one_line(&args.command), touches: Vec::new(), command: Some(as_typed(args)) }
     }
 
-    fn preview(&self, args: &RunCommandArgs, _cx: &ToolContext) -> Option<String> {
-        Some(as_typed(args))
+    fn preview(&self, args: &RunCommandArgs, _cx: &ToolContext) -> Result<Option<String>, String> {
+        let place = args.cwd.as_ref().map_or_else(String::new, |cwd| {
+            format!(
+                "
+(in {cwd:?})"
+            )
+        });
+        Ok(Some(format!("{}{place}", as_typed(args))))
     }
 
     fn run<'a>(&'a self, args: RunCommandArgs, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
@@ -210,18 +223,20 @@ fn whereabouts(kept: &Kept, call_id: &str) -> String {
     }
 }
 
-/// The last lines of the answer.
+/// How the command ended: the first line about a failure, the last one about a success.
 fn ending(ended: Ended, timeout: Duration) -> String {
     match ended {
-        Ended::Code(code) => format!("exit_code: {code}"),
+        Ended::Code(0) => "exit_code: 0".to_owned(),
+        Ended::Code(code) => format!("Command failed with exit_code: {code}"),
         Ended::Signal(signal) => {
-            format!("exit_code: {} (ended by signal {signal})", SIGNAL_EXIT_BASE.saturating_add(signal))
+            let code = SIGNAL_EXIT_BASE.saturating_add(signal);
+            format!("Command failed with exit_code: {code} (ended by signal {signal})")
         }
         Ended::TimedOut => format!(
-            "Command timed out after {} s and was ended with everything it started. Give a larger `timeout` (at most \
+            "Command timed out after {} s and was ended with everything it started.\nGive a larger `timeout` (at most \
              {MAX_TIMEOUT_SECONDS} s), split the work into smaller commands, and start nothing that serves or waits \
              for ever.",
-            timeout.as_secs()
+            timeout.as_secs_f64()
         ),
         Ended::Cancelled => "Command interrupted and ended with everything it started.".to_owned(),
     }

@@ -39,17 +39,23 @@ fn kept_output(dir: &Path) -> String {
 #[test]
 fn t14_a_failure_keeps_stdout_stderr_and_the_exit_code() {
     let output = run(serde_json::json!({"command": "sh -c 'echo o; echo e>&2; exit 3'"}));
-    assert_eq!((output.text.as_str(), output.is_error), ("stdout:\no\nstderr:\ne\nexit_code: 3", true));
+    assert_eq!(
+        (output.text.as_str(), output.is_error),
+        ("Command failed with exit_code: 3\nstdout:\no\nstderr:\ne", true)
+    );
     let output = run(serde_json::json!({"command": "printf x"}));
     assert_eq!((output.text.as_str(), output.is_error), ("stdout:\nx\nexit_code: 0", false));
-    assert_eq!(run(serde_json::json!({"command": "kill -9 $$"})).text, "exit_code: 137 (ended by signal 9)");
+    let output = run(serde_json::json!({"command": "kill -9 $$"}));
+    assert_eq!(output.text, "Command failed with exit_code: 137 (ended by signal 9)");
 }
 
 #[test]
 fn t15_a_timeout_says_what_to_do() {
     let output = run(serde_json::json!({"command": "echo begun; sleep 60 & sleep 60", "timeout": 1}));
     assert!(
-        output.is_error && output.text.starts_with("stdout:\nbegun\nCommand timed out after 1 s"),
+        output.is_error
+            && output.text.starts_with("Command timed out after 1 s")
+            && output.text.ends_with("\nstdout:\nbegun"),
         "{}",
         output.text
     );

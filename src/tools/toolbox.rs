@@ -1,7 +1,6 @@
 //! The list of tools a run has, and their definitions as the model reads them.
 
 use crate::llm::ToolDefinition;
-use crate::tools::Tool;
 use crate::tools::apply_patch::ApplyPatch;
 use crate::tools::arguments::nearest;
 use crate::tools::delete_file::DeleteFile;
@@ -10,8 +9,10 @@ use crate::tools::find_files::FindFiles;
 use crate::tools::grep::Grep;
 use crate::tools::list_files::ListFiles;
 use crate::tools::read_file::ReadFile;
+use crate::tools::run_command::RunCommand;
 use crate::tools::search_code::SearchCode;
 use crate::tools::write_file::WriteFile;
+use crate::tools::{Tool, TypedTool};
 
 /// What the file tools can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,6 +87,12 @@ impl Toolbox {
     pub fn definitions(&self) -> &[ToolDefinition] {
         &self.definitions
     }
+}
+
+/// The names of all tools that a configuration may speak of, those that are switched off among them.
+pub fn known_names() -> Vec<String> {
+    let tools = file_tools(ToolOptions::default());
+    tools.iter().map(|tool| tool.name().to_owned()).chain([RunCommand::NAME.to_owned()]).collect()
 }
 
 /// Every tool that works on files: THE list.

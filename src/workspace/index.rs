@@ -1,6 +1,7 @@
 //! The project overview in the system message: how many files, which languages, the tree; bounded in time and size.
 
 use crate::source::Source;
+use crate::workspace::walk::has_plain_ignore_files;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::{Mode, OFlags};
@@ -112,10 +113,13 @@ fn walk(root: &Path, options: &IndexOptions, late: &dyn Fn() -> bool) -> Result<
     let skipped = names(&SKIPPED_FILES, &options.exclude_patterns)?;
     let mut builder = WalkBuilder::new(root);
     builder.hidden(false).parents(false).require_git(false).git_global(false).git_exclude(false);
+    let plain = has_plain_ignore_files(root);
+    builder.ignore(plain).git_ignore(plain);
     builder.sort_by_file_name(Ord::cmp);
     builder.filter_entry(move |entry| {
         let name = entry.file_name().to_string_lossy();
-        !is_directory(entry) || entry.depth() == 0 || !(name.starts_with('.') || directories.is_match(&*name))
+        let skipped = || name.starts_with('.') || directories.is_match(&*name);
+        !is_directory(entry) || entry.depth() == 0 || !skipped() && has_plain_ignore_files(entry.path())
     });
     let mut found = Found::default();
     let top = builder.max_depth(Some(1)).build().filter_map(Result::ok).take(MAX_TOP);
@@ -384,6 +388,23 @@ mod tests {
 
     fn index(root: &Path, options: &IndexOptions) -> String {
         project_index(root, options, &Source::new()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn an_ignore_file_that_is_a_pipe_or_a_device_holds_nothing() {
+        let root = project(&[("a.rs", ""), ("sub/b.rs", "")]);
+        std::os::unix::fs::symlink("/dev/zero", root.path().join(".gitignore")).unwrap();
+        let mode = Mode::RUSR;
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            root.path().join("sub/.ignore"),
+            rustix::fs::FileType::Fifo,
+            mode,
+            0,
+        )
+        .unwrap();
+        let index = index(root.path(), &options());
+        assert!(index.contains("a.rs") && !index.contains("b.rs"), "{index}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What the files of the workspace look like from outside, to see what a command changed.
 
 use crate::change::{Change, ChangeAction};
-use ignore::WalkBuilder;
+use crate::workspace::walk::{NEVER_WALKED, has_plain_ignore_files};
+use ignore::{DirEntry, WalkBuilder};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -17,8 +18,8 @@ const MAX_TIME: Duration = Duration::from_millis(150);
 /// Changes listed for one command.
 const MAX_CHANGES: usize = 1_000;
 
-/// Directories whose content is never the person's work.
-const SKIPPED: [&str; 4] = [".git", "node_modules", "__pycache__", ".venv"];
+/// The file by which a tool marks a directory as its cache (bford.info/cachedir): `target` of cargo has one.
+const CACHE_TAG: &str = "CACHEDIR.TAG";
 
 /// Size, modification time and inode of every file that is not ignored.
 #[derive(Debug, PartialEq, Eq)]
@@ -37,10 +38,16 @@ impl Snapshot {
     pub fn take(root: &Path) -> Option<Self> {
         let began = Instant::now();
         let mut looks = BTreeMap::new();
+        let plain = has_plain_ignore_files(root);
         let walk = WalkBuilder::new(root)
             .hidden(false)
+            .ignore(plain)
+            .git_ignore(plain)
             .require_git(false)
-            .filter_entry(|entry| !SKIPPED.iter().any(|name| entry.file_name() == *name))
+            .git_global(false)
+            .git_exclude(false)
+            .parents(false)
+            .filter_entry(is_looked_at)
             .build();
         for (count, entry) in walk.enumerate() {
             if count > MAX_ENTRIES || (count % 256 == 0 && began.elapsed() > MAX_TIME) {
@@ -77,6 +84,15 @@ impl Snapshot {
     }
 }
 
+/// Whether to look at an entry: not into what tools made and can make again, nor where ignore files cannot be read.
+fn is_looked_at(entry: &DirEntry) -> bool {
+    if entry.depth() == 0 || !entry.file_type().is_some_and(|kind| kind.is_dir()) {
+        return true;
+    }
+    let cache = NEVER_WALKED.iter().any(|name| entry.file_name() == *name);
+    !cache && !entry.path().join(CACHE_TAG).exists() && has_plain_ignore_files(entry.path())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +107,7 @@ mod tests {
             std::fs::write(path, text).unwrap();
         };
         write(".gitignore", "target/\n");
+        write("built/CACHEDIR.TAG", "");
         write("kept", "a");
         write("changed", "a");
         write("gone", "a");
@@ -98,6 +115,7 @@ mod tests {
         write("changed", "longer");
         write("sub/new", "a");
         write("target/out", "a");
+        write("built/out", "a");
         std::fs::remove_file(dir.path().join("gone")).unwrap();
         let changes = before.changes(&Snapshot::take(dir.path()).unwrap());
         let seen: Vec<(&str, ChangeAction)> = changes.iter().map(|c| (c.path.as_str(), c.action)).collect();

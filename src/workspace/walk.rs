@@ -149,12 +149,10 @@ impl Workspace {
     pub(super) fn walk(&self, base: &RelPath) -> Result<Walk, FileError> {
         let real = self.resolve(base)?;
         let top = self.root().join(real.as_str());
-        self.beneath()
-            .open(
-                &real,
-                rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY,
-            )
-            .map_err(|error| FileError::at(base, error))?;
+        match self.open_file(base) {
+            Ok(_) | Err(FileError::Directory(_)) => {}
+            Err(error) => return Err(error),
+        }
         let plain = real
             .parts()
             .scan(self.root().to_owned(), |dir, part| {
@@ -263,7 +261,7 @@ fn is_walked(entry: &DirEntry, refused: &AtomicUsize) -> bool {
 
 /// Whether the ignore files of `dir` can be read without harm: one that is a link to a device, a pipe or huge would
 /// keep the walk for ever.
-fn has_plain_ignore_files(dir: &Path) -> bool {
+pub(super) fn has_plain_ignore_files(dir: &Path) -> bool {
     [".gitignore", ".ignore"].iter().all(|name| is_plain_or_absent(&dir.join(name)))
 }
 

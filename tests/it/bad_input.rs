@@ -2,6 +2,7 @@
 
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
+use rustix::process::Signal;
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -234,4 +235,135 @@ fn a_closed_standard_output_leaves_the_verdict() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.ends_with("\n0\n"), "{stderr}");
     assert!(!stderr.contains("panic"), "{stderr}");
+}
+
+#[test]
+fn a_run_whose_closing_failed_is_gone_on_with_after_a_resume() {
+    let script = "turns:
+  - calls: [{name: read_file, arguments: {path: a.txt}}]
+  - error: {status: 400}
+";
+    let server = Server::start(script);
+    let lab = Lab::new().file("a.txt", "x");
+    lab.run(&server, &["--max-steps", "1"]).exits(2);
+    let server = Server::start(DONE);
+    lab.resume(&server, &[]).exits(0);
+    let requests = server.requests();
+    let last = requests[0].body["messages"].as_array().unwrap().last().unwrap();
+    let said = last["content"].as_str().unwrap();
+    assert!(said.starts_with("Go on"), "the model would only close the run a second time: {said}");
+}
+
+#[test]
+fn a_configuration_error_leaves_no_session_behind_that_resume_would_take() {
+    let server = Server::start(DONE);
+    let lab = Lab::new();
+    lab.run(&server, &[]).exits(0);
+    let config = lab.home().join("config.yaml");
+    fs::write(&config, "hooks: {pre_tool_use: [{command: x, matcher: '(a{1000}){100}'}]}\n").unwrap();
+    lab.run(&server, &[]).exits(3);
+    fs::remove_file(config).unwrap();
+    let server = Server::start(DONE);
+    lab.resume(&server, &["more"]).exits(0);
+}
+
+#[test]
+fn an_error_is_said_once() {
+    let done =
+        Lab::new().agent(&["run", "x", "--model", "scripted:x", "--log-file", "/nonexistent/log"]).exits(3);
+    assert_eq!(done.stderr.matches("os error").count(), 1, "{}", done.stderr);
+}
+
+#[test]
+fn hooks_share_the_time_of_the_run_and_a_first_interrupt_ends_those_of_its_end() {
+    let server = Server::start("turns: [{text: done, repeat: 2}]");
+    let lab = Lab::new().config("hooks: {session_start: [{command: sleep 60, timeout: 300}]}\n");
+    let json = lab.run(&server, &["--timeout", "1", "--json"]).exits(5).json();
+    assert_eq!(json["stop_reason"], "timeout");
+    let lab =
+        Lab::new().config("hooks: {session_end: [{command: 'touch ending; sleep 60', timeout: 300}]}\n");
+    let run = lab.start_run(&server, &["-v", "--json"]);
+    lab.wait_for_file("ending");
+    run.signal(Signal::INT);
+    let json = run.finish().exits(0).json();
+    assert_eq!(json["output"], "done");
+}
+
+#[test]
+fn an_interrupt_during_a_guard_is_no_refusal() {
+    let script =
+        "turns: [{calls: [{name: write_file, arguments: {path: new.txt, content: x}}]}, {text: never}]";
+    let server = Server::start(script);
+    let lab =
+        Lab::new().config("hooks: {pre_tool_use: [{command: 'touch asked; sleep 60', timeout: 300}]}\n");
+    let run = lab.start_run(&server, &["--mode", "yolo", "--json"]);
+    lab.wait_for_file("asked");
+    run.signal(Signal::INT);
+    let json = run.finish().exits(130).json();
+    assert_eq!(json["permission_denials"], serde_json::json!([]));
+    assert!(!lab.exists("new.txt"));
+}
+
+#[test]
+fn a_question_is_not_waited_for_longer_than_the_run_may_take() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let script =
+        "turns: [{calls: [{name: write_file, arguments: {path: new.txt, content: x}}]}, {text: not written}]";
+    let server = Server::start(script);
+    let lab = Lab::new();
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+    let side = || fs::File::options().read(true).write(true).open(&name).unwrap();
+    let url = server.url();
+    let args = ["run", "task", "--timeout", "2", "--model", "openai/m", "--api-base", &url, "--api-key", KEY];
+    let mut run = lab.command(&args).stdin(side()).stderr(side()).spawn().unwrap();
+    std::thread::spawn(move || std::io::copy(&mut fs::File::from(terminal), &mut std::io::sink()));
+    let (ended, end) = std::sync::mpsc::channel();
+    let pid = rustix::process::Pid::from_child(&run);
+    std::thread::spawn(move || ended.send(run.wait().unwrap().code()));
+    let code = end.recv_timeout(crate::support::run::PATIENCE / 2);
+    let _already_gone = rustix::process::kill_process(pid, Signal::KILL);
+    assert_eq!(code, Ok(Some(5)));
+    assert!(!lab.exists("new.txt"));
+}
+
+#[test]
+fn a_journal_that_ends_anywhere_can_be_gone_on_with() {
+    let script = "turns:
+  - calls:
+      - {name: read_file, arguments: {path: a.txt}}
+      - {name: write_file, arguments: {path: b.txt, content: x}}
+  - {text: one, finish: length}
+  - {text: two, calls: [{name: run_command, arguments: {command: 'true'}}]}
+  - text: a summary
+";
+    let server = Server::start(script);
+    let lab = Lab::new().file("a.txt", "x");
+    lab.run(&server, &["--mode", "yolo", "--max-steps", "3"]).exits(2);
+    let journal = lab.journal();
+    let whole = fs::read_to_string(&journal).unwrap();
+    let ends = whole.match_indices('\n').map(|(at, _)| at + 1);
+    for end in ends {
+        let (kept, lost) = whole.split_at(end);
+        let torn = &lost[..lost.find('\n').unwrap_or(0) / 2];
+        fs::write(&journal, [kept, torn].concat()).unwrap();
+        let server = Server::start(DONE);
+        let code = lab.resume(&server, &[]).code;
+        let expected = if kept.contains("user_message") { 0 } else { 3 };
+        assert_eq!(code, Some(expected), "after {}", kept.lines().last().unwrap());
+        let last =
+            server.requests().first().map(|request| request.body["messages"].as_array().unwrap().clone());
+        let last = last.and_then(|messages| messages.last().cloned()).unwrap_or_default();
+        assert!(!last["content"].to_string().contains("no more tools can be called"), "{last}");
+    }
+}
+
+#[test]
+fn a_background_hook_at_the_end_of_a_run_runs() {
+    let server = Server::start(DONE);
+    let lab = Lab::new().config("hooks: {session_end: [{command: touch told, async: true}]}\n");
+    lab.run(&server, &[]).exits(0);
+    assert!(lab.exists("told"));
 }

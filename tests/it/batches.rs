@@ -1,1 +1,209 @@
-//! Several calls in one turn: which run together.
+//! Several calls in one answer: which of them run together, and that every result stands in its place.
+
+use crate::support::run::Lab;
+use crate::support::server::Server;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::symlink;
+
+/// Runs one answer with `calls` in yolo and returns the results as the model gets them, by id.
+fn run(lab: &Lab, calls: &[Value]) -> Vec<(String, String)> {
+    let script = json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string();
+    let server = Server::start(&script);
+    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    let requests = server.requests();
+    let messages = requests[1].body["messages"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let results = messages.iter().filter(|message| message["role"] == "tool");
+    results.map(|message| (text(&message["tool_call_id"]), text(&message["content"]))).collect()
+}
+
+/// A call called `id`.
+fn call(id: &str, name: &str, arguments: &Value) -> Value {
+    json!({"id": id, "name": name, "arguments": arguments})
+}
+
+fn grep(id: &str) -> Value {
+    call(id, "grep", &json!({"text": "alpha", "path": "a.txt"}))
+}
+
+fn command(id: &str, command: &str) -> Value {
+    call(id, "run_command", &json!({"command": command, "timeout": 30}))
+}
+
+fn append(id: &str, path: &str) -> Value {
+    call(id, "write_file", &json!({"path": path, "content": format!("{id}\n"), "mode": "append"}))
+}
+
+/// A lab with this setting of `tools.parallel`.
+fn lab(parallel: &str) -> Lab {
+    Lab::new().file("a.txt", "alpha\n").config(&format!("tools: {{parallel: {parallel}}}\n"))
+}
+
+/// A lab in which, before each `grep`, a hook waits until `together` of them have come this far.
+fn lab_where_reads_meet(parallel: &str, together: usize) -> Lab {
+    let hook =
+        format!("mktemp here.XXXXXX >&2; until [ $(ls here.* | wc -l) -ge {together} ]; do sleep 0.01; done");
+    let hooks = json!({"pre_tool_use": [{"command": hook, "matcher": "grep"}]});
+    Lab::new()
+        .file("a.txt", "alpha\n")
+        .config(&json!({"tools": {"parallel": parallel}, "hooks": hooks}).to_string())
+}
+
+/// `+ID` for each call that began and `-ID` for each that ended, in the order of the journal.
+fn order(lab: &Lab) -> Vec<String> {
+    let journal = fs::read_to_string(lab.journal()).unwrap();
+    let records = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    records
+        .filter_map(|line| {
+            let event = &line["record"]["event"];
+            match event["type"].as_str().unwrap() {
+                "tool_start" => Some(format!("+{}", event["call"]["id"].as_str().unwrap())),
+                "tool_end" => Some(format!("-{}", event["result"]["call_id"].as_str().unwrap())),
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+fn place(order: &[String], what: &str) -> usize {
+    order.iter().position(|event| event == what).unwrap_or_else(|| panic!("{what} in {order:?}"))
+}
+
+/// The most calls that had begun and not ended.
+fn most_at_once(order: &[String]) -> usize {
+    let (mut now, mut most) = (0_usize, 0);
+    for event in order {
+        if event.starts_with('+') {
+            now += 1;
+        } else {
+            now -= 1;
+        }
+        most = most.max(now);
+    }
+    most
+}
+
+#[test]
+fn l03_results_and_ids_stand_in_the_models_order_under_every_setting() {
+    for parallel in ["off", "reads", "all"] {
+        let lab = lab(parallel);
+        let results = run(
+            &lab,
+            &[
+                call("z", "read_file", &json!({"path": "a.txt"})),
+                call("y", "no_such_tool", &json!({})),
+                grep("x"),
+                call("w", "write_file", &json!("{\"path\": ")),
+                call("v", "write_file", &json!({"path": "b.txt", "content": "beta\n"})),
+                call("u", "read_file", &json!({"path": "nowhere"})),
+                command("t", "echo tau"),
+            ],
+        );
+        let wanted = [
+            ("z", "alpha"),
+            ("y", "Unknown tool"),
+            ("x", "a.txt:1: alpha"),
+            ("w", "not valid JSON"),
+            ("v", "b.txt created"),
+            ("u", "does not exist"),
+            ("t", "tau"),
+        ];
+        assert_eq!(results.len(), wanted.len(), "{parallel}");
+        for ((id, text), (wanted_id, part)) in results.iter().zip(wanted) {
+            assert!(id == wanted_id && text.contains(part), "{parallel}: {id}: {text}");
+        }
+    }
+}
+
+#[test]
+fn l03_a_call_that_ends_last_keeps_its_first_place() {
+    let lab = lab("all");
+    let waits = command("first", "until [ -e go ]; do sleep 0.01; done; echo slow");
+    let results = run(&lab, &[waits, grep("second"), command("third", "touch go")]);
+    let ids: Vec<&str> = results.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids, ["first", "second", "third"]);
+    assert!(results[0].1.contains("slow"), "{}", results[0].1);
+    let order = order(&lab);
+    assert!(place(&order, "-second") < place(&order, "-first"), "{order:?}");
+}
+
+#[test]
+fn t25_under_all_four_commands_wait_for_each_other() {
+    let lab = lab("all");
+    let wait = "until [ -e m1 ] && [ -e m2 ] && [ -e m3 ] && [ -e m4 ]; do sleep 0.01; done; echo met";
+    let calls = ["1", "2", "3", "4"].map(|id| command(id, &format!("touch m{id}; {wait}")));
+    for (id, text) in run(&lab, &calls) {
+        assert!(text.contains("met"), "{id}: {text}");
+    }
+}
+
+#[test]
+fn t25_under_reads_four_read_only_calls_run_together_and_never_more() {
+    let lab = lab_where_reads_meet("reads", 4);
+    let calls: Vec<Value> = (0..10).map(|number| grep(&format!("g{number}"))).collect();
+    for (id, text) in run(&lab, &calls) {
+        assert_eq!(text, "a.txt:1: alpha", "{id}");
+    }
+    let order = order(&lab);
+    assert_eq!(most_at_once(&order), 4, "{order:?}");
+    assert_eq!(order[..4], ["+g0", "+g1", "+g2", "+g3"]);
+}
+
+#[test]
+fn t25_under_reads_whatever_is_not_a_read_runs_alone_in_its_place() {
+    let lab = lab_where_reads_meet("reads", 2);
+    let calls =
+        [grep("a"), grep("b"), append("w", "new.txt"), command("c", "cat new.txt"), grep("d"), grep("e")];
+    let results = run(&lab, &calls);
+    for grep in [0, 1, 4, 5] {
+        assert!(
+            results[grep].1.ends_with("a.txt:1: alpha") && !results[grep].1.contains("Error"),
+            "{results:?}"
+        );
+    }
+    assert!(results[3].1.contains("w\n"), "the command sees what was written before it: {}", results[3].1);
+    let order = order(&lab);
+    assert_eq!(order[..2], ["+a", "+b"]);
+    assert_eq!(order[4..8], ["+w", "-w", "+c", "-c"]);
+    assert_eq!(order[8..10], ["+d", "+e"]);
+}
+
+#[test]
+fn t25_off_runs_one_call_after_another() {
+    let lab = lab_where_reads_meet("off", 1);
+    run(&lab, &[grep("a"), grep("b"), command("c", "true"), grep("d")]);
+    assert_eq!(order(&lab), ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]);
+}
+
+#[test]
+fn t26_four_appends_in_one_answer_arrive_in_order_under_every_setting() {
+    for parallel in ["off", "reads", "all"] {
+        let lab = lab(parallel);
+        run(&lab, &["one", "two", "three", "four"].map(|id| append(id, "list.txt")));
+        assert_eq!(lab.read("list.txt"), "one\ntwo\nthree\nfour\n", "{parallel}");
+    }
+}
+
+#[test]
+fn t26_writers_of_one_file_keep_their_order_under_all_its_names_while_others_go_on() {
+    // The first writer is held up until another file is there, which the last but one writes.
+    let hook = "case \"$(cat)\" in *one*) until [ -e go ]; do sleep 0.01; done;; esac";
+    let hooks = json!({"pre_tool_use": [{"command": hook, "matcher": "write_file"}]});
+    let config = json!({"tools": {"parallel": "all"}, "hooks": hooks}).to_string();
+    let lab = Lab::new().file("list.txt", "").config(&config);
+    symlink("list.txt", lab.ws().join("link")).unwrap();
+    let absolute = lab.ws().join("list.txt").to_str().unwrap().to_owned();
+    let calls = [
+        append("one", "list.txt"),
+        append("two", "./list.txt"),
+        append("three", "link"),
+        append("four", &absolute),
+        append("other", "other.txt"),
+        command("last", "until [ -e other.txt ]; do sleep 0.01; done; touch go"),
+    ];
+    let results = run(&lab, &calls);
+    assert_eq!(lab.read("list.txt"), "one\ntwo\nthree\nfour\n", "{results:?}");
+    let order = order(&lab);
+    assert!(place(&order, "-other") < place(&order, "-one"), "{order:?}");
+}

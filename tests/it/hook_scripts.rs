@@ -13,7 +13,7 @@ use std::process::{Command, Output, Stdio};
 const REQUIRE_REAL: &str = "AGENT_TEST_REAL_LINTERS";
 
 /// What the scripts need besides the tool they are about.
-const COMMON_TOOLS: [&str; 7] = ["sh", "cat", "dirname", "grep", "head", "sed", "env"];
+const COMMON_TOOLS: [&str; 8] = ["sh", "cat", "dirname", "grep", "head", "awk", "sed", "env"];
 
 /// Script, the file it is given, the tool it needs.
 const LINTERS: [(&str, &str, &str); 6] = [

@@ -4,7 +4,7 @@ use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Limits, OnLimit, Readings};
 use crate::event::{Event, FinishReason, Origin, Purpose, Record, SCHEMA_VERSION};
 use crate::failure::{ErrorKind, Failure};
-use crate::message::{Message, Part, Role, ToolCall, ToolResult};
+use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::messages;
 use crate::result::{ChangedBy, Cost, RunResult};
 use crate::stop_reason::{Limit, Status, StopReason};
@@ -92,6 +92,8 @@ pub struct Session {
     answer_so_far: String,
     continuations: u32,
     malformed: u32,
+    /// The model was told to close a run and the person has not said anything since.
+    told_to_close: bool,
     tally: Tally,
     run: RunState,
 }
@@ -112,6 +114,7 @@ impl Session {
             answer_so_far: String::new(),
             continuations: 0,
             malformed: 0,
+            told_to_close: false,
             tally: Tally::default(),
             run: RunState::default(),
         }
@@ -151,8 +154,19 @@ impl Session {
         self.pending.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
     }
 
-    /// Whether the last word is the model's, so that there is nothing to go on with.
-    pub fn is_answered(&self) -> bool {
+    /// Whether anybody has given the model a task.
+    pub fn has_task(&self) -> bool {
+        self.messages.iter().any(|message| message.role == Role::User)
+    }
+
+    /// Whether the model would only repeat itself if it were asked as things stand: it has answered, or the last it
+    /// was told is to close an earlier run.
+    pub fn waits_for_words(&self) -> bool {
+        self.is_answered() || self.told_to_close
+    }
+
+    /// Whether the last word is the model's.
+    fn is_answered(&self) -> bool {
         self.pending.is_empty() && self.messages.last().is_none_or(|message| message.role == Role::Assistant)
     }
 
@@ -340,14 +354,20 @@ impl Session {
     }
 
     fn user_message(&mut self, text: &str, origin: Origin) {
+        self.close_pending();
         if origin == Origin::Continuation {
             self.answer_so_far = self.answer();
             self.continuations = self.continuations.saturating_add(1);
         } else {
             self.reset_answer();
         }
-        if origin == Origin::System {
-            self.closing_is(Stage::Instructed);
+        match origin {
+            Origin::System => {
+                self.told_to_close = true;
+                self.closing_is(Stage::Instructed);
+            }
+            Origin::Prompt => self.told_to_close = false,
+            Origin::Continuation | Origin::Hook => {}
         }
         self.finish = None;
         self.messages.push(Arc::new(Message::text(Role::User, text)));
@@ -359,6 +379,7 @@ impl Session {
     }
 
     fn response(&mut self, purpose: Purpose, message: &Message, finish: &FinishReason) {
+        self.close_pending();
         if purpose == Purpose::Closing {
             self.closing_is(Stage::Over);
             if let Some(closing) = &mut self.run.closing {
@@ -366,8 +387,8 @@ impl Session {
             }
         } else {
             for call in message.tool_calls() {
-                let valid = serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok();
-                self.malformed = if valid { 0 } else { self.malformed.saturating_add(1) };
+                self.malformed =
+                    if is_object(&call.arguments) { 0 } else { self.malformed.saturating_add(1) };
                 self.tally.tool_calls = self.tally.tool_calls.saturating_add(1);
                 self.call_ids.insert(call.id.clone());
                 self.pending.push(call.clone());
@@ -383,20 +404,48 @@ impl Session {
     fn tool_end(&mut self, event: &Event) {
         let Event::ToolEnd { name, result, changed, seen, denial, .. } = event else { return };
         let path = changed.first().map(|c| &c.path).or_else(|| seen.first().map(|s| &s.path)).cloned();
-        self.tally.tool(name, path, result);
+        self.tally.tool(self.place_of(&result.call_id), name, path, result);
         let by = if name == "run_command" { ChangedBy::Command } else { ChangedBy::Tool };
         for change in changed {
             self.tally.change(change, by);
         }
         self.tally.denials.extend(denial.clone());
-        self.results.insert(result.call_id.clone(), result.clone());
+        if self.pending.iter().any(|call| call.id == result.call_id) {
+            self.results.insert(result.call_id.clone(), result.clone());
+        }
         if self.pending.iter().all(|call| self.results.contains_key(&call.id)) {
-            let results = std::mem::take(&mut self.results);
-            let ordered = self.pending.drain(..).filter_map(|call| results.get(&call.id).cloned());
-            let parts = ordered.map(Part::ToolResult).collect();
-            self.messages.push(Arc::new(Message { role: Role::Tool, parts }));
+            self.close_pending();
         }
     }
+
+    /// Where in the list of tool uses a call stands: in the model's order, whatever finished first.
+    fn place_of(&self, call_id: &str) -> usize {
+        let earlier = self.pending.iter().take_while(|call| call.id != call_id);
+        let done = earlier.filter(|call| self.results.contains_key(&call.id)).count();
+        self.tally.tools_used.len().saturating_sub(self.results.len()).saturating_add(done)
+    }
+
+    /// Puts the results of the last turn into the conversation. One that is missing, because its record was damaged,
+    /// is made up: a call without a result, or a result without its call, and no provider takes the session again.
+    fn close_pending(&mut self) {
+        let mut results = std::mem::take(&mut self.results);
+        let mut result =
+            |call: ToolCall| results.remove(&call.id).unwrap_or_else(|| unknown_outcome(call.id));
+        let ordered: Vec<ToolResult> = self.pending.drain(..).map(&mut result).collect();
+        if !ordered.is_empty() {
+            self.messages.push(Arc::new(Message::results(ordered)));
+        }
+    }
+}
+
+/// The result of a call of which nobody knows what became of it.
+pub fn unknown_outcome(call_id: String) -> ToolResult {
+    ToolResult { call_id, text: messages::OUTCOME_UNKNOWN.to_owned(), is_error: true }
+}
+
+/// Whether the arguments of a call are a JSON object; anything else is of no use to any tool.
+fn is_object(arguments: &str) -> bool {
+    arguments.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(arguments).is_ok()
 }
 
 #[cfg(test)]

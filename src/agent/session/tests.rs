@@ -1,6 +1,7 @@
 //! The session driven by made-up models: no network, no files, no clock.
 
 use super::*;
+use crate::message::Part;
 use crate::usage::Usage;
 use proptest::prelude::*;
 
@@ -52,7 +53,11 @@ fn call(id: &str, arguments: &str) -> Part {
 }
 
 fn answer_call(session: &mut Session, id: &str) {
-    session.apply(&Event::ToolEnd {
+    session.apply(&ended(id));
+}
+
+fn ended(id: &str) -> Event {
+    Event::ToolEnd {
         name: "read_file".into(),
         summary: String::new(),
         result: ToolResult { call_id: id.into(), text: "content".into(), is_error: false },
@@ -61,7 +66,7 @@ fn answer_call(session: &mut Session, id: &str) {
         denial: None,
         simulated: false,
         duration_ms: 1,
-    });
+    }
 }
 
 fn stop_of(session: &Session, moment: Moment) -> Verdict {
@@ -86,7 +91,19 @@ fn results_stand_in_the_models_order_whatever_finishes_first() {
     respond(&mut session, Purpose::Step, vec![call("a", "{}"), call("b", "{}")], FinishReason::ToolCalls);
     answer_call(&mut session, "b");
     assert_eq!(session.unanswered().len(), 1);
-    answer_call(&mut session, "a");
+    let Event::ToolEnd { result, .. } = ended("a") else { panic!("not a result") };
+    session.apply(&Event::ToolEnd {
+        name: "list_files".into(),
+        summary: String::new(),
+        result,
+        changed: Vec::new(),
+        seen: Vec::new(),
+        denial: None,
+        simulated: false,
+        duration_ms: 1,
+    });
+    let used: Vec<&str> = session.tally().tools_used.iter().map(|used| used.name.as_str()).collect();
+    assert_eq!(used, ["list_files", "read_file"]);
     let last = session.messages().last().unwrap();
     let ids: Vec<&str> = last
         .parts
@@ -178,6 +195,25 @@ fn an_unknown_finish_reason_is_never_a_success() {
     assert!(verdict.error.unwrap().message.contains("odd"));
 }
 
+#[test]
+fn a_session_that_was_told_to_close_waits_for_words() {
+    let mut session = begun(limits());
+    assert!(session.has_task() && !session.waits_for_words());
+    session.apply(&Event::UserMessage { text: "[SYSTEM] answer now".into(), origin: Origin::System });
+    assert!(session.waits_for_words());
+    prompt(&mut session, "go on");
+    assert!(!session.waits_for_words());
+}
+
+#[test]
+fn arguments_that_are_no_object_count_as_malformed() {
+    for (arguments, is) in
+        [("{}", true), (" {\"a\": 1}", true), ("[]", false), ("{", false), ("3", false), ("", false)]
+    {
+        assert_eq!(is_object(arguments), is, "{arguments:?}");
+    }
+}
+
 /// What a made-up model does in one turn.
 #[derive(Debug, Clone)]
 enum Turn {
@@ -224,6 +260,8 @@ fn play(session: &mut Session, purpose: Purpose, turn: Turn, serial: &mut u32) {
 
 /// Every call has exactly one result, in the message right after it.
 fn check_pairs(messages: &[Arc<Message>]) {
+    let turns = messages.iter().filter(|message| message.tool_calls().next().is_some()).count();
+    assert_eq!(turns, messages.iter().filter(|message| message.role == Role::Tool).count());
     for (at, message) in messages.iter().enumerate() {
         let calls: Vec<&str> = message.tool_calls().map(|call| call.id.as_str()).collect();
         if calls.is_empty() {
@@ -275,6 +313,41 @@ proptest! {
             }
         }
         prop_assert!(requests <= max_steps + 1);
+        check_pairs(session.messages());
+    }
+
+    #[test]
+    fn whatever_records_are_lost_every_call_keeps_its_result(lost in prop::collection::vec(any::<bool>(), 12)) {
+        let calls = vec![call("a", "{}"), call("b", "{}")];
+        let response = |parts| Event::ModelResponse {
+            purpose: Purpose::Step,
+            message: Message { role: Role::Assistant, parts },
+            finish: FinishReason::Stop,
+            usage: None,
+            latency_ms: 1,
+        };
+        let said = |text: &str| Event::UserMessage { text: text.into(), origin: Origin::Prompt };
+        let events = [
+            said("do it"),
+            response(calls),
+            ended("a"),
+            ended("b"),
+            response(vec![call("c", "{}")]),
+            ended("c"),
+            response(text("done")),
+            said("more"),
+            response(vec![call("d", "{}")]),
+            ended("d"),
+            response(text("done again")),
+            said("and more"),
+        ];
+        let mut session = begun(limits());
+        for (event, lost) in events.iter().zip(lost) {
+            if !lost {
+                session.apply(event);
+            }
+        }
+        prompt(&mut session, "go on");
         check_pairs(session.messages());
     }
 }

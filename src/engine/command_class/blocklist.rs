@@ -62,7 +62,7 @@ fn blocked_command(command: &Simple, depth: usize) -> Option<&'static str> {
 }
 
 /// The program that `words` name, in lower case and without its directory, and its arguments.
-fn program(words: &[String]) -> (String, &[String]) {
+pub(super) fn program(words: &[String]) -> (String, &[String]) {
     let is_prefix = |word: &&String| {
         let assigns = word.split_once('=').is_some_and(|(name, _)| {
             !name.is_empty()

@@ -1,8 +1,11 @@
 //! How dangerous a shell command is, from its text. This decides whether to ask, never what contains a command.
 
 mod blocklist;
+mod files;
 mod plain;
 mod words;
+
+pub use files::named_files;
 
 use regex::{RegexSet, RegexSetBuilder};
 

@@ -71,11 +71,18 @@ pub struct HookOutcome {
 }
 
 impl HookOutcome {
+    /// What the model reads where there is nothing to block any more: all that was said, the reason of a block last.
+    pub fn for_the_model(self) -> impl Iterator<Item = String> {
+        self.context.into_iter().chain(self.block)
+    }
+
     /// Adds what the hook called `name` wants.
     fn take(&mut self, name: &str, answer: Answer, duration: Duration) {
         let (verdict, output) = match answer {
             Answer::Allow { said, note } => {
-                let output = note.or(said.context.clone()).unwrap_or_default();
+                let updated = said.updated_input.as_ref().map(|input| format!("new arguments: {input}"));
+                let output = [updated, note.or(said.context.clone())].into_iter().flatten();
+                let output = output.collect::<Vec<_>>().join("\n");
                 self.context.extend(said.context);
                 if said.updated_input.is_some() {
                     self.updated_input = said.updated_input;
@@ -165,7 +172,7 @@ impl Hooks {
                 continue;
             }
             let spec = self.spec(&hook.rule, event, &input);
-            if hook.rule.background {
+            if hook.rule.background && !event.is_last() {
                 let (launcher, cancel) = (self.launcher.clone(), cancel.clone());
                 tokio::spawn(async move { launcher.launch(spec, &cancel).await });
                 continue;
@@ -243,7 +250,7 @@ impl Hook {
                 }
                 Answer::Allow { said, note: stderr }
             }
-            Ended::Code(BLOCK) => {
+            Ended::Code(BLOCK) if event.is_heard() => {
                 let reason = stderr.or(stdout).unwrap_or_else(|| "the hook gave no reason".to_owned());
                 Answer::Block(reason)
             }
@@ -252,7 +259,9 @@ impl Hook {
             }
             Ended::Code(code) => {
                 let said: Vec<String> = [stdout, stderr].into_iter().flatten().collect();
-                let text = format!("Hook '{}' exited with {code}:\n{}", self.rule.label(), said.join("\n"));
+                let colon = if said.is_empty() { "" } else { ":\n" };
+                let said = said.join("\n");
+                let text = format!("Hook '{}' exited with {code}{colon}{said}", self.rule.label());
                 let for_model = event.reports_findings().then(|| text.clone());
                 Answer::Warn { text, for_model }
             }
@@ -260,7 +269,7 @@ impl Hook {
             Ended::TimedOut => {
                 self.failed(event, &format!("it did not finish within {} s", self.rule.timeout))
             }
-            Ended::Cancelled => self.failed(event, "the run was interrupted"),
+            Ended::Cancelled => self.failed(event, "the run was interrupted or out of time"),
         }
     }
 
@@ -268,8 +277,8 @@ impl Hook {
     fn failed(&self, event: HookEvent, why: &str) -> Answer {
         let text = format!("Hook '{}' failed: {why}", self.rule.label());
         match self.rule.on_error(event) {
-            OnError::Block => Answer::Block(text),
-            OnError::Allow => Answer::Warn { text, for_model: None },
+            OnError::Block if event.is_heard() => Answer::Block(text),
+            OnError::Block | OnError::Allow => Answer::Warn { text, for_model: None },
         }
     }
 }

@@ -44,6 +44,16 @@ impl HookEvent {
         }
     }
 
+    /// Whether what a hook says is read by the run; where it is not, there is nothing that it could block.
+    pub fn is_heard(self) -> bool {
+        !matches!(self, Self::PostLlmCall | Self::AgentComplete | Self::SessionEnd)
+    }
+
+    /// Whether the run ends next: a hook in the background would have nothing left to run beside.
+    pub fn is_last(self) -> bool {
+        matches!(self, Self::AgentComplete | Self::SessionEnd)
+    }
+
     /// Whether a hook that fails (exit code 1, say) has found something that the model should read.
     pub fn reports_findings(self) -> bool {
         matches!(self, Self::PostToolUse | Self::PostEdit | Self::OnError)

@@ -4,6 +4,7 @@
 
 pub mod answer;
 pub mod calls;
+pub mod history;
 pub mod request;
 pub mod usage;
 

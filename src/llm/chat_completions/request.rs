@@ -4,7 +4,7 @@ use super::CODEC;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role, ToolCall};
 use serde::de::IgnoredAny;
-use serde::ser::{SerializeMap, SerializeSeq};
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -76,28 +76,37 @@ pub struct Parameters {
     pub quirks: Quirks,
 }
 
-/// The body of a request, as JSON.
+/// The body of a request, as JSON; `messages` are its messages as [`write_message`] wrote them.
 ///
 /// # Errors
 /// When a tool's schema or a number has no JSON form.
-pub fn encode(request: &Request<'_>, parameters: &Parameters) -> serde_json::Result<Vec<u8>> {
-    let size: usize = request.messages.iter().map(|message| estimate(message)).sum();
-    // An eighth more for the escapes, 16 KiB for the tools.
-    let mut body = Vec::with_capacity(size + size / 8 + 16 * 1024);
-    serde_json::to_writer(&mut body, &Body { request, parameters })?;
-    Ok(body)
+pub fn encode(
+    request: &Request<'_>,
+    parameters: &Parameters,
+    messages: &[u8],
+) -> serde_json::Result<Vec<u8>> {
+    let mut head = serde_json::to_vec(&Body { request, parameters })?;
+    head.pop();
+    Ok([head.as_slice(), b",\"messages\":[", messages, b"]}"].concat())
 }
 
-fn estimate(message: &Message) -> usize {
-    message
-        .parts
-        .iter()
-        .map(|part| match part {
-            Part::Text { text } | Part::Thinking { text, .. } => text.len() + 64,
-            Part::ToolCall(call) => call.arguments.len() + 128,
-            Part::ToolResult(result) => result.text.len() + 128,
-        })
-        .sum()
+/// Appends the wire messages that `message` becomes to `json`, with commas between them and what is there.
+///
+/// # Errors
+/// When a message has no JSON form.
+pub fn write_message(message: &Message, quirks: Quirks, json: &mut Vec<u8>) -> serde_json::Result<()> {
+    let mut write = |wire: &WireMessage<'_>| {
+        if !json.is_empty() {
+            json.push(b',');
+        }
+        serde_json::to_writer(&mut *json, wire)
+    };
+    match message.role {
+        Role::System => write(&plain("system", message)),
+        Role::User => write(&plain("user", message)),
+        Role::Assistant => write(&assistant(message, quirks)),
+        Role::Tool => results(message).try_for_each(|result| write(&result)),
+    }
 }
 
 struct Body<'a> {
@@ -106,7 +115,7 @@ struct Body<'a> {
 }
 
 impl Serialize for Body<'_> {
-    /// What never changes comes first, the growing history last.
+    /// What never changes; the growing history comes after it.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { request, parameters } = self;
         let quirks = parameters.quirks;
@@ -132,7 +141,6 @@ impl Serialize for Body<'_> {
             map.serialize_entry("tools", &Tools(&[placeholder()]))?;
             map.serialize_entry("tool_choice", "none")?;
         }
-        map.serialize_entry("messages", &Messages { messages: request.messages, quirks })?;
         map.end()
     }
 }
@@ -180,26 +188,6 @@ impl Serialize for Tools<'_> {
                 parameters: &tool.parameters,
             },
         }))
-    }
-}
-
-struct Messages<'a> {
-    messages: &'a [Arc<Message>],
-    quirks: Quirks,
-}
-
-impl Serialize for Messages<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(None)?;
-        for message in self.messages {
-            match message.role {
-                Role::System => list.serialize_element(&plain("system", message))?,
-                Role::User => list.serialize_element(&plain("user", message))?,
-                Role::Assistant => list.serialize_element(&assistant(message, self.quirks))?,
-                Role::Tool => results(message).try_for_each(|result| list.serialize_element(&result))?,
-            }
-        }
-        list.end()
     }
 }
 
@@ -327,6 +315,11 @@ mod tests {
     use crate::message::{Opaque, ToolResult};
     use serde_json::json;
 
+    fn bytes_of(request: &Request<'_>, parameters: &Parameters) -> Vec<u8> {
+        let mut history = super::super::history::History::default();
+        encode(request, parameters, history.json(request.messages, parameters.quirks).unwrap()).unwrap()
+    }
+
     fn parameters(quirks: Quirks) -> Parameters {
         Parameters { model: "m".into(), temperature: Some(0.5), max_output_tokens: Some(9), quirks }
     }
@@ -405,7 +398,7 @@ mod tests {
 
     fn encoded(messages: &[Arc<Message>], tools: &[ToolDefinition], stream: bool, quirks: Quirks) -> Value {
         let request = Request { messages, tools, stream, deadline: None };
-        serde_json::from_slice(&encode(&request, &parameters(quirks)).unwrap()).unwrap()
+        serde_json::from_slice(&bytes_of(&request, &parameters(quirks))).unwrap()
     }
 
     #[test]
@@ -461,7 +454,7 @@ mod tests {
         let short = Request { messages: &history[..2], tools: &tools, stream: true, deadline: None };
         let long = Request { messages: &history, ..short.clone() };
         let parameters = parameters(Quirks::default());
-        let (short, long) = (encode(&short, &parameters).unwrap(), encode(&long, &parameters).unwrap());
+        let (short, long) = (bytes_of(&short, &parameters), bytes_of(&long, &parameters));
         assert!(long.starts_with(short.strip_suffix(b"]}").unwrap()));
     }
 }

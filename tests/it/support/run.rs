@@ -106,6 +106,16 @@ impl Lab {
         self.ws().join(path).symlink_metadata().is_ok()
     }
 
+    /// Waits until a file of the workspace is there: the sign that a command or a hook has begun.
+    #[track_caller]
+    pub fn wait_for_file(&self, path: &str) {
+        let end = Instant::now() + PATIENCE;
+        while !self.exists(path) {
+            assert!(Instant::now() < end, "waited too long for {path}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
     /// The newest session's journal.
     pub fn journal(&self) -> PathBuf {
         let mut found = Vec::new();

@@ -1,0 +1,74 @@
+//! What a dry run would have done, as a list at its end (`--dry-run`).
+
+use crate::event::{Event, EventSink, Record};
+use crate::messages;
+use crate::terminal::{Style, Terminal, one_line, preview};
+use std::io;
+use std::sync::Arc;
+
+/// Actions that are listed; how many more there were is said.
+const LISTED_ACTIONS: usize = 100;
+/// Characters of the name and the summary of an action: two rows of a usual terminal.
+const LINE_CHARS: usize = 160;
+
+/// Collects the simulated calls and tells them when the run ends, however quiet it is: they are what was asked for.
+pub struct DryRunPlan {
+    terminal: Arc<Terminal>,
+    actions: Vec<Action>,
+    unlisted: usize,
+}
+
+/// A call that was simulated.
+struct Action {
+    call: String,
+    /// The diff it would make, or the rest of a command of several lines; bounded and harmless.
+    preview: String,
+}
+
+impl DryRunPlan {
+    /// A list on `terminal`.
+    pub fn new(terminal: Arc<Terminal>) -> Self {
+        Self { terminal, actions: Vec::new(), unlisted: 0 }
+    }
+
+    fn note(&mut self, tool: &str, summary: &str, answer: &str) {
+        if self.actions.len() == LISTED_ACTIONS {
+            self.unlisted += 1;
+            return;
+        }
+        let shown = answer.split_once("\n\n").map_or("", |(_, preview)| preview);
+        let [tool, line] = [tool, summary].map(|text| one_line(text, LINE_CHARS));
+        let preview = if shown == summary { String::new() } else { preview(shown) };
+        self.actions.push(Action { call: format!("{tool} {line}"), preview });
+    }
+
+    fn tell(&self) -> io::Result<()> {
+        self.terminal.say(Style::Bold, messages::DRY_RUN_PLAN)?;
+        if self.actions.is_empty() {
+            return self.terminal.say(Style::Plain, messages::NOTHING_PLANNED);
+        }
+        for (number, action) in (1..).zip(&self.actions) {
+            self.terminal.say(Style::Plain, &format!("{number}. {}", action.call))?;
+            for line in action.preview.lines().filter(|line| !line.is_empty()) {
+                self.terminal.say(Style::Dim, &format!("   {line}"))?;
+            }
+        }
+        match self.unlisted {
+            0 => Ok(()),
+            more => self.terminal.say(Style::Plain, &messages::more_planned(more)),
+        }
+    }
+}
+
+impl EventSink for DryRunPlan {
+    fn emit(&mut self, record: &Record) -> io::Result<()> {
+        match &record.event {
+            Event::ToolEnd { name, summary, result, simulated: true, .. } => {
+                self.note(name, summary, &result.text);
+                Ok(())
+            }
+            Event::RunEnd { .. } => self.tell(),
+            _ => Ok(()),
+        }
+    }
+}

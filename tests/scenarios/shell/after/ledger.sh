@@ -1,0 +1,3 @@
+. ./lib/sum.sh
+. ./lib/report.sh
+report "$1"

@@ -1,0 +1,4 @@
+# Says what a ledger comes to.
+report() {
+    echo "total $(sum "$1")"
+}
