@@ -59,8 +59,8 @@ I look at it.
    Tool read_file: b.txt
       ERROR: File does not exist: b.txt. Did you mean a.txt?
    Tool run_command: cat b.txt
-      ERROR: exit_code: 1
-   Tool write_file: c.txt
+      ERROR: Command failed with exit_code: 1
+   Tool write_file: c.txt (1 line)
       REFUSED: REASON
 Step 2: LLM call (4 messages)
 All done:
@@ -70,7 +70,7 @@ Agent completed (2 steps)
    Reason: the LLM decided it was done
    Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | T s
 warning: 1 action was refused:
-   write_file: c.txt: REASON
+   write_file: c.txt (1 line): REASON
    What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first with --dry-run.
 ";
 
@@ -217,8 +217,8 @@ I look at it.
    🔧 read_file → b.txt
       ✗ ERROR: File does not exist: b.txt. Did you mean a.txt?
    🔧 run_command → cat b.txt
-      ✗ ERROR: exit_code: 1
-   🔧 write_file → c.txt
+      ✗ ERROR: Command failed with exit_code: 1
+   🔧 write_file → c.txt (1 line)
       ✗ REFUSED: REASON
 
 🔄 Step 2 → LLM call (4 messages)
@@ -230,7 +230,7 @@ nothing to do.
    Reason: the LLM decided it was done
    Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | T s
 ⚠️ 1 action was refused:
-   write_file → c.txt: REASON
+   write_file → c.txt (1 line): REASON
    What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first with --dry-run.
 ";
 
@@ -728,7 +728,7 @@ fn told(more: &[&str]) -> String {
 
 #[test]
 fn o22_each_level_tells_more() {
-    let refusal = "warning: 1 action was refused:\n   write_file: c.txt: ";
+    let refusal = "warning: 1 action was refused:\n   write_file: c.txt (1 line): ";
     let retry = "   Attempt 1 failed (rate_limit)";
     let info = ["info: workspace ", "info: at most 50 steps; tools: ", "   1,000 in, 10 out, "];
     let debug = ["debug: system message, ", "debug: prompt: task\n", "debug: request sent, attempt 2\n"];
@@ -966,7 +966,7 @@ fn agents_lists_the_built_in_ones_and_ones_own() {
     let lab = lab()
         .config("agents: {mine: {description: My own, system_prompt: Be kind.}, plan: {max_steps: 3}}\n");
     let listed = lab.agent(&["agents"]).exits(0).stdout;
-    for line in ["build: ", "plan*: ", "review: ", "resume: ", "mine (yours): My own"] {
+    for line in ["build: ", "plan*: ", "review: ", "resume: ", "mine (not built in): My own"] {
         assert!(listed.lines().any(|told| told.starts_with(line)), "{line}: {listed}");
     }
     assert!(listed.contains("at most 3 steps"), "{listed}");
