@@ -86,17 +86,10 @@ pub struct Opaque {
 }
 
 impl ToolResult {
-    /// The line that says how it went: the first without its `Error:`, or, where a command's output begins there, the
-    /// one with its exit code, else the last.
+    /// Its first line, which says how it went, without the `Error:` that is there for the model.
     pub fn gist(&self) -> &str {
-        let mut lines = self.text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let first = lines.next().unwrap_or_default();
-        let first = first.strip_prefix("Error: ").unwrap_or(first);
-        if !matches!(first, "stdout:" | "stderr:") {
-            return first;
-        }
-        let last = lines.clone().next_back().unwrap_or(first);
-        lines.rfind(|line| line.starts_with("exit_code:")).unwrap_or(last)
+        let first = self.text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        first.strip_prefix("Error: ").unwrap_or(first)
     }
 }
 
@@ -136,15 +129,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_gist_of_a_result_is_the_line_that_says_how_it_went() {
+    fn the_gist_of_a_result_is_its_first_line() {
         let gist = |text: &str| {
             let result = ToolResult { call_id: String::new(), text: text.to_owned(), is_error: true };
             result.gist().to_owned()
         };
         assert_eq!(gist("Error: no such file: x\nTry y."), "no such file: x");
-        assert_eq!(gist("Error: stdout:\none\nexit_code: 3\na hook's remark"), "exit_code: 3");
-        assert_eq!(gist("Error: stderr:\noh\nIt was ended after 2 s.\n"), "It was ended after 2 s.");
-        assert_eq!(gist("stdout:"), "stdout:");
+        assert_eq!(gist("\n  done\n"), "done");
         assert_eq!(gist(""), "");
     }
 }

@@ -1,8 +1,9 @@
-//! JSON Schemas of what scripts read, generated from the Rust types; `config/schema/` holds them as files.
+//! JSON Schemas of what scripts read (so a key that is always written is required), generated from the Rust types; `config/schema/` holds them as files.
 
 use crate::event::Record;
 use crate::result::RunResult;
-use schemars::{JsonSchema, schema_for};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 
 /// The schema of the `--json` document.
 pub fn result() -> String {
@@ -15,7 +16,8 @@ pub fn events() -> String {
 }
 
 fn text<T: JsonSchema>() -> String {
-    format!("{:#}\n", schema_for!(T).as_value())
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    format!("{:#}\n", generator.into_root_schema_for::<T>().as_value())
 }
 
 #[cfg(test)]

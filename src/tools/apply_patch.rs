@@ -31,7 +31,9 @@ impl TypedTool for ApplyPatch {
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        Plan::file(&args.path, true)
+        let lines = || args.patch.lines().skip_while(|line| !line.starts_with("@@"));
+        let [added, removed] = ['+', '-'].map(|sign| lines().filter(|line| line.starts_with(sign)).count());
+        Plan::change(&args.path, &format!("+{added} -{removed}"))
     }
 
     fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {

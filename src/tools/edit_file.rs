@@ -1,5 +1,6 @@
 //! `edit_file`: replaces one unique passage of a file.
 
+use crate::text::lines::counted;
 use crate::text::{diff, edit};
 use crate::tools::guarded::{self, Loaded};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
@@ -32,7 +33,8 @@ impl TypedTool for EditFile {
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        Plan::file(&args.path, true)
+        let [old, new] = [&args.old_str, &args.new_str].map(|text| text.lines().count());
+        Plan::change(&args.path, &format!("{old}→{}", counted(new, "line")))
     }
 
     fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {

@@ -1,6 +1,6 @@
 //! `find_files`: files by name.
 
-use crate::text::lines::{counted, one_line, visible};
+use crate::text::lines::{counted, visible};
 use crate::tools::searching::{self, MAX_LISTED};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::walk::Wanted;
@@ -31,7 +31,7 @@ impl TypedTool for FindFiles {
 
     fn plan(&self, args: &Args) -> Plan {
         let path = args.path.as_deref().unwrap_or(".");
-        Plan { summary: one_line(&format!("{} in {path}", args.pattern)), ..Plan::file(path, false) }
+        Plan::search(&args.pattern, path)
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {

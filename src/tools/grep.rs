@@ -1,6 +1,5 @@
 //! `grep`: plain text over the files of the workspace, or in a kept output.
 
-use crate::text::lines::one_line;
 use crate::tools::outputs::PREFIX;
 use crate::tools::searching;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
@@ -46,12 +45,8 @@ impl TypedTool for Grep {
 
     fn plan(&self, args: &Args) -> Plan {
         let path = args.path.as_deref().unwrap_or(".");
-        let summary = one_line(&format!("{} in {path}", args.text));
-        if path.starts_with(PREFIX) {
-            Plan { summary, ..Plan::default() }
-        } else {
-            Plan { summary, ..Plan::file(path, false) }
-        }
+        let plan = Plan::search(&args.text, path);
+        if path.starts_with(PREFIX) { Plan { touches: Vec::new(), ..plan } } else { plan }
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {

@@ -101,6 +101,18 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// The plan of a call that changes one file, with how much it changes.
+    pub fn change(path: &str, extent: &str) -> Self {
+        Self { summary: format!("{} ({extent})", one_line(path)), ..Self::file(path, true) }
+    }
+
+    /// The plan of a call that looks for something below a path.
+    pub fn search(wanted: &str, path: &str) -> Self {
+        Self { summary: one_line(&format!("\"{wanted}\" in {path}")), ..Self::file(path, false) }
+    }
+}
+
 impl ToolOutput {
     /// A success.
     pub fn ok(text: impl Into<String>) -> Self {

@@ -1,6 +1,5 @@
 //! `search_code`: a regular expression over the files of the workspace.
 
-use crate::text::lines::one_line;
 use crate::tools::searching;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::search::Query;
@@ -51,7 +50,7 @@ impl TypedTool for SearchCode {
 
     fn plan(&self, args: &Args) -> Plan {
         let path = args.path.as_deref().unwrap_or(".");
-        Plan { summary: one_line(&format!("{} in {path}", args.pattern)), ..Plan::file(path, false) }
+        Plan::search(&args.pattern, path)
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {

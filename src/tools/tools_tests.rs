@@ -288,22 +288,24 @@ fn a_preview_shows_the_diff_and_changes_nothing() {
 }
 
 #[test]
-fn every_tool_names_the_files_it_touches() {
+fn every_tool_says_in_a_line_what_it_will_do_and_names_the_files_it_touches() {
     let fixture = Fixture::new();
-    for (tool, args, write) in [
-        ("read_file", json!({"path": "a"}), false),
-        ("write_file", json!({"path": "a", "content": ""}), true),
-        ("edit_file", json!({"path": "a", "old_str": "x", "new_str": "y"}), true),
-        ("apply_patch", json!({"path": "a", "patch": ""}), true),
-        ("delete_file", json!({"path": "a"}), true),
-        ("list_files", json!({"path": "a"}), false),
-        ("find_files", json!({"pattern": "*", "path": "a"}), false),
-        ("search_code", json!({"pattern": "x", "path": "a"}), false),
-        ("grep", json!({"text": "x", "path": "a"}), false),
+    let patch = "--- a\n+++ a\n@@ -1,2 +1,3 @@\n one\n-two\n+2\n+3\n";
+    for (tool, args, write, summary) in [
+        ("read_file", json!({"path": "a"}), false, "a"),
+        ("write_file", json!({"path": "a", "content": "x"}), true, "a (1 line)"),
+        ("write_file", json!({"path": "a", "content": "x\ny\n", "mode": "append"}), true, "a (+2 lines)"),
+        ("edit_file", json!({"path": "a", "old_str": "x\ny", "new_str": "z"}), true, "a (2→1 line)"),
+        ("apply_patch", json!({"path": "a", "patch": patch}), true, "a (+2 -1)"),
+        ("delete_file", json!({"path": "a"}), true, "a"),
+        ("list_files", json!({"path": "a"}), false, "a"),
+        ("find_files", json!({"pattern": "*", "path": "a"}), false, "\"*\" in a"),
+        ("search_code", json!({"pattern": "x\ny", "path": "a"}), false, "\"x\\ny\" in a"),
+        ("grep", json!({"text": "x", "path": "a"}), false, "\"x\" in a"),
     ] {
         let plan = fixture.toolbox.get(tool).unwrap().plan(&args).unwrap();
         assert_eq!(plan.touches, [super::Touch { path: "a".to_owned(), write }], "{tool}");
-        assert!(plan.summary.contains('a'));
+        assert_eq!(plan.summary, summary, "{tool}");
     }
 }
 

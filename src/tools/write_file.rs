@@ -1,5 +1,6 @@
 //! `write_file`: makes a file, overwrites one the model has read, or appends to one.
 
+use crate::text::lines::counted;
 use crate::tools::guarded::{self, Loaded};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
@@ -39,7 +40,11 @@ impl TypedTool for WriteFile {
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        Plan::file(&args.path, true)
+        let lines = counted(args.content.lines().count(), "line");
+        match args.mode {
+            Some(Mode::Append) => Plan::change(&args.path, &format!("+{lines}")),
+            Some(Mode::Overwrite) | None => Plan::change(&args.path, &lines),
+        }
     }
 
     fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {

@@ -1,1 +1,1067 @@
 //! What goes to standard output, standard error, and the log file.
+
+use crate::support::run::{Finished, KEY, Lab, PATIENCE};
+use crate::support::server::Server;
+use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::mpsc;
+
+/// One of everything: a retry, text beside calls, a success, a failure, a failed command, a refusal, an answer.
+const EVENTFUL: &str = "turns:
+  - error: {status: 429, retry_after: 0.01, message: slow down}
+  - text: I look at it.
+    calls:
+      - {name: read_file, arguments: {path: a.txt}}
+      - {name: read_file, arguments: {path: b.txt}}
+      - {name: run_command, arguments: {command: 'cat b.txt'}}
+      - {name: write_file, arguments: {path: c.txt, content: new}}
+    usage: {input: 1000, output: 10}
+  - text: |-
+      All done:
+      nothing to do.
+    chunk: 5
+    usage: {input: 1200, cached_read: 1000, output: 12}
+";
+
+fn lab() -> Lab {
+    Lab::new().file("a.txt", "alpha\n")
+}
+
+/// The text with what differs from run to run replaced: session ids and times.
+fn settled(text: &str) -> String {
+    let text = regex::Regex::new(r"\d{8}-\d{6}-[0-9a-f]{6}").unwrap().replace_all(text, "ID");
+    regex::Regex::new(r"\d+\.\d s\b").unwrap().replace_all(&text, "T s").into_owned()
+}
+
+/// What differs from `expected`, shown line by line when it does.
+#[track_caller]
+fn same_text(told: &str, expected: &str) {
+    let told = settled(told);
+    assert!(told == expected, "got:\n{told}\nexpected:\n{expected}\n{told:?}");
+}
+
+const PIPE: &str = "\
+session ID, openai/mock, agent build, mode confirm-sensitive, sandbox none
+Step 1: LLM call (2 messages)
+   Attempt 1 failed (rate_limit), next in T s: HOST answered 429 Too Many Requests: slow down
+I look at it.
+   LLM responded with 4 tool calls
+   Tool read_file: a.txt
+      OK
+   Tool read_file: b.txt
+      ERROR: File does not exist: b.txt. Did you mean a.txt?
+   Tool run_command: cat b.txt
+      ERROR: Command failed with exit_code: 1
+   Tool write_file: c.txt (1 line)
+      REFUSED: REASON
+Step 2: LLM call (4 messages)
+All done:
+nothing to do.
+   LLM responded with final text
+Agent completed (2 steps)
+   Reason: the LLM decided it was done
+   Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | T s
+warning: 1 action was refused:
+   write_file: c.txt (1 line): REASON
+   What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first with --dry-run.
+";
+
+/// The parts of the log that belong to others: the server's address, the rule's words.
+fn impersonal(text: &str, server: &Server) -> String {
+    let host = server.url().trim_start_matches("http://").trim_end_matches("/v1").to_owned();
+    let text = text.replace(&host, "HOST");
+    let refused =
+        text.lines().find_map(|line| line.split_once("REFUSED: ")).map(|(_, reason)| reason.to_owned());
+    text.replace(&refused.expect("a refusal"), "REASON")
+}
+
+#[test]
+fn o20_a_run_into_a_pipe_is_told_in_plain_words() {
+    let server = Server::start(EVENTFUL);
+    let done = lab().run(&server, &[]).exits(0);
+    same_text(&impersonal(&done.stderr, &server), PIPE);
+    assert_eq!(done.stdout, "All done:\nnothing to do.\n");
+}
+
+#[test]
+fn o20_a_run_that_stops_says_why_and_how_to_go_on() {
+    let server = Server::start("turns: [{calls: [{name: list_files, arguments: {}}]}, {text: half}]");
+    let done = lab().run(&server, &["--max-steps", "1"]).exits(2);
+    same_text(
+        &done.stderr,
+        "\
+session ID, openai/mock, agent build, mode confirm-sensitive, sandbox none
+Step 1: LLM call (2 messages)
+   LLM responded with 1 tool call
+   Tool list_files: .
+      OK
+warning: Step limit reached (1/1)
+Closing (max_steps, 1 step)
+half
+   LLM responded with final text
+Stopped (max_steps, 1 step)
+   Reason: the step limit was reached
+   Status: partial (max_steps) | Steps: 1 | Tool calls: 1 | Tokens: 0 in, 0 out | T s
+   Continue with: agent resume ID
+",
+    );
+}
+
+/// The screen of a terminal after these bytes: carriage return, line feed, clear line, cursor up, colours.
+fn screen(bytes: &str) -> String {
+    let mut rows = vec![Vec::new()];
+    let (mut row, mut column) = (0, 0);
+    let mut chars = bytes.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\r' => column = 0,
+            '\n' => {
+                row += 1;
+                column = 0;
+                rows.resize(rows.len().max(row + 1), Vec::new());
+            }
+            '\u{1b}' => {
+                assert_eq!(chars.next(), Some('['), "an unknown sequence in {bytes:?}");
+                let mut parameters = String::new();
+                let end = chars.by_ref().find(|c| {
+                    !c.is_ascii_digit() && *c != ';' || {
+                        parameters.push(*c);
+                        false
+                    }
+                });
+                match (end, parameters.as_str()) {
+                    (Some('K'), _) => rows[row].clear(),
+                    (Some('A'), up) => row -= up.parse::<usize>().unwrap_or(1).min(row),
+                    (Some('m'), _) => {}
+                    other => panic!("an unknown sequence {other:?} in {bytes:?}"),
+                }
+            }
+            c => {
+                let line: &mut Vec<char> = &mut rows[row];
+                line.resize(line.len().max(column + 1), ' ');
+                line[column] = c;
+                column += 1;
+            }
+        }
+    }
+    let lines = rows.iter().map(|row| row.iter().collect::<String>().trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Runs the binary with a terminal as standard error, and as standard output as well where `both` says so. What the
+/// terminal got comes back as `stderr`.
+fn at_terminal(lab: &Lab, args: &[&str], both: bool) -> Finished {
+    let mut master =
+        File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap());
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let name = Path::new(std::ffi::OsStr::from_bytes(name.as_bytes()));
+    let slave = File::options().read(true).write(true).open(name).unwrap();
+    // The bytes as they are written: no carriage returns of the terminal's own.
+    let mut modes = tcgetattr(&slave).unwrap();
+    modes.make_raw();
+    tcsetattr(&slave, OptionalActions::Now, &modes).unwrap();
+    let size = Winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&slave, size).unwrap();
+    let mut command = lab.command(args);
+    command.stdin(Stdio::null()).stderr(slave.try_clone().unwrap());
+    if both {
+        command.stdout(slave.try_clone().unwrap());
+    }
+    let mut child = command.spawn().unwrap();
+    // The master's end comes when nobody holds the terminal any more.
+    drop((command, slave));
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut seen = Vec::new();
+        // It is reported as an error.
+        let _ = master.read_to_end(&mut seen);
+        sender.send(String::from_utf8(seen).unwrap())
+    });
+    let Ok(stderr) = receiver.recv_timeout(PATIENCE) else {
+        child.kill().unwrap();
+        panic!("the run did not end in {PATIENCE:?}");
+    };
+    let mut stdout = String::new();
+    if let Some(mut pipe) = child.stdout.take() {
+        pipe.read_to_string(&mut stdout).unwrap();
+    }
+    Finished { code: child.wait().unwrap().code(), stdout, stderr }
+}
+
+fn run_at_terminal(lab: &Lab, server: &Server, more: &[&str], both: bool) -> Finished {
+    let url = server.url();
+    let mut args = vec!["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    args.extend(more);
+    at_terminal(lab, &args, both)
+}
+
+const SCREEN: &str = "\
+─── session ID · openai/mock · agent build · mode confirm-sensitive · sandbox none ───
+
+🔄 Step 1 → LLM call (2 messages)
+   ⏳ Attempt 1 failed (rate_limit), next in T s: HOST answered 429 Too Many Requests: slow down
+I look at it.
+   ✓ LLM responded with 4 tool calls
+   🔧 read_file → a.txt
+      ✓ OK
+   🔧 read_file → b.txt
+      ✗ ERROR: File does not exist: b.txt. Did you mean a.txt?
+   🔧 run_command → cat b.txt
+      ✗ ERROR: Command failed with exit_code: 1
+   🔧 write_file → c.txt (1 line)
+      ✗ REFUSED: REASON
+
+🔄 Step 2 → LLM call (4 messages)
+All done:
+nothing to do.
+   ✓ LLM responded with final text
+
+✅ Agent completed (2 steps)
+   Reason: the LLM decided it was done
+   Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | T s
+⚠️ 1 action was refused:
+   write_file → c.txt (1 line): REASON
+   What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first with --dry-run.
+";
+
+#[test]
+fn o20_a_run_at_a_terminal_has_icons_colour_and_a_spinner_that_leaves_no_trace() {
+    let server = Server::start(&EVENTFUL.replace("  - text: |-", "  - delay_ms: 200\n    text: |-"));
+    let lab = lab().env("TERM", "xterm-256color");
+    let done = run_at_terminal(&lab, &server, &[], false).exits(0);
+    same_text(&impersonal(&screen(&done.stderr), &server), SCREEN);
+    assert_eq!(done.stdout, "All done:\nnothing to do.\n");
+    assert!(done.stderr.contains("step 2: waiting for the LLM · 1,010 tokens so far"), "{:?}", done.stderr);
+    assert!(done.stderr.contains("\u{1b}[32m      ✓ OK\u{1b}[0m"), "{:?}", done.stderr);
+}
+
+#[test]
+fn o20_an_answer_seen_on_the_terminal_is_not_printed_a_second_time() {
+    let lab = lab().env("TERM", "xterm-256color");
+    let server = Server::start("turns: [{text: the answer, chunk: 4}]");
+    let done = run_at_terminal(&lab, &server, &[], true).exits(0);
+    assert_eq!(screen(&done.stderr).matches("the answer").count(), 1, "{}", done.stderr);
+    for flag in ["--quiet", "--no-stream"] {
+        let server = Server::start("turns: [{text: the answer}]");
+        let done = run_at_terminal(&lab, &server, &[flag], true).exits(0);
+        assert_eq!(screen(&done.stderr).matches("the answer").count(), 1, "{flag}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn no_color_takes_the_colour_away_and_a_dumb_terminal_the_icons() {
+    let plain = |done: &Finished| !regex::Regex::new("\u{1b}\\[[0-9;]*m").unwrap().is_match(&done.stderr);
+    let script = "turns: [{text: hi}]";
+    let server = Server::start(script);
+    let colourless = lab().env("TERM", "xterm-256color").env("NO_COLOR", "1");
+    let done = run_at_terminal(&colourless, &server, &[], false).exits(0);
+    assert!(plain(&done) && done.stderr.contains("✅"), "{:?}", done.stderr);
+
+    let server = Server::start(script);
+    let done = run_at_terminal(&lab().env("TERM", "dumb"), &server, &[], false).exits(0);
+    assert!(!done.stderr.contains(['\u{1b}', '✅', '\r']), "{:?}", done.stderr);
+
+    let server = Server::start(script);
+    let done = lab().env("CLICOLOR_FORCE", "1").run(&server, &[]).exits(0);
+    assert!(!plain(&done) && !done.stdout.contains('\u{1b}'), "{:?}", done.stderr);
+}
+
+#[test]
+fn o01_standard_output_is_the_answer_and_nothing_else() {
+    for more in [&[][..], &["-vv"], &["--quiet"], &["--no-stream"], &["--log-level", "debug"]] {
+        let server = Server::start(EVENTFUL);
+        let done = lab().run(&server, more).exits(0);
+        assert_eq!(done.stdout, "All done:\nnothing to do.\n", "{more:?}");
+    }
+    for more in [&["--json"][..], &["--json", "-vv"], &["--json", "--quiet"]] {
+        let server = Server::start(EVENTFUL);
+        let done = lab().run(&server, more).exits(0);
+        assert_eq!(done.stdout.lines().count(), 1, "{}", done.stdout);
+        assert!(done.stdout.ends_with('\n'));
+        assert_eq!(done.json()["output"], "All done:\nnothing to do.");
+    }
+}
+
+#[test]
+fn o01_a_run_that_failed_has_no_answer() {
+    let server = Server::start("turns: [{error: {status: 400, message: no}}]");
+    let done = lab().run(&server, &[]).exits(1);
+    assert_eq!(done.stdout, "");
+    let server = Server::start("turns: [{error: {status: 400, message: no}}]");
+    assert_eq!(lab().run(&server, &["--json"]).exits(1).json()["output"], "");
+}
+
+/// What in `value` the JSON Schema `schema` does not allow; keys that it does not know are not allowed either.
+/// Properties beside a reference come on top of it.
+fn violations(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let target = root.pointer(reference.trim_start_matches('#')).expect("a reference leads somewhere");
+        let mut target = target.clone();
+        for (key, more) in schema["properties"].as_object().into_iter().flatten() {
+            target["properties"][key] = more.clone();
+        }
+        return violations(root, &target, value, at);
+    }
+    for choice in ["anyOf", "oneOf"] {
+        if let Some(schemas) = schema[choice].as_array() {
+            let tried = schemas.iter().map(|schema| violations(root, schema, value, at));
+            return match tried.min_by_key(Vec::len) {
+                Some(least) if least.is_empty() => least,
+                least => vec![format!("{at}: {value} is none of the choices: {least:?}")],
+            };
+        }
+    }
+    let mut found = Vec::new();
+    let types: Vec<&str> = match &schema["type"] {
+        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
+        single => single.as_str().into_iter().collect(),
+    };
+    let is = |name: &str| match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        other => panic!("the schema has the type {other}"),
+    };
+    if !types.is_empty() && !types.iter().any(|name| is(name)) {
+        found.push(format!("{at}: {value} is not {types:?}"));
+    }
+    if schema.get("const").is_some_and(|only| only != value)
+        || schema["enum"].as_array().is_some_and(|all| !all.contains(value))
+    {
+        found.push(format!("{at}: {value} is another word"));
+    }
+    if schema["minimum"].as_f64().zip(value.as_f64()).is_some_and(|(least, value)| value < least) {
+        found.push(format!("{at}: {value} is too small"));
+    }
+    for required in schema["required"].as_array().into_iter().flatten() {
+        if value.get(required.as_str().unwrap()).is_none() {
+            found.push(format!("{at}: {required} is missing"));
+        }
+    }
+    if let (Some(object), Some(properties)) = (value.as_object(), schema["properties"].as_object()) {
+        for (key, value) in object {
+            match properties.get(key).or_else(|| schema.get("additionalProperties")) {
+                Some(schema) => found.extend(violations(root, schema, value, &format!("{at}/{key}"))),
+                None => found.push(format!("{at}: {key} is unknown")),
+            }
+        }
+    }
+    if let (Some(items), Some(schema)) = (value.as_array(), schema.get("items")) {
+        for (number, item) in items.iter().enumerate() {
+            found.extend(violations(root, schema, item, &format!("{at}/{number}")));
+        }
+    }
+    found
+}
+
+fn schema(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema").join(name);
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[track_caller]
+fn honours_the_schema(document: &Value) {
+    let schema = schema("result.json");
+    assert_eq!(violations(&schema, &schema, document, ""), Vec::<String>::new(), "{document}");
+}
+
+#[track_caller]
+fn has_keys(value: &Value, keys: &[&str]) {
+    let mut there: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut expected = keys.to_vec();
+    there.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(there, expected);
+}
+
+/// The keys of every document.
+const ALWAYS: [&str; 16] = [
+    "schema_version",
+    "status",
+    "stop_reason",
+    "output",
+    "session_id",
+    "steps",
+    "requests",
+    "tool_calls",
+    "tools_used",
+    "files_modified",
+    "duration_seconds",
+    "model",
+    "usage",
+    "cost",
+    "permission_denials",
+    "sandbox",
+];
+
+#[test]
+fn o02_the_document_has_every_key_with_its_meaning() {
+    let script = "turns:
+  - error: {status: 503, retry_after: 0.01}
+  - calls:
+      - {name: read_file, arguments: {path: old.txt}}
+      - {name: write_file, arguments: {path: new.txt, content: x}}
+      - {name: run_command, arguments: {command: 'echo y > made.txt; rm gone.txt'}}
+      - {name: run_command, arguments: {command: 'rm -rf /'}}
+      - {name: read_file, arguments: {path: nope.txt}}
+    usage: {input: 10, cached_read: 4, output: 3, reasoning: 1}
+  - calls: [{name: write_file, arguments: {path: old.txt, content: changed}}]
+    usage: {input: 20, output: 2}
+  - text: the end
+";
+    let server = Server::start(script);
+    let lab = lab().file("old.txt", "old\n").file("gone.txt", "gone\n");
+    let json = lab.run(&server, &["--json", "--mode", "yolo"]).exits(0).json();
+    honours_the_schema(&json);
+    has_keys(&json, &ALWAYS);
+    assert_eq!(json["schema_version"], 1);
+    assert_eq!((&json["status"], &json["stop_reason"]), (&"success".into(), &"llm_done".into()));
+    assert_eq!(json["output"], "the end");
+    assert_eq!((&json["steps"], &json["requests"], &json["tool_calls"]), (&3.into(), &4.into(), &6.into()));
+    let id = json["session_id"].as_str().unwrap();
+    assert!(lab.journal().components().any(|part| part.as_os_str() == id), "{id}");
+    let used: Vec<_> =
+        json["tools_used"].as_array().unwrap().iter().map(|used| used["success"] == true).collect();
+    assert_eq!(used, [true, true, true, false, false, true]);
+    has_keys(&json["tools_used"][0], &["name", "success", "path"]);
+    assert_eq!(
+        (&json["tools_used"][0]["name"], &json["tools_used"][0]["path"]),
+        (&"read_file".into(), &"old.txt".into())
+    );
+    assert!(json["tools_used"][4]["error"].as_str().unwrap().contains("nope.txt"), "{json}");
+    let mut files: Vec<String> = json["files_modified"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .inspect(|file| has_keys(file, &["path", "action", "by"]))
+        .map(|file| {
+            format!(
+                "{} {} by {}",
+                file["path"].as_str().unwrap(),
+                file["action"].as_str().unwrap(),
+                file["by"].as_str().unwrap()
+            )
+        })
+        .collect();
+    files.sort_unstable();
+    assert_eq!(
+        files,
+        [
+            "gone.txt deleted by command",
+            "made.txt created by command",
+            "new.txt created by tool",
+            "old.txt modified by tool",
+        ]
+    );
+    assert!(json["duration_seconds"].as_f64().unwrap() > 0.0);
+    assert_eq!(json["model"], "openai/mock");
+    assert_eq!(
+        json["usage"],
+        serde_json::json!(
+        {"input": 30, "cached_read": 4, "cached_write": 0, "output": 5, "reasoning": 1})
+    );
+    assert_eq!(json["cost"], serde_json::json!({"total_usd": null, "by_source": {}}));
+    let denials = json["permission_denials"].as_array().unwrap();
+    assert_eq!(denials.len(), 1);
+    has_keys(&denials[0], &["tool", "summary", "reason", "rule"]);
+    assert_eq!((&denials[0]["tool"], &denials[0]["summary"]), (&"run_command".into(), &"rm -rf /".into()));
+    assert_eq!(json["sandbox"], "none");
+}
+
+#[test]
+fn o02_limit_and_error_are_there_when_there_is_one() {
+    let with = |key| [&ALWAYS[..], &[key]].concat();
+    let server = Server::start("turns: [{calls: [{name: list_files, arguments: {}}]}, {text: half}]");
+    let json = lab().run(&server, &["--json", "--max-steps", "1"]).exits(2).json();
+    honours_the_schema(&json);
+    has_keys(&json, &with("limit"));
+    assert_eq!(json["limit"], "steps");
+
+    let server = Server::start("turns: [{error: {status: 400, message: no}}]");
+    let json = lab().run(&server, &["--json"]).exits(1).json();
+    honours_the_schema(&json);
+    has_keys(&json, &with("error"));
+    has_keys(&json["error"], &["kind", "message", "retryable"]);
+
+    let json = lab().config("nonsense: 1\n").agent(&["run", "task", "--json"]).exits(3).json();
+    honours_the_schema(&json);
+    has_keys(&json, &with("error"));
+    assert_eq!(
+        (&json["stop_reason"], &json["session_id"], &json["model"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
+    assert_eq!(json["error"]["kind"], "config");
+}
+
+/// Runs a script with `--json`, then the same without; both exit with `code`, and the document says `reason`.
+fn ends(script: &str, more: &[&str], code: i32, reason: &str, status: &str) {
+    let server = Server::start(script);
+    let done = lab().run(&server, &[&["--json"], more].concat()).exits(code);
+    let json = done.json();
+    honours_the_schema(&json);
+    assert_eq!((&json["stop_reason"], &json["status"]), (&reason.into(), &status.into()), "{json}");
+    let server = Server::start(script);
+    lab().run(&server, more).exits(code);
+}
+
+const TOOL: &str = "{calls: [{name: list_files, arguments: {}}]}";
+
+#[test]
+fn o03_0_when_the_model_finished() {
+    ends("turns: [{text: hi}]", &[], 0, "llm_done", "success");
+}
+
+#[test]
+fn o03_1_when_the_provider_is_unusable() {
+    ends("turns: [{error: {status: 400}}]", &[], 1, "llm_error", "failed");
+    ends("turns: [{text: '', repeat: 9}]", &[], 1, "llm_error", "failed");
+}
+
+#[test]
+fn o03_2_when_a_watchdog_or_the_provider_cut_it() {
+    ends(&format!("turns: [{TOOL}, {{text: half}}]"), &["--max-steps", "1"], 2, "max_steps", "partial");
+    ends("turns: [{text: oh, finish: content_filter}]", &[], 2, "content_filter", "partial");
+}
+
+#[test]
+fn o03_3_when_no_run_began() {
+    for args in [
+        &["run"][..],
+        &["run", "  "],
+        &["run", "task", "--no-such-flag"],
+        &["run", "task", "--max-steps", "many"],
+        &["run", "task", "--mode", "reckless"],
+        &["run", "task", "--agent", "nobody"],
+        &["run", "task", "--model", "nobody/model"],
+        &["run", "task", "--workspace", "nowhere"],
+        &["run", "task", "-c", "nothing.yaml"],
+        &["run", "task", "--log-level", "loud"],
+        &["resume", "20200101-000000-abcdef"],
+        &["resume", "--last"],
+        &["resume"],
+        &["sessions", "show", "../../etc"],
+        &["help", "nothing"],
+        &["completions", "no-shell"],
+        &["no-such-command"],
+        &["tools", "call"],
+        &[],
+    ] {
+        let done = lab().agent(args).exits(3);
+        assert!(!done.stderr.is_empty() && done.stdout.is_empty(), "{args:?}: {}", done.stdout);
+    }
+    let done = lab().agent(&["run", "task", "--model", "nobody/model", "--json"]).exits(3);
+    honours_the_schema(&done.json());
+    assert!(done.json()["error"]["message"].as_str().unwrap().contains("nobody"), "{}", done.stdout);
+}
+
+#[test]
+fn o03_4_when_the_key_is_refused_or_missing() {
+    ends("turns: [{error: {status: 401}}]", &[], 4, "auth_error", "failed");
+    let json = lab().agent(&["run", "task", "--json"]).exits(4).json();
+    honours_the_schema(&json);
+}
+
+#[test]
+fn o03_5_when_the_time_is_up() {
+    ends("turns: [{fault: hang}, {fault: hang}]", &["--timeout", "1"], 5, "timeout", "partial");
+}
+
+#[test]
+fn o03_130_when_it_is_interrupted() {
+    let server = Server::start("turns: [{fault: hang}]");
+    let lab = lab();
+    let run = lab.start_run(&server, &["--json"]);
+    server.wait_for_request(1);
+    run.signal(Signal::INT);
+    let json = run.finish().exits(130).json();
+    honours_the_schema(&json);
+    assert_eq!((&json["stop_reason"], &json["status"]), (&"user_interrupt".into(), &"partial".into()));
+}
+
+#[test]
+fn o04_the_exit_code_of_a_partial_result_is_replaced_and_no_other() {
+    let partial = format!("turns: [{TOOL}, {{text: half}}]");
+    for (code, text) in [(0, "0"), (9, "9")] {
+        let server = Server::start(&partial);
+        let more = ["--max-steps", "1", "--exit-code-on-partial", text, "--json"];
+        assert_eq!(lab().run(&server, &more).exits(code).json()["status"], "partial");
+    }
+    for (script, code) in [
+        ("turns: [{text: hi}]", 0),
+        ("turns: [{error: {status: 400}}]", 1),
+        ("turns: [{error: {status: 401}}]", 4),
+    ] {
+        let server = Server::start(script);
+        lab().run(&server, &["--exit-code-on-partial", "9"]).exits(code);
+    }
+    let server = Server::start("turns: [{fault: hang}, {fault: hang}]");
+    lab().run(&server, &["--timeout", "1", "--exit-code-on-partial", "9"]).exits(5);
+    lab().agent(&["run", "task", "--exit-code-on-partial", "256"]).exits(3);
+}
+
+#[test]
+fn o05_text_is_seen_while_the_server_still_holds_the_rest() {
+    let server = Server::start("turns: [{text: beginning and end, chunk: 9, fault: {stall: 1}}]");
+    let lab = lab();
+    let run = lab.start_run(&server, &[]);
+    let seen = run.wait_for_stderr("beginning");
+    assert!(!seen.contains("and end"));
+    run.signal(Signal::INT);
+    run.finish().exits(130);
+    server.wait_for_disconnect();
+}
+
+#[test]
+fn o06_answers_are_streamed_unless_a_flag_or_the_configuration_says_no() {
+    let two = format!("turns: [{TOOL}, {{text: done}}]");
+    for (more, streamed) in [
+        (&[][..], true),
+        (&["-v"], true),
+        (&["-vv"], true),
+        (&["--log-level", "error"], true),
+        (&["--no-stream"], false),
+        (&["--json"], false),
+        (&["--quiet"], false),
+        (&["--json", "-vv"], false),
+    ] {
+        let server = Server::start(&two);
+        lab().run(&server, more).exits(0);
+        let asked: Vec<_> = server.requests().iter().map(|request| request.body["stream"] == true).collect();
+        assert_eq!(asked, [streamed, streamed], "{more:?}");
+    }
+    let server = Server::start(&two);
+    lab().config("llm: {stream: false}\n").run(&server, &[]).exits(0);
+    assert!(server.requests().iter().all(|request| request.body["stream"] == false));
+}
+
+fn json_lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn o21_the_log_file_has_every_event_as_a_line_of_json() {
+    let lab = lab();
+    let log = lab.outside().join("run.log");
+    let server = Server::start(EVENTFUL);
+    let done = lab.run(&server, &["--log-file", log.to_str().unwrap(), "--quiet"]).exits(0);
+    assert_eq!(done.stdout, "All done:\nnothing to do.\n");
+    let logged = json_lines(&log);
+    let journaled: Vec<Value> =
+        json_lines(&lab.journal()).into_iter().map(|mut line| line["record"].take()).collect();
+    assert_eq!(logged, journaled);
+    let schema = schema("events.json");
+    for record in &logged {
+        assert_eq!(violations(&schema, &schema, record, ""), Vec::<String>::new(), "{record}");
+    }
+    assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn o21_with_vv_each_piece_of_text_is_logged_too() {
+    let lab = lab();
+    let log = lab.outside().join("run.log");
+    let server = Server::start("turns: [{thinking: hm, text: abcd, chunk: 2}]");
+    lab.run(&server, &["--log-file", log.to_str().unwrap(), "-vv"]).exits(0);
+    let pieces: Vec<String> = json_lines(&log)
+        .iter()
+        .filter(|record| record["event"]["type"].as_str().unwrap().ends_with("_delta"))
+        .map(|record| {
+            format!(
+                "{} {}",
+                record["event"]["type"].as_str().unwrap(),
+                record["event"]["text"].as_str().unwrap()
+            )
+        })
+        .collect();
+    assert_eq!(pieces, ["thinking_delta hm", "text_delta ab", "text_delta cd"]);
+}
+
+#[test]
+fn o21_a_full_log_file_is_put_aside_and_three_are_kept() {
+    let lab = lab();
+    let log = lab.outside().join("run.log");
+    let lab = lab.config(&format!("logging: {{file: {}}}\n", log.display()));
+    let aside = |number: usize| lab.outside().join(format!("run.log.{number}"));
+    fs::write(&log, "x".repeat(9_999_990)).unwrap();
+    for number in 1..=3 {
+        fs::write(aside(number), format!("{number}")).unwrap();
+    }
+    let server = Server::start("turns: [{text: hi}]");
+    lab.run(&server, &[]).exits(0);
+    assert_eq!(json_lines(&log).last().unwrap()["event"]["type"], "run_end");
+    assert_eq!(fs::metadata(aside(1)).unwrap().len(), 9_999_990);
+    assert_eq!(
+        (fs::read_to_string(aside(2)).unwrap(), fs::read_to_string(aside(3)).unwrap()),
+        ("1".into(), "2".into())
+    );
+    assert!(!aside(4).exists());
+}
+
+#[test]
+fn o21_a_log_file_that_cannot_be_opened_is_an_error_before_the_run() {
+    let server = Server::start("turns: [{text: hi}]");
+    let done = lab().run(&server, &["--log-file", "no/such/dir/run.log"]).exits(3);
+    assert!(done.stderr.contains("no/such/dir/run.log"), "{}", done.stderr);
+    assert_eq!(server.requests().len(), 0);
+}
+
+/// What standard error says about an eventful run, at some loudness.
+fn told(more: &[&str]) -> String {
+    let server = Server::start(EVENTFUL);
+    lab().run(&server, more).exits(0).stderr
+}
+
+#[test]
+fn o22_each_level_tells_more() {
+    let refusal = "warning: 1 action was refused:\n   write_file: c.txt (1 line): ";
+    let retry = "   Attempt 1 failed (rate_limit)";
+    let info = ["info: workspace ", "info: at most 50 steps; tools: ", "   1,000 in, 10 out, "];
+    let debug = ["debug: system message, ", "debug: prompt: task\n", "debug: request sent, attempt 2\n"];
+    for (more, retries, steps, infos, debugs) in [
+        (&["--quiet"][..], false, false, false, false),
+        (&["--log-level", "error"], false, false, false, false),
+        (&["--log-level", "warn"], true, false, false, false),
+        (&["--json"], true, false, false, false),
+        (&[], true, true, false, false),
+        (&["--log-level", "human"], true, true, false, false),
+        (&["-v"], true, true, true, false),
+        (&["--log-level", "info"], true, true, true, false),
+        (&["--json", "-v"], true, true, true, false),
+        (&["-vv"], true, true, true, true),
+        (&["--log-level", "debug"], true, true, true, true),
+        (&["--quiet", "-vv"], false, false, false, false),
+    ] {
+        let text = told(more);
+        assert!(text.contains(refusal), "a refusal is never silent, {more:?}: {text}");
+        assert_eq!(text.contains(retry), retries, "{more:?}: {text}");
+        assert_eq!(text.contains("Step 1: LLM call"), steps, "{more:?}: {text}");
+        assert_eq!(text.contains("   Tool read_file: a.txt\n      OK\n"), steps, "{more:?}: {text}");
+        assert_eq!(info.iter().all(|line| text.contains(line)), infos, "{more:?}: {text}");
+        assert_eq!(debug.iter().all(|line| text.contains(line)), debugs, "{more:?}: {text}");
+        assert_eq!(text.contains("debug: "), debugs, "{more:?}: {text}");
+    }
+}
+
+#[test]
+fn o22_quiet_is_silent_about_a_success_and_not_about_a_failure() {
+    let server = Server::start("turns: [{text: hi}]");
+    let done = lab().run(&server, &["--quiet"]).exits(0);
+    assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("hi\n", ""));
+    let server = Server::start("turns: [{error: {status: 400, message: not today}}]");
+    let done = lab().run(&server, &["--quiet"]).exits(1);
+    assert!(done.stderr.contains("not today"), "{}", done.stderr);
+    assert_eq!(done.stdout, "");
+}
+
+#[test]
+fn o22_the_configuration_sets_the_level_and_flags_win() {
+    let server = Server::start("turns: [{text: hi, repeat: 2}]");
+    let lab = lab().config("logging: {level: error}\n");
+    assert_eq!(lab.run(&server, &[]).exits(0).stderr, "");
+    assert!(lab.run(&server, &["-v"]).exits(0).stderr.contains("info: workspace"));
+}
+
+/// No byte of `done` does anything to a terminal.
+#[track_caller]
+fn is_harmless(done: &Finished) {
+    for (name, text) in [("stdout", &done.stdout), ("stderr", &done.stderr)] {
+        let bad = text.chars().find(|c| {
+            c.is_control() && *c != '\n' && *c != '\t'
+                || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        });
+        assert_eq!(bad, None, "on {name}: {text:?}");
+    }
+}
+
+/// Clears the screen, sets the title, turns text around, and ends with a C1 sequence; as YAML writes it.
+const HOSTILE: &str = "\\e[2J\\e]0;owned\\x07\\u202Eback\\u009B31m";
+
+#[test]
+fn control_bytes_of_the_model_never_reach_the_terminal() {
+    let script = format!(
+        "turns:
+  - text: \"look {HOSTILE}\"
+    thinking: \"hm {HOSTILE}\"
+    chunk: 3
+    calls:
+      - {{name: \"read_file\", arguments: {{path: \"x{HOSTILE}\"}}}}
+      - {{name: \"no{HOSTILE}\", arguments: {{}}}}
+      - {{name: run_command, arguments: {{command: \"echo '{HOSTILE}'\"}}}}
+      - {{name: write_file, arguments: \"{{ {HOSTILE}\"}}
+  - text: \"done {HOSTILE}\"
+    chunk: 3
+"
+    );
+    for more in [&["-vv"][..], &["-vv", "--no-stream"], &["-vv", "--json"], &["-vv", "--mode", "yolo"]] {
+        let server = Server::start(&script);
+        let done = lab().run(&server, more).exits(0);
+        is_harmless(&done);
+        assert!(done.stdout.contains("\\u{1b}[2J") || done.stdout.contains("\\u001b[2J"), "{}", done.stdout);
+        assert!(done.stderr.contains("look \\u{1b}[2J"), "{}", done.stderr);
+    }
+    let lab = lab();
+    let server = Server::start(&script);
+    lab.run(&server, &[]).exits(0);
+    is_harmless(&lab.agent(&["sessions", "list"]).exits(0));
+    let journal = lab.journal();
+    let id = journal.parent().unwrap().file_name().unwrap().to_str().unwrap();
+    let shown = lab.agent(&["sessions", "show", id]).exits(0);
+    is_harmless(&shown);
+    assert!(shown.stdout.contains("\\u{1b}"), "{}", shown.stdout);
+}
+
+#[test]
+fn control_bytes_of_commands_hooks_files_and_servers_never_reach_the_terminal() {
+    let hostile = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}x\u{9b}31m";
+    let lab = lab().file(&format!("bad{hostile}.txt"), hostile).file("AGENTS.md", hostile).config(
+        "hooks:\n  post_tool_use:\n    - {name: \"odd\\e[2Jname\", command: 'cat bad*.txt; exit 1'}\n",
+    );
+    let script = format!(
+        "turns:
+  - calls:
+      - {{name: list_files, arguments: {{}}}}
+      - {{name: run_command, arguments: {{command: 'cat bad*.txt >&2; printf \"\\\\233\"; exit 3'}}}}
+      - {{name: read_file, arguments: {{path: bad}}}}
+      - {{name: read_file, arguments: {{path: \"bad{HOSTILE}.txt\"}}}}
+      - {{name: write_file, arguments: {{path: \"new{HOSTILE}.txt\", content: \"{HOSTILE}\"}}}}
+  - error: {{status: 503, retry_after: 0.01, message: \"busy {HOSTILE}\"}}
+  - error: {{status: 400, message: \"no {HOSTILE}\"}}
+"
+    );
+    for more in [&["-vv"][..], &["-vv", "--json"]] {
+        let server = Server::start(&script);
+        let done = lab.run(&server, &[more, &["--mode", "yolo"]].concat()).exits(1);
+        is_harmless(&done);
+        assert!(done.stderr.contains("400 Bad Request: no "), "{}", done.stderr);
+        assert!(done.stderr.contains("busy ") && done.stderr.contains("Hook odd"), "{}", done.stderr);
+    }
+    for arguments in ["{\"path\": \"bad\\u001b[2J\"}", "{\"recursive\": true}", "\u{1b}[2J"] {
+        is_harmless(&lab.agent(&["tools", "call", "list_files", arguments]));
+    }
+}
+
+#[test]
+fn control_bytes_of_the_command_line_and_the_configuration_never_reach_the_terminal() {
+    let hostile = "\u{1b}[2J\u{202e}\u{9b}31m";
+    for args in [
+        &["run", "task", &format!("--{hostile}")][..],
+        &[hostile],
+        &["help", hostile],
+        &["run", "task", "--model", &format!("{hostile}/{hostile}")],
+        &["run", "task", "--agent", hostile],
+        &["run", "task", "--mode", hostile],
+        &["run", "task", "--workspace", hostile],
+        &["run", "task", "-c", hostile],
+        &["resume", hostile],
+        &["sessions", "show", hostile],
+    ] {
+        is_harmless(&lab().agent(args).exits(3));
+    }
+    for config in ["\"x\\e[2Jy\": 1\n", "mode: \"a\\e[2Jb\"\n", "llm: {model: [\"\\e[2J\"]}\n", "\u{1b}[2J\n"]
+    {
+        for args in [&["config", "validate"][..], &["run", "task"]] {
+            is_harmless(&lab().config(config).agent(args).exits(3));
+        }
+    }
+    let lab = lab()
+        .config("llm: {model: \"m\\e[2J\\u202E\"}\ncommands: {safe_commands: [\"\\e[2J\"]}\n")
+        .file(".agent/agents/mine.md", "---\ndescription: \"d\\e[2J\\u202E\"\n---\nBe\u{1b}[2J kind.\n");
+    for args in [&["config", "show", "--origin"][..], &["config", "validate"], &["agents"], &["doctor"]] {
+        is_harmless(&lab.agent(args));
+    }
+}
+
+#[test]
+fn the_manual_has_a_list_and_pages_that_can_be_read() {
+    let list = lab().agent(&["help"]).exits(0);
+    assert_eq!(list.stderr, "");
+    let topics: Vec<&str> =
+        list.stdout.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next()).collect();
+    for topic in
+        ["agents", "config", "exit-codes", "hooks", "json", "output", "permissions", "scripted", "sessions"]
+    {
+        assert!(topics.contains(&topic), "{}", list.stdout);
+    }
+    for topic in topics {
+        let page = lab().agent(&["help", topic]).exits(0);
+        assert!(
+            page.stdout.starts_with("# ") && page.stdout.lines().count() > 10,
+            "{topic}: {}",
+            page.stdout
+        );
+        is_harmless(&page);
+    }
+    let unknown = lab().agent(&["help", "jsn"]).exits(3);
+    assert!(unknown.stderr.contains("`jsn`") && unknown.stderr.contains("exit-codes"), "{}", unknown.stderr);
+}
+
+#[test]
+fn help_and_version_of_the_command_line_go_to_standard_output() {
+    let help = lab().agent(&["--help"]).exits(0);
+    for command in
+        ["run", "resume", "sessions", "agents", "tools", "config", "doctor", "demo", "completions", "help"]
+    {
+        assert!(help.stdout.contains(&format!("\n  {command} ")), "{command}: {}", help.stdout);
+        let of_command = if command == "help" { vec!["help", "--help"] } else { vec![command, "--help"] };
+        let help = lab().agent(&of_command).exits(0);
+        assert!(help.stdout.contains("Usage: agent") && help.stderr.is_empty(), "{}", help.stdout);
+    }
+    let version = lab().agent(&["--version"]).exits(0);
+    assert_eq!(version.stdout, format!("agent {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn completions_are_scripts_that_their_shell_reads() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = lab().agent(&["completions", shell]).exits(0).stdout;
+        for word in ["resume", "exit-code-on-partial", "completions"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+        if shell == "bash" {
+            let lab = lab().file("completions", script);
+            let checked =
+                std::process::Command::new("bash").arg("-n").arg(lab.ws().join("completions")).status();
+            assert!(checked.unwrap().success());
+        }
+    }
+}
+
+#[test]
+fn doctor_says_what_there_is_and_what_to_do() {
+    let done = lab().agent(&["doctor"]).exits(0);
+    for line in [
+        "agent ",
+        "configuration  ok",
+        "workspace      ok",
+        "model          not ready",
+        "sessions       ok",
+        "commands ",
+        "sandbox        none",
+    ] {
+        assert!(done.stdout.lines().any(|told| told.starts_with(line)), "{line}: {}", done.stdout);
+    }
+    assert!(done.stdout.contains("agent demo"), "{}", done.stdout);
+    let ready = lab().env("OPENAI_API_KEY", KEY).env("AGENT_MODEL", "openai/gpt").agent(&["doctor"]).exits(0);
+    assert!(ready.stdout.contains("model          ok: openai/gpt"), "{}", ready.stdout);
+    lab().config("nonsense: 1\n").agent(&["doctor"]).exits(3);
+}
+
+#[test]
+fn agents_lists_the_built_in_ones_and_ones_own() {
+    let lab = lab()
+        .config("agents: {mine: {description: My own, system_prompt: Be kind.}, plan: {max_steps: 3}}\n");
+    let listed = lab.agent(&["agents"]).exits(0).stdout;
+    for line in ["build: ", "plan*: ", "review: ", "resume: ", "mine (not built in): My own"] {
+        assert!(listed.lines().any(|told| told.starts_with(line)), "{line}: {listed}");
+    }
+    assert!(listed.contains("at most 3 steps"), "{listed}");
+}
+
+#[test]
+fn tools_lists_the_tools_and_calls_one_by_the_rules() {
+    let lab = lab();
+    let listed = lab.agent(&["tools"]).exits(0).stdout;
+    let names: Vec<&str> = listed.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(
+        names,
+        [
+            "apply_patch",
+            "delete_file",
+            "edit_file",
+            "find_files",
+            "grep",
+            "list_files",
+            "read_file",
+            "run_command",
+            "search_code",
+            "write_file",
+        ]
+    );
+    let read = lab.agent(&["tools", "call", "read_file", "{\"path\": \"a.txt\"}"]).exits(0);
+    assert!(read.stdout.contains("alpha"), "{}", read.stdout);
+
+    let write = ["tools", "call", "write_file", "{\"path\": \"b.txt\", \"content\": \"x\"}"];
+    let refused = lab.agent(&write).exits(1);
+    assert!(!lab.exists("b.txt") && refused.stdout.is_empty(), "{}", refused.stderr);
+    assert!(refused.stderr.contains("yolo"), "{}", refused.stderr);
+    lab.agent(&[&write[..], &["--mode", "yolo"]].concat()).exits(0);
+    assert_eq!(lab.read("b.txt"), "x");
+
+    let unknown = lab.agent(&["tools", "call", "red_file", "{}"]);
+    assert_ne!(unknown.code, Some(0));
+    assert!(unknown.stderr.contains("read_file"), "{}", unknown.stderr);
+    let broken = lab.agent(&["tools", "call", "read_file", "{"]);
+    assert_ne!(broken.code, Some(0));
+    assert!(broken.stderr.contains("JSON"), "{}", broken.stderr);
+}
+
+#[test]
+fn config_shows_checks_and_locates() {
+    let lab = lab().config("max_steps: 7\nllm:\n  model: openai/gpt\n");
+    let shown = lab.agent(&["config", "show"]).exits(0).stdout;
+    assert!(shown.lines().any(|line| line == "max_steps = 7"), "{shown}");
+    let origin = lab.agent(&["config", "show", "--origin"]).exits(0).stdout;
+    let file = lab.home().join("config.yaml");
+    assert!(origin.contains(&format!("llm.model = \"openai/gpt\"    # {}:3", file.display())), "{origin}");
+    let valid = lab.agent(&["config", "validate"]).exits(0).stdout;
+    assert!(valid.contains("Valid configuration") && valid.contains("model: openai/gpt"), "{valid}");
+    let path = lab.agent(&["config", "path"]).exits(0).stdout;
+    let line = path.lines().find(|line| line.starts_with("user configuration")).unwrap();
+    assert!(line.ends_with(file.to_str().unwrap()), "{path}");
+    assert!(path.contains(".agent/config.yaml  (not there)"), "{path}");
+
+    let wrong = lab.config("max_steps: 0\n");
+    let wrong = wrong.agent(&["config", "validate"]).exits(3);
+    assert!(wrong.stderr.contains("max_steps") && wrong.stderr.contains("config.yaml"), "{}", wrong.stderr);
+}
+
+#[test]
+fn the_demonstration_says_that_it_is_scripted_and_shows_what_changed() {
+    let lab = lab().env("AGENT_MODEL", "openai/gpt").config("nonsense: 1\n");
+    let done = lab.agent(&["demo"]).exits(0);
+    let parts = [
+        "SCRIPTED",
+        "$ agent run ",
+        "Fixed: ",
+        "What it changed:",
+        "\n-  sum=$number\n+  sum=$((sum + number))\n",
+        "What to try next",
+    ];
+    let mut rest = done.stdout.as_str();
+    for part in parts {
+        rest = rest.split_once(part).unwrap_or_else(|| panic!("no {part:?} in {rest}")).1;
+    }
+    assert!(done.stderr.contains("Agent completed"), "{}", done.stderr);
+    assert_eq!(fs::read_dir(lab.ws()).unwrap().count(), 1, "the workspace is untouched");
+    assert_eq!(fs::read_dir(lab.home()).unwrap().count(), 1, "nothing is left behind");
+}
+
+#[test]
+fn a_closed_standard_output_does_not_change_the_verdict() {
+    let server = Server::start("turns: [{text: hi}]");
+    let url = server.url();
+    let lab = lab();
+    let mut command =
+        lab.command(&["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    command.stdin(Stdio::null()).stdout(writer);
+    let done = command.output().unwrap();
+    assert_eq!(done.status.code(), Some(0), "{}", String::from_utf8_lossy(&done.stderr));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("Agent completed"));
+}

@@ -326,7 +326,10 @@ fn s03_the_json_document_lists_what_was_refused_and_the_exit_code_is_the_models(
     let json = done.json();
     let denials = json["permission_denials"].as_array().unwrap();
     assert_eq!(denials.len(), 1);
-    assert_eq!((&denials[0]["tool"], &denials[0]["summary"]), (&json!("write_file"), &json!("new.txt")));
+    assert_eq!(
+        (&denials[0]["tool"], &denials[0]["summary"]),
+        (&json!("write_file"), &json!("new.txt (1 line)"))
+    );
     assert_eq!(denials[0]["rule"], "mode.confirm-sensitive");
     assert!(denials[0]["reason"].as_str().unwrap().contains("--mode yolo"));
     assert_eq!(json["tools_used"][0]["success"], false);
@@ -386,7 +389,10 @@ fn s05_questions_stand_on_standard_error_and_standard_output_is_the_answer() {
         let server = Server::start(&script(&[write("new.txt")]));
         let mut run = AtTerminal::start(&lab, &server, quiet);
         let shown = run.answer("y\r");
-        assert!(shown.contains("May I run write_file new.txt?") && shown.contains("+new"), "{shown}");
+        assert!(
+            shown.contains("May I run write_file new.txt (1 line)?") && shown.contains("+new"),
+            "{shown}"
+        );
         let done = run.finish().exits(0);
         assert_eq!(done.stdout, "done\n");
         assert_eq!(lab.read("new.txt"), "new\n");
@@ -539,7 +545,7 @@ fn o28_standard_error_ends_with_the_plan_whatever_the_level() {
         let done = lab.run(&server, flags).exits(0);
         let (_, plan) = done.stderr.split_once("## Dry Run Plan\n").unwrap();
         let lines: Vec<&str> = plan.lines().collect();
-        assert_eq!(lines.first(), Some(&"1. write_file new.txt"), "{plan}");
+        assert_eq!(lines.first(), Some(&"1. write_file new.txt (1 line)"), "{plan}");
         assert!(lines.contains(&"   +new"), "{plan}");
         assert_eq!(lines.last(), Some(&"2. run_command touch made"), "{plan}");
     }
