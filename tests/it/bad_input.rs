@@ -367,3 +367,11 @@ fn a_background_hook_at_the_end_of_a_run_runs() {
     lab.run(&server, &[]).exits(0);
     assert!(lab.exists("told"));
 }
+
+#[test]
+fn the_time_of_a_call_holds_for_all_its_tries_together() {
+    let server = Server::start("turns: [{fault: hang, repeat: 9}]");
+    let lab = Lab::new().config("llm: {retries: 5, timeouts: {call_seconds: 1}}\n");
+    let json = lab.run(&server, &["--json"]).exits(1).json();
+    assert_eq!((&json["error"]["kind"], &json["requests"]), (&"timeout".into(), &1.into()));
+}
