@@ -233,7 +233,7 @@ impl Engine {
         !self.options.dry_run && matches!(decided, Ok(Decision::Ask { .. }))
     }
 
-    /// Asks, for as long as the run has time; `None` means yes.
+    /// Asks, for as long as the run has time; `None` means yes. Nobody is asked about a call that could only fail.
     async fn approve(
         &self,
         ready: &Ready<'_>,
@@ -242,12 +242,12 @@ impl Engine {
         interrupt: &CancellationToken,
     ) -> Option<Outcome> {
         let tool = ready.tool.name();
-        let question = Question {
-            tool: tool.to_owned(),
-            summary: ready.plan.summary.clone(),
-            reason,
-            preview: ready.tool.preview(&ready.args, cx),
+        let preview = match ready.tool.preview(&ready.args, cx) {
+            Ok(preview) => preview,
+            Err(problem) => return Some(ToolOutput::error(problem).into()),
         };
+        let question =
+            Question { tool: tool.to_owned(), summary: ready.plan.summary.clone(), reason, preview };
         let answer = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Some(not_executed(interrupt).into()),
@@ -317,8 +317,11 @@ fn refused(ready: &Ready<'_>, reason: String, rule: String) -> Outcome {
 
 fn simulated(ready: &Ready<'_>, cx: &ToolContext) -> Outcome {
     let mut text = format!("[DRY-RUN] Would execute {}: {}", ready.tool.name(), ready.plan.summary);
-    if let Some(preview) = ready.tool.preview(&ready.args, cx) {
-        append(&mut text, &preview);
+    match ready.tool.preview(&ready.args, cx) {
+        Ok(Some(preview)) => append(&mut text, &preview),
+        Ok(None) => {}
+        // What earlier calls only pretended to do may be what it lacks, so this is no error.
+        Err(problem) => append(&mut text, &format!("As the files are now it would fail: {problem}")),
     }
     Outcome { simulated: true, ..ToolOutput::ok(text).into() }
 }

@@ -89,12 +89,16 @@ pub struct Engine {
     pub options: EngineOptions,
 }
 
-/// Runs `work`, and cancels it when `time` is up: work ends by itself then, with whatever result it has.
+/// Runs `work`, and cancels it when `time` is up, before it begins if there is none: work ends by itself then, with
+/// whatever result it has.
 pub async fn within<T>(
     time: Option<Duration>,
     cancel: &CancellationToken,
     work: impl Future<Output = T>,
 ) -> T {
+    if time == Some(Duration::ZERO) {
+        cancel.cancel();
+    }
     let time = tokio::time::sleep(time.unwrap_or(Duration::MAX));
     tokio::pin!(work);
     tokio::select! {

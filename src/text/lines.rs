@@ -1,5 +1,7 @@
 //! Lines with their endings: which ending a text uses, where a line is, how a line looks in a message.
 
+use std::borrow::Cow;
+
 /// Characters of one line that a message or a summary quotes; more says little.
 const QUOTE_CHARS: usize = 160;
 
@@ -99,6 +101,17 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
+/// A name as it stands in a list: control characters, such as a line break that would forge an entry, made visible.
+pub fn visible(name: &str) -> Cow<'_, str> {
+    if !name.contains(char::is_control) {
+        return Cow::Borrowed(name);
+    }
+    let escaped = name.chars().map(|character| {
+        if character.is_control() { character.escape_debug().to_string() } else { character.to_string() }
+    });
+    Cow::Owned(escaped.collect())
+}
+
 /// `1 line`, `2 lines`.
 pub fn counted(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
@@ -126,6 +139,12 @@ mod tests {
     #[test]
     fn a_quoted_line_shows_what_cannot_be_seen() {
         assert_eq!(quoted("\ta \u{7}"), r#""\ta \u{7}""#);
+    }
+
+    #[test]
+    fn a_name_cannot_forge_another_line() {
+        assert_eq!(visible("a b"), "a b");
+        assert_eq!(visible("a\n📄 b\u{1b}[31m"), "a\\n📄 b\\u{1b}[31m");
     }
 
     #[test]

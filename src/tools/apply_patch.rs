@@ -34,9 +34,9 @@ impl TypedTool for ApplyPatch {
         Plan::file(&args.path, true)
     }
 
-    fn preview(&self, args: &Args, cx: &ToolContext) -> Option<String> {
-        let (path, old, new) = patched(args, cx).ok()?;
-        guarded::preview(&path, &old.text, &new.text)
+    fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {
+        let (path, old, new) = patched(args, cx)?;
+        Ok(guarded::preview(&path, &old.text, &new.text))
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {

@@ -3,6 +3,7 @@
 use crate::tools::guarded;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
+use crate::workspace::path::RelPath;
 use crate::workspace::replace::Expected;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
@@ -33,9 +34,11 @@ impl TypedTool for DeleteFile {
         Plan::file(&args.path, true)
     }
 
-    fn preview(&self, args: &Args, cx: &ToolContext) -> Option<String> {
-        let path = guarded::path(cx, &args.path).ok()?;
-        guarded::preview(&path, &guarded::load(cx, &path).ok()??.text, "")
+    fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {
+        let path = self.deletable(args, cx)?;
+        // What is no text has no diff, and can be deleted all the same.
+        let old = guarded::load(cx, &path).ok().flatten();
+        Ok(old.and_then(|old| guarded::preview(&path, &old.text, "")))
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
@@ -44,13 +47,17 @@ impl TypedTool for DeleteFile {
 }
 
 impl DeleteFile {
-    fn delete(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+    fn deletable(&self, args: &Args, cx: &ToolContext) -> Result<RelPath, String> {
         if !self.allowed {
             return Err(
                 "Delete operations are disabled. Set workspace.allow_delete=true to allow them.".to_owned()
             );
         }
-        let path = guarded::path(cx, &args.path)?;
+        guarded::path(cx, &args.path)
+    }
+
+    fn delete(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let path = self.deletable(args, cx)?;
         let real = cx.workspace.resolve_directory(&path).map_err(|error| error.to_string())?;
         let expected = cx.ledger.seen(real.as_str()).map_or(Expected::Any, Expected::Hash);
         let displaced = cx.workspace.remove(&path, &expected).map_err(|error| match error {

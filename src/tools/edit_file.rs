@@ -35,9 +35,9 @@ impl TypedTool for EditFile {
         Plan::file(&args.path, true)
     }
 
-    fn preview(&self, args: &Args, cx: &ToolContext) -> Option<String> {
-        let (path, old, new) = edited(args, cx).ok()?;
-        guarded::preview(&path, &old.text, &new)
+    fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {
+        let (path, old, new) = edited(args, cx)?;
+        Ok(guarded::preview(&path, &old.text, &new))
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {

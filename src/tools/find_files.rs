@@ -1,6 +1,6 @@
 //! `find_files`: files by name.
 
-use crate::text::lines::{counted, one_line};
+use crate::text::lines::{counted, one_line, visible};
 use crate::tools::searching::{self, MAX_LISTED};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::walk::Wanted;
@@ -55,7 +55,7 @@ async fn find(args: Args, cx: &ToolContext) -> Result<String, String> {
     let mut out = format!("Found {} matching '{}':", counted(listing.total, "file"), args.pattern);
     for entry in &listing.entries {
         // Writing to a String cannot fail.
-        let _ = write!(out, "\n{}", entry.path);
+        let _ = write!(out, "\n{}", visible(entry.path.as_str()));
     }
     searching::listing_notes(&mut out, &listing);
     Ok(out)

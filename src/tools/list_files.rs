@@ -1,6 +1,6 @@
 //! `list_files`: what is in a directory.
 
-use crate::text::lines::counted;
+use crate::text::lines::{counted, visible};
 use crate::tools::searching::{self, MAX_LISTED};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
@@ -65,7 +65,7 @@ async fn list(args: Args, cx: &ToolContext) -> Result<String, String> {
     for entry in &listing.entries {
         let icon = if entry.kind == Kind::Directory { "📁" } else { "📄" };
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "{icon} {}", entry.path);
+        let _ = writeln!(out, "{icon} {}", visible(entry.path.as_str()));
     }
     if listing.total == 0 {
         out.push_str(if args.pattern.is_some() { "(nothing matches)\n" } else { "(empty directory)\n" });

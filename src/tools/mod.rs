@@ -135,8 +135,11 @@ pub trait TypedTool {
     fn plan(&self, args: &Self::Args) -> Plan;
 
     /// What a person is shown before it happens: a diff or the command. Has no effect.
-    fn preview(&self, _args: &Self::Args, _cx: &ToolContext) -> Option<String> {
-        None
+    ///
+    /// # Errors
+    /// A text for the model when the call could only fail: nobody needs to be asked about it.
+    fn preview(&self, _args: &Self::Args, _cx: &ToolContext) -> Result<Option<String>, String> {
+        Ok(None)
     }
 
     /// Does it.
@@ -161,7 +164,10 @@ pub trait Tool {
     fn plan(&self, args: &Value) -> Result<Plan, String>;
 
     /// What a person is shown before it happens.
-    fn preview(&self, args: &Value, cx: &ToolContext) -> Option<String>;
+    ///
+    /// # Errors
+    /// A text for the model when the call could only fail.
+    fn preview(&self, args: &Value, cx: &ToolContext) -> Result<Option<String>, String>;
 
     /// Does it.
     fn call<'a>(&'a self, args: &'a Value, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput>;
@@ -188,8 +194,8 @@ impl<T: TypedTool> Tool for T {
         arguments::parse::<T::Args>(T::NAME, args).map(|args| TypedTool::plan(self, &args))
     }
 
-    fn preview(&self, args: &Value, cx: &ToolContext) -> Option<String> {
-        let args = arguments::parse::<T::Args>(T::NAME, args).ok()?;
+    fn preview(&self, args: &Value, cx: &ToolContext) -> Result<Option<String>, String> {
+        let args = arguments::parse::<T::Args>(T::NAME, args)?;
         TypedTool::preview(self, &args, cx)
     }
 

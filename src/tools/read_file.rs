@@ -39,14 +39,15 @@ pub struct Args {
     path: String,
     /// First line to read, from 1.
     start_line: Option<usize>,
-    /// Number of lines (default 2000).
+    /// Number of lines.
     limit: Option<usize>,
 }
 
 impl TypedTool for ReadFile {
     const NAME: &'static str = "read_file";
     const ACCESS: Access = Access::Read;
-    const DESCRIPTION: &'static str = "Read a text file, whole or a range of lines.";
+    const DESCRIPTION: &'static str =
+        "Read a text file. Of a long one the middle is left out unless you ask for a range of lines.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
@@ -163,17 +164,20 @@ fn nothing(name: &str, page: &Page, range: Range) -> Result<String, String> {
 
 /// What is not shown and how to go on; `gap` is the first line that was left out of the middle.
 fn note(page: &Page, last: usize, gap: Option<usize>) -> Option<String> {
-    if let Some(line) = gap {
-        Some(format!("[The middle was left out. To go on: read_file with start_line {line}.]"))
-    } else if page.line_cut {
-        Some(format!(
-            "[Line {last} is longer than a page and was cut here; search_code or grep finds what is further on.]"
-        ))
-    } else if page.total.is_none_or(|total| last < total) {
-        Some(format!("[More lines follow. To go on: read_file with start_line {}.]", last + 1))
-    } else {
-        None
-    }
+    let what = match gap {
+        Some(line) if page.lines > 1 => {
+            return Some(format!("[The middle was left out. To go on: read_file with start_line {line}.]"));
+        }
+        Some(_) => format!("Line {last} was cut, it is too long; grep shows what is around a text in it."),
+        None if page.line_cut => {
+            format!("Line {last} was cut here, it is too long; grep shows what is around a text in it.")
+        }
+        None => "More lines follow.".to_owned(),
+    };
+    let more = page.total.is_none_or(|total| last < total);
+    let next =
+        if more { format!(" To go on: read_file with start_line {}.", last + 1) } else { String::new() };
+    (more || gap.is_some() || page.line_cut).then(|| format!("[{what}{next}]"))
 }
 
 /// The page as text; a line that was cut may end inside a character.

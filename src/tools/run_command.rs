@@ -156,8 +156,14 @@ impl TypedTool for RunCommand {
         Plan { summary: one_line(&args.command), touches: Vec::new(), command: Some(as_typed(args)) }
     }
 
-    fn preview(&self, args: &RunCommandArgs, _cx: &ToolContext) -> Option<String> {
-        Some(as_typed(args))
+    fn preview(&self, args: &RunCommandArgs, _cx: &ToolContext) -> Result<Option<String>, String> {
+        let place = args.cwd.as_ref().map_or_else(String::new, |cwd| {
+            format!(
+                "
+(in {cwd:?})"
+            )
+        });
+        Ok(Some(format!("{}{place}", as_typed(args))))
     }
 
     fn run<'a>(&'a self, args: RunCommandArgs, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
@@ -227,10 +233,10 @@ fn ending(ended: Ended, timeout: Duration) -> String {
             format!("Command failed with exit_code: {code} (ended by signal {signal})")
         }
         Ended::TimedOut => format!(
-            "Command timed out after {} s and was ended with everything it started. Give a larger `timeout` (at most \
+            "Command timed out after {} s and was ended with everything it started.\nGive a larger `timeout` (at most \
              {MAX_TIMEOUT_SECONDS} s), split the work into smaller commands, and start nothing that serves or waits \
              for ever.",
-            timeout.as_secs()
+            timeout.as_secs_f64()
         ),
         Ended::Cancelled => "Command interrupted and ended with everything it started.".to_owned(),
     }

@@ -1,6 +1,6 @@
 //! What the tools that look through the workspace share: a thread of their own, a time limit, and how results read.
 
-use crate::text::lines::counted;
+use crate::text::lines::{counted, visible};
 use crate::tools::ToolContext;
 use crate::workspace::search::{Found, Results};
 use crate::workspace::walk::{Listing, MAX_ENTRIES};
@@ -59,6 +59,7 @@ pub async fn aside<T: Send + 'static>(
 /// # Errors
 /// A text for the model when it cannot be read.
 pub fn glob(pattern: Option<&str>) -> Result<Option<GlobMatcher>, String> {
+    let pattern = pattern.map(|pattern| pattern.trim_start_matches("./"));
     let Some(pattern) = pattern.filter(|pattern| !pattern.is_empty()) else { return Ok(None) };
     GlobBuilder::new(pattern)
         .literal_separator(true)
@@ -98,7 +99,7 @@ pub fn blocks(results: &Results) -> String {
             if !out.is_empty() {
                 out.push('\n');
             }
-            let _ = writeln!(out, "📄 {path}:{}", hit.number);
+            let _ = writeln!(out, "📄 {}:{}", visible(path), hit.number);
             let width = run.last().map_or(1, |line| line.number.to_string().len());
             for Found { number, text, matched } in run {
                 let mark = if *matched { '>' } else { ' ' };
@@ -114,7 +115,7 @@ pub fn plain_lines(results: &Results) -> String {
     let mut out = String::new();
     for (path, lines) in &results.files {
         for line in lines.iter().filter(|line| line.matched) {
-            let _ = writeln!(out, "{path}:{}: {}", line.number, line.text);
+            let _ = writeln!(out, "{}:{}: {}", visible(path), line.number, line.text);
         }
     }
     out

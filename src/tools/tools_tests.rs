@@ -37,7 +37,7 @@ fn t02_a_range_of_lines_is_read_and_how_to_go_on_is_said() {
         "Contents of a (lines 10-11 of 5000):\nline 10\nline 11\n[More lines follow. To go on: read_file with start_line 12.]"
     );
     let first = fixture.ok("read_file", &json!({"path": "a"}));
-    assert!(first.starts_with("Contents of a (lines 1-2000 of 5000):") && first.contains("start_line 2001"));
+    assert!(first.starts_with("Contents of a (lines 1-2000 of 5000):") && first.contains("start_line 41."));
     let asked = fixture.ok("read_file", &json!({"path": "a", "start_line": 1}));
     assert!(asked.chars().count() <= 8000, "a page that was asked for fits into a result");
     assert!(fixture.fails("read_file", &json!({"path": "a", "start_line": 6000})).contains("has 5000 lines"));
@@ -281,7 +281,8 @@ fn a_preview_shows_the_diff_and_changes_nothing() {
     let fixture = Fixture::new();
     fixture.write("a", LINES);
     let tool = fixture.toolbox.get("edit_file").unwrap();
-    let diff = tool.preview(&json!({"path": "a", "old_str": "two", "new_str": "2"}), &fixture.cx).unwrap();
+    let diff =
+        tool.preview(&json!({"path": "a", "old_str": "two", "new_str": "2"}), &fixture.cx).unwrap().unwrap();
     assert!(diff.contains("-two\n+2\n"));
     assert_eq!(fixture.text("a"), LINES);
 }
@@ -303,6 +304,23 @@ fn every_tool_names_the_files_it_touches() {
         let plan = fixture.toolbox.get(tool).unwrap().plan(&args).unwrap();
         assert_eq!(plan.touches, [super::Touch { path: "a".to_owned(), write }], "{tool}");
         assert!(plan.summary.contains('a'));
+    }
+}
+
+#[test]
+fn a_change_that_could_only_fail_has_no_preview_but_an_error() {
+    let mut fixture = Fixture::new();
+    fixture.write("a", LINES);
+    let standard = super::toolbox::ToolOptions::default();
+    fixture.toolbox = super::toolbox::Toolbox::standard(standard, Vec::new());
+    for (tool, args) in [
+        ("edit_file", json!({"path": "a", "old_str": "four", "new_str": "4"})),
+        ("write_file", json!({"path": "a", "content": "x"})),
+        ("apply_patch", json!({"path": "a", "patch": "@@ -1 +1 @@\n-two\n+2\n-x\n"})),
+        ("delete_file", json!({"path": "a"})),
+    ] {
+        let previewed = fixture.toolbox.get(tool).unwrap().preview(&args, &fixture.cx);
+        assert_eq!(previewed.unwrap_err(), fixture.fails(tool, &args), "{tool}");
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::tools::guarded::{self, Loaded};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
+use crate::workspace::path::RelPath;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,10 +42,10 @@ impl TypedTool for WriteFile {
         Plan::file(&args.path, true)
     }
 
-    fn preview(&self, args: &Args, cx: &ToolContext) -> Option<String> {
-        let path = guarded::path(cx, &args.path).ok()?;
-        let old = guarded::load(cx, &path).ok()?;
-        guarded::preview(&path, old.as_ref().map_or("", |old| &old.text), &args.written(old.as_ref()))
+    fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {
+        let (path, old) = writable(args, cx)?;
+        let before = old.as_ref().map_or("", |old| &old.text);
+        Ok(guarded::preview(&path, before, &args.written(old.as_ref())))
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
@@ -70,7 +71,8 @@ impl Args {
     }
 }
 
-fn write(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+/// The file as it is now, if it is there and may be written.
+fn writable(args: &Args, cx: &ToolContext) -> Result<(RelPath, Option<Loaded>), String> {
     let path = guarded::path(cx, &args.path)?;
     let old = guarded::load(cx, &path)?;
     if let Some(old) = &old
@@ -86,6 +88,11 @@ fn write(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
             }
         }
     }
+    Ok((path, old))
+}
+
+fn write(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+    let (path, old) = writable(args, cx)?;
     let mut output = guarded::store(cx, &path, old.as_ref(), &args.written(old.as_ref()))?;
     let count = args.content.chars().count();
     output.text = match (&old, args.appends()) {

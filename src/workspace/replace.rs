@@ -11,7 +11,7 @@ use crate::workspace::error::FileError;
 use crate::workspace::file::{hash, hash_reader};
 use crate::workspace::path::RelPath;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
@@ -64,7 +64,8 @@ impl Workspace {
         match (&old, expected) {
             (Some(_), Expected::Absent) => return Err(FileError::Exists(real)),
             (None, Expected::Hash(_)) => return Err(target.changed(None)),
-            _ => {}
+            (Some(_), _) => target.may_be_written()?,
+            (None, _) => {}
         }
         let after = hash(bytes);
         let before = {
@@ -155,6 +156,13 @@ impl Target<'_> {
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(self.io(error)),
         }
+    }
+
+    /// A name can be given to other content by whoever may write the directory; a file that is kept from being written,
+    /// or belongs to somebody else, is to stay as it is all the same.
+    fn may_be_written(&self) -> Result<(), FileError> {
+        rustix::fs::accessat(self.directory, self.name, Access::WRITE_OK, AtFlags::EACCESS)
+            .map_err(|error| self.io(error))
     }
 
     /// Writes `bytes` durably to a new file beside the target, with the mode and owner of `old`.

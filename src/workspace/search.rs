@@ -5,6 +5,7 @@ use crate::workspace::error::FileError;
 use crate::workspace::path::RelPath;
 use crate::workspace::walk::{MAX_ENTRIES, Walk, glob_matches};
 use globset::GlobMatcher;
+use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
@@ -24,6 +25,12 @@ const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
 
 /// Characters of a line shown.
 const MAX_LINE_CHARS: usize = 300;
+
+/// Bytes of a long line shown before its hit.
+const LEAD_BYTES: usize = 80;
+
+/// Bytes of the longest character in UTF-8.
+const MAX_CHAR_BYTES: usize = 4;
 
 /// Memory for one compiled pattern.
 const MAX_PATTERN_BYTES: usize = 10 * 1024 * 1024;
@@ -135,7 +142,7 @@ pub fn search_one(file: &File, name: &str, query: &Query, stop: &AtomicBool) -> 
     let matcher = query.matcher()?;
     let mut searcher = searcher(query.context);
     searcher.set_binary_detection(BinaryDetection::none());
-    let mut lines = Lines { found: Vec::new(), hits: 0, most: query.most, binary: false, stop };
+    let mut lines = Lines::new(&matcher, query.most, stop);
     let mut results = Results::default();
     if searcher.search_file(&matcher, file, &mut lines).is_err() {
         results.unreadable += 1;
@@ -246,8 +253,7 @@ impl Job<'_> {
         if opened.size > MAX_FILE_BYTES {
             return self.note(|results| results.too_large += 1);
         }
-        let mut lines =
-            Lines { found: Vec::new(), hits: 0, most: self.query.most, binary: false, stop: self.stop };
+        let mut lines = Lines::new(matcher, self.query.most, self.stop);
         let searched = searcher.search_file(matcher, &opened.file, &mut lines);
         if searched.is_err() {
             self.note(|results| results.unreadable += 1);
@@ -281,6 +287,7 @@ impl Job<'_> {
 
 /// Collects the lines of one file.
 struct Lines<'a> {
+    matcher: &'a RegexMatcher,
     found: Vec<Found>,
     hits: usize,
     most: usize,
@@ -288,17 +295,37 @@ struct Lines<'a> {
     stop: &'a AtomicBool,
 }
 
-impl Lines<'_> {
+impl<'a> Lines<'a> {
+    fn new(matcher: &'a RegexMatcher, most: usize, stop: &'a AtomicBool) -> Self {
+        Self { matcher, found: Vec::new(), hits: 0, most, binary: false, stop }
+    }
+
     fn push(&mut self, number: Option<u64>, bytes: &[u8], matched: bool) {
-        let text = String::from_utf8_lossy(bytes.get(..MAX_LINE_CHARS * 4).unwrap_or(bytes));
-        let line = text.trim_end_matches(['\n', '\r']);
-        let cut = line.char_indices().nth(MAX_LINE_CHARS);
-        let text = match cut {
-            Some((end, _)) => format!("{} [... line cut ...]", line.get(..end).unwrap_or(line)),
-            None => line.to_owned(),
-        };
+        let hit = if matched { self.matcher.find(bytes).ok().flatten() } else { None };
+        let text = shown(bytes, hit.map_or(0, |hit| hit.start()));
         self.found.push(Found { number: number.unwrap_or(0), text, matched });
     }
+}
+
+/// A line without its ending; of a long one only what is around byte `at`.
+fn shown(line: &[u8], at: usize) -> String {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.len() <= MAX_LINE_CHARS * MAX_CHAR_BYTES {
+        let whole = String::from_utf8_lossy(line);
+        if whole.chars().count() <= MAX_LINE_CHARS {
+            return whole.into_owned();
+        }
+    }
+    let start = if at < MAX_LINE_CHARS / 2 { 0 } else { at - LEAD_BYTES };
+    let rest = line.get(start..).unwrap_or_default();
+    // The middle of a character is no place to begin.
+    let rest = rest.get(rest.iter().take_while(|byte| **byte & 0xC0 == 0x80).count()..).unwrap_or_default();
+    let window = rest.get(..MAX_LINE_CHARS * MAX_CHAR_BYTES).unwrap_or(rest);
+    let text: String = String::from_utf8_lossy(window).chars().take(MAX_LINE_CHARS).collect();
+    let before = if start > 0 { "[... line cut ...] " } else { "" };
+    let after = if text.len() < rest.len() { " [... line cut ...]" } else { "" };
+    format!("{before}{text}{after}")
 }
 
 impl Sink for Lines<'_> {
@@ -320,5 +347,30 @@ impl Sink for Lines<'_> {
     fn binary_data(&mut self, _searcher: &Searcher, _offset: u64) -> io::Result<bool> {
         self.binary = true;
         Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_long_line_is_shown_around_its_hit() {
+        let line = format!("{}needle{}\r\n", "é".repeat(5000), "x".repeat(5000));
+        let text = shown(line.as_bytes(), 10_000);
+        assert!(text.starts_with("[... line cut ...] é") && text.ends_with("x [... line cut ...]"), "{text}");
+        assert!(text.contains("éneedlex"), "{text}");
+        assert_eq!(shown(b"short\r\n", 3), "short");
+        assert_eq!(shown(&[b'y'; 400], 0), format!("{} [... line cut ...]", "y".repeat(300)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_hit_of_a_line_of_any_length_is_shown(before in "[aé]{0,900}", after in "[bü]{0,900}") {
+            let text = shown(format!("{before}HIT{after}\n").as_bytes(), before.len());
+            prop_assert!(text.contains("HIT"));
+            prop_assert!(text.chars().count() <= MAX_LINE_CHARS + 40);
+        }
     }
 }

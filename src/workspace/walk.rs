@@ -149,12 +149,10 @@ impl Workspace {
     pub(super) fn walk(&self, base: &RelPath) -> Result<Walk, FileError> {
         let real = self.resolve(base)?;
         let top = self.root().join(real.as_str());
-        self.beneath()
-            .open(
-                &real,
-                rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY,
-            )
-            .map_err(|error| FileError::at(base, error))?;
+        match self.open_file(base) {
+            Ok(_) | Err(FileError::Directory(_)) => {}
+            Err(error) => return Err(error),
+        }
         let plain = real
             .parts()
             .scan(self.root().to_owned(), |dir, part| {

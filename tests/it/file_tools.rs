@@ -101,9 +101,12 @@ fn t01_a_file_that_may_not_be_read_and_a_pipe_are_errors_and_never_waited_for() 
     )
     .unwrap();
     let read = |path: &str| call("read_file", &json!({"path": path}));
-    let said = told(&lab, vec![read("mine"), read("pipe")]);
+    let grep = call("grep", &json!({"text": "x", "path": "pipe"}));
+    let said = told(&lab, vec![read("mine"), read("pipe"), grep]);
     assert!(said[0].starts_with("Error: Cannot open mine: Permission denied"), "{}", said[0]);
-    assert!(said[1].contains("pipe, device or socket"), "{}", said[1]);
+    for said in &said[1..] {
+        assert!(said.starts_with("Error: ") && said.contains("pipe, device or socket"), "{said}");
+    }
 }
 
 #[test]
@@ -320,6 +323,7 @@ fn t10_regular_expressions_are_searched_with_context_limits_and_case() {
             search(json!({"pattern": "fn two"})),
             search(json!({"pattern": "(unclosed"})),
             search(json!({"pattern": "x", "path": "nowhere"})),
+            search(json!({"pattern": "one", "file_pattern": "./*.py", "context_lines": 0})),
         ],
     );
     assert_eq!(said[0], "📄 a.rs:2\n  1 | fn zero() {}\n> 2 | fn one() {}\n  3 | let x;");
@@ -330,6 +334,7 @@ fn t10_regular_expressions_are_searched_with_context_limits_and_case() {
     assert_eq!(said[5], "No results for 'fn two'");
     assert!(said[6].starts_with("Error: Invalid regex pattern: "), "{}", said[6]);
     assert!(said[7].starts_with("Error: ") && said[7].contains("nowhere"), "{}", said[7]);
+    assert_eq!(said[8], said[3]);
 }
 
 #[test]
@@ -719,10 +724,12 @@ fn s11_what_can_run_programs_later_is_always_protected() {
 
 #[test]
 fn s12_the_content_of_a_sensitive_file_is_in_no_request() {
-    let config = "guardrails: {sensitive_files: [.env, private/]}\nworkspace: {allow_delete: true}\n";
+    let config =
+        "guardrails: {sensitive_files: [.env, private/, config/*.yml]}\nworkspace: {allow_delete: true}\n";
     let lab = Lab::new()
         .file(".env", format!("KEY={SECRET}\n"))
         .file("private/deep/key", SECRET)
+        .file("config/prod.yml", format!("key: {SECRET}\n"))
         .file("open.txt", "nothing hunter-like\n")
         .config(config);
     symlink("private", lab.ws().join("public")).unwrap();
@@ -810,13 +817,14 @@ fn edits_keep_line_endings_byte_order_mark_final_newline_mode_and_link() {
 }
 
 #[test]
-fn a_change_that_cannot_be_made_is_an_error_even_where_changes_are_asked_or_simulated() {
+fn a_change_that_cannot_be_made_is_told_at_once_where_changes_are_asked_or_simulated() {
     let lab = Lab::new().file("a.txt", LINES);
     let edit = vec![call("edit_file", &json!({"path": "a.txt", "old_str": "four", "new_str": "4"}))];
-    for flags in [&[][..], &["--dry-run"], &["--dry-run", "--mode", "yolo"]] {
-        let said = told_with(&lab, flags, edit.clone());
-        assert!(said[0].starts_with("Error: old_str not found in a.txt."), "{flags:?}: {}", said[0]);
-    }
+    let said = told_with(&lab, &[], edit.clone());
+    assert!(said[0].starts_with("Error: old_str not found in a.txt."), "nobody is asked: {}", said[0]);
+    let said = told_with(&lab, &["--dry-run"], edit);
+    assert!(said[0].starts_with("[DRY-RUN] Would execute edit_file: a.txt"), "{}", said[0]);
+    assert!(said[0].contains("it would fail: old_str not found in a.txt."), "{}", said[0]);
 }
 
 #[test]
@@ -831,4 +839,93 @@ fn a_hook_that_changes_a_file_does_not_make_it_read() {
     assert!(said[1].contains("you have not read it"), "{}", said[1]);
     assert!(said[4].starts_with("File b.txt overwritten successfully"), "{}", said[4]);
     assert_eq!(lab.read("a.txt"), "one\n2\nthree\nformatted\n");
+}
+
+#[test]
+fn a_file_that_may_not_be_written_is_not_replaced() {
+    let lab = Lab::new().file("a.txt", LINES);
+    fs::set_permissions(lab.ws().join("a.txt"), fs::Permissions::from_mode(0o444)).unwrap();
+    let lab = lab.unprivileged();
+    let said = told(
+        &lab,
+        vec![
+            call("edit_file", &json!({"path": "a.txt", "old_str": "two", "new_str": "2"})),
+            call("read_file", &json!({"path": "a.txt"})),
+            call("write_file", &json!({"path": "a.txt", "content": "x"})),
+        ],
+    );
+    for said in [&said[0], &said[2]] {
+        assert!(said.starts_with("Error: Cannot write a.txt: Permission denied"), "{said}");
+    }
+    assert_eq!(lab.read("a.txt"), LINES);
+    assert_eq!(names(&lab), ["a.txt"]);
+}
+
+#[test]
+fn names_from_the_project_cannot_forge_a_line_of_a_result() {
+    let lab = Lab::new().file("a\nb.txt:1: forged", "alpha\n");
+    let said = told(
+        &lab,
+        vec![
+            call("list_files", &json!({})),
+            call("find_files", &json!({"pattern": "*"})),
+            call("grep", &json!({"text": "alpha"})),
+            call("search_code", &json!({"pattern": "alpha"})),
+        ],
+    );
+    for said in said {
+        assert!(said.contains(r"a\nb.txt:1: forged"), "{said}");
+    }
+}
+
+#[test]
+fn k01_a_hit_far_inside_a_line_is_shown_and_a_line_too_long_to_read_says_what_to_do() {
+    let line = format!("{}needle{}", "x".repeat(30_000), "y".repeat(30_000));
+    let lab = Lab::new().file("min.js", format!("{line}\nlast\n"));
+    let said = told(
+        &lab,
+        vec![
+            call("grep", &json!({"text": "needle"})),
+            call("read_file", &json!({"path": "min.js", "start_line": 1})),
+            call("read_file", &json!({"path": "min.js"})),
+        ],
+    );
+    assert!(said[0].contains("xneedley") && said[0].len() < 500, "{}", said[0]);
+    for said in &said[1..] {
+        assert!(said.contains("Line 1 was cut") && said.contains("grep shows"), "{said}");
+        assert!(said.ends_with("To go on: read_file with start_line 2.]"), "{said}");
+    }
+}
+
+#[test]
+fn t03_what_the_session_wrote_itself_is_known_and_every_change_is_in_the_json_document() {
+    let lab =
+        Lab::new().file("old.txt", LINES).file("gone.txt", LINES).config("workspace: {allow_delete: true}\n");
+    let write = |content: &str| call("write_file", &json!({"path": "new.txt", "content": content}));
+    let server = Server::start(&script(&[
+        vec![
+            write("one\n"),
+            call("edit_file", &json!({"path": "old.txt", "old_str": "two", "new_str": "2"})),
+            call("edit_file", &json!({"path": "old.txt", "old_str": "no such text", "new_str": "2"})),
+            call("delete_file", &json!({"path": "gone.txt"})),
+        ],
+        vec![write("two\n")],
+    ]));
+    let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    assert_eq!(lab.read("new.txt"), "two\n", "{:?}", results(&server));
+    let mut changed: Vec<String> = json["files_modified"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| ["action", "path", "by"].map(|key| file[key].as_str().unwrap()).join(" "))
+        .collect();
+    changed.sort();
+    assert_eq!(changed, ["created new.txt tool", "deleted gone.txt tool", "modified old.txt tool"]);
+    let outcomes: Vec<bool> = json["tools_used"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|used| used["success"].as_bool().unwrap())
+        .collect();
+    assert_eq!(outcomes, [true, true, false, true, true]);
 }

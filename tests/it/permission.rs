@@ -247,10 +247,12 @@ fn s02_questions_about_one_answers_calls_stand_alone() {
     let server = Server::start(&text);
     let lab = lab().config("tools: {parallel: all}\n").unprivileged();
     let mut run = AtTerminal::start(&lab, &server, &[]);
-    let shown = run.answer("y\r");
-    assert!(!shown.contains("two.txt"), "the second call is told beside the question:\n{shown}");
+    run.answer("y\r");
     run.answer("n\r");
-    run.finish().exits(0);
+    let done = run.finish().exits(0);
+    let (_, after) = done.stderr.split_once(QUESTION).unwrap();
+    let (answered, _) = after.split_once("OK").unwrap();
+    assert!(!answered.contains("two.txt"), "the second call is told beside the question:\n{answered}");
     assert_eq!((lab.exists("one.txt"), lab.exists("two.txt")), (true, false));
 }
 
@@ -275,6 +277,21 @@ fn s02_the_question_shows_the_change_with_control_characters_visible() {
     for raw in ["\u{1b}[2J", "\u{1b}[1A", "\u{202e}", "\u{200b}"] {
         assert!(!done.stderr.contains(raw), "{raw:?} reached the terminal");
     }
+}
+
+#[test]
+fn s02_the_question_shows_the_whole_command_its_variables_and_where_it_would_run() {
+    let lab = lab().file("sub/x", "").unprivileged();
+    let long = format!("echo {}\ntouch made", "x".repeat(150));
+    let arguments = json!({"command": long, "cwd": "sub", "env": {"PATH": "."}});
+    let server = Server::start(&script(&[("run_command", arguments)]));
+    let mut run = AtTerminal::start(&lab, &server, &[]);
+    let shown = run.answer("n\r");
+    for part in [&"x".repeat(150), "touch made", "PATH='.'", "(in \"sub\")"] {
+        assert!(shown.contains(part), "{part}:\n{shown}");
+    }
+    run.finish().exits(0);
+    assert!(!lab.exists("sub/made"));
 }
 
 #[test]

@@ -259,7 +259,9 @@ impl Hook {
             }
             Ended::Code(code) => {
                 let said: Vec<String> = [stdout, stderr].into_iter().flatten().collect();
-                let text = format!("Hook '{}' exited with {code}:\n{}", self.rule.label(), said.join("\n"));
+                let colon = if said.is_empty() { "" } else { ":\n" };
+                let said = said.join("\n");
+                let text = format!("Hook '{}' exited with {code}{colon}{said}", self.rule.label());
                 let for_model = event.reports_findings().then(|| text.clone());
                 Answer::Warn { text, for_model }
             }
