@@ -141,6 +141,7 @@ fn an_absent_server_exits_1_and_names_the_address() {
     let done =
         lab.agent(&["run", "x", "--model", "openai/m", "--api-base", &base, "--api-key", KEY]).exits(1);
     assert!(done.stderr.contains(&port.to_string()), "{}", done.stderr);
+    assert!(done.stdout.is_empty(), "an error is no answer: {}", done.stdout);
     assert!(!done.stderr.contains(KEY));
 }
 
