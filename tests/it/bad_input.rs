@@ -376,3 +376,17 @@ fn the_time_of_a_call_holds_for_all_its_tries_together() {
     let json = lab.run(&server, &["--json"]).exits(1).json();
     assert_eq!((&json["error"]["kind"], &json["requests"]), (&"timeout".into(), &1.into()));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn s25_a_command_of_the_same_user_cannot_read_the_agents_environment() {
+    use std::os::unix::fs::MetadataExt;
+    let server = Server::start("turns: [{fault: hang}]");
+    let lab = Lab::new().unprivileged();
+    let run = lab.start_run(&server, &[]);
+    server.wait_for_request(1);
+    let owner = fs::metadata(format!("/proc/{}/environ", run.id())).unwrap().uid();
+    assert_eq!(owner, 0, "the environment, and with it the key, is readable for whoever runs as {owner}");
+    run.signal(Signal::INT);
+    run.finish().exits(130);
+}
