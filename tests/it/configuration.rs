@@ -30,7 +30,7 @@ fn system(lab: &Lab, args: &[&str]) -> String {
 }
 
 /// The result of one call, as the model reads it, and how the run ended.
-fn call(lab: &Lab, name: &str, arguments: Value, args: &[&str]) -> (String, Finished) {
+fn call(lab: &Lab, name: &str, arguments: &Value, args: &[&str]) -> (String, Finished) {
     let script = json!({"turns": [{"calls": [{"name": name, "arguments": arguments}]}, {"text": "done"}]});
     let server = Server::start(&script.to_string());
     let done = lab.run(&server, args).exits(0);
@@ -163,7 +163,8 @@ fn f04_a_named_file_that_is_absent_or_unreadable_exits_3() {
     refused(&Lab::new().file("d/x", ""), &["-c", "d"], &["d", "directory"]);
     refused(&Lab::new().file("b.yaml", [0xff, 0xfe]), &["-c", "b.yaml"], &["b.yaml", "UTF-8"]);
     let lab = Lab::new().file("c.yaml", "mode: yolo");
-    fs::set_permissions(lab.ws().join("c.yaml"), std::os::unix::fs::PermissionsExt::from_mode(0)).unwrap();
+    fs::set_permissions(lab.ws().join("c.yaml"), std::os::unix::fs::PermissionsExt::from_mode(0o000))
+        .unwrap();
     refused(&lab.unprivileged(), &["-c", "c.yaml"], &["c.yaml", "ermission"]);
 }
 
@@ -213,7 +214,7 @@ fn f05_the_command_line_wins_over_what_an_agent_says() {
     let lab =
         Lab::new().config("agents: {build: {max_steps: 1, mode: confirm-all}}\n").file("a.txt", "alpha");
     let read = json!({"path": "a.txt"});
-    let (text, _) = call(&lab, "read_file", read, &["--max-steps", "5", "--mode", "yolo"]);
+    let (text, _) = call(&lab, "read_file", &read, &["--max-steps", "5", "--mode", "yolo"]);
     assert!(text.contains("alpha"), "{text}");
 }
 
@@ -281,7 +282,7 @@ fn f05_what_a_project_may_not_set_is_ignored_with_one_line_for_each_file() {
         .file(".agent/agents/wild.md", "---\nmode: yolo\nmax_steps: 500\n---\nBe wild.\n")
         .unprivileged();
     let write = json!({"path": "new.txt", "content": "x"});
-    let (text, done) = call(&lab, "write_file", write.clone(), &[]);
+    let (text, done) = call(&lab, "write_file", &write, &[]);
     assert!(text.starts_with("Error: "), "yolo of a project holds: {text}");
     let lines: Vec<&str> = done.stderr.lines().filter(|line| line.contains("ignored")).collect();
     assert_eq!(lines.len(), 2, "{}", done.stderr);
@@ -296,7 +297,7 @@ fn f05_what_a_project_may_not_set_is_ignored_with_one_line_for_each_file() {
     assert!(!config.contains("temperature") && !config.contains("agents.plan"), "{config}");
     let agent = lines.iter().find(|line| line.contains(".agent/agents/wild.md")).unwrap();
     assert!(agent.contains("agents.wild.mode") && agent.contains("agents.wild.max_steps"), "{agent}");
-    let (text, _) = call(&lab, "run_command", json!({"command": "touch made"}), &["--agent", "wild"]);
+    let (text, _) = call(&lab, "run_command", &json!({"command": "touch made"}), &["--agent", "wild"]);
     assert!(text.starts_with("Error: "), "a project's agent is asked like any other: {text}");
     let request = first_request(&lab, &[]);
     assert_eq!((&request.body["model"], &request.body["temperature"]), (&json!("mock"), &json!(0.5)));
@@ -311,7 +312,7 @@ fn f05_a_project_may_take_permission_away() {
         ".agent/config.yaml",
         "mode: confirm-all\ncommands: {enabled: false}\nagents: {plan: {max_steps: 1}}\n",
     );
-    let (text, done) = call(&lab, "read_file", json!({"path": "a.txt"}), &[]);
+    let (text, done) = call(&lab, "read_file", &json!({"path": "a.txt"}), &[]);
     assert!(text.contains("mode.confirm-all"), "{text}");
     assert!(!done.stderr.contains("ignored"), "{}", done.stderr);
     let request = first_request(&lab, &[]);
@@ -436,10 +437,10 @@ fn k15_the_system_message_begins_with_the_prompt_from_file_or_configuration() {
 fn the_key_mode_is_obeyed() {
     let write = json!({"path": "new.txt", "content": "x"});
     let lab = Lab::new().config("mode: yolo\n").unprivileged();
-    call(&lab, "write_file", write.clone(), &[]);
+    call(&lab, "write_file", &write, &[]);
     assert_eq!(lab.read("new.txt"), "x");
     let lab = Lab::new().config("agents: {build: {mode: yolo}}\n").unprivileged();
-    call(&lab, "write_file", write, &[]);
+    call(&lab, "write_file", &write, &[]);
     assert_eq!(lab.read("new.txt"), "x");
 }
 
@@ -505,9 +506,9 @@ fn the_key_tools_parallel_is_obeyed() {
 #[test]
 fn the_key_tools_result_format_is_obeyed() {
     let lab = Lab::new().file("a.txt", "alpha\n").config("tools: {result_format: tagged}\n");
-    let (text, _) = call(&lab, "read_file", json!({"path": "a.txt"}), &[]);
+    let (text, _) = call(&lab, "read_file", &json!({"path": "a.txt"}), &[]);
     assert!(text.starts_with('[') && text.contains("] Success:"), "{text}");
-    let (text, _) = call(&lab, "read_file", json!({"path": "gone"}), &[]);
+    let (text, _) = call(&lab, "read_file", &json!({"path": "gone"}), &[]);
     assert!(text.starts_with('[') && text.contains("] Error:"), "{text}");
 }
 
@@ -515,7 +516,7 @@ fn the_key_tools_result_format_is_obeyed() {
 fn the_key_context_max_tool_result_tokens_is_obeyed() {
     let read = |config: &str| {
         let lab = Lab::new().file("long.txt", "0123456789abcde\n".repeat(2_000)).config(config);
-        call(&lab, "run_command", json!({"command": "cat long.txt"}), &["--mode", "yolo"]).0
+        call(&lab, "run_command", &json!({"command": "cat long.txt"}), &["--mode", "yolo"]).0
     };
     let lines = "commands: {max_output_lines: 5000}\n";
     let short = read(&format!("{lines}context: {{max_tool_result_tokens: 100}}\n"));
@@ -530,7 +531,7 @@ fn the_key_context_max_tool_result_tokens_is_obeyed() {
 fn the_keys_of_commands_are_obeyed() {
     let run = |config: &str, command: &str, args: &[&str]| {
         let lab = Lab::new().config(config).unprivileged();
-        call(&lab, "run_command", json!({"command": command}), args).0
+        call(&lab, "run_command", &json!({"command": command}), args).0
     };
     let yolo = &["--mode", "yolo"][..];
     let text = run("commands: {default_timeout: 1}\n", "sleep 30", yolo);
@@ -605,7 +606,7 @@ fn the_keys_of_the_models_timeouts_are_obeyed() {
     for (key, run, _server, _lab) in runs {
         let done = run.finish().exits(1);
         assert!(done.stderr.contains("LLM error (timeout)"), "{key}: {}", done.stderr);
-        assert!(done.stderr.contains(" 1s\n"), "{key}: {}", done.stderr);
+        assert!(done.stderr.contains(" 1s"), "{key}: {}", done.stderr);
     }
 }
 
@@ -628,11 +629,11 @@ fn the_keys_of_the_workspace_are_obeyed() {
     let root = lab.ws().join("inner");
     let lab =
         lab.config(&format!("workspace: {{root: '{}', allow_delete: true}}\nmode: yolo\n", root.display()));
-    let (text, _) = call(&lab, "list_files", json!({}), &[]);
+    let (text, _) = call(&lab, "list_files", &json!({}), &[]);
     assert!(text.contains("b.txt") && !text.contains("a.txt"), "{text}");
-    call(&lab, "delete_file", json!({"path": "b.txt"}), &[]);
+    call(&lab, "delete_file", &json!({"path": "b.txt"}), &[]);
     assert!(!lab.exists("inner/b.txt"));
     let lab = Lab::new().file("b.txt", "x");
-    let (text, _) = call(&lab, "delete_file", json!({"path": "b.txt"}), &["--mode", "yolo"]);
+    let (text, _) = call(&lab, "delete_file", &json!({"path": "b.txt"}), &["--mode", "yolo"]);
     assert!(text.contains("workspace.allow_delete") && lab.exists("b.txt"), "{text}");
 }

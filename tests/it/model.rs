@@ -529,11 +529,11 @@ fn s25_the_key_of_a_variable_with_any_name_is_nowhere_but_in_the_header() {
     let extra = lab.outside().join("extra.yaml");
     let args = ["--model", "openai/mock", "-c", extra.to_str().unwrap()];
     // The file that the user has written holds the key; everything else may not.
-    indiscreet_with_copy(lab, &extra, &args);
+    indiscreet_with_copy(&lab, &extra, &args);
 }
 
 /// As [`indiscreet`], where a configuration file of the user's holds the key as a value for children.
-fn indiscreet_with_copy(lab: Lab, extra: &Path, args: &[&str]) {
+fn indiscreet_with_copy(lab: &Lab, extra: &Path, args: &[&str]) {
     let key = "whispered-0123456789";
     let server = Server::start(
         "turns: [{calls: [{name: run_command, arguments: {command: 'env > child.env'}}]}, {text: done}]",

@@ -452,7 +452,7 @@ mod tests {
         let history = history();
         let tools = [tool()];
         let short = Request { messages: &history[..2], tools: &tools, stream: true, deadline: None };
-        let long = Request { messages: &history, ..short.clone() };
+        let long = Request { messages: &history, ..short };
         let parameters = parameters(Quirks::default());
         let (short, long) = (bytes_of(&short, &parameters), bytes_of(&long, &parameters));
         assert!(long.starts_with(short.strip_suffix(b"]}").unwrap()));
