@@ -165,6 +165,11 @@ impl Endpoint {
         self.deadlines
     }
 
+    /// The longest one exchange may take; [`Deadlines::whole`].
+    pub fn whole(&self) -> Duration {
+        self.deadlines.whole
+    }
+
     /// Whether the server runs on this machine.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.url)

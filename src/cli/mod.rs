@@ -25,12 +25,14 @@ use crate::cli::exit_code::ExitCode;
 use crate::cli::output::print;
 use crate::config::environment::Environment;
 use crate::journal::store::Store;
+use crate::process;
 use crate::terminal::{Style, Terminal};
 use clap::Parser;
 use clap::error::ErrorKind as ClapError;
 
 /// Runs the program and says what it exits with.
 pub fn main() -> std::process::ExitCode {
+    process::keep_to_ourselves();
     let app = App::new(Environment::read());
     let code = match Cli::try_parse() {
         Ok(cli) => dispatch(&app, cli.command),

@@ -143,7 +143,11 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         stream: settings.llm.stream,
         began,
     };
-    let start = Start { settings: &settings, id, words, notices, records: &reading.records };
+    let resumed = !reading.records.is_empty();
+    let has_system = has_system(&reading.records, &settings.agent.name);
+    // The session holds what it needs of them; a long one would fill the memory twice.
+    drop(reading);
+    let start = Start { settings: &settings, id, words, notices, resumed, has_system };
     Ok((drive(app, &agent, start).await, answer_shown))
 }
 
@@ -177,7 +181,10 @@ struct Start<'a> {
     id: String,
     words: Option<String>,
     notices: Vec<String>,
-    records: &'a [Record],
+    /// The session has had a run before.
+    resumed: bool,
+    /// Its system message stays: a prefix that stays is one that is cached.
+    has_system: bool,
 }
 
 /// Runs the agent to its verdict, which stands even when the journal breaks on the way.
@@ -207,9 +214,9 @@ fn broken(agent: &Agent, error: &EmitError) -> RunResult {
 
 /// Tells how the run begins: the session, the run, the task, the system message.
 fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
-    let Start { settings, id, words, mut notices, records } = start;
+    let Start { settings, id, words, mut notices, resumed, has_system } = start;
     let emitter = &agent.emitter;
-    if records.is_empty() {
+    if !resumed {
         emitter.emit(Event::SessionStart {
             session_id: id,
             workspace: settings.workspace.to_string_lossy().into_owned(),
@@ -222,7 +229,7 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         mode: settings.agent.mode.name().to_owned(),
         tools: agent.definitions.iter().map(|tool| tool.name.clone()).collect(),
         max_steps: settings.agent.max_steps,
-        resumed: !records.is_empty(),
+        resumed,
         sandbox: compose::SANDBOX.to_owned(),
     })?;
     let unanswered = agent.session.borrow().unanswered();
@@ -233,7 +240,8 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
     if let Some(text) = words {
         emitter.emit(Event::UserMessage { text, origin: Origin::Prompt })?;
     }
-    if let Some((text, problems)) = system(app, settings, records) {
+    if !has_system {
+        let (text, problems) = compose::system(app, settings);
         notices.extend(problems);
         emitter.emit(Event::System { text })?;
     }
@@ -243,15 +251,13 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
     Ok(())
 }
 
-/// A system message where the session has none yet, or has another agent's; a prefix that stays is one that is cached.
-fn system(app: &App, settings: &Settings, records: &[Record]) -> Option<(String, Vec<String>)> {
+/// Whether the session has a system message, and it is that of `agent`.
+fn has_system(records: &[Record], agent: &str) -> bool {
     let last = records.iter().rev().find_map(|record| match &record.event {
-        Event::RunStart { agent, .. } => Some(agent),
+        Event::RunStart { agent, .. } => Some(agent.as_str()),
         _ => None,
     });
-    let told = records.iter().any(|record| matches!(record.event, Event::System { .. }));
-    let stays = told && last == Some(&settings.agent.name);
-    (!stays).then(|| compose::system(app, settings))
+    last == Some(agent) && records.iter().any(|record| matches!(record.event, Event::System { .. }))
 }
 
 /// The result of a call that was running when an earlier process died.

@@ -11,6 +11,8 @@ use std::time::Duration;
 pub struct Attempts<'a> {
     /// How many tries may follow the first.
     pub retries: u32,
+    /// The longest all of them may take together, waits included.
+    pub whole: Duration,
     /// Time and jitter.
     pub source: &'a Source,
 }
@@ -30,11 +32,8 @@ impl Attempts<'_> {
         attempt: impl AsyncFn(&mut dyn FnMut(Progress<'_>)) -> Result<Response, LlmError>,
     ) -> Result<Response, LlmError> {
         let begun = self.source.elapsed();
-        let left = || {
-            request
-                .deadline
-                .map(|deadline| deadline.saturating_sub(self.source.elapsed().saturating_sub(begun)))
-        };
+        let deadline = request.deadline.map_or(self.whole, |deadline| deadline.min(self.whole));
+        let left = || deadline.saturating_sub(self.source.elapsed().saturating_sub(begun));
         let mut number = 0;
         let mut empty_answers = 0;
         loop {
@@ -61,7 +60,7 @@ impl Attempts<'_> {
                 retry::delay(&error, failed, self.retries, self.source.random())
             };
             match delay {
-                Some(delay) if left().is_none_or(|left| delay < left) => {
+                Some(delay) if delay < left() => {
                     progress(Progress::Retry { attempt: number, delay, error: &error });
                     tokio::time::sleep(delay).await;
                 }
@@ -72,10 +71,9 @@ impl Attempts<'_> {
 }
 
 async fn within(
-    left: Option<Duration>,
+    left: Duration,
     attempt: impl Future<Output = Result<Response, LlmError>>,
 ) -> Result<Response, LlmError> {
-    let Some(left) = left else { return attempt.await };
     tokio::time::timeout(left, attempt).await.unwrap_or_else(|_| {
         let message = format!("the model did not answer within the time that was left for it ({left:.1?})");
         Err(LlmError { retryable: false, ..LlmError::new(ErrorKind::Timeout, message) })
@@ -133,17 +131,18 @@ mod tests {
         let mut sent = 0;
         let request = Request { messages: &[], tools: &[], stream: true, deadline };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let outcome = runtime.block_on(Attempts { retries: 2, source: &source }.make(
-            &request,
-            &mut |progress| sent += usize::from(matches!(progress, Progress::Sent { .. })),
-            async |show| {
-                let (text, outcome) = left.borrow_mut().next().unwrap();
-                if !text.is_empty() {
-                    show(Progress::Text(text));
-                }
-                outcome
-            },
-        ));
+        let outcome =
+            runtime.block_on(Attempts { retries: 2, whole: Duration::from_mins(1), source: &source }.make(
+                &request,
+                &mut |progress| sent += usize::from(matches!(progress, Progress::Sent { .. })),
+                async |show| {
+                    let (text, outcome) = left.borrow_mut().next().unwrap();
+                    if !text.is_empty() {
+                        show(Progress::Text(text));
+                    }
+                    outcome
+                },
+            ));
         (outcome, sent)
     }
 

@@ -65,7 +65,8 @@ impl LlmClient for ChatClient {
             let whole = self.endpoint.deadlines().whole;
             let deadline = request.deadline.map_or(whole, |deadline| deadline.min(whole));
             let request = &Request { deadline: Some(deadline), ..*request };
-            let attempts = Attempts { retries: self.retries, source: &self.source };
+            let attempts =
+                Attempts { retries: self.retries, whole: self.endpoint.whole(), source: &self.source };
             attempts.make(request, progress, async |show| self.attempt(&payload, request, show).await).await
         }
         .boxed_local()

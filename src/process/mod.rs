@@ -11,3 +11,12 @@ pub mod shell;
 mod system;
 #[cfg(target_os = "linux")]
 mod tree;
+
+/// Keeps the environment and the memory of this process, which hold keys, from the eyes of its own children: `/proc`
+/// shows them to every process of the same user, and only a pid namespace hides us from a command. Root sees all.
+pub fn keep_to_ourselves() {
+    #[cfg(target_os = "linux")]
+    // Where the kernel refuses, we are as visible as any other program.
+    let _as_visible_as_others =
+        rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+}

@@ -141,6 +141,7 @@ fn an_absent_server_exits_1_and_names_the_address() {
     let done =
         lab.agent(&["run", "x", "--model", "openai/m", "--api-base", &base, "--api-key", KEY]).exits(1);
     assert!(done.stderr.contains(&port.to_string()), "{}", done.stderr);
+    assert!(done.stdout.is_empty(), "an error is no answer: {}", done.stdout);
     assert!(!done.stderr.contains(KEY));
 }
 
@@ -366,4 +367,26 @@ fn a_background_hook_at_the_end_of_a_run_runs() {
     let lab = Lab::new().config("hooks: {session_end: [{command: touch told, async: true}]}\n");
     lab.run(&server, &[]).exits(0);
     assert!(lab.exists("told"));
+}
+
+#[test]
+fn the_time_of_a_call_holds_for_all_its_tries_together() {
+    let server = Server::start("turns: [{fault: hang, repeat: 9}]");
+    let lab = Lab::new().config("llm: {retries: 5, timeouts: {call_seconds: 1}}\n");
+    let json = lab.run(&server, &["--json"]).exits(1).json();
+    assert_eq!((&json["error"]["kind"], &json["requests"]), (&"timeout".into(), &1.into()));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn s25_a_command_of_the_same_user_cannot_read_the_agents_environment() {
+    use std::os::unix::fs::MetadataExt;
+    let server = Server::start("turns: [{fault: hang}]");
+    let lab = Lab::new().unprivileged();
+    let run = lab.start_run(&server, &[]);
+    server.wait_for_request(1);
+    let owner = fs::metadata(format!("/proc/{}/environ", run.id())).unwrap().uid();
+    assert_eq!(owner, 0, "the environment, and with it the key, is readable for whoever runs as {owner}");
+    run.signal(Signal::INT);
+    run.finish().exits(130);
 }

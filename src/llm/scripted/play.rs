@@ -113,7 +113,7 @@ impl LlmClient for ScriptedModel {
         request: &'a Request<'a>,
         progress: &'a mut dyn FnMut(Progress<'_>),
     ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
-        let attempts = Attempts { retries: self.retries, source: &self.source };
+        let attempts = Attempts { retries: self.retries, whole: Duration::MAX, source: &self.source };
         async move { attempts.make(request, progress, async |show| self.play(request, show).await).await }
             .boxed_local()
     }
