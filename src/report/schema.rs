@@ -1,4 +1,4 @@
-//! JSON Schemas of what scripts read (so a key that is always written is required), generated from the Rust types; `config/schema/` holds them as files.
+//! JSON Schemas of what scripts read, generated from the Rust types; `config/schema/` holds them as files.
 
 use crate::event::Record;
 use crate::result::RunResult;
@@ -15,6 +15,7 @@ pub fn events() -> String {
     text::<Record>()
 }
 
+/// For readers of what is written: a key that is always there is required.
 fn text<T: JsonSchema>() -> String {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
     format!("{:#}\n", generator.into_root_schema_for::<T>().as_value())

@@ -5,7 +5,7 @@ use crate::support::server::Server;
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -301,6 +301,20 @@ fn o01_a_run_that_failed_has_no_answer() {
     assert_eq!(lab().run(&server, &["--json"]).exits(1).json()["output"], "");
 }
 
+/// Whether `value` is what JSON Schema calls `name`.
+fn is_of_type(value: &Value, name: &str) -> bool {
+    match name {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        other => panic!("the schema has the type {other}"),
+    }
+}
+
 /// What in `value` the JSON Schema `schema` does not allow; keys that it does not know are not allowed either.
 /// Properties beside a reference come on top of it.
 fn violations(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
@@ -326,17 +340,7 @@ fn violations(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<Stri
         Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
         single => single.as_str().into_iter().collect(),
     };
-    let is = |name: &str| match name {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "integer" => value.is_u64() || value.is_i64(),
-        "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        other => panic!("the schema has the type {other}"),
-    };
-    if !types.is_empty() && !types.iter().any(|name| is(name)) {
+    if !types.is_empty() && !types.iter().any(|name| is_of_type(value, name)) {
         found.push(format!("{at}: {value} is not {types:?}"));
     }
     if schema.get("const").is_some_and(|only| only != value)
@@ -408,8 +412,8 @@ const ALWAYS: [&str; 16] = [
     "sandbox",
 ];
 
-#[test]
-fn o02_the_document_has_every_key_with_its_meaning() {
+/// A run in which there is something to say under every key.
+fn documented() -> (Lab, Value) {
     let script = "turns:
   - error: {status: 503, retry_after: 0.01}
   - calls:
@@ -427,6 +431,12 @@ fn o02_the_document_has_every_key_with_its_meaning() {
     let lab = lab().file("old.txt", "old\n").file("gone.txt", "gone\n");
     let json = lab.run(&server, &["--json", "--mode", "yolo"]).exits(0).json();
     honours_the_schema(&json);
+    (lab, json)
+}
+
+#[test]
+fn o02_the_document_has_every_key_and_the_figures_of_the_run() {
+    let (lab, json) = documented();
     has_keys(&json, &ALWAYS);
     assert_eq!(json["schema_version"], 1);
     assert_eq!((&json["status"], &json["stop_reason"]), (&"success".into(), &"llm_done".into()));
@@ -434,52 +444,35 @@ fn o02_the_document_has_every_key_with_its_meaning() {
     assert_eq!((&json["steps"], &json["requests"], &json["tool_calls"]), (&3.into(), &4.into(), &6.into()));
     let id = json["session_id"].as_str().unwrap();
     assert!(lab.journal().components().any(|part| part.as_os_str() == id), "{id}");
-    let used: Vec<_> =
-        json["tools_used"].as_array().unwrap().iter().map(|used| used["success"] == true).collect();
-    assert_eq!(used, [true, true, true, false, false, true]);
-    has_keys(&json["tools_used"][0], &["name", "success", "path"]);
-    assert_eq!(
-        (&json["tools_used"][0]["name"], &json["tools_used"][0]["path"]),
-        (&"read_file".into(), &"old.txt".into())
-    );
-    assert!(json["tools_used"][4]["error"].as_str().unwrap().contains("nope.txt"), "{json}");
-    let mut files: Vec<String> = json["files_modified"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .inspect(|file| has_keys(file, &["path", "action", "by"]))
-        .map(|file| {
-            format!(
-                "{} {} by {}",
-                file["path"].as_str().unwrap(),
-                file["action"].as_str().unwrap(),
-                file["by"].as_str().unwrap()
-            )
-        })
-        .collect();
-    files.sort_unstable();
-    assert_eq!(
-        files,
-        [
-            "gone.txt deleted by command",
-            "made.txt created by command",
-            "new.txt created by tool",
-            "old.txt modified by tool",
-        ]
-    );
     assert!(json["duration_seconds"].as_f64().unwrap() > 0.0);
-    assert_eq!(json["model"], "openai/mock");
-    assert_eq!(
-        json["usage"],
-        serde_json::json!(
-        {"input": 30, "cached_read": 4, "cached_write": 0, "output": 5, "reasoning": 1})
-    );
-    assert_eq!(json["cost"], serde_json::json!({"total_usd": null, "by_source": {}}));
+    assert_eq!((&json["model"], &json["sandbox"]), (&"openai/mock".into(), &"none".into()));
+    let usage = json!({"input": 30, "cached_read": 4, "cached_write": 0, "output": 5, "reasoning": 1});
+    assert_eq!(json["usage"], usage);
+    assert_eq!(json["cost"], json!({"total_usd": null, "by_source": {}}));
+}
+
+#[test]
+fn o02_the_document_lists_tools_files_and_refusals() {
+    let (_lab, mut json) = documented();
+    let used = json["tools_used"].as_array().unwrap();
+    let outcomes: Vec<_> = used.iter().map(|used| used["success"] == true).collect();
+    assert_eq!(outcomes, [true, true, true, false, false, true]);
+    assert_eq!(used[0], json!({"name": "read_file", "success": true, "path": "old.txt"}));
+    assert!(used[4]["error"].as_str().unwrap().starts_with("File does not exist: nope.txt"), "{json}");
     let denials = json["permission_denials"].as_array().unwrap();
     assert_eq!(denials.len(), 1);
     has_keys(&denials[0], &["tool", "summary", "reason", "rule"]);
     assert_eq!((&denials[0]["tool"], &denials[0]["summary"]), (&"run_command".into(), &"rm -rf /".into()));
-    assert_eq!(json["sandbox"], "none");
+    let files = json["files_modified"].as_array_mut().unwrap();
+    files.sort_by_key(|file| file["path"].to_string());
+    let file = |path, action, by| json!({"path": path, "action": action, "by": by});
+    let expected = [
+        file("gone.txt", "deleted", "command"),
+        file("made.txt", "created", "command"),
+        file("new.txt", "created", "tool"),
+        file("old.txt", "modified", "tool"),
+    ];
+    assert_eq!(files.as_slice(), expected);
 }
 
 #[test]
