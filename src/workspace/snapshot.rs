@@ -75,7 +75,7 @@ impl Snapshot {
         Some(Self(looks))
     }
 
-    /// What is different in `after`, by path, at most [`MAX_CHANGES`].
+    /// What is different in `after`, by path, at most `MAX_CHANGES`.
     pub fn changes(&self, after: &Self) -> Vec<Change> {
         let change = |path: &str, action| Change { path: path.to_owned(), action, before: None, after: None };
         let gone = self.0.keys().filter(|path| !after.0.contains_key(*path));
