@@ -160,11 +160,6 @@ impl Endpoint {
         authority(&self.url)
     }
 
-    /// How long each phase of one exchange may take.
-    pub fn deadlines(&self) -> Deadlines {
-        self.deadlines
-    }
-
     /// The longest one exchange may take; [`Deadlines::whole`].
     pub fn whole(&self) -> Duration {
         self.deadlines.whole

@@ -62,9 +62,6 @@ impl LlmClient for ChatClient {
                 LlmError::new(ErrorKind::Internal, format!("the request has no JSON form: {error}"))
             })?;
             let payload = Payload::from(body);
-            let whole = self.endpoint.deadlines().whole;
-            let deadline = request.deadline.map_or(whole, |deadline| deadline.min(whole));
-            let request = &Request { deadline: Some(deadline), ..*request };
             let attempts =
                 Attempts { retries: self.retries, whole: self.endpoint.whole(), source: &self.source };
             attempts.make(request, progress, async |show| self.attempt(&payload, request, show).await).await
