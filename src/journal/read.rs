@@ -4,11 +4,11 @@ use crate::event::Record;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 /// The longest line that is taken for a record; a longer one is skipped like a damaged one.
-const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
+const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// What a journal held.
 #[derive(Debug, Default, PartialEq)]
@@ -58,8 +58,12 @@ pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> i
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        if input.read_until(b'\n', &mut line)? == 0 {
+        let read = input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
+        if read == 0 {
             break;
+        }
+        if !line.ends_with(b"\n") {
+            input.skip_until(b'\n')?;
         }
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
@@ -72,7 +76,7 @@ pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> i
 }
 
 fn decode(line: &[u8]) -> Option<Record> {
-    let line = line.strip_suffix(b"\n").filter(|line| line.len() <= MAX_LINE_BYTES)?;
+    let line = line.strip_suffix(b"\n")?;
     let parsed: Line<'_> = serde_json::from_slice(line).ok()?;
     let crc = u32::from_str_radix(parsed.crc, 16).ok()?;
     let raw = parsed.record.get();
