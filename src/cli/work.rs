@@ -237,6 +237,9 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
     })?;
     let unanswered = agent.session.borrow().unanswered();
     for call in unanswered {
+        for text in compose::clear_leftovers(&agent.engine, &call) {
+            emitter.emit(Event::Notice { level: Level::Warn, text })?;
+        }
         emitter.emit(interrupted(call))?;
     }
     // The task is saved before anything that takes time: a session without one cannot be gone on with.

@@ -4,6 +4,7 @@ pub mod beneath;
 pub mod error;
 pub mod file;
 pub mod index;
+pub mod leftovers;
 pub mod path;
 pub mod replace;
 pub mod search;

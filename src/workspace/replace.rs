@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
 
-/// How the name of each temporary file begins; one that is found belongs to a run that was killed.
+/// How the name of each temporary file begins; the id of the process that made it follows.
 pub const TEMPORARY_PREFIX: &str = ".agent-tmp-";
 
 /// Names tried for a temporary file; each has 48 random bits, so the second try is already unheard of.
@@ -346,5 +346,5 @@ fn is_unsupported(error: Errno) -> bool {
 }
 
 fn temporary_name() -> String {
-    format!("{TEMPORARY_PREFIX}{}", Source::new().short_id())
+    format!("{TEMPORARY_PREFIX}{}-{}", std::process::id(), Source::new().short_id())
 }

@@ -205,3 +205,29 @@ fn s27_session_files_are_private_under_any_umask() {
     assert_eq!(mode(journal.parent().unwrap()), 0o700);
     assert!(!fs::read_to_string(&journal).unwrap().contains(KEY));
 }
+
+#[test]
+fn what_a_killed_edit_left_beside_its_file_is_cleared_on_resume() {
+    let script = "turns:
+  - calls: [{name: read_file, arguments: {path: a.txt}}]
+  - calls: [{name: write_file, arguments: {path: a.txt, content: beta}}]
+";
+    let server = Server::start(script);
+    let lab =
+        lab().config("hooks: {pre_tool_use: [{matcher: write_file, command: touch asked; sleep 60}]}\n");
+    let run = lab.start_run(&server, &["--mode", "yolo"]);
+    lab.wait_for_file("asked");
+    run.signal(Signal::KILL);
+    run.finish();
+    // As if the kill had come between the swap and the end of the edit, and once with somebody's save.
+    fs::write(lab.ws().join("a.txt"), "beta").unwrap();
+    fs::write(lab.ws().join(".agent-tmp-2147483647-1"), "alpha\n").unwrap();
+    fs::write(lab.ws().join(".agent-tmp-2147483647-2"), "a person's save").unwrap();
+    let server = Server::start("turns: [{text: done}]");
+    let lab = lab.config("");
+    let done = lab.resume(&server, &["--mode", "yolo"]).exits(0);
+    assert!(!lab.exists(".agent-tmp-2147483647-1"), "the old content is known and gone");
+    assert_eq!(lab.read(".agent-tmp-2147483647-2"), "a person's save");
+    assert_eq!(lab.read("a.txt"), "beta");
+    assert!(done.stderr.contains(".agent-tmp-2147483647-2 holds what it displaced"), "{}", done.stderr);
+}
