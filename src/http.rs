@@ -1,6 +1,6 @@
 //! HTTP to a model server: a POST whose answer is streamed, under four deadlines and a size cap.
 
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, StatusCode, Url, redirect};
 use std::cell::OnceCell;
 use std::error::Error;
@@ -115,26 +115,30 @@ impl From<Vec<u8>> for Payload {
     }
 }
 
-/// A connection pool for one address. Nothing happens before the first exchange.
+/// A connection pool for one API base. Nothing happens before the first exchange.
 #[derive(Debug)]
 pub struct Endpoint {
-    url: Url,
-    authorization: Option<HeaderValue>,
+    base: Url,
+    headers: HeaderMap,
     deadlines: Deadlines,
     client: OnceCell<Client>,
 }
 
 impl Endpoint {
-    /// An endpoint at `url`; `bearer` is sent there and nowhere else.
+    /// An endpoint at `base`; the headers, which may hold a key, are sent there and nowhere else.
     ///
     /// # Errors
     /// When the address is not an http or https URL, or the key cannot be a header value.
-    pub fn new(url: &str, bearer: Option<&str>, deadlines: Deadlines) -> Result<Self, HttpError> {
+    pub fn new(
+        base: &str,
+        headers: &[(&'static str, String)],
+        deadlines: Deadlines,
+    ) -> Result<Self, HttpError> {
         // What stands before an `@` may be a password.
-        let shown = url.rsplit_once('@').map_or(url, |(_, rest)| rest);
+        let shown = base.rsplit_once('@').map_or(base, |(_, rest)| rest);
         let address =
             |why: &str| HttpError::Address(format!("`{shown}` is not an address of a model server: {why}"));
-        let parsed = Url::parse(url).map_err(|error| address(&error.to_string()))?;
+        let parsed = Url::parse(base).map_err(|error| address(&error.to_string()))?;
         if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
             return Err(address("it must begin with http:// or https:// and name a host"));
         }
@@ -143,21 +147,20 @@ impl Endpoint {
                 "the API base holds a user name or password; give a key with --api-key instead".into(),
             ));
         }
-        let authorization = bearer
-            .map(|key| {
-                let mut value = HeaderValue::try_from(format!("Bearer {}", key.trim())).map_err(|_| {
-                    HttpError::Address("the API key holds characters that no header may hold".into())
-                })?;
-                value.set_sensitive(true);
-                Ok(value)
-            })
-            .transpose()?;
-        Ok(Self { url: parsed, authorization, deadlines, client: OnceCell::new() })
+        let headers = headers.iter().map(|(name, value)| {
+            let mut value = HeaderValue::try_from(value.trim()).map_err(|_| {
+                HttpError::Address("the API key holds characters that no header may hold".into())
+            })?;
+            value.set_sensitive(true);
+            Ok((HeaderName::from_static(name), value))
+        });
+        let headers = headers.collect::<Result<_, HttpError>>()?;
+        Ok(Self { base: parsed, headers, deadlines, client: OnceCell::new() })
     }
 
     /// Host and, where it is not the default, port: what messages show of the address.
     pub fn host(&self) -> String {
-        authority(&self.url)
+        authority(&self.base)
     }
 
     /// The longest one exchange may take; [`Deadlines::whole`].
@@ -167,37 +170,37 @@ impl Endpoint {
 
     /// Whether the server runs on this machine.
     pub fn is_loopback(&self) -> bool {
-        is_loopback(&self.url)
+        is_loopback(&self.base)
     }
 
-    /// Sends `payload` as JSON and waits for the status line; the body is then read from the [`Reply`].
+    /// Sends `payload` as JSON to `path` below the base (from a slash on) and waits for the status line; the body is
+    /// then read from the [`Reply`].
     ///
     /// # Errors
     /// When there is no answer, or a redirect. An error status is an answer.
-    pub async fn post(&self, payload: &Payload, streamed: bool) -> Result<Reply, HttpError> {
+    pub async fn post(&self, path: &str, payload: &Payload, streamed: bool) -> Result<Reply, HttpError> {
         let deadlines = if streamed { self.deadlines } else { self.deadlines.unstreamed() };
-        self.exchange(Method::POST, Some(payload), deadlines).await
+        self.exchange(Method::POST, path, Some(payload), deadlines).await
     }
 
-    /// Asks for the address itself.
+    /// Asks for what is at `path` below the base.
     ///
     /// # Errors
     /// As [`post`](Self::post).
-    pub async fn get(&self) -> Result<Reply, HttpError> {
-        self.exchange(Method::GET, None, self.deadlines.unstreamed()).await
+    pub async fn get(&self, path: &str) -> Result<Reply, HttpError> {
+        self.exchange(Method::GET, path, None, self.deadlines.unstreamed()).await
     }
 
     async fn exchange(
         &self,
         method: Method,
+        path: &str,
         payload: Option<&Payload>,
         deadlines: Deadlines,
     ) -> Result<Reply, HttpError> {
         let clock = Clock { started: Instant::now(), deadlines };
-        let mut request = self.client()?.request(method, self.url.clone());
-        if let Some(authorization) = &self.authorization {
-            request = request.header(AUTHORIZATION, authorization);
-        }
+        let url = format!("{}{path}", self.base.as_str().trim_end_matches('/'));
+        let mut request = self.client()?.request(method, url).headers(self.headers.clone());
         if let Some(body) = payload {
             request = request.header(CONTENT_TYPE, "application/json").body(body.0.clone());
         }
@@ -216,7 +219,7 @@ impl Endpoint {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let built = build(&self.url, self.deadlines.connect)?;
+        let built = build(&self.base, self.deadlines.connect)?;
         Ok(self.client.get_or_init(|| built))
     }
 
@@ -224,7 +227,7 @@ impl Endpoint {
         headers
             .get(LOCATION)
             .and_then(|value| value.to_str().ok())
-            .and_then(|location| self.url.join(location).ok())
+            .and_then(|location| self.base.join(location).ok())
             .map_or_else(
                 || "an address that it does not name".into(),
                 |url| format!("{}://{}", url.scheme(), authority(&url)),
@@ -406,7 +409,7 @@ mod tests {
     use super::*;
 
     fn endpoint(url: &str) -> Result<Endpoint, HttpError> {
-        Endpoint::new(url, None, Deadlines::default())
+        Endpoint::new(url, &[], Deadlines::default())
     }
 
     #[test]
@@ -432,7 +435,9 @@ mod tests {
 
     #[test]
     fn a_key_with_a_line_break_is_refused_and_not_shown() {
-        let error = Endpoint::new("https://h/", Some("a\nb"), Deadlines::default()).map(|_| ()).unwrap_err();
+        let error = Endpoint::new("https://h/", &[("authorization", "a\nb".into())], Deadlines::default())
+            .map(|_| ())
+            .unwrap_err();
         assert!(!error.to_string().contains("a\nb"));
     }
 

@@ -1,12 +1,14 @@
 //! The table of providers: where each is, which variable holds its key, how it differs.
 
 use crate::llm::chat_completions::request::Quirks;
+use crate::llm::codec::Codec;
+use crate::llm::format::Format;
 use serde::Deserialize;
 
 /// The table as data.
 const TABLE: &str = include_str!("../../config/models.json");
 
-/// A server, or a kind of server, that speaks Chat Completions.
+/// A server, or a kind of server.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provider {
@@ -20,9 +22,19 @@ pub struct Provider {
     /// Whether it runs on this machine, without a key, and is looked for there.
     #[serde(default)]
     pub local: bool,
-    /// How it differs from the common ground of the format.
+    /// What it speaks.
+    #[serde(default)]
+    pub format: Format,
+    /// How it differs from the common ground of Chat Completions.
     #[serde(default)]
     pub quirks: Quirks,
+}
+
+impl Provider {
+    /// The codec for its format.
+    pub fn codec(&self) -> Box<dyn Codec> {
+        self.format.codec(self.quirks)
+    }
 }
 
 #[derive(Deserialize)]
@@ -53,7 +65,7 @@ mod tests {
         let names: BTreeSet<_> = providers.iter().map(|provider| provider.name.as_str()).collect();
         assert_eq!(names.len(), providers.len());
         for provider in &providers {
-            let endpoint = Endpoint::new(&provider.base, None, Deadlines::default()).unwrap();
+            let endpoint = Endpoint::new(&provider.base, &[], Deadlines::default()).unwrap();
             assert_eq!(endpoint.is_loopback(), provider.base.starts_with("http://"), "{}", provider.name);
             assert!(provider.local || !provider.keys.is_empty(), "{}", provider.name);
         }

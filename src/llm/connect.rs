@@ -3,9 +3,11 @@
 use crate::failure::{ErrorKind, Failure};
 use crate::http::{Deadlines, Endpoint, HttpError};
 use crate::llm::catalog::{self, Provider};
-use crate::llm::chat_completions::request::{Parameters, Quirks};
-use crate::llm::client::{ChatClient, Key};
+use crate::llm::chat_completions::request::Quirks;
+use crate::llm::codec::{Codec, Parameters};
 use crate::llm::error_body::one_line;
+use crate::llm::format::Format;
+use crate::llm::remote::{Key, RemoteModel};
 use crate::llm::scripted::play::ScriptedModel;
 use crate::llm::{LlmClient, local};
 use crate::secret::Secret;
@@ -126,23 +128,28 @@ pub async fn connect(
             (target, key)
         }
     };
+    let codec = match &target.provider {
+        Some(provider) => provider.codec(),
+        None => Format::default().codec(Quirks::default()),
+    };
+    let base = root(&target.base, codec.as_ref(), target.model.as_deref().unwrap_or_default());
     let model = match target.model {
         Some(model) => model,
-        None => only_model(root(&target.base), &key).await?,
+        None => only_model(base, codec.as_ref(), &key).await?,
     };
-    let url = format!("{}/chat/completions", root(&target.base));
     let name = target
         .provider
         .as_ref()
         .map_or_else(|| model.clone(), |provider| format!("{}/{model}", provider.name));
-    Ok(Box::new(ChatClient {
+    let headers = codec.headers(key.secret.as_ref().map(Secret::expose));
+    Ok(Box::new(RemoteModel {
         name,
-        endpoint: Endpoint::new(&url, key.secret.as_ref().map(Secret::expose), options.deadlines)?,
+        endpoint: Endpoint::new(base, &headers, options.deadlines)?,
+        codec,
         parameters: Parameters {
             model,
             temperature: options.temperature,
             max_output_tokens: options.max_output_tokens,
-            quirks: target.provider.map_or_else(Quirks::default, |provider| provider.quirks),
         },
         key,
         retries: options.retries,
@@ -299,7 +306,7 @@ fn key(options: &ModelOptions, target: &Target, variable: Variable<'_>) -> Resul
             return Ok(Key { secret: Some(Secret::new(value)), advice: format!("check the key in {name}") });
         }
     }
-    let host = Endpoint::new(&target.base, None, options.deadlines)?;
+    let host = Endpoint::new(&target.base, &[], options.deadlines)?;
     if let Some(name) = &options.api_key_env {
         let message =
             format!("the variable {name}, which is to hold the key for {}, is not set", host.host());
@@ -348,15 +355,16 @@ fn target(provider: Provider, model: String) -> Target {
 }
 
 /// The API base itself, where someone gave the whole address of the request.
-fn root(base: &str) -> &str {
+fn root<'a>(base: &'a str, codec: &dyn Codec, model: &str) -> &'a str {
     let base = base.trim_end_matches('/');
-    base.strip_suffix("/chat/completions").unwrap_or(base)
+    base.strip_suffix(&codec.path(model, true)).unwrap_or(base)
 }
 
 /// The model of a server that has only one.
-async fn only_model(base: &str, key: &Key) -> Result<String, ConnectError> {
+async fn only_model(base: &str, codec: &dyn Codec, key: &Key) -> Result<String, ConnectError> {
     let secret = key.secret.as_ref().map(Secret::expose);
-    let mut models = local::models(base, secret, local::within(LIST_TIME)).await.map_err(|error| {
+    let models = local::models(base, codec, secret, local::within(LIST_TIME)).await;
+    let mut models = models.map_err(|error| {
         let error = ConnectError::from(error);
         ConnectError { message: format!("no model is chosen, and {base} cannot be asked: {error}"), ..error }
     })?;

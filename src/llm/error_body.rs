@@ -88,6 +88,12 @@ impl ProviderError {
         }
     }
 
+    /// The error of an answer with this HTTP status; its message is the provider's.
+    pub fn with_status(self, status: u16) -> LlmError {
+        let (kind, retryable) = self.classify(status);
+        LlmError { retryable, ..LlmError::new(kind, self.message) }
+    }
+
     /// An error that arrived inside a stream whose status was 200; some gateways put the real status in `code`.
     pub fn in_stream(&self) -> LlmError {
         let status =
@@ -127,6 +133,22 @@ fn code(value: &Value) -> Option<String> {
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }
+}
+
+/// The error of an answer that is not in `format` (its name as people know it).
+pub fn not_understood(format: &str, body: &[u8], why: &str) -> LlmError {
+    let shown = excerpt(body);
+    let start = body.trim_ascii_start();
+    let message = if start.starts_with(b"<") {
+        format!(
+            "the server answered with a web page (`{shown}`); check the API base, which usually ends in /v1"
+        )
+    } else if start.is_empty() {
+        "the server's answer is empty; check the API base, which usually ends in /v1".into()
+    } else {
+        format!("the server's answer is not what the {format} format promises ({why}): `{shown}`")
+    };
+    LlmError::new(ErrorKind::Malformed, message)
 }
 
 /// The first line of bytes that are no JSON, for a message: an HTML page's title, or the line itself.

@@ -1,4 +1,4 @@
-//! Server-sent events out of bytes: <https://html.spec.whatwg.org/multipage/server-sent-events.html>, bounded.
+//! Events out of the bytes of a stream, bounded: server-sent events or a document in each line.
 
 /// The longest line and the longest event, in bytes; a whole answer of a hundred thousand tokens fits in one.
 pub const EVENT_CAP: usize = 8 * 1024 * 1024;
@@ -14,9 +14,19 @@ pub enum FramingError {
     NotUtf8,
 }
 
-/// Takes a stream apart, however it is cut into pieces. Only the `data` of events is kept.
-#[derive(Debug, Default)]
-pub struct SseDecoder {
+/// How a stream is divided into events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// Server-sent events: <https://html.spec.whatwg.org/multipage/server-sent-events.html>. Only their `data` is kept.
+    Sse,
+    /// Every line that is not blank: <https://github.com/ndjson/ndjson-spec>.
+    Ndjson,
+}
+
+/// Takes a stream apart, however it is cut into pieces.
+#[derive(Debug)]
+pub struct FrameDecoder {
+    framing: Framing,
     line: Vec<u8>,
     data: Vec<u8>,
     has_data: bool,
@@ -24,8 +34,13 @@ pub struct SseDecoder {
     begun: bool,
 }
 
-impl SseDecoder {
-    /// Reads more bytes; the data of each event they complete is appended to `events`.
+impl FrameDecoder {
+    /// A decoder at the beginning of a stream.
+    pub fn new(framing: Framing) -> Self {
+        Self { framing, line: Vec::new(), data: Vec::new(), has_data: false, after_cr: false, begun: false }
+    }
+
+    /// Reads more bytes; each event they complete is appended to `events`.
     ///
     /// # Errors
     /// When a line or event is too long or not UTF-8; the stream is then of no further use.
@@ -66,7 +81,11 @@ impl SseDecoder {
         } else {
             line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line)
         };
-        if content.is_empty() {
+        if self.framing == Framing::Ndjson {
+            if !content.trim_ascii().is_empty() {
+                events.push(str::from_utf8(content).map_err(|_| FramingError::NotUtf8)?.to_owned());
+            }
+        } else if content.is_empty() {
             self.end_event(events)?;
         } else if let Some(value) = data_of(content) {
             if self.data.len() + value.len() > EVENT_CAP {
@@ -107,8 +126,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<String>, FramingError> {
-        let mut decoder = SseDecoder::default();
+    fn decode_as<'a>(
+        framing: Framing,
+        pieces: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Vec<String>, FramingError> {
+        let mut decoder = FrameDecoder::new(framing);
         let mut events = Vec::new();
         for piece in pieces {
             decoder.push(piece, &mut events)?;
@@ -117,8 +139,21 @@ mod tests {
         Ok(events)
     }
 
+    fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<String>, FramingError> {
+        decode_as(Framing::Sse, pieces)
+    }
+
     fn whole(stream: &str) -> Vec<String> {
         decode([stream.as_bytes()]).unwrap()
+    }
+
+    #[test]
+    fn each_line_that_is_not_blank_is_an_event_of_ndjson() {
+        let lines = |stream: &str| decode_as(Framing::Ndjson, [stream.as_bytes()]).unwrap();
+        assert_eq!(lines("\u{FEFF}{\"a\":1}\r\n\n \n{}\ndata: x"), ["{\"a\":1}", "{}", "data: x"]);
+        assert_eq!(decode_as(Framing::Ndjson, [b"\xFF\n".as_slice()]), Err(FramingError::NotUtf8));
+        let line = vec![b'x'; EVENT_CAP / 2 + 1];
+        assert_eq!(decode_as(Framing::Ndjson, [line.as_slice(), &line]), Err(FramingError::TooLong));
     }
 
     #[test]
@@ -158,6 +193,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_events_do_not_depend_on_how_the_stream_is_cut(
+            framing in prop::sample::select(vec![Framing::Sse, Framing::Ndjson]),
             lines in prop::collection::vec("(data: ?|: ?|event:)?[ -~é→\u{1F600}]{0,12}", 0..12),
             ends in prop::collection::vec(prop::sample::select(vec!["\n", "\r", "\r\n", "\n\n", "\r\r", "\r\n\r\n"]), 12),
             cuts in prop::collection::vec(0..400_usize, 0..20),
@@ -167,7 +203,7 @@ mod tests {
             cuts.extend([0, stream.len()]);
             cuts.sort_unstable();
             let pieces = cuts.windows(2).map(|pair| &stream.as_bytes()[pair[0]..pair[1]]);
-            prop_assert_eq!(decode(pieces), decode([stream.as_bytes()]));
+            prop_assert_eq!(decode_as(framing, pieces), decode_as(framing, [stream.as_bytes()]));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::http::{Deadlines, Endpoint, HttpError};
 use crate::llm::catalog::Provider;
+use crate::llm::codec::Codec;
 use futures_util::future::join_all;
 use serde_json::Value;
 use std::time::Duration;
@@ -24,7 +25,7 @@ pub struct Found {
 /// table's order.
 pub async fn probe(table: &[Provider], time: Duration) -> Vec<Found> {
     let asked = table.iter().filter(|provider| provider.local).map(async |provider| {
-        let models = models(&provider.base, None, within(time)).await.ok()?;
+        let models = models(&provider.base, provider.codec().as_ref(), None, within(time)).await.ok()?;
         (!models.is_empty()).then(|| Found { provider: provider.clone(), models })
     });
     join_all(asked).await.into_iter().flatten().collect()
@@ -35,17 +36,18 @@ pub fn within(time: Duration) -> Deadlines {
     Deadlines { connect: time, first_byte: time, silence: time, whole: time }
 }
 
-/// The models that the server at `base` (without a slash at its end) lists, without those that only embed.
+/// The models that the server at `base` lists, without those that only embed.
 ///
 /// # Errors
 /// When the server cannot be asked. A list that is not understood is empty.
 pub async fn models(
     base: &str,
-    bearer: Option<&str>,
+    codec: &dyn Codec,
+    key: Option<&str>,
     deadlines: Deadlines,
 ) -> Result<Vec<String>, HttpError> {
-    let url = format!("{base}/models");
-    let mut reply = Endpoint::new(&url, bearer, deadlines)?.get().await?;
+    let endpoint = Endpoint::new(base, &codec.headers(key), deadlines)?;
+    let mut reply = endpoint.get(codec.models_path()).await?;
     if reply.status() != 200 {
         return Ok(Vec::new());
     }

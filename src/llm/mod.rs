@@ -1,14 +1,28 @@
 //! Language models: one seam, one transport, a pure codec per wire format, a table of providers.
+//!
+//! A row of the provider table (`config/models.json`, read in [`catalog`]) names a [`format::Format`], which stands for a
+//! [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
+//! [`answer::Answer`], whose terms all formats share. What is the same everywhere stands beside the codecs: the JSON of
+//! the conversation kept between requests ([`history`]), division of a stream into events ([`framing`]), calls put
+//! together from pieces ([`calls`]) or found in text ([`embedded_call`]), what may be replayed ([`replay`]), classes of
+//! errors ([`error_body`]). [`remote`] puts codec, transport and [`attempts`] together. A further format is a folder
+//! beside `chat_completions`, a variant of [`format::Format`], and fixtures in `tests/wire`.
 
+pub mod answer;
 pub mod attempts;
+pub mod calls;
 pub mod catalog;
 pub mod chat_completions;
-pub mod client;
+pub mod codec;
 pub mod connect;
 pub mod embedded_call;
 pub mod error_body;
+pub mod format;
 pub mod framing;
+pub mod history;
 pub mod local;
+pub mod remote;
+pub mod replay;
 pub mod retry;
 pub mod scripted;
 

@@ -63,7 +63,7 @@ impl Advice {
     pub fn applied(self, mut error: LlmError) -> LlmError {
         let hopeless = matches!(error.kind, ErrorKind::Auth | ErrorKind::Quota | ErrorKind::ContextOverflow);
         error.retryable = !hopeless && self.should_retry.unwrap_or(error.retryable);
-        error.retry_after = self.retry_after;
+        error.retry_after = self.retry_after.or(error.retry_after);
         error
     }
 }

@@ -7,6 +7,7 @@ use agent::http::Deadlines;
 use agent::llm::catalog::Provider;
 use agent::llm::chat_completions::request::Quirks;
 use agent::llm::connect::{ModelOptions, connect};
+use agent::llm::format::Format;
 use agent::llm::local::probe;
 use agent::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinition};
 use agent::message::{Message, Role, ToolResult};
@@ -415,6 +416,7 @@ fn a_server_on_this_machine_is_found_with_its_models() {
         base,
         keys: Vec::new(),
         local: true,
+        format: Format::default(),
         quirks: Quirks::default(),
     };
     let table = [row("absent", absent.url()), row("present", server.url())];

@@ -1,24 +1,31 @@
-//! The streams of `tests/wire`, decoded whole and cut in two at every byte. The first comments of each name its source
-//! and what must come of it.
+//! The streams of `tests/wire`, decoded whole and cut in two at every byte. The first comments of each name its source,
+//! its format (Chat Completions where none is named) and what must come of it. Lines have no comments, so in a file of
+//! lines these stand before the stream and are not part of it.
 
-use agent::llm::chat_completions::answer::{Answer, Surroundings};
-use agent::llm::framing::SseDecoder;
+use agent::llm::answer::{Answer, Surroundings};
+use agent::llm::chat_completions::request::Quirks;
+use agent::llm::codec::Codec;
+use agent::llm::format::Format;
+use agent::llm::framing::{FrameDecoder, Framing};
 use agent::llm::{LlmError, Response};
 use agent::message::{Message, Part};
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::path::Path;
 
-fn decode(pieces: &[&[u8]]) -> Result<Response, LlmError> {
-    let mut decoder = SseDecoder::default();
+fn decode(codec: &dyn Codec, pieces: &[&[u8]]) -> Result<Response, LlmError> {
+    let mut frames = FrameDecoder::new(codec.framing());
     let mut events = Vec::new();
     for piece in pieces {
-        decoder.push(piece, &mut events).unwrap();
+        frames.push(piece, &mut events).unwrap();
     }
-    decoder.finish(&mut events).unwrap();
-    let mut answer = Answer::new(true);
+    frames.finish(&mut events).unwrap();
+    let mut answer = Answer::new(codec.name(), true);
+    let mut decoder = codec.decoder();
     for event in events {
-        answer.event(&event, &mut |_| {})?;
+        if !answer.is_complete() {
+            decoder.event(&event, &mut answer, &mut |_| {})?;
+        }
     }
     let made = Cell::new(0);
     let new_id = || {
@@ -65,24 +72,31 @@ fn o07_known_streams_decode_the_same_however_they_are_cut() {
     let mut seen = 0;
     for entry in folder.read_dir().unwrap() {
         let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "sse") {
+        let lines = path.extension().is_some_and(|extension| extension == "ndjson");
+        if !lines && path.extension().is_none_or(|extension| extension != "sse") {
             continue;
         }
         seen += 1;
-        let bytes = std::fs::File::open(&path)
-            .and_then(|file| {
-                std::io::Read::bytes(std::io::BufReader::new(file)).collect::<Result<Vec<u8>, _>>()
-            })
-            .unwrap();
-        let text = String::from_utf8(bytes.clone()).unwrap();
-        let expected = text.split(['\r', '\n']).find_map(|line| line.strip_prefix(": expect: ")).unwrap();
-        let expected: Value = serde_json::from_str(expected).unwrap();
+        let text = std::fs::File::open(&path).and_then(std::io::read_to_string).unwrap();
+        let header = |name: &str| {
+            let start = format!(": {name}: ");
+            text.split(['\r', '\n']).find_map(|line| line.strip_prefix(&start))
+        };
+        let expected: Value = serde_json::from_str(header("expect").unwrap()).unwrap();
+        let format: Format = serde_json::from_value(json!(header("format").unwrap_or("chat_completions"))).unwrap();
+        let codec = format.codec(Quirks::default());
+        assert_eq!(codec.framing() == Framing::Ndjson, lines, "{}", path.display());
+        let mut bytes = text.as_bytes();
+        while lines && bytes.starts_with(b": ") {
+            bytes = &bytes[bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1..];
+        }
         for cut in 0..=bytes.len() {
             let (front, back) = bytes.split_at(cut);
-            assert_eq!(summary(decode(&[front, back])), expected, "{} cut at {cut}", path.display());
+            let decoded = decode(codec.as_ref(), &[front, back]);
+            assert_eq!(summary(decoded), expected, "{} cut at {cut}", path.display());
         }
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        assert_eq!(summary(decode(&single)), expected, "{} byte by byte", path.display());
+        assert_eq!(summary(decode(codec.as_ref(), &single)), expected, "{} byte by byte", path.display());
     }
     assert!(seen >= 15, "only {seen} streams found");
 }

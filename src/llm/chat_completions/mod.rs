@@ -2,11 +2,56 @@
 //!
 //! Shapes from `OpenAI`'s API reference; the tolerance is for the many servers that speak it with an accent.
 
-pub mod answer;
-pub mod calls;
-pub mod history;
+pub mod decode;
 pub mod request;
 pub mod usage;
 
-/// The name under which this codec stores what only it may replay.
-pub const CODEC: &str = "chat_completions";
+use crate::llm::Request;
+use crate::llm::codec::{Codec, Decoder, Parameters};
+use crate::message::Message;
+use decode::ChunkDecoder;
+use request::{CODEC, Quirks};
+use std::sync::Arc;
+
+/// The format, with what is different about one server.
+#[derive(Debug)]
+pub struct ChatCompletions {
+    /// How the server differs from the common ground.
+    pub quirks: Quirks,
+}
+
+impl Codec for ChatCompletions {
+    fn name(&self) -> &'static str {
+        CODEC
+    }
+
+    fn path(&self, _model: &str, _stream: bool) -> String {
+        "/chat/completions".into()
+    }
+
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
+        key.map(|key| ("authorization", format!("Bearer {key}"))).into_iter().collect()
+    }
+
+    fn write_message(
+        &self,
+        message: &Message,
+        _earlier: &[Arc<Message>],
+        json: &mut Vec<u8>,
+    ) -> serde_json::Result<()> {
+        request::write_message(message, self.quirks, json)
+    }
+
+    fn encode(
+        &self,
+        request: &Request<'_>,
+        parameters: &Parameters,
+        messages: &[u8],
+    ) -> serde_json::Result<Vec<u8>> {
+        request::encode(request, parameters, self.quirks, messages)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(ChunkDecoder)
+    }
+}

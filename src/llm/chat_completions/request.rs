@@ -1,17 +1,17 @@
 //! A request as Chat Completions JSON, written straight from the history; equal prefixes give equal bytes.
 
-use super::CODEC;
+use crate::llm::codec::Parameters;
+use crate::llm::replay::{arguments, content, name, placeholder};
 use crate::llm::{Request, ToolDefinition};
-use crate::message::{Message, Part, Role, ToolCall};
-use serde::de::IgnoredAny;
+use crate::message::{Message, Part, Role};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The longest tool name that `OpenAI` accepts, in characters.
-const NAME_LENGTH: usize = 64;
+/// The name under which this codec stores what only it may replay.
+pub const CODEC: &str = "chat_completions";
 
 /// Which field limits the length of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -63,19 +63,6 @@ impl Default for Quirks {
     }
 }
 
-/// What is the same in every request to one model.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Parameters {
-    /// The model as the server calls it.
-    pub model: String,
-    /// Sampling temperature; the server's own when absent.
-    pub temperature: Option<f64>,
-    /// The longest answer, in tokens; the server's own limit when absent.
-    pub max_output_tokens: Option<u32>,
-    /// How the server differs.
-    pub quirks: Quirks,
-}
-
 /// The body of a request, as JSON; `messages` are its messages as [`write_message`] wrote them.
 ///
 /// # Errors
@@ -83,9 +70,10 @@ pub struct Parameters {
 pub fn encode(
     request: &Request<'_>,
     parameters: &Parameters,
+    quirks: Quirks,
     messages: &[u8],
 ) -> serde_json::Result<Vec<u8>> {
-    let mut head = serde_json::to_vec(&Body { request, parameters })?;
+    let mut head = serde_json::to_vec(&Body { request, parameters, quirks })?;
     head.pop();
     Ok([head.as_slice(), b",\"messages\":[", messages, b"]}"].concat())
 }
@@ -112,13 +100,13 @@ pub fn write_message(message: &Message, quirks: Quirks, json: &mut Vec<u8>) -> s
 struct Body<'a> {
     request: &'a Request<'a>,
     parameters: &'a Parameters,
+    quirks: Quirks,
 }
 
 impl Serialize for Body<'_> {
     /// What never changes; the growing history comes after it.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { request, parameters } = self;
-        let quirks = parameters.quirks;
+        let Self { request, parameters, quirks } = self;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", &parameters.model)?;
         if let Some(temperature) = parameters.temperature {
@@ -147,15 +135,6 @@ impl Serialize for Body<'_> {
 
 fn has_calls(messages: &[Arc<Message>]) -> bool {
     messages.iter().any(|message| message.tool_calls().next().is_some())
-}
-
-/// A tool for servers that want one named although none may be called.
-fn placeholder() -> ToolDefinition {
-    ToolDefinition {
-        name: "none".into(),
-        description: "No tool is available any more.".into(),
-        parameters: serde_json::json!({"type": "object", "properties": {}}),
-    }
 }
 
 #[derive(Serialize)]
@@ -262,40 +241,6 @@ fn assistant(message: &Message, quirks: Quirks) -> WireMessage<'_> {
     }
 }
 
-/// The text parts; borrowed in the usual case of one.
-fn content(message: &Message) -> Cow<'_, str> {
-    let mut texts = message.parts.iter().filter_map(|part| match part {
-        Part::Text { text } => Some(text.as_str()),
-        Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
-    });
-    match (texts.next(), texts.next()) {
-        (None, _) => Cow::Borrowed(""),
-        (Some(only), None) => Cow::Borrowed(only),
-        (Some(_), Some(_)) => Cow::Owned(message.joined_text()),
-    }
-}
-
-/// The name as the model wrote it. One that no tool could have is made harmless: `OpenAI` would refuse every later
-/// request for anything but letters, digits, `_` and `-`.
-fn name(call: &ToolCall) -> Cow<'_, str> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !call.name.is_empty() && call.name.len() <= NAME_LENGTH && call.name.chars().all(allowed) {
-        return Cow::Borrowed(&call.name);
-    }
-    let cleaned: String =
-        call.name.chars().take(NAME_LENGTH).map(|c| if allowed(c) { c } else { '_' }).collect();
-    Cow::Owned(if cleaned.is_empty() { "unnamed".into() } else { cleaned })
-}
-
-/// The arguments as the model wrote them. Those that are not JSON are wrapped: vLLM, Ollama and llama.cpp parse the
-/// arguments of the whole history and would refuse every later request.
-fn arguments(call: &ToolCall) -> Cow<'_, str> {
-    if serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok() {
-        return Cow::Borrowed(&call.arguments);
-    }
-    Cow::Owned(serde_json::json!({ "invalid_json": call.arguments }).to_string())
-}
-
 /// The reasoning this codec received, for servers that want it back.
 fn reasoning(message: &Message) -> Option<String> {
     let text: String = message
@@ -312,16 +257,16 @@ fn reasoning(message: &Message) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Opaque, ToolResult};
+    use crate::message::{Opaque, ToolCall, ToolResult};
     use serde_json::json;
 
-    fn bytes_of(request: &Request<'_>, parameters: &Parameters) -> Vec<u8> {
-        let mut history = super::super::history::History::default();
-        encode(request, parameters, history.json(request.messages, parameters.quirks).unwrap()).unwrap()
-    }
-
-    fn parameters(quirks: Quirks) -> Parameters {
-        Parameters { model: "m".into(), temperature: Some(0.5), max_output_tokens: Some(9), quirks }
+    fn bytes_of(request: &Request<'_>, quirks: Quirks) -> Vec<u8> {
+        let parameters = Parameters { model: "m".into(), temperature: Some(0.5), max_output_tokens: Some(9) };
+        let mut messages = Vec::new();
+        for message in request.messages {
+            write_message(message, quirks, &mut messages).unwrap();
+        }
+        encode(request, &parameters, quirks, &messages).unwrap()
     }
 
     fn call(id: &str, arguments: &str) -> Part {
@@ -331,25 +276,6 @@ mod tests {
             arguments: arguments.into(),
             opaque: None,
         })
-    }
-
-    #[test]
-    fn a_name_that_no_tool_can_have_does_not_spoil_later_requests() {
-        let named = |name: &str| {
-            Part::ToolCall(ToolCall {
-                id: "a".into(),
-                name: name.into(),
-                arguments: "{}".into(),
-                opaque: None,
-            })
-        };
-        let long = "x".repeat(100);
-        let parts = vec![named(""), named("functions.read file"), named(&long), named("read_file-2")];
-        let body =
-            encoded(&[Arc::new(Message { role: Role::Assistant, parts })], &[], false, Quirks::default());
-        let calls = body["messages"][0]["tool_calls"].as_array().unwrap();
-        let names: Vec<_> = calls.iter().map(|call| call["function"]["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["unnamed", "functions_read_file", &long[..64], "read_file-2"]);
     }
 
     #[test]
@@ -398,7 +324,7 @@ mod tests {
 
     fn encoded(messages: &[Arc<Message>], tools: &[ToolDefinition], stream: bool, quirks: Quirks) -> Value {
         let request = Request { messages, tools, stream, deadline: None };
-        serde_json::from_slice(&bytes_of(&request, &parameters(quirks))).unwrap()
+        serde_json::from_slice(&bytes_of(&request, quirks)).unwrap()
     }
 
     #[test]
@@ -453,8 +379,7 @@ mod tests {
         let tools = [tool()];
         let short = Request { messages: &history[..2], tools: &tools, stream: true, deadline: None };
         let long = Request { messages: &history, ..short };
-        let parameters = parameters(Quirks::default());
-        let (short, long) = (bytes_of(&short, &parameters), bytes_of(&long, &parameters));
+        let (short, long) = (bytes_of(&short, Quirks::default()), bytes_of(&long, Quirks::default()));
         assert!(long.starts_with(short.strip_suffix(b"]}").unwrap()));
     }
 }

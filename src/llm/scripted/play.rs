@@ -2,9 +2,11 @@
 
 use super::{Asked, Fault, PlannedError, Script, ScriptError, Turn, render};
 use crate::failure::ErrorKind;
+use crate::llm::answer::{Answer, Surroundings};
 use crate::llm::attempts::Attempts;
-use crate::llm::chat_completions::answer::{Answer, Surroundings};
+use crate::llm::chat_completions::request::Quirks;
 use crate::llm::error_body::ProviderError;
+use crate::llm::format::Format;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::message::{Part, Role};
 use crate::source::Source;
@@ -13,6 +15,9 @@ use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
+
+/// The format in which a script passes through a codec.
+const FORMAT: Format = Format::ChatCompletions;
 
 /// Plays a [`Script`], one turn per request; a request that is repeated takes the next turn.
 #[derive(Debug)]
@@ -73,19 +78,19 @@ impl ScriptedModel {
             Some(Fault::Hang) => 0,
             Some(Fault::Reset) => return Err(LlmError::new(ErrorKind::Network, "the connection was reset")),
             Some(Fault::Http(answer)) if answer.status >= 400 => {
-                let provider = ProviderError::from_body(answer.body.as_bytes());
-                let (kind, retryable) = provider.classify(answer.status);
-                return Err(LlmError { retryable, ..LlmError::new(kind, provider.message) });
+                return Err(ProviderError::from_body(answer.body.as_bytes()).with_status(answer.status));
             }
             Some(Fault::Http(_) | Fault::Raw(_)) => {
                 let message = format!("turn {} of the script can only be played by a server", number + 1);
                 return Err(LlmError::new(ErrorKind::Malformed, message));
             }
         };
-        let mut answer = Answer::new(!request.tools.is_empty());
-        for event in render::events(turn, number).iter().take(count) {
-            answer.event(event, show)?;
-            if !answer.is_done() {
+        let codec = FORMAT.codec(Quirks::default());
+        let mut answer = Answer::new(codec.name(), !request.tools.is_empty());
+        let mut decoder = codec.decoder();
+        for event in render::events(FORMAT, turn, number).iter().take(count) {
+            decoder.event(event, &mut answer, show)?;
+            if !answer.is_complete() {
                 pause(turn.chunk_delay_ms).await;
             }
         }
@@ -122,10 +127,9 @@ impl LlmClient for ScriptedModel {
 fn planned(error: &PlannedError) -> LlmError {
     let provider = ProviderError::from_value(&render::error_body(error));
     let status = render::status(error);
-    let (kind, retryable) = provider.classify(status);
     let retry_after = error.retry_after.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let message = format!("the script answered {status}: {}", provider.message);
-    LlmError { retryable, retry_after, ..LlmError::new(kind, message) }
+    LlmError { message, retry_after, ..provider.with_status(status) }
 }
 
 async fn pause(millis: u64) {

@@ -1,4 +1,5 @@
 //! What the black-box tests share.
 
+pub mod dialect;
 pub mod run;
 pub mod server;

@@ -1,6 +1,9 @@
 //! A scripted model server on this machine: plays the same YAML as `scripted:FILE`, over real HTTP, faults included.
 
-use agent::llm::scripted::{Asked, Fault, RawAnswer, Script, Turn, render};
+use super::dialect::Dialect;
+use agent::llm::chat_completions::request::Quirks;
+use agent::llm::framing::Framing;
+use agent::llm::scripted::{Fault, RawAnswer, Script, Turn, render};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -156,7 +159,7 @@ impl Shared {
             stream.read_exact(&mut vec![0; unread(&request)])?;
             let answered = match turn {
                 None => respond_error(&mut stream, &self.script.over(number)),
-                Some(turn) => self.answer(&mut stream, &turn, number, &request.body),
+                Some(turn) => self.answer(&mut stream, &turn, number, &request),
             };
             if let Err(error) = answered {
                 if error.kind() != ErrorKind::Other {
@@ -168,9 +171,13 @@ impl Shared {
         }
     }
 
-    fn answer(&self, stream: &mut TcpStream, turn: &Turn, number: usize, body: &Value) -> Result<()> {
-        let expected = turn.expect.as_ref().map_or(Ok(()), |expect| expect.check(&asked(body)));
-        if let Err(why) = paired(body).and(expected) {
+    fn answer(&self, stream: &mut TcpStream, turn: &Turn, number: usize, request: &Recorded) -> Result<()> {
+        let Some(dialect) = Dialect::of(&request.target, &request.body) else {
+            return respond(stream, 404, &[], "");
+        };
+        let asked = dialect.asked();
+        let expected = turn.expect.as_ref().map_or(Ok(()), |expect| expect.check(&asked));
+        if let Err(why) = dialect.paired().and(expected) {
             let message = format!("turn {} of the script expects another request: {why}", number + 1);
             return respond_error(stream, &message);
         }
@@ -187,20 +194,23 @@ impl Shared {
                 stream.write_all(bytes.as_bytes())?;
                 Err(closed())
             }
-            _ if body["stream"] == json!(true) => self.stream(stream, turn, number),
-            _ => document(stream, turn, number),
+            _ if asked.stream => self.stream(stream, &dialect, turn, number),
+            _ => document(stream, &dialect, turn, number),
         }
     }
 
-    fn stream(&self, stream: &mut TcpStream, turn: &Turn, number: usize) -> Result<()> {
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    fn stream(&self, stream: &mut TcpStream, dialect: &Dialect, turn: &Turn, number: usize) -> Result<()> {
+        let framing = dialect.format.codec(Quirks::default()).framing();
+        let kind = if framing == Framing::Sse { "text/event-stream" } else { "application/x-ndjson" };
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ntransfer-encoding: chunked\r\n\r\n");
         stream.write_all(head.as_bytes())?;
         let count = match turn.fault {
             Some(Fault::Cut(count) | Fault::Close(count) | Fault::Stall(count)) => count,
             _ => usize::MAX,
         };
-        for event in render::events(turn, number).iter().take(count) {
-            let event = format!("data: {event}\n\n");
+        for event in render::events(dialect.format, turn, number).iter().take(count) {
+            let event =
+                if framing == Framing::Sse { format!("data: {event}\n\n") } else { format!("{event}\n") };
             stream.write_all(format!("{:x}\r\n{event}\r\n", event.len()).as_bytes())?;
             self.pause(turn.chunk_delay_ms);
         }
@@ -213,8 +223,8 @@ impl Shared {
 }
 
 /// An answer that is not streamed; its faults come in the middle of the body.
-fn document(stream: &mut TcpStream, turn: &Turn, number: usize) -> Result<()> {
-    let body = render::body(turn, number);
+fn document(stream: &mut TcpStream, dialect: &Dialect, turn: &Turn, number: usize) -> Result<()> {
+    let body = render::body(dialect.format, turn, number);
     if turn.fault.is_none() {
         return respond(stream, 200, &[], &body);
     }
@@ -306,43 +316,4 @@ fn read_head(stream: &mut TcpStream) -> Result<String> {
         }
     }
     Err(Error::from(ErrorKind::InvalidData))
-}
-
-/// The request as a script's expectations look at it.
-fn asked(body: &Value) -> Asked<'_> {
-    let messages = body["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    Asked {
-        messages: messages
-            .iter()
-            .map(|message| {
-                (
-                    message["role"].as_str().unwrap_or_default(),
-                    message["content"].as_str().unwrap_or_default(),
-                )
-            })
-            .collect(),
-        tools: body["tools"].as_array().is_some_and(|tools| !tools.is_empty()),
-        stream: body["stream"] == json!(true),
-    }
-}
-
-/// Whether the results after each assistant message answer exactly its calls, in order.
-fn paired(body: &Value) -> std::result::Result<(), String> {
-    let mut open: Vec<&str> = Vec::new();
-    for message in body["messages"].as_array().into_iter().flatten() {
-        if message["role"] == "tool" {
-            let id = message["tool_call_id"].as_str().unwrap_or_default();
-            if open.first() != Some(&id) {
-                return Err(format!("the result `{id}` does not answer the next open call of {open:?}"));
-            }
-            open.remove(0);
-            continue;
-        }
-        if !open.is_empty() {
-            return Err(format!("the calls {open:?} have no results"));
-        }
-        let calls = message["tool_calls"].as_array().into_iter().flatten();
-        open.extend(calls.map(|call| call["id"].as_str().unwrap_or_default()));
-    }
-    if open.is_empty() { Ok(()) } else { Err(format!("the calls {open:?} have no results")) }
 }

@@ -1,6 +1,9 @@
 //! What becomes of odd events and bodies.
 
+use super::super::request::CODEC;
 use super::*;
+use crate::llm::Response;
+use crate::llm::answer::Surroundings;
 use proptest::prelude::*;
 use serde_json::json;
 use std::cell::Cell;
@@ -13,9 +16,13 @@ fn decode(events: &[&str], body: bool) -> (String, Result<Response, LlmError>) {
         Progress::Thinking(text) => shown.extend(["<", text, ">"]),
         Progress::Sent { .. } | Progress::Retry { .. } => {}
     };
-    let mut answer = Answer::new(true);
+    let mut answer = Answer::new(CODEC, true);
     let fed: Result<(), LlmError> = events.iter().try_for_each(|event| {
-        if body { answer.body(event.as_bytes(), &mut show) } else { answer.event(event, &mut show) }
+        if body {
+            ChunkDecoder.body(event.as_bytes(), &mut answer, &mut show)
+        } else {
+            ChunkDecoder.event(event, &mut answer, &mut show)
+        }
     });
     let next = Cell::new(0);
     let surroundings = Surroundings {
@@ -191,9 +198,10 @@ fn l22_json_that_is_no_call_is_shown_and_kept() {
 #[test]
 fn text_is_shown_as_it_comes() {
     let mut pieces = Vec::new();
-    let mut answer = Answer::new(true);
+    let mut answer = Answer::new(CODEC, true);
     for event in [text("a"), text("b"), text(" {")] {
-        answer.event(&event, &mut |progress| pieces.push(format!("{progress:?}"))).unwrap();
+        let mut show = |progress: Progress<'_>| pieces.push(format!("{progress:?}"));
+        ChunkDecoder.event(&event, &mut answer, &mut show).unwrap();
     }
     assert_eq!(pieces.len(), 3);
 }

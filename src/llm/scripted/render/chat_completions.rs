@@ -1,10 +1,10 @@
-//! A scripted turn as a Chat Completions server would send it: events, a body, or an error.
+//! A scripted turn as a Chat Completions server would send it: events or a body.
 
-use super::{Call, PlannedError, Turn};
-use crate::failure::ErrorKind;
+use super::pieces::{arguments, id, pieces};
+use crate::llm::scripted::Turn;
 use serde_json::{Value, json};
 
-/// A turn's answer as the data of server-sent events, `[DONE]` last. `number` is the request's, from 0.
+/// A turn's answer as the data of server-sent events, `[DONE]` last.
 pub fn events(turn: &Turn, number: usize) -> Vec<String> {
     let mut events = Vec::new();
     for piece in pieces(turn.thinking.as_deref(), turn.chunk) {
@@ -53,49 +53,9 @@ pub fn body(turn: &Turn, number: usize) -> String {
     json!({"object": "chat.completion", "choices": [choice], "usage": usage(turn)}).to_string()
 }
 
-/// The status of an error.
-pub fn status(error: &PlannedError) -> u16 {
-    error.status.unwrap_or(match error.kind {
-        Some(ErrorKind::Auth) => 401,
-        Some(ErrorKind::Quota) => 402,
-        Some(ErrorKind::Timeout) => 408,
-        Some(ErrorKind::RateLimit) => 429,
-        Some(ErrorKind::Overloaded) => 503,
-        Some(ErrorKind::Request | ErrorKind::ContextOverflow) => 400,
-        _ => 500,
-    })
-}
-
-/// The body of an error.
-pub fn error_body(error: &PlannedError) -> Value {
-    let overflow =
-        (error.kind == Some(ErrorKind::ContextOverflow)).then(|| "context_length_exceeded".to_owned());
-    let message = error.message.as_deref().unwrap_or("the script says so");
-    json!({"error": {"message": message, "code": error.code.clone().or(overflow)}})
-}
-
 fn chunk(delta: &Value, finish: Option<&str>) -> String {
     let choice = json!({"index": 0, "delta": delta, "finish_reason": finish});
     json!({"object": "chat.completion.chunk", "choices": [choice]}).to_string()
-}
-
-fn pieces(text: Option<&str>, size: Option<usize>) -> Vec<String> {
-    let Some(text) = text.filter(|text| !text.is_empty()) else { return Vec::new() };
-    let Some(size) = size else { return vec![text.to_owned()] };
-    let chars: Vec<char> = text.chars().collect();
-    chars.chunks(size.max(1)).map(|piece| piece.iter().collect()).collect()
-}
-
-fn id(call: &Call, number: usize, index: usize) -> String {
-    call.id.clone().unwrap_or_else(|| format!("call_{}_{}", number + 1, index + 1))
-}
-
-fn arguments(call: &Call) -> String {
-    match &call.arguments {
-        Value::String(raw) => raw.clone(),
-        Value::Null => "{}".into(),
-        object => object.to_string(),
-    }
 }
 
 fn finish(turn: &Turn) -> &str {

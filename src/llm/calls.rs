@@ -2,7 +2,6 @@
 
 use crate::failure::ErrorKind;
 use crate::llm::LlmError;
-use serde::Deserialize;
 use serde_json::Value;
 
 /// The longest arguments of one call, in bytes; a file written in one call fits, an endless stream does not.
@@ -12,32 +11,19 @@ pub const NAME_CAP: usize = 64 * 1024;
 /// The most calls of one answer; real models make up to a dozen.
 pub const CALLS_CAP: usize = 128;
 
-/// A piece of a call as a stream delivers it, or a whole call as a body does.
-#[derive(Debug, Default, Deserialize)]
-pub struct CallDelta {
-    /// Which call of the answer it belongs to.
-    #[serde(default)]
-    pub index: Value,
-    /// The call's id, often only in its first piece.
-    #[serde(default)]
-    pub id: Value,
-    /// Name and arguments.
-    #[serde(default)]
-    pub function: Option<FunctionDelta>,
-    /// What the server wants back unmodified: Gemini's signature of the thought behind the call.
-    #[serde(default)]
-    pub extra_content: Value,
-}
-
-/// Name and arguments of a [`CallDelta`].
-#[derive(Debug, Default, Deserialize)]
-pub struct FunctionDelta {
+/// A piece of a call, or a whole one.
+#[derive(Debug, Default)]
+pub struct CallDelta<'a> {
+    /// Which call of the answer it belongs to, where the format numbers them.
+    pub index: Option<u64>,
+    /// The call's id, often only in its first piece; empty where there is none.
+    pub id: &'a str,
     /// The tool, in the first piece or in every one.
-    #[serde(default)]
-    pub name: Value,
-    /// A piece of the arguments; some servers send an object instead of a string.
-    #[serde(default)]
-    pub arguments: Value,
+    pub name: &'a str,
+    /// A piece of the arguments.
+    pub arguments: &'a str,
+    /// What the server wants back unmodified, such as Gemini's signature of the thought behind the call; or null.
+    pub extra: Value,
 }
 
 /// A call whose pieces have all arrived.
@@ -62,37 +48,27 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Adds one piece to the call it belongs to.
+    /// Adds one piece to the call it belongs to; returns that call's place in the order of their beginning.
     ///
     /// # Errors
     /// When there are more than [`CALLS_CAP`] calls or [`ARGUMENTS_CAP`] bytes of arguments.
-    pub fn add(&mut self, delta: CallDelta) -> Result<(), LlmError> {
-        let id = text(&delta.id);
-        let function = delta.function.unwrap_or_default();
-        let name = text(&function.name);
-        let index = delta.index.as_u64();
-        let arguments = match function.arguments {
-            Value::String(piece) => piece,
-            Value::Null => String::new(),
-            whole => whole.to_string(),
-        };
+    pub fn add(&mut self, delta: CallDelta<'_>) -> Result<usize, LlmError> {
+        let CallDelta { index, id, name, arguments, extra } = delta;
         if id.len() > NAME_CAP || name.len() > NAME_CAP {
             return Err(malformed(format!(
                 "the id or name of a tool call is longer than {} KiB",
                 NAME_CAP / 1024
             )));
         }
-        let known = self.find(index, id).filter(|call| !call.is_other(id, name, &arguments));
-        let call = if let Some(call) = known {
-            call
-        } else {
-            if self.calls.len() >= CALLS_CAP {
-                return Err(malformed(format!("more than {CALLS_CAP} tool calls in one answer")));
-            }
+        let known = self.find(index, id).filter(|(_, call)| !call.is_other(id, name, arguments));
+        let at = known.map_or(self.calls.len(), |(at, _)| at);
+        if at >= CALLS_CAP {
+            return Err(malformed(format!("more than {CALLS_CAP} tool calls in one answer")));
+        }
+        if at == self.calls.len() {
             self.calls.push(JoinedCall { index, ..JoinedCall::default() });
-            let Some(call) = self.calls.last_mut() else { return Ok(()) };
-            call
-        };
+        }
+        let Some(call) = self.calls.get_mut(at) else { return Ok(at) };
         if call.arguments.len() + arguments.len() > ARGUMENTS_CAP {
             let cap = ARGUMENTS_CAP / 1024 / 1024;
             return Err(malformed(format!("the arguments of a tool call are longer than {cap} MiB")));
@@ -103,17 +79,12 @@ impl Calls {
         if call.name.is_empty() {
             name.clone_into(&mut call.name);
         }
-        if !delta.extra_content.is_null() {
-            call.extra = delta.extra_content;
+        if !extra.is_null() {
+            call.extra = extra;
         }
-        call.extent.read(&arguments);
-        call.arguments.push_str(&arguments);
-        Ok(())
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.calls.is_empty()
+        call.extent.read(arguments);
+        call.arguments.push_str(arguments);
+        Ok(at)
     }
 
     /// The calls in the order in which they began.
@@ -122,8 +93,8 @@ impl Calls {
     }
 
     /// The latest call with the index; without one, that with the id; without either, the latest of all.
-    fn find(&mut self, index: Option<u64>, id: &str) -> Option<&mut JoinedCall> {
-        self.calls.iter_mut().rev().find(|call| match index {
+    fn find(&self, index: Option<u64>, id: &str) -> Option<(usize, &JoinedCall)> {
+        self.calls.iter().enumerate().rev().find(|(_, call)| match index {
             Some(_) => call.index == index,
             None => id.is_empty() || call.id == id,
         })
@@ -147,10 +118,6 @@ impl JoinedCall {
         let complete = self.extent.is_complete() && !name.is_empty();
         (other_id && other_name) || (complete && (other_id || other_name || !arguments.trim().is_empty()))
     }
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 fn malformed(message: String) -> LlmError {
@@ -196,9 +163,20 @@ mod tests {
     fn joined(deltas: &[Value]) -> Vec<(String, String, String)> {
         let mut calls = Calls::default();
         for delta in deltas {
-            calls.add(serde_json::from_value(delta.clone()).unwrap()).unwrap();
+            calls.add(read(delta)).unwrap();
         }
         calls.into_joined().into_iter().map(|call| (call.id, call.name, call.arguments)).collect()
+    }
+
+    fn read(delta: &Value) -> CallDelta<'_> {
+        let text = |pointer: &str| delta.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        CallDelta {
+            index: delta["index"].as_u64(),
+            id: text("/id"),
+            name: text("/function/name"),
+            arguments: text("/function/arguments"),
+            extra: Value::Null,
+        }
     }
 
     fn delta(index: u64, id: &str, name: &str, arguments: &str) -> Value {
@@ -253,21 +231,10 @@ mod tests {
     }
 
     #[test]
-    fn arguments_may_be_an_object_or_null() {
-        let deltas = [
-            json!({"index": 0, "id": "a", "function": {"name": "read", "arguments": {"b": 1, "a": 2}}}),
-            json!({"index": 1, "id": "b", "function": {"name": "list", "arguments": null}}),
-        ];
-        assert_eq!(joined(&deltas), [call("a", "read", "{\"b\":1,\"a\":2}"), call("b", "list", "")]);
-    }
-
-    #[test]
     fn calls_and_arguments_are_bounded() {
         let mut calls = Calls::default();
         let piece = "x".repeat(ARGUMENTS_CAP / 2 + 1);
-        let mut add = |index: u64, arguments: &str| {
-            calls.add(serde_json::from_value(delta(index, "", "read", arguments)).unwrap())
-        };
+        let mut add = |index: u64, arguments: &str| calls.add(read(&delta(index, "", "read", arguments)));
         add(0, &piece).unwrap();
         assert_eq!(add(0, &piece).unwrap_err().kind, ErrorKind::Malformed);
         assert!((1..=200).map(|index| add(index, "")).any(|added| added.is_err()));

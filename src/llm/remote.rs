@@ -1,13 +1,13 @@
-//! The client of a Chat Completions server: codec, transport and retries put together.
+//! A model on a server: codec, transport and retries put together.
 
 use crate::failure::ErrorKind;
 use crate::http::{Endpoint, HttpError, Payload, Reply};
+use crate::llm::answer::{Answer, Surroundings};
 use crate::llm::attempts::Attempts;
-use crate::llm::chat_completions::answer::{Answer, Surroundings};
-use crate::llm::chat_completions::history::History;
-use crate::llm::chat_completions::request::{Parameters, encode};
-use crate::llm::error_body::{ProviderError, excerpt};
-use crate::llm::framing::SseDecoder;
+use crate::llm::codec::{Codec, Decoder, Parameters};
+use crate::llm::error_body::excerpt;
+use crate::llm::framing::{FrameDecoder, Framing};
+use crate::llm::history::History;
 use crate::llm::retry::Advice;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::secret::Secret;
@@ -30,11 +30,13 @@ pub struct Key {
 
 /// One model on one server.
 #[derive(Debug)]
-pub struct ChatClient {
+pub struct RemoteModel {
     /// `provider/model`, as the result names it.
     pub name: String,
     /// Where requests go.
     pub endpoint: Endpoint,
+    /// What the server speaks.
+    pub codec: Box<dyn Codec>,
     /// What every request says.
     pub parameters: Parameters,
     /// Who pays.
@@ -47,7 +49,7 @@ pub struct ChatClient {
     pub history: RefCell<History>,
 }
 
-impl LlmClient for ChatClient {
+impl LlmClient for RemoteModel {
     fn model(&self) -> &str {
         &self.name
     }
@@ -70,10 +72,11 @@ impl LlmClient for ChatClient {
     }
 }
 
-impl ChatClient {
+impl RemoteModel {
     fn encode(&self, request: &Request<'_>) -> serde_json::Result<Vec<u8>> {
         let mut history = self.history.borrow_mut();
-        encode(request, &self.parameters, history.json(request.messages, self.parameters.quirks)?)
+        let messages = history.json(request.messages, self.codec.as_ref())?;
+        self.codec.encode(request, &self.parameters, messages)
     }
 
     async fn attempt(
@@ -82,13 +85,14 @@ impl ChatClient {
         request: &Request<'_>,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Response, LlmError> {
-        let reply =
-            self.endpoint.post(payload, request.stream).await.map_err(|error| self.unreachable(&error))?;
+        let path = self.codec.path(&self.parameters.model, request.stream);
+        let reply = self.endpoint.post(&path, payload, request.stream).await;
+        let reply = reply.map_err(|error| self.unreachable(&error))?;
         if !(200..300).contains(&reply.status()) {
             return Err(self.refused(reply).await);
         }
-        let mut answer = Answer::new(!request.tools.is_empty());
-        self.receive(reply, &mut answer, show).await.map_err(|error| self.located(error))?;
+        let mut answer = Answer::new(self.codec.name(), !request.tools.is_empty());
+        self.receive(reply, request.stream, &mut answer, show).await.map_err(|error| self.located(error))?;
         let surroundings = Surroundings {
             offered: &|name| request.tools.iter().any(|tool| tool.name == name),
             taken: &|id| {
@@ -99,14 +103,17 @@ impl ChatClient {
         answer.finish(&surroundings, show).map_err(|error| self.located(error))
     }
 
-    /// Reads the body into `answer`: an event stream or one JSON document, whichever the first byte announces.
+    /// Reads the body into `answer`: a stream or one JSON document, whichever the first byte announces.
     async fn receive(
         &self,
         mut reply: Reply,
+        streamed: bool,
         answer: &mut Answer,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
-        let mut decoder = SseDecoder::default();
+        let framing = self.codec.framing();
+        let mut decoder = self.codec.decoder();
+        let mut frames = FrameDecoder::new(framing);
         let mut events = Vec::new();
         let mut beginning = Vec::new();
         let mut any_event = false;
@@ -115,25 +122,20 @@ impl ChatClient {
             let Some(chunk) = chunk else { break };
             if beginning.len() < EXCERPT_BYTES {
                 beginning.extend_from_slice(chunk.as_ref());
-                if !any_event && is_document(&beginning) {
-                    return self.receive_document(reply, beginning, answer, show).await;
+                if !any_event && is_document(&beginning, framing, streamed) {
+                    let body = self.rest(reply, beginning).await?;
+                    return decoder.body(&body, answer, show);
                 }
             }
-            decoder.push(chunk.as_ref(), &mut events).map_err(|error| malformed(&error.to_string()))?;
-            for event in events.drain(..) {
-                any_event = true;
-                answer.event(&event, show)?;
-            }
-            if answer.is_done() {
+            frames.push(chunk.as_ref(), &mut events).map_err(|error| malformed(&error.to_string()))?;
+            any_event |= take(&mut events, decoder.as_mut(), answer, show)?;
+            if answer.is_complete() {
                 reply.drain().await;
                 return Ok(());
             }
         }
-        decoder.finish(&mut events).map_err(|error| malformed(&error.to_string()))?;
-        for event in events.drain(..) {
-            any_event = true;
-            answer.event(&event, show)?;
-        }
+        frames.finish(&mut events).map_err(|error| malformed(&error.to_string()))?;
+        any_event |= take(&mut events, decoder.as_mut(), answer, show)?;
         if !any_event && !is_event_stream(&beginning) {
             let said = excerpt(&beginning);
             return Err(malformed(&format!("the server answered with text instead of an answer: `{said}`")));
@@ -141,17 +143,12 @@ impl ChatClient {
         Ok(())
     }
 
-    async fn receive_document(
-        &self,
-        mut reply: Reply,
-        mut body: Vec<u8>,
-        answer: &mut Answer,
-        show: &mut dyn FnMut(Progress<'_>),
-    ) -> Result<(), LlmError> {
+    /// The whole body of which `body` is the beginning.
+    async fn rest(&self, mut reply: Reply, mut body: Vec<u8>) -> Result<Vec<u8>, LlmError> {
         while let Some(chunk) = reply.chunk().await.map_err(|error| self.unreachable(&error))? {
             body.extend_from_slice(chunk.as_ref());
         }
-        answer.body(&body, show)
+        Ok(body)
     }
 
     /// The error of an answer whose status is none of success.
@@ -159,11 +156,9 @@ impl ChatClient {
         let status = reply.status();
         let line = reply.status_line();
         let advice = Advice::from_headers(&|name| reply.header(name), self.source.wall());
-        let provider = ProviderError::from_body(&reply.error_body().await);
-        let (kind, retryable) = provider.classify(status);
-        let said =
-            if provider.message.is_empty() { String::new() } else { format!(": {}", provider.message) };
-        let advise = match (kind, status) {
+        let error = self.codec.error(status, &reply.error_body().await);
+        let said = if error.message.is_empty() { String::new() } else { format!(": {}", error.message) };
+        let advise = match (error.kind, status) {
             (ErrorKind::Auth, _) => format!("; {}", self.key.advice),
             (ErrorKind::Quota, _) => {
                 "; the account has no credit or quota left, waiting does not help".into()
@@ -173,7 +168,7 @@ impl ChatClient {
             _ => String::new(),
         };
         let message = self.without_key(&format!("{} answered {line}{said}{advise}", self.endpoint.host()));
-        advice.applied(LlmError { retryable, ..LlmError::new(kind, message) })
+        advice.applied(LlmError { message, ..error })
     }
 
     /// The error of an exchange that did not work.
@@ -229,10 +224,29 @@ fn call_id(source: &Source) -> String {
         .collect()
 }
 
-/// Whether a body is one JSON document or a web page rather than an event stream.
-fn is_document(body: &[u8]) -> bool {
+/// Hands events to the decoder up to that which completes the answer; whether there were any.
+fn take(
+    events: &mut Vec<String>,
+    decoder: &mut dyn Decoder,
+    answer: &mut Answer,
+    show: &mut dyn FnMut(Progress<'_>),
+) -> Result<bool, LlmError> {
+    let any = !events.is_empty();
+    for event in events.drain(..) {
+        if !answer.is_complete() {
+            decoder.event(&event, answer, show)?;
+        }
+    }
+    Ok(any)
+}
+
+/// Whether a body is one JSON document or a web page rather than a stream; in a stream of lines each is a document.
+fn is_document(body: &[u8], framing: Framing, streamed: bool) -> bool {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii_start();
-    matches!(body.first(), Some(b'{' | b'[' | b'<'))
+    match body.first() {
+        Some(b'{') => framing == Framing::Sse || !streamed,
+        first => matches!(first, Some(b'[' | b'<')),
+    }
 }
 
 /// Whether a body without any event is at least made of an event stream's lines.

@@ -1,0 +1,290 @@
+//! An answer on its way, in terms that all wire formats share: what a decoder fills and the loop reads.
+
+use crate::event::FinishReason;
+use crate::failure::ErrorKind;
+use crate::llm::calls::{CallDelta, Calls, JoinedCall};
+use crate::llm::embedded_call;
+use crate::llm::error_body::one_line;
+use crate::llm::{LlmError, Progress, Response};
+use crate::message::{Message, Opaque, Part, Role, ToolCall};
+use crate::usage::Usage;
+use serde_json::Value;
+use std::collections::HashSet;
+
+/// The most text held back while it could still be an embedded call, in bytes; longer text is shown as it comes.
+const HELD_CAP: usize = 16 * 1024;
+/// The longest unknown finish reason that is kept, in characters.
+const FINISH_CAP: usize = 40;
+/// The most blocks of text and thinking in one answer; real models write a few.
+const BLOCKS_CAP: usize = 1024;
+
+/// What must be known of the conversation to finish an answer.
+pub struct Surroundings<'a> {
+    /// Whether a tool of this name was offered.
+    pub offered: &'a dyn Fn(&str) -> bool,
+    /// Whether an earlier call has this id.
+    pub taken: &'a dyn Fn(&str) -> bool,
+    /// Makes up an id.
+    pub new_id: &'a dyn Fn() -> String,
+}
+
+/// Collects an answer. Its text, thinking and calls stand in slots: pieces for the same slot are joined, and the
+/// message has its parts in the order of their slots.
+#[derive(Debug)]
+pub struct Answer {
+    codec: &'static str,
+    blocks: Vec<Block>,
+    /// Text that was not shown yet.
+    held: String,
+    /// Whether text that looks like a call is held back, because tools were offered.
+    hold: bool,
+    refusal: String,
+    calls: Calls,
+    finish: Option<FinishReason>,
+    usage: Option<Usage>,
+    done: bool,
+}
+
+#[derive(Debug)]
+struct Block {
+    slot: u64,
+    kind: Kind,
+    text: String,
+    /// What the provider wants back with it.
+    sealed: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thinking,
+    /// The call at this place among the calls.
+    Call(usize),
+}
+
+impl Answer {
+    /// An empty answer in the format `codec`; `tools` says whether any were offered.
+    pub fn new(codec: &'static str, tools: bool) -> Self {
+        Self {
+            codec,
+            blocks: Vec::new(),
+            held: String::new(),
+            hold: tools,
+            refusal: String::new(),
+            calls: Calls::default(),
+            finish: None,
+            usage: None,
+            done: false,
+        }
+    }
+
+    /// Adds a piece of text and shows it, unless it could still be a call written as text.
+    ///
+    /// # Errors
+    /// When there are too many blocks.
+    pub fn write(
+        &mut self,
+        slot: u64,
+        piece: &str,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.change(slot, Kind::Text, |block| block.text.push_str(piece))?;
+        self.held.push_str(piece);
+        if !self.hold || self.held.len() > HELD_CAP || !embedded_call::may_begin(&self.held) {
+            self.hold = false;
+            self.show_held(show);
+        }
+        Ok(())
+    }
+
+    /// Adds a piece of visible reasoning and shows it.
+    ///
+    /// # Errors
+    /// When there are too many blocks.
+    pub fn think(
+        &mut self,
+        slot: u64,
+        piece: &str,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        show(Progress::Thinking(piece));
+        self.change(slot, Kind::Thinking, |block| block.text.push_str(piece))
+    }
+
+    /// Changes what the provider wants back, unmodified, with the reasoning in this slot (null at first, and where
+    /// there is nothing); there may be no visible reasoning.
+    ///
+    /// # Errors
+    /// When there are too many blocks.
+    pub fn seal(&mut self, slot: u64, seal: impl FnOnce(&mut Value)) -> Result<(), LlmError> {
+        self.change(slot, Kind::Thinking, |block| seal(&mut block.sealed))
+    }
+
+    /// Adds a call or a piece of one.
+    ///
+    /// # Errors
+    /// When a limit on calls is exceeded.
+    pub fn call(&mut self, slot: u64, delta: CallDelta<'_>) -> Result<(), LlmError> {
+        let at = self.calls.add(delta)?;
+        let known = self.blocks.iter().any(|block| block.kind == Kind::Call(at));
+        if known { Ok(()) } else { self.change(slot, Kind::Call(at), |_| {}) }
+    }
+
+    /// Adds a piece of what a model says when it refuses and says it apart from its text.
+    pub fn refuse(&mut self, piece: &str) {
+        self.refusal.push_str(piece);
+    }
+
+    /// Notes why the model stopped; whether that means calls is for [`finish`](Self::finish) to see.
+    pub fn stopped(&mut self, reason: FinishReason) {
+        self.finish = Some(reason);
+    }
+
+    /// Notes the tokens so far; the latest count.
+    pub fn counted(&mut self, usage: Usage) {
+        self.usage = Some(usage);
+    }
+
+    /// Notes that nothing more comes.
+    pub fn complete(&mut self) {
+        self.done = true;
+    }
+
+    /// Whether nothing more comes.
+    pub fn is_complete(&self) -> bool {
+        self.done
+    }
+
+    /// The answer as a whole, when its stream is over.
+    ///
+    /// # Errors
+    /// When it was neither said to be complete nor why the model stopped.
+    pub fn finish(
+        mut self,
+        surroundings: &Surroundings<'_>,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Response, LlmError> {
+        if self.finish.is_none() && !self.done {
+            return Err(LlmError::new(ErrorKind::CutStream, "the answer ended before it was complete"));
+        }
+        let mut joined = std::mem::take(&mut self.calls).into_joined();
+        let said = |call: &JoinedCall| !call.name.is_empty() || !call.arguments.is_empty();
+        if !joined.iter().any(said) {
+            joined = self.take_embedded(surroundings);
+        }
+        self.show_held(show);
+        let finish = self.reason(joined.iter().any(said));
+        if self.blocks.iter().all(|block| block.kind == Kind::Thinking) {
+            let text = std::mem::take(&mut self.refusal);
+            self.blocks.push(Block { slot: u64::MAX, kind: Kind::Text, text, sealed: Value::Null });
+        }
+        let calls = tool_calls(joined, self.codec, finish == FinishReason::Length, surroundings);
+        let usage = self.usage;
+        Ok(Response { message: self.into_message(calls), finish, usage })
+    }
+
+    fn change(&mut self, slot: u64, kind: Kind, change: impl FnOnce(&mut Block)) -> Result<(), LlmError> {
+        let known = self.blocks.iter_mut().rev().find(|block| block.slot == slot && block.kind == kind);
+        if let Some(block) = known {
+            change(block);
+            return Ok(());
+        }
+        if self.blocks.len() >= BLOCKS_CAP {
+            let message = format!("the answer has more than {BLOCKS_CAP} blocks");
+            return Err(LlmError::new(ErrorKind::Malformed, message));
+        }
+        let mut block = Block { slot, kind, text: String::new(), sealed: Value::Null };
+        change(&mut block);
+        self.blocks.push(block);
+        Ok(())
+    }
+
+    fn show_held(&mut self, show: &mut dyn FnMut(Progress<'_>)) {
+        if !self.held.is_empty() {
+            show(Progress::Text(&self.held));
+            self.held.clear();
+        }
+    }
+
+    /// The calls that the whole text consists of, which then is no text any more.
+    fn take_embedded(&mut self, surroundings: &Surroundings<'_>) -> Vec<JoinedCall> {
+        let text: String = self
+            .blocks
+            .iter()
+            .filter(|block| block.kind == Kind::Text)
+            .map(|block| block.text.as_str())
+            .collect();
+        let found = embedded_call::find(&text, surroundings.offered);
+        if found.is_empty() {
+            return Vec::new();
+        }
+        self.held.clear();
+        self.blocks.retain(|block| block.kind == Kind::Thinking);
+        let block =
+            |at| Block { slot: u64::MAX, kind: Kind::Call(at), text: String::new(), sealed: Value::Null };
+        self.blocks.extend((0..found.len()).map(block));
+        found.into_iter().map(|call| JoinedCall::whole(call.name, call.arguments)).collect()
+    }
+
+    fn reason(&mut self, has_calls: bool) -> FinishReason {
+        match self.finish.take() {
+            None | Some(FinishReason::Stop | FinishReason::ToolCalls) => {
+                if has_calls {
+                    FinishReason::ToolCalls
+                } else if self.refusal.is_empty() {
+                    FinishReason::Stop
+                } else {
+                    FinishReason::Refusal
+                }
+            }
+            Some(FinishReason::Other(other)) => FinishReason::Other(one_line(&other, FINISH_CAP)),
+            Some(reason) => reason,
+        }
+    }
+
+    fn into_message(mut self, mut calls: Vec<Option<ToolCall>>) -> Message {
+        self.blocks.sort_by_key(|block| block.slot);
+        let codec = self.codec;
+        let part = |block: Block| match block.kind {
+            Kind::Text => (!block.text.is_empty()).then_some(Part::Text { text: block.text }),
+            Kind::Thinking => {
+                let opaque = Some(Opaque { codec: codec.into(), data: block.sealed });
+                Some(Part::Thinking { text: block.text, opaque })
+            }
+            Kind::Call(at) => calls.get_mut(at)?.take().map(Part::ToolCall),
+        };
+        Message { role: Role::Assistant, parts: self.blocks.into_iter().filter_map(part).collect() }
+    }
+}
+
+/// Calls with ids that no other call of the conversation has; none where the server sent nothing of it. Arguments that
+/// are empty or `null` mean none, unless the answer was cut, when they had not begun.
+fn tool_calls(
+    joined: Vec<JoinedCall>,
+    codec: &str,
+    cut: bool,
+    surroundings: &Surroundings<'_>,
+) -> Vec<Option<ToolCall>> {
+    let mut ids = HashSet::new();
+    let mut call = |call: JoinedCall| {
+        if call.name.is_empty() && call.arguments.is_empty() {
+            return None;
+        }
+        let mut id = call.id;
+        while id.is_empty() || (surroundings.taken)(&id) || ids.contains(&id) {
+            id = (surroundings.new_id)();
+        }
+        ids.insert(id.clone());
+        let none = matches!(call.arguments.trim(), "" | "null") && !cut;
+        let arguments = if none { "{}".into() } else { call.arguments };
+        let opaque = (!call.extra.is_null()).then(|| Opaque { codec: codec.into(), data: call.extra });
+        Some(ToolCall { id, name: call.name, arguments, opaque })
+    };
+    joined.into_iter().map(&mut call).collect()
+}

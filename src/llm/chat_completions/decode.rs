@@ -1,0 +1,225 @@
+//! Chat Completions events, or a whole body, into an answer.
+
+use super::usage;
+use crate::event::FinishReason;
+use crate::failure::ErrorKind;
+use crate::llm::answer::Answer;
+use crate::llm::calls::CallDelta;
+use crate::llm::codec::Decoder;
+use crate::llm::error_body::{ProviderError, not_understood};
+use crate::llm::{LlmError, Progress};
+use serde::Deserialize;
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// Where the parts of a message stand: reasoning, text, calls, however a server mixes them.
+const THINKING: u64 = 0;
+const TEXT: u64 = 1;
+const CALLS: u64 = 2;
+
+/// Reads chunks, of which none depends on an earlier one.
+#[derive(Debug)]
+pub struct ChunkDecoder;
+
+#[derive(Deserialize)]
+struct Chunk {
+    #[serde(default)]
+    choices: Option<Vec<Choice>>,
+    #[serde(default)]
+    usage: Value,
+    #[serde(default)]
+    x_groq: Value,
+    #[serde(default)]
+    error: Value,
+    #[serde(default)]
+    object: Value,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    #[serde(default)]
+    index: Value,
+    #[serde(default)]
+    delta: Option<Delta>,
+    #[serde(default)]
+    message: Option<Delta>,
+    #[serde(default)]
+    finish_reason: Value,
+}
+
+#[derive(Deserialize)]
+struct Delta {
+    #[serde(default)]
+    content: Value,
+    #[serde(default)]
+    reasoning_content: Value,
+    #[serde(default)]
+    reasoning: Value,
+    #[serde(default)]
+    refusal: Value,
+    #[serde(default)]
+    tool_calls: Option<Vec<WireCall>>,
+    #[serde(default)]
+    function_call: Option<WireFunction>,
+}
+
+/// A piece of a call as a stream delivers it, or a whole call as a body does.
+#[derive(Default, Deserialize)]
+struct WireCall {
+    #[serde(default)]
+    index: Value,
+    #[serde(default)]
+    id: Value,
+    #[serde(default)]
+    function: Option<WireFunction>,
+    /// Gemini's signature of the thought behind the call.
+    #[serde(default)]
+    extra_content: Value,
+}
+
+#[derive(Default, Deserialize)]
+struct WireFunction {
+    #[serde(default)]
+    name: Value,
+    /// Some servers send an object instead of a string.
+    #[serde(default)]
+    arguments: Value,
+}
+
+impl Decoder for ChunkDecoder {
+    fn event(
+        &mut self,
+        data: &str,
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        match data.trim() {
+            "[DONE]" => answer.complete(),
+            "" => {}
+            data => chunk(data.as_bytes(), false, answer, show)?,
+        }
+        Ok(())
+    }
+
+    fn body(
+        &mut self,
+        body: &[u8],
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        chunk(body, true, answer, show)?;
+        answer.complete();
+        Ok(())
+    }
+}
+
+/// Takes in one document, which is the `whole` answer or one event of it.
+fn chunk(
+    json: &[u8],
+    whole: bool,
+    answer: &mut Answer,
+    show: &mut dyn FnMut(Progress<'_>),
+) -> Result<(), LlmError> {
+    let wrong = |why: &str| not_understood("Chat Completions", json, why);
+    let chunk: Chunk = serde_json::from_slice(json).map_err(|error| wrong(&error.to_string()))?;
+    if !chunk.error.is_null() {
+        return Err(ProviderError::from_value(&chunk.error).in_stream());
+    }
+    if chunk.object == "error" {
+        return Err(ProviderError::from_body(json).in_stream());
+    }
+    if let Some(usage) = usage::read(&chunk.usage).or_else(|| usage::read(chunk.x_groq.get("usage")?)) {
+        answer.counted(usage);
+    }
+    // Events without choices carry usage, or things that servers add; a body without them is no answer.
+    if whole && chunk.choices.is_none() {
+        return Err(wrong("it has no `choices`"));
+    }
+    let choices = chunk.choices.into_iter().flatten();
+    for choice in choices.filter(|choice| choice.index.as_u64().unwrap_or(0) == 0) {
+        let reason = choice.finish_reason.as_str().filter(|reason| !reason.is_empty());
+        if let Some(delta) = choice.delta.or(choice.message) {
+            take(delta, answer, show)?;
+        }
+        match reason {
+            Some("error") => {
+                return Err(LlmError::new(
+                    ErrorKind::Server,
+                    "the server broke the answer off with an error",
+                ));
+            }
+            Some(reason) => answer.stopped(finish(reason)),
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn take(delta: Delta, answer: &mut Answer, show: &mut dyn FnMut(Progress<'_>)) -> Result<(), LlmError> {
+    // Some servers fill both, some leave one empty.
+    let mut reasoning = [&delta.reasoning_content, &delta.reasoning].into_iter().filter_map(Value::as_str);
+    answer.think(THINKING, reasoning.find(|text| !text.is_empty()).unwrap_or_default(), show)?;
+    match &delta.content {
+        Value::String(text) => answer.write(TEXT, text, show)?,
+        Value::Array(pieces) => content_list(pieces, answer, show)?,
+        _ => {}
+    }
+    answer.refuse(delta.refusal.as_str().unwrap_or_default());
+    let legacy =
+        delta.function_call.map(|function| WireCall { function: Some(function), ..WireCall::default() });
+    for call in delta.tool_calls.into_iter().flatten().chain(legacy) {
+        let function = call.function.unwrap_or_default();
+        let arguments = match &function.arguments {
+            Value::String(piece) => Cow::Borrowed(piece.as_str()),
+            Value::Null => Cow::Borrowed(""),
+            whole => Cow::Owned(whole.to_string()),
+        };
+        let delta = CallDelta {
+            index: call.index.as_u64(),
+            id: call.id.as_str().unwrap_or_default(),
+            name: function.name.as_str().unwrap_or_default(),
+            arguments: &arguments,
+            extra: call.extra_content,
+        };
+        answer.call(CALLS, delta)?;
+    }
+    Ok(())
+}
+
+/// Content as Mistral sends it: a list of text and thinking chunks.
+fn content_list(
+    pieces: &[Value],
+    answer: &mut Answer,
+    show: &mut dyn FnMut(Progress<'_>),
+) -> Result<(), LlmError> {
+    for piece in pieces {
+        if let Some(text) = piece.get("text").and_then(Value::as_str) {
+            answer.write(TEXT, text, show)?;
+        }
+        match piece.get("thinking") {
+            Some(Value::String(text)) => answer.think(THINKING, text, show)?,
+            Some(Value::Array(inner)) => {
+                for text in inner.iter().filter_map(|item| item.get("text")?.as_str()) {
+                    answer.think(THINKING, text, show)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn finish(reason: &str) -> FinishReason {
+    match reason {
+        "stop" | "end_turn" | "eos" | "stop_sequence" => FinishReason::Stop,
+        "tool_calls" | "function_call" => FinishReason::ToolCalls,
+        "length" | "max_tokens" | "model_length" => FinishReason::Length,
+        "content_filter" => FinishReason::ContentFilter,
+        "refusal" => FinishReason::Refusal,
+        other => FinishReason::Other(other.to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

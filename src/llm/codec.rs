@@ -1,0 +1,101 @@
+//! What a wire format must be able to do: the seam between the one client and the pure codecs.
+
+use crate::llm::answer::Answer;
+use crate::llm::error_body::ProviderError;
+use crate::llm::framing::Framing;
+use crate::llm::{LlmError, Progress, Request};
+use crate::message::Message;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// What is the same in every request to one model, whatever the format.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameters {
+    /// The model as the server calls it.
+    pub model: String,
+    /// Sampling temperature; the server's own when absent.
+    pub temperature: Option<f64>,
+    /// The longest answer, in tokens; the server's own limit when absent.
+    pub max_output_tokens: Option<u32>,
+}
+
+/// A wire format. It knows JSON and nothing of connections; it has no state, which is the [`Decoder`]'s.
+pub trait Codec: Debug {
+    /// The name under which [`Opaque`](crate::message::Opaque) data is stored that only this codec may replay.
+    fn name(&self) -> &'static str;
+
+    /// Where requests for `model` go: what follows the API base, from a slash on.
+    fn path(&self, model: &str, stream: bool) -> String;
+
+    /// Where the list of models is, likewise.
+    fn models_path(&self) -> &'static str {
+        "/models"
+    }
+
+    /// The headers of every request, that of the key among them.
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)>;
+
+    /// How a streamed answer is divided into events.
+    fn framing(&self) -> Framing {
+        Framing::Sse
+    }
+
+    /// Appends what `message` adds to the JSON of the messages before it (`earlier`, in `json`): the separator, then
+    /// itself. What stands in `json` already is never changed, so that a step costs what it adds; a format that must
+    /// merge messages leaves the last one open and closes it here, or in [`encode`](Self::encode).
+    ///
+    /// # Errors
+    /// When the message has no JSON form.
+    fn write_message(
+        &self,
+        message: &Message,
+        earlier: &[Arc<Message>],
+        json: &mut Vec<u8>,
+    ) -> serde_json::Result<()>;
+
+    /// The body of a request; `messages` is what [`write_message`](Self::write_message) wrote for all of its
+    /// messages. Equal prefixes of a conversation give equal bytes.
+    ///
+    /// # Errors
+    /// When a tool's schema or a number has no JSON form.
+    fn encode(
+        &self,
+        request: &Request<'_>,
+        parameters: &Parameters,
+        messages: &[u8],
+    ) -> serde_json::Result<Vec<u8>>;
+
+    /// A decoder for one answer.
+    fn decoder(&self) -> Box<dyn Decoder>;
+
+    /// The error of an answer whose status is none of success: its class, the provider's words (one line, possibly
+    /// empty) as the message, and a wait that the body asks for.
+    fn error(&self, status: u16, body: &[u8]) -> LlmError {
+        ProviderError::from_body(body).with_status(status)
+    }
+}
+
+/// Reads one answer into an [`Answer`], event by event or as one document.
+pub trait Decoder {
+    /// Takes in one event of a stream: the data of a server-sent event, or a line.
+    ///
+    /// # Errors
+    /// When it is not what the format promises, holds an error, or exceeds a limit.
+    fn event(
+        &mut self,
+        data: &str,
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError>;
+
+    /// Takes in the whole body of an answer that is one document, streamed or not.
+    ///
+    /// # Errors
+    /// As [`event`](Self::event).
+    fn body(
+        &mut self,
+        body: &[u8],
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError>;
+}

@@ -1,0 +1,27 @@
+//! The wire formats by name: which codec a row of the provider table means.
+
+use crate::llm::chat_completions::ChatCompletions;
+use crate::llm::chat_completions::request::Quirks;
+use crate::llm::codec::Codec;
+use serde::Deserialize;
+
+/// A wire format, by the name it has in the provider table and in the headers of `tests/wire`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// `OpenAI`'s older API, which most other servers speak.
+    #[default]
+    ChatCompletions,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 1] = [Self::ChatCompletions];
+
+    /// The codec; `quirks` are how a server of Chat Completions differs.
+    pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
+        match self {
+            Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
+        }
+    }
+}

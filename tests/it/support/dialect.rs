@@ -1,0 +1,98 @@
+//! Requests in any wire format, read back as the scripted server needs them: what was said, called and answered.
+
+use agent::llm::format::Format;
+use agent::llm::scripted::Asked;
+use serde_json::{Value, json};
+
+/// A request, read.
+pub struct Dialect {
+    pub format: Format,
+    said: Vec<Said>,
+    tools: bool,
+    stream: bool,
+}
+
+/// A piece of the conversation, in its order.
+enum Said {
+    /// Role and text.
+    Text(String, String),
+    /// The id of a call.
+    Call(String),
+    /// The id of the answered call, and the result.
+    Result(String, String),
+}
+
+impl Dialect {
+    /// The format belongs to the path of the request.
+    pub fn of(target: &str, body: &Value) -> Option<Self> {
+        let path = target.split_once(' ')?.1.split('?').next()?;
+        let tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+        let tools = tools && body["tool_choice"] != "none";
+        let stream = body["stream"] == json!(true);
+        if path.ends_with("/chat/completions") {
+            Some(Self { format: Format::ChatCompletions, said: chat_completions(body), tools, stream })
+        } else {
+            None
+        }
+    }
+
+    /// The request as a script's expectations look at it.
+    pub fn asked(&self) -> Asked<'_> {
+        let messages = self.said.iter().filter_map(|said| match said {
+            Said::Text(role, text) => Some((role.as_str(), text.as_str())),
+            Said::Result(_, text) => Some(("tool", text.as_str())),
+            Said::Call(_) => None,
+        });
+        Asked { messages: messages.collect(), tools: self.tools, stream: self.stream }
+    }
+
+    /// Whether the results after the calls of a turn answer exactly these, in order.
+    pub fn paired(&self) -> Result<(), String> {
+        let mut open: Vec<&str> = Vec::new();
+        let mut answering = false;
+        for said in &self.said {
+            match said {
+                Said::Result(id, _) => {
+                    if open.first() != Some(&id.as_str()) {
+                        return Err(format!(
+                            "the result `{id}` does not answer the next open call of {open:?}"
+                        ));
+                    }
+                    open.remove(0);
+                    answering = true;
+                }
+                Said::Call(id) if open.is_empty() || !answering => {
+                    open.push(id);
+                    answering = false;
+                }
+                Said::Text(role, _) if open.is_empty() || role == "assistant" && !answering => {
+                    answering = false;
+                }
+                Said::Call(_) | Said::Text(..) => return Err(format!("the calls {open:?} have no results")),
+            }
+        }
+        if open.is_empty() { Ok(()) } else { Err(format!("the calls {open:?} have no results")) }
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn chat_completions(body: &Value) -> Vec<Said> {
+    let mut said = Vec::new();
+    for message in items(&body["messages"]) {
+        let content = text(&message["content"]);
+        if message["role"] == "tool" {
+            said.push(Said::Result(text(&message["tool_call_id"]), content));
+        } else {
+            said.push(Said::Text(text(&message["role"]), content));
+        }
+        said.extend(items(&message["tool_calls"]).map(|call| Said::Call(text(&call["id"]))));
+    }
+    said
+}
