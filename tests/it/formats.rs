@@ -2,7 +2,7 @@
 
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// How the server of a format is named, and the headers that hold the key and what comes before it.
 struct Row {
@@ -101,6 +101,46 @@ fn lr5_a_cut_stream_is_retried_before_its_first_text_over_every_format() {
         let (done, requests) =
             play(row.model, &lab(), "turns:\n- {text: x, fault: {cut: 0}}\n- text: done", &[]);
         assert_eq!((done.exits(0).stdout.trim(), requests.len()), ("done", 2), "{}", row.model);
+    }
+}
+
+#[test]
+fn l05_the_closing_call_of_every_format_offers_no_tools() {
+    let script = "turns:
+- calls: [{name: read_file, arguments: {path: greet.sh}}]
+- {text: half done, expect: {tools: false, last_role: user, contains: [hullo]}}";
+    for row in &ROWS {
+        let (done, _) = play(row.model, &lab(), script, &["--max-steps", "1"]);
+        assert_eq!(done.exits(2).stdout.trim(), "half done", "{}", row.model);
+    }
+}
+
+#[test]
+fn l17_a_cut_answer_is_continued_in_every_format() {
+    for row in &ROWS {
+        let script = "turns:\n- {text: 'one ', finish: length}\n- text: two";
+        let (done, _) = play(row.model, &lab(), script, &[]);
+        assert_eq!(done.exits(0).stdout.trim(), "one two", "{}", row.model);
+    }
+}
+
+#[test]
+fn signed_reasoning_goes_back_with_its_call_to_anthropic() {
+    for more in [[].as_slice(), &["--no-stream"]] {
+        let (done, requests) = play("anthropic/m", &lab(), &TASK.replace("stream: STREAM, ", ""), more);
+        done.exits(0);
+        let last = &requests[3].body;
+        let blocks = last["messages"][1]["content"].as_array().unwrap();
+        assert_eq!(
+            blocks[0],
+            json!({"type": "thinking", "thinking": "I read it first.", "signature": "scripted"})
+        );
+        let kinds: Vec<_> = blocks.iter().map(|block| block["type"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["thinking", "text", "tool_use", "tool_use"]);
+        let results = last["messages"][2]["content"].as_array().unwrap();
+        assert!(results.len() == 2 && results.iter().all(|block| block["type"] == "tool_result"));
+        assert_eq!(requests[3].headers["anthropic-version"], "2023-06-01");
+        assert!(!requests[3].headers.contains_key("authorization"));
     }
 }
 

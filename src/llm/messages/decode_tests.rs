@@ -140,6 +140,35 @@ fn reasoning_keeps_its_place_its_signature_and_what_is_redacted() {
 }
 
 #[test]
+fn a_refusal_without_words_has_those_of_its_explanation() {
+    let details = json!({"type": "refusal", "category": "cyber", "explanation": "Not that."});
+    let refusal =
+        json!({"type": "message_delta", "delta": {"stop_reason": "refusal", "stop_details": details}});
+    let response = stream(std::slice::from_ref(&refusal)).unwrap();
+    assert_eq!(
+        (response.message.joined_text().as_str(), response.finish),
+        ("Not that.", FinishReason::Refusal)
+    );
+    assert_eq!(stream(&[text("No."), refusal]).unwrap().message.joined_text(), "No.");
+}
+
+#[test]
+fn reasoning_whose_text_is_not_shown_is_kept_for_its_signature() {
+    let response = stream(&[
+        begin(0, json!({"type": "thinking", "thinking": "", "signature": ""})),
+        piece(0, json!({"type": "signature_delta", "signature": "s"})),
+        text("a"),
+        end("end_turn"),
+    ]);
+    let first = response.unwrap().message.parts.remove(0);
+    assert!(
+        matches!(&first, Part::Thinking { text, opaque: Some(opaque) }
+        if text.is_empty() && opaque.data["signature"] == "s"),
+        "{first:?}"
+    );
+}
+
+#[test]
 fn errors_in_a_stream_have_their_class() {
     for (kind, expected, retryable) in [
         ("overloaded_error", ErrorKind::Overloaded, true),
