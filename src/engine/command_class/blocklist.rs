@@ -50,7 +50,7 @@ fn blocked_command(command: &Simple, depth: usize) -> Option<&'static str> {
     let (name, args) = program(&command.words);
     let itself = command.targets.iter().find_map(|target| blocked_target(target));
     let itself = itself.or_else(|| blocked_program(&name, args, depth));
-    if !WRAPPERS.contains(&name.as_str()) {
+    if !is_wrapper(&name) {
         return itself;
     }
     // Which word of a wrapper's is the program depends on its options, so any of them may be.
@@ -97,20 +97,35 @@ fn blocked_program(name: &str, args: &[String], depth: usize) -> Option<&'static
         "killall" if is_sigkill(args) => Some("killall -9"),
         "kill" if args.iter().any(|arg| arg == "-1") && args.len() > 1 => Some("kill of every process"),
         "find" => blocked_find(args, depth),
-        "eval" => deeper(&args.join(" ")),
         "trap" => args.first().and_then(|text| deeper(text)),
         "env" => args.iter().skip_while(|arg| *arg != "-S").nth(1).and_then(|text| deeper(text)),
         "tee" => args.iter().find_map(|path| blocked_target(path)),
         _ if name.starts_with("mkfs") => Some("mkfs"),
         _ if MACHINE.contains(&name) => Some("ending or wiping the machine"),
-        _ if SHELLS.contains(&name) => {
-            let is_text_flag =
-                |arg: &&String| !(arg.starts_with('-') && !arg.starts_with("--") && arg.contains('c'));
-            let mut after = args.iter().skip_while(is_text_flag).skip(1);
-            after.find(|arg| !arg.starts_with('-')).and_then(|text| deeper(text))
-        }
-        _ => None,
+        _ => text_to_run(name, args).and_then(|text| deeper(&text)),
     }
+}
+
+/// Whether the program named `name` runs the program named after it.
+pub(super) fn is_wrapper(name: &str) -> bool {
+    WRAPPERS.contains(&name)
+}
+
+/// Whether the program named `name` runs text that it is given.
+pub(super) fn runs_text(name: &str) -> bool {
+    name == "eval" || SHELLS.contains(&name)
+}
+
+/// The text that `eval TEXT…` or a shell's `-c TEXT` runs.
+pub(super) fn text_to_run(name: &str, args: &[String]) -> Option<String> {
+    if !runs_text(name) {
+        return None;
+    }
+    if name == "eval" {
+        return Some(args.join(" "));
+    }
+    let is_text_flag = |arg: &&String| !(arg.starts_with('-') && !arg.starts_with("--") && arg.contains('c'));
+    args.iter().skip_while(is_text_flag).skip(1).find(|arg| !arg.starts_with('-')).cloned()
 }
 
 fn blocked_find(args: &[String], depth: usize) -> Option<&'static str> {
