@@ -321,9 +321,9 @@ fn the_longest_commands_are_classified_in_a_moment() {
         ["a=1 ", "env a=1 ", "env ", "nice rm ", "xargs -e cat ", "f(){ ", "eval ", "sh -c ", "$(", "x <<A "]
     {
         let text = format!("env {}", part.repeat(128 * 1024 / part.len()));
-        let began = std::time::Instant::now();
+        let clock = crate::source::Source::new();
         classify(&text, &CommandOptions::default());
         named_files(&text);
-        assert!(began.elapsed().as_secs() < 2, "{part:?} took {:?}", began.elapsed());
+        assert!(clock.elapsed().as_secs() < 2, "{part:?} took {:?}", clock.elapsed());
     }
 }
