@@ -73,6 +73,11 @@ impl Workspace {
         self.0.beneath.resolve(path, beneath::LastLink::Keep).map_err(|error| FileError::at(path, error))
     }
 
+    /// Whether `path`, which must hold no link, is a directory that may be read.
+    pub fn is_directory(&self, path: &RelPath) -> bool {
+        self.0.beneath.open_directory(path).is_ok()
+    }
+
     /// The held directory, for the modules that work below it.
     fn beneath(&self) -> &Beneath {
         &self.0.beneath

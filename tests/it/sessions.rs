@@ -162,6 +162,27 @@ fn a_torn_tail_is_dropped_and_reported_and_nothing_is_rewritten() {
 }
 
 #[test]
+fn a_line_of_a_journal_that_is_too_long_is_left_out_and_never_held_in_memory() {
+    let server = Server::start("turns: [{text: done, repeat: 2}]");
+    let lab = lab();
+    lab.run(&server, &[]).exits(0);
+    let journal = fs::File::options().write(true).open(lab.journal()).unwrap();
+    journal.set_len(1 << 30).unwrap();
+    let (agent, url) = (env!("CARGO_BIN_EXE_agent"), server.url());
+    for command in [
+        format!("resume --last more --model openai/mock --api-base {url} --api-key k"),
+        "sessions list".to_owned(),
+    ] {
+        let mut shell = std::process::Command::new("/bin/bash");
+        shell.args(["-c", &format!("ulimit -v 500000; exec {agent} {command}")]);
+        let output = shell.current_dir(lab.ws()).env("AGENT_HOME", lab.home()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{command}: {stderr}");
+        assert!(command == "sessions list" || stderr.contains("damaged and left out"), "{stderr}");
+    }
+}
+
+#[test]
 fn o13_a_missing_session_or_an_id_with_path_parts_exits_3() {
     let lab = lab();
     for id in ["20200101-000000-abcdef", "../../etc", "a/b", ""] {
