@@ -9,6 +9,7 @@ pub mod embedded_call;
 pub mod error_body;
 pub mod framing;
 pub mod local;
+pub mod models;
 pub mod retry;
 pub mod scripted;
 
