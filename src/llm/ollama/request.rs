@@ -22,10 +22,10 @@ struct Body<'a> {
     model: &'a str,
     options: Options,
     stream: bool,
-    /// The front of a prompt that is too long is not dropped: the server answers with an error, if it is newer than
-    /// October 2025.
+    /// Whether the front of a prompt that is too long is dropped, instead of an error. Servers from before October
+    /// 2025 know neither this nor `shift`.
     truncate: bool,
-    /// Nor is it dropped to make room for the answer, which ends with `length` instead.
+    /// Whether it is dropped to make room for the answer, which otherwise ends with `length`.
     shift: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Tools<'a>>,

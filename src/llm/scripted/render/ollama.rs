@@ -21,7 +21,7 @@ pub fn events(turn: &Turn) -> Vec<String> {
     for call in &turn.calls {
         said("tool_calls", json!([whole(call)]));
     }
-    lines.push(last(turn, json!({"role": "assistant", "content": ""})));
+    lines.push(last(turn, &json!({"role": "assistant", "content": ""})));
     lines
 }
 
@@ -34,7 +34,7 @@ pub fn body(turn: &Turn) -> String {
     if !turn.calls.is_empty() {
         message["tool_calls"] = turn.calls.iter().map(whole).collect();
     }
-    last(turn, message)
+    last(turn, &message)
 }
 
 /// A call; it has no id, and arguments that are not JSON can only be sent as text.
@@ -46,7 +46,7 @@ fn whole(call: &Call) -> Value {
 
 /// The line that ends the answer. A server of this kind counts the whole prompt, cached or not, and does not tell
 /// reasoning apart.
-fn last(turn: &Turn, message: Value) -> String {
+fn last(turn: &Turn, message: &Value) -> String {
     let reason = turn.finish.as_deref().filter(|reason| *reason != "tool_calls").unwrap_or("stop");
     let mut line = json!({"model": "scripted", "message": message, "done": true, "done_reason": reason});
     if let Some(tokens) = turn.usage {
