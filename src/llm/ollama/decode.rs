@@ -18,6 +18,10 @@ const THINKING: u64 = 0;
 const TEXT: u64 = 1;
 const CALLS: u64 = 2;
 
+/// How Ollama says that a model with its window does not fit: "model requires more system memory (5.0 GiB) than is
+/// available (3.9 GiB)", with status 500.
+const NO_MEMORY: &str = "requires more system memory";
+
 /// Reads lines; it only counts calls, which come whole, with the same index or none.
 #[derive(Debug, Default)]
 pub struct LineDecoder {
@@ -177,12 +181,20 @@ fn usage(prompt: &Value, output: &Value) -> Option<Usage> {
     })
 }
 
-/// What the body of an answer says went wrong, whose status is none of success.
-pub fn error_of_body(body: &[u8]) -> ProviderError {
-    match serde_json::from_slice::<Value>(body) {
+/// The error of an answer whose status is none of success. Memory that the window, which we chose, takes up does not
+/// come back by waiting.
+pub fn refused(status: u16, body: &[u8]) -> LlmError {
+    let said = match serde_json::from_slice::<Value>(body) {
         Ok(value) if value.get("error").is_some_and(Value::is_string) => error(&value["error"]),
         _ => ProviderError::from_body(body),
+    };
+    let refused = said.with_status(status);
+    if !refused.message.contains(NO_MEMORY) {
+        return refused;
     }
+    let message =
+        format!("{}; a smaller model, or PARAMETER num_ctx in a Modelfile, needs less", refused.message);
+    LlmError { message, retryable: false, ..refused }
 }
 
 /// The error is a text, which may be the JSON that the process behind the server wrote.

@@ -127,12 +127,20 @@ fn an_error_line_ends_the_answer_with_its_words_and_class() {
     {
         let error = decode(&[&text, &body.to_string()], false).unwrap_err();
         assert_eq!((error.kind, error.retryable), (ErrorKind::ContextOverflow, false), "{error}");
-        let error = error_of_body(body.to_string().as_bytes()).with_status(400);
+        let error = refused(400, body.to_string().as_bytes());
         assert_eq!(error.kind, ErrorKind::ContextOverflow, "{error}");
     }
-    let error = error_of_body(b"{\"error\":\"model 'm' not found\"}").with_status(404);
+    let error = refused(404, b"{\"error\":\"model 'm' not found\"}");
     assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Request, "model 'm' not found"));
-    assert_eq!(error_of_body(b"upstream gone").with_status(502).message, "upstream gone");
+    assert_eq!(refused(502, b"upstream gone").message, "upstream gone");
+}
+
+#[test]
+fn a_window_too_large_for_the_machine_is_not_asked_for_again() {
+    let body = b"{\"error\":\"model requires more system memory (5.0 GiB) than is available (3.9 GiB)\"}";
+    let error = refused(500, body);
+    assert!(!error.retryable && error.message.contains("num_ctx"), "{error}");
+    assert!(refused(500, b"{\"error\":\"llama runner process has terminated\"}").retryable);
 }
 
 #[test]

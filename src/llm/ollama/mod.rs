@@ -72,6 +72,6 @@ impl Codec for Ollama {
     }
 
     fn error(&self, status: u16, body: &[u8]) -> LlmError {
-        decode::error_of_body(body).with_status(status)
+        decode::refused(status, body)
     }
 }
