@@ -3,6 +3,7 @@
 use crate::llm::chat_completions::ChatCompletions;
 use crate::llm::chat_completions::request::Quirks;
 use crate::llm::codec::Codec;
+use crate::llm::messages::Messages;
 use crate::llm::ollama::Ollama;
 use serde::Deserialize;
 
@@ -13,18 +14,21 @@ pub enum Format {
     /// `OpenAI`'s older API, which most other servers speak.
     #[default]
     ChatCompletions,
+    /// Anthropic's API.
+    Messages,
     /// Ollama's own API, which lets a request choose the window.
     Ollama,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::ChatCompletions, Self::Ollama];
+    pub const ALL: [Self; 3] = [Self::ChatCompletions, Self::Messages, Self::Ollama];
 
     /// The codec; `quirks` are how a server of Chat Completions differs.
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
         match self {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
+            Self::Messages => Box::new(Messages),
             Self::Ollama => Box::new(Ollama),
         }
     }
