@@ -131,7 +131,7 @@ pub struct WorkArgs {
     /// provider/model, local/MODEL, or scripted:FILE
     #[arg(long)]
     pub model: Option<String>,
-    /// The server's base URL, as `http://localhost:11434/v1`
+    /// The server's base URL, as `http://localhost:8080/v1`
     #[arg(long, value_name = "URL")]
     pub api_base: Option<String>,
     /// The key (better: the provider's variable, which does not show in process lists)

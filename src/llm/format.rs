@@ -4,6 +4,7 @@ use crate::llm::chat_completions::ChatCompletions;
 use crate::llm::chat_completions::request::Quirks;
 use crate::llm::codec::Codec;
 use crate::llm::messages::Messages;
+use crate::llm::ollama::Ollama;
 use serde::Deserialize;
 
 /// A wire format, by the name it has in the provider table and in the headers of `tests/wire`.
@@ -15,17 +16,20 @@ pub enum Format {
     ChatCompletions,
     /// Anthropic's API.
     Messages,
+    /// Ollama's own API, which lets a request choose the window.
+    Ollama,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::ChatCompletions, Self::Messages];
+    pub const ALL: [Self; 3] = [Self::ChatCompletions, Self::Messages, Self::Ollama];
 
     /// The codec; `quirks` are how a server of Chat Completions differs.
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
         match self {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
             Self::Messages => Box::new(Messages),
+            Self::Ollama => Box::new(Ollama),
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod history;
 pub mod local;
 pub mod messages;
 pub mod models;
+pub mod ollama;
 pub mod reaction;
 pub mod remote;
 pub mod replay;
