@@ -31,6 +31,9 @@ impl Dialect {
         let stream = body["stream"] == json!(true);
         if path.ends_with("/chat/completions") {
             Some(Self { format: Format::ChatCompletions, said: chat_completions(body), tools, stream })
+        } else if path.ends_with(":streamGenerateContent") || path.ends_with(":generateContent") {
+            let stream = target.ends_with(":streamGenerateContent?alt=sse");
+            Some(Self { format: Format::Gemini, said: gemini(body), tools, stream })
         } else {
             None
         }
@@ -93,6 +96,29 @@ fn chat_completions(body: &Value) -> Vec<Said> {
             said.push(Said::Text(text(&message["role"]), content));
         }
         said.extend(items(&message["tool_calls"]).map(|call| Said::Call(text(&call["id"]))));
+    }
+    said
+}
+
+fn gemini(body: &Value) -> Vec<Said> {
+    let mut said: Vec<_> = items(&body["systemInstruction"]["parts"])
+        .map(|part| Said::Text("system".into(), text(&part["text"])))
+        .collect();
+    for content in items(&body["contents"]) {
+        let role = if content["role"] == "model" { "assistant" } else { "user" };
+        for part in items(&content["parts"]) {
+            let (call, result) = (&part["functionCall"], &part["functionResponse"]);
+            // Without an id, calls and results are matched by name and order.
+            let id = |of: &Value| text(of.get("id").unwrap_or(&of["name"]));
+            said.push(if call.is_object() {
+                Said::Call(id(call))
+            } else if result.is_object() {
+                let response = &result["response"];
+                Said::Result(id(result), text(response.get("output").unwrap_or(&response["error"])))
+            } else {
+                Said::Text(role.into(), text(&part["text"]))
+            });
+        }
     }
     said
 }

@@ -1,6 +1,7 @@
 //! A scripted turn as a server would send it: events, a body, or an error.
 
 mod chat_completions;
+mod gemini;
 mod pieces;
 
 use crate::failure::ErrorKind;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 pub fn events(format: Format, turn: &Turn, number: usize) -> Vec<String> {
     match format {
         Format::ChatCompletions => chat_completions::events(turn, number),
+        Format::Gemini => gemini::events(turn, number),
     }
 }
 
@@ -20,6 +22,7 @@ pub fn events(format: Format, turn: &Turn, number: usize) -> Vec<String> {
 pub fn body(format: Format, turn: &Turn, number: usize) -> String {
     match format {
         Format::ChatCompletions => chat_completions::body(turn, number),
+        Format::Gemini => gemini::body(turn, number),
     }
 }
 
