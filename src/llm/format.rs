@@ -4,6 +4,7 @@ use crate::llm::chat_completions::ChatCompletions;
 use crate::llm::chat_completions::request::Quirks;
 use crate::llm::codec::Codec;
 use crate::llm::gemini::Gemini;
+use crate::llm::messages::Messages;
 use serde::Deserialize;
 
 /// A wire format, by the name it has in the provider table and in the headers of `tests/wire`.
@@ -13,18 +14,21 @@ pub enum Format {
     /// `OpenAI`'s older API, which most other servers speak.
     #[default]
     ChatCompletions,
+    /// Anthropic's API.
+    Messages,
     /// Google's `generateContent`.
     Gemini,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::ChatCompletions, Self::Gemini];
+    pub const ALL: [Self; 3] = [Self::ChatCompletions, Self::Messages, Self::Gemini];
 
     /// The codec; `quirks` are how a server of Chat Completions differs.
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
         match self {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
+            Self::Messages => Box::new(Messages),
             Self::Gemini => Box::new(Gemini),
         }
     }

@@ -22,6 +22,7 @@ pub mod framing;
 pub mod gemini;
 pub mod history;
 pub mod local;
+pub mod messages;
 pub mod remote;
 pub mod replay;
 pub mod retry;

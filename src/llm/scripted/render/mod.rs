@@ -2,6 +2,7 @@
 
 mod chat_completions;
 mod gemini;
+mod messages;
 mod pieces;
 
 use crate::failure::ErrorKind;
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 pub fn events(format: Format, turn: &Turn, number: usize) -> Vec<String> {
     match format {
         Format::ChatCompletions => chat_completions::events(turn, number),
+        Format::Messages => messages::events(turn, number),
         Format::Gemini => gemini::events(turn, number),
     }
 }
@@ -22,6 +24,7 @@ pub fn events(format: Format, turn: &Turn, number: usize) -> Vec<String> {
 pub fn body(format: Format, turn: &Turn, number: usize) -> String {
     match format {
         Format::ChatCompletions => chat_completions::body(turn, number),
+        Format::Messages => messages::body(turn, number),
         Format::Gemini => gemini::body(turn, number),
     }
 }
