@@ -3,6 +3,7 @@
 use crate::llm::chat_completions::ChatCompletions;
 use crate::llm::chat_completions::request::Quirks;
 use crate::llm::codec::Codec;
+use crate::llm::gemini::Gemini;
 use crate::llm::messages::Messages;
 use crate::llm::ollama::Ollama;
 use serde::Deserialize;
@@ -18,11 +19,13 @@ pub enum Format {
     Messages,
     /// Ollama's own API, which lets a request choose the window.
     Ollama,
+    /// Google's `generateContent`.
+    Gemini,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::ChatCompletions, Self::Messages, Self::Ollama];
+    pub const ALL: [Self; 4] = [Self::ChatCompletions, Self::Messages, Self::Ollama, Self::Gemini];
 
     /// The codec; `quirks` are how a server of Chat Completions differs.
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
@@ -30,6 +33,7 @@ impl Format {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
             Self::Messages => Box::new(Messages),
             Self::Ollama => Box::new(Ollama),
+            Self::Gemini => Box::new(Gemini),
         }
     }
 }

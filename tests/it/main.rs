@@ -21,3 +21,4 @@ mod scenarios;
 mod sessions;
 mod support;
 mod tidy;
+mod wire;
