@@ -9,7 +9,6 @@ use crate::llm::calls::CallDelta;
 use crate::llm::codec::Decoder;
 use crate::llm::error_body::{not_understood, one_line};
 use crate::llm::{LlmError, Progress};
-use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -249,7 +248,7 @@ impl PartDecoder {
 
 /// Whether a part without text holds nothing else either.
 fn is_blank(json: &str) -> bool {
-    let fields: Result<BTreeMap<String, IgnoredAny>, _> = serde_json::from_str(json);
+    let fields: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(json);
     fields.is_ok_and(|fields| fields.keys().all(|name| BLANK_FIELDS.contains(&name.as_str())))
 }
 
