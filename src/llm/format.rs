@@ -3,6 +3,7 @@
 use crate::llm::chat_completions::ChatCompletions;
 use crate::llm::chat_completions::request::Quirks;
 use crate::llm::codec::Codec;
+use crate::llm::responses::Responses;
 use serde::Deserialize;
 
 /// A wire format, by the name it has in the provider table and in the headers of `tests/wire`.
@@ -12,16 +13,19 @@ pub enum Format {
     /// `OpenAI`'s older API, which most other servers speak.
     #[default]
     ChatCompletions,
+    /// `OpenAI`'s newer API, in which a model keeps its reasoning between calls.
+    Responses,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::ChatCompletions];
+    pub const ALL: [Self; 2] = [Self::ChatCompletions, Self::Responses];
 
     /// The codec; `quirks` are how a server of Chat Completions differs.
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
         match self {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
+            Self::Responses => Box::new(Responses),
         }
     }
 }

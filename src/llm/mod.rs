@@ -23,6 +23,7 @@ pub mod history;
 pub mod local;
 pub mod remote;
 pub mod replay;
+pub mod responses;
 pub mod retry;
 pub mod scripted;
 

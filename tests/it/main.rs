@@ -19,3 +19,4 @@ mod scenarios;
 mod sessions;
 mod support;
 mod tidy;
+mod wire;

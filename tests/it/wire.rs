@@ -83,7 +83,8 @@ fn o07_known_streams_decode_the_same_however_they_are_cut() {
             text.split(['\r', '\n']).find_map(|line| line.strip_prefix(&start))
         };
         let expected: Value = serde_json::from_str(header("expect").unwrap()).unwrap();
-        let format: Format = serde_json::from_value(json!(header("format").unwrap_or("chat_completions"))).unwrap();
+        let format: Format =
+            serde_json::from_value(json!(header("format").unwrap_or("chat_completions"))).unwrap();
         let codec = format.codec(Quirks::default());
         assert_eq!(codec.framing() == Framing::Ndjson, lines, "{}", path.display());
         let mut bytes = text.as_bytes();

@@ -31,6 +31,8 @@ impl Dialect {
         let stream = body["stream"] == json!(true);
         if path.ends_with("/chat/completions") {
             Some(Self { format: Format::ChatCompletions, said: chat_completions(body), tools, stream })
+        } else if path.ends_with("/responses") {
+            Some(Self { format: Format::Responses, said: responses(body), tools, stream })
         } else {
             None
         }
@@ -95,4 +97,17 @@ fn chat_completions(body: &Value) -> Vec<Said> {
         said.extend(items(&message["tool_calls"]).map(|call| Said::Call(text(&call["id"]))));
     }
     said
+}
+
+fn responses(body: &Value) -> Vec<Said> {
+    let said = |item: &Value| match item["type"].as_str()? {
+        "message" => {
+            let texts: Vec<String> = items(&item["content"]).map(|part| text(&part["text"])).collect();
+            Some(Said::Text(text(&item["role"]), texts.concat()))
+        }
+        "function_call" => Some(Said::Call(text(&item["call_id"]))),
+        "function_call_output" => Some(Said::Result(text(&item["call_id"]), text(&item["output"]))),
+        _ => None,
+    };
+    items(&body["input"]).filter_map(said).collect()
 }

@@ -2,6 +2,7 @@
 
 mod chat_completions;
 mod pieces;
+mod responses;
 
 use crate::failure::ErrorKind;
 use crate::llm::format::Format;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 pub fn events(format: Format, turn: &Turn, number: usize) -> Vec<String> {
     match format {
         Format::ChatCompletions => chat_completions::events(turn, number),
+        Format::Responses => responses::events(turn, number),
     }
 }
 
@@ -20,6 +22,7 @@ pub fn events(format: Format, turn: &Turn, number: usize) -> Vec<String> {
 pub fn body(format: Format, turn: &Turn, number: usize) -> String {
     match format {
         Format::ChatCompletions => chat_completions::body(turn, number),
+        Format::Responses => responses::body(turn, number),
     }
 }
 
