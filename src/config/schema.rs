@@ -75,7 +75,7 @@ pub struct Llm {
     /// Sampling temperature; absent: the server's default.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
-    /// Longest answer; absent: the server's default.
+    /// Longest answer; absent: the server's default (Anthropic wants a figure: 32000).
     #[schemars(range(min = 1, max = 1_000_000), extend("x-unit" = "tokens"))]
     pub max_output_tokens: Option<u32>,
     /// How often a failed request is repeated.

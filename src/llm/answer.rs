@@ -132,7 +132,7 @@ impl Answer {
     /// When a limit on calls is exceeded.
     pub fn call(&mut self, slot: u64, delta: CallDelta<'_>) -> Result<(), LlmError> {
         let at = self.calls.add(delta)?;
-        let known = self.blocks.iter().any(|block| block.kind == Kind::Call(at));
+        let known = self.blocks.iter().rev().any(|block| block.kind == Kind::Call(at));
         if known { Ok(()) } else { self.change(slot, Kind::Call(at), |_| {}) }
     }
 

@@ -68,6 +68,8 @@ mod tests {
             let endpoint = Endpoint::new(&provider.base, &[], Deadlines::default()).unwrap();
             assert_eq!(endpoint.is_loopback(), provider.base.starts_with("http://"), "{}", provider.name);
             assert!(provider.local || !provider.keys.is_empty(), "{}", provider.name);
+            let plain = provider.quirks == Quirks::default();
+            assert!(plain || provider.format == Format::ChatCompletions, "{}", provider.name);
         }
     }
 }

@@ -42,6 +42,16 @@ fn a_model_is_found_by_provider_by_base_or_by_the_only_key() {
 }
 
 #[test]
+fn the_whole_address_of_a_request_is_as_good_as_the_base() {
+    for (format, path) in [(Format::ChatCompletions, "/chat/completions"), (Format::Messages, "/messages")] {
+        let codec = format.codec(Quirks::default());
+        for base in [HERE.to_owned(), format!("{HERE}/"), format!("{HERE}{path}")] {
+            assert_eq!(root(&base, codec.as_ref(), "m"), HERE);
+        }
+    }
+}
+
+#[test]
 fn without_key_and_endpoint_there_are_three_ways_on() {
     let error = chosen(&options(None, None), &[]).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Auth);

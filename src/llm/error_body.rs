@@ -10,17 +10,34 @@ const MESSAGE_CAP: usize = 300;
 const EXCERPT_CAP: usize = 120;
 
 /// Error codes that mean that credit or quota is used up (`OpenAI`, Z.ai, `DeepSeek`).
-const QUOTA_CODES: [&str; 6] = [
+const QUOTA_CODES: [&str; 7] = [
     "insufficient_quota",
     "billing_hard_limit_reached",
     "billing_not_active",
     "1308",
     "1113",
     "insufficient_balance",
+    "billing_error",
+];
+
+/// Phrases by which Anthropic says under status 400 that there is no credit, in lower case.
+const QUOTA_PHRASES: [&str; 2] = ["credit balance is too low", "reached your specified api usage limits"];
+
+/// The status that stands for an error inside a stream, which has none, by its code or type.
+const STREAM_STATUSES: [(u16, &[&str]); 9] = [
+    (429, &["rate_limit_exceeded", "rate_limit_error", "rate_limit"]),
+    (503, &["overloaded_error", "overloaded", "server_is_overloaded", "slow_down"]),
+    (401, &["authentication_error", "invalid_api_key"]),
+    (403, &["permission_error"]),
+    (402, &["billing_error"]),
+    (404, &["not_found_error"]),
+    (413, &["request_too_large"]),
+    (408, &["timeout_error"]),
+    (400, &["invalid_request_error", "invalid_prompt"]),
 ];
 
 /// Phrases by which servers say that a prompt is too long, in lower case.
-const OVERFLOW_PHRASES: [&str; 9] = [
+const OVERFLOW_PHRASES: [&str; 10] = [
     "context_length_exceeded",
     "exceed_context_size",
     "maximum context length",
@@ -30,6 +47,7 @@ const OVERFLOW_PHRASES: [&str; 9] = [
     "prompt is too long",
     "input is too long",
     "input token count",
+    "exceed context limit",
 ];
 
 /// An error as a provider words it, from a body or from the middle of a stream.
@@ -70,7 +88,7 @@ impl ProviderError {
 
     /// The class of an error with this HTTP status, and whether asking again can help.
     pub fn classify(&self, status: u16) -> (ErrorKind, bool) {
-        if self.has_code(&QUOTA_CODES) {
+        if self.has_code(&QUOTA_CODES) || self.says(&QUOTA_PHRASES) {
             return (ErrorKind::Quota, false);
         }
         match status {
@@ -96,15 +114,13 @@ impl ProviderError {
 
     /// An error that arrived inside a stream whose status was 200; some gateways put the real status in `code`.
     pub fn in_stream(&self) -> LlmError {
-        let status =
+        let number =
             self.codes.iter().find_map(|code| code.parse::<u16>().ok().filter(|status| *status >= 400));
+        let named =
+            || STREAM_STATUSES.iter().find(|(_, codes)| self.has_code(codes)).map(|(status, _)| *status);
+        let status = number.or_else(named);
         let (kind, retryable) = match status {
             Some(status) => self.classify(status),
-            None if self.has_code(&["rate_limit_exceeded", "rate_limit_error", "rate_limit"]) => {
-                self.classify(429)
-            }
-            None if self.has_code(&["overloaded_error", "overloaded"]) => self.classify(503),
-            None if self.has_code(&["authentication_error", "invalid_api_key"]) => self.classify(401),
             None if self.is_overflow() => (ErrorKind::ContextOverflow, false),
             None => self.classify(500),
         };
@@ -119,11 +135,14 @@ impl ProviderError {
         self.codes.iter().any(|code| known.contains(&code.as_str()))
     }
 
-    fn is_overflow(&self) -> bool {
+    fn says(&self, phrases: &[&str]) -> bool {
         let message = self.message.to_lowercase();
-        OVERFLOW_PHRASES
-            .iter()
-            .any(|phrase| message.contains(phrase) || self.codes.iter().any(|code| code.contains(phrase)))
+        phrases.iter().any(|phrase| message.contains(phrase))
+    }
+
+    fn is_overflow(&self) -> bool {
+        let in_code = |phrase: &&str| self.codes.iter().any(|code| code.contains(phrase));
+        self.says(&OVERFLOW_PHRASES) || OVERFLOW_PHRASES.iter().any(in_code)
     }
 }
 
@@ -215,6 +234,9 @@ mod tests {
         assert_eq!(class(429, r#"{"error":{"code":1308,"message":"m"}}"#), (ErrorKind::Quota, false));
         let overflow = r#"{"error":{"type":"exceed_context_size_error","message":"m"}}"#;
         assert_eq!(class(400, overflow), (ErrorKind::ContextOverflow, false));
+        let billing = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low."}}"#;
+        assert_eq!(class(400, billing), (ErrorKind::Quota, false));
+        assert_eq!(class(402, r#"{"error":{"type":"billing_error"}}"#), (ErrorKind::Quota, false));
         let overflow = r#"{"error":"This model's maximum context length is 8 tokens"}"#;
         assert_eq!(class(400, overflow), (ErrorKind::ContextOverflow, false));
         assert_eq!(class(400, r#"{"error":{"code":"tool_use_failed"}}"#), (ErrorKind::Malformed, true));

@@ -3,6 +3,7 @@
 use crate::llm::chat_completions::ChatCompletions;
 use crate::llm::chat_completions::request::Quirks;
 use crate::llm::codec::Codec;
+use crate::llm::messages::Messages;
 use crate::llm::responses::Responses;
 use serde::Deserialize;
 
@@ -13,18 +14,21 @@ pub enum Format {
     /// `OpenAI`'s older API, which most other servers speak.
     #[default]
     ChatCompletions,
+    /// Anthropic's API.
+    Messages,
     /// `OpenAI`'s newer API, in which a model keeps its reasoning between calls.
     Responses,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::ChatCompletions, Self::Responses];
+    pub const ALL: [Self; 3] = [Self::ChatCompletions, Self::Messages, Self::Responses];
 
     /// The codec; `quirks` are how a server of Chat Completions differs.
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
         match self {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
+            Self::Messages => Box::new(Messages),
             Self::Responses => Box::new(Responses),
         }
     }

@@ -21,6 +21,7 @@ pub mod format;
 pub mod framing;
 pub mod history;
 pub mod local;
+pub mod messages;
 pub mod remote;
 pub mod replay;
 pub mod responses;

@@ -7,6 +7,7 @@ mod batches;
 mod commands;
 mod configuration;
 mod file_tools;
+mod formats;
 mod hook_scripts;
 mod hooks;
 mod llm;

@@ -235,6 +235,8 @@ fn errors_are_classified_wherever_they_stand() {
         (failed("server_error"), ErrorKind::Server),
         (failed("rate_limit_exceeded"), ErrorKind::RateLimit),
         (failed("insufficient_quota"), ErrorKind::Quota),
+        (failed("server_is_overloaded"), ErrorKind::Overloaded),
+        (failed("invalid_prompt"), ErrorKind::Request),
         (failed("context_length_exceeded"), ErrorKind::ContextOverflow),
         (end("failed", json!({})), ErrorKind::Server),
         (end("cancelled", json!({})), ErrorKind::Server),

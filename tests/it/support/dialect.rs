@@ -27,10 +27,12 @@ impl Dialect {
     pub fn of(target: &str, body: &Value) -> Option<Self> {
         let path = target.split_once(' ')?.1.split('?').next()?;
         let tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
-        let tools = tools && body["tool_choice"] != "none";
+        let tools = tools && body["tool_choice"] != "none" && body["tool_choice"]["type"] != "none";
         let stream = body["stream"] == json!(true);
         if path.ends_with("/chat/completions") {
             Some(Self { format: Format::ChatCompletions, said: chat_completions(body), tools, stream })
+        } else if path.ends_with("/messages") {
+            Some(Self { format: Format::Messages, said: messages(body), tools, stream })
         } else if path.ends_with("/responses") {
             Some(Self { format: Format::Responses, said: responses(body), tools, stream })
         } else {
@@ -95,6 +97,24 @@ fn chat_completions(body: &Value) -> Vec<Said> {
             said.push(Said::Text(text(&message["role"]), content));
         }
         said.extend(items(&message["tool_calls"]).map(|call| Said::Call(text(&call["id"]))));
+    }
+    said
+}
+
+fn messages(body: &Value) -> Vec<Said> {
+    let system = items(&body["system"]).map(|block| Said::Text("system".into(), text(&block["text"])));
+    let mut said: Vec<_> = system.collect();
+    for message in items(&body["messages"]) {
+        for block in items(&message["content"]) {
+            match block["type"].as_str() {
+                Some("text") => said.push(Said::Text(text(&message["role"]), text(&block["text"]))),
+                Some("tool_use") => said.push(Said::Call(text(&block["id"]))),
+                Some("tool_result") => {
+                    said.push(Said::Result(text(&block["tool_use_id"]), text(&block["content"])));
+                }
+                _ => {}
+            }
+        }
     }
     said
 }

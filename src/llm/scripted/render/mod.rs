@@ -1,6 +1,7 @@
 //! A scripted turn as a server would send it: events, a body, or an error.
 
 mod chat_completions;
+mod messages;
 mod pieces;
 mod responses;
 
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 pub fn events(format: Format, turn: &Turn, number: usize) -> Vec<String> {
     match format {
         Format::ChatCompletions => chat_completions::events(turn, number),
+        Format::Messages => messages::events(turn, number),
         Format::Responses => responses::events(turn, number),
     }
 }
@@ -22,6 +24,7 @@ pub fn events(format: Format, turn: &Turn, number: usize) -> Vec<String> {
 pub fn body(format: Format, turn: &Turn, number: usize) -> String {
     match format {
         Format::ChatCompletions => chat_completions::body(turn, number),
+        Format::Messages => messages::body(turn, number),
         Format::Responses => responses::body(turn, number),
     }
 }

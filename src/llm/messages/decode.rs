@@ -1,0 +1,239 @@
+//! Messages events, or a whole body, into an answer.
+
+use super::request::{REDACTED, SIGNATURE};
+use super::usage::Figures;
+use crate::event::FinishReason;
+use crate::failure::ErrorKind;
+use crate::llm::answer::Answer;
+use crate::llm::calls::CallDelta;
+use crate::llm::codec::Decoder;
+use crate::llm::error_body::{ProviderError, not_understood, one_line};
+use crate::llm::{LlmError, Progress};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The longest unknown type that is named, in characters.
+const TYPE_CAP: usize = 40;
+
+/// Reads the events of one answer.
+#[derive(Debug, Default)]
+pub struct EventDecoder {
+    figures: Figures,
+    /// The input with which a call began, as long as no piece of it arrived: proxies send it whole.
+    inputs: BTreeMap<u64, String>,
+}
+
+impl Decoder for EventDecoder {
+    fn event(
+        &mut self,
+        data: &str,
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        match data.trim() {
+            "" => Ok(()),
+            // Not of this format, but proxies end with it.
+            "[DONE]" => self.complete(answer),
+            data => self.take(&parsed(data.as_bytes())?, data, answer, show),
+        }
+    }
+
+    fn body(
+        &mut self,
+        body: &[u8],
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        let message = parsed(body)?;
+        if let Some(error) = error(&message) {
+            return Err(error);
+        }
+        let Some(blocks) = message.get("content").and_then(Value::as_array) else {
+            return Err(not_understood("Messages", body, "it has no `content`"));
+        };
+        for (slot, block) in (0..).zip(blocks) {
+            self.begin(slot, block, answer, show)?;
+        }
+        self.count(&message, answer);
+        stop(&message, answer);
+        self.complete(answer)
+    }
+}
+
+impl EventDecoder {
+    fn take(
+        &mut self,
+        event: &Value,
+        data: &str,
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        if let Some(error) = error(event) {
+            return Err(error);
+        }
+        let slot = event.get("index").and_then(Value::as_u64).unwrap_or(0);
+        match event.get("type").and_then(Value::as_str) {
+            Some("message_start") => {
+                self.count(event.get("message").unwrap_or(&Value::Null), answer);
+                Ok(())
+            }
+            Some("content_block_start") => {
+                self.begin(slot, event.get("content_block").unwrap_or(&Value::Null), answer, show)
+            }
+            Some("content_block_delta") => {
+                self.add(slot, event.get("delta").unwrap_or(&Value::Null), answer, show)
+            }
+            Some("content_block_stop") => self.end(slot, answer),
+            Some("message_delta") => {
+                self.count(event, answer);
+                stop(event.get("delta").unwrap_or(&Value::Null), answer);
+                Ok(())
+            }
+            Some("message_stop") => self.complete(answer),
+            // `ping`, and what later versions add, which the format asks to be ignored.
+            Some(_) => Ok(()),
+            None => Err(not_understood("Messages", data.as_bytes(), "an event has no `type`")),
+        }
+    }
+
+    /// A block, whole or at its beginning.
+    fn begin(
+        &mut self,
+        slot: u64,
+        block: &Value,
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
+        match text("type") {
+            "text" => answer.write(slot, text("text"), show),
+            "thinking" => {
+                answer.think(slot, text("thinking"), show)?;
+                sign(slot, SIGNATURE, text("signature"), answer)
+            }
+            "redacted_thinking" => sign(slot, REDACTED, text("data"), answer),
+            "tool_use" => {
+                if let Some(input) = block.get("input").and_then(input) {
+                    self.inputs.insert(slot, input);
+                }
+                let (id, name) = (text("id"), text("name"));
+                answer.call(slot, CallDelta { index: Some(slot), id, name, ..CallDelta::default() })
+            }
+            other => Err(unknown("block", other)),
+        }
+    }
+
+    /// A piece of a block.
+    fn add(
+        &mut self,
+        slot: u64,
+        delta: &Value,
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        let text = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
+        match text("type") {
+            "text_delta" => answer.write(slot, text("text"), show),
+            "thinking_delta" => answer.think(slot, text("thinking"), show),
+            "signature_delta" => sign(slot, SIGNATURE, text("signature"), answer),
+            "input_json_delta" => {
+                let piece = text("partial_json");
+                if !piece.is_empty() {
+                    self.inputs.remove(&slot);
+                }
+                arguments(slot, piece, answer)
+            }
+            // Where in a source a text stands; the text itself comes apart from it.
+            "citations_delta" => Ok(()),
+            other => Err(unknown("piece", other)),
+        }
+    }
+
+    /// The end of a block: a call whose input came whole gets it.
+    fn end(&mut self, slot: u64, answer: &mut Answer) -> Result<(), LlmError> {
+        match self.inputs.remove(&slot) {
+            Some(input) => arguments(slot, &input, answer),
+            None => Ok(()),
+        }
+    }
+
+    fn complete(&mut self, answer: &mut Answer) -> Result<(), LlmError> {
+        while let Some((slot, input)) = self.inputs.pop_first() {
+            arguments(slot, &input, answer)?;
+        }
+        answer.complete();
+        Ok(())
+    }
+
+    fn count(&mut self, holder: &Value, answer: &mut Answer) {
+        if let Some(usage) = self.figures.read(holder.get("usage").unwrap_or(&Value::Null)) {
+            answer.counted(usage);
+        }
+    }
+}
+
+fn parsed(json: &[u8]) -> Result<Value, LlmError> {
+    let parsed: Value =
+        serde_json::from_slice(json).map_err(|error| not_understood("Messages", json, &error.to_string()))?;
+    if parsed.is_object() { Ok(parsed) } else { Err(not_understood("Messages", json, "it is no object")) }
+}
+
+/// The error that an event or a body is.
+fn error(value: &Value) -> Option<LlmError> {
+    let is_error = value.get("type").is_some_and(|kind| kind == "error");
+    let has_error = value.get("error").is_some_and(|error| !error.is_null());
+    (is_error || has_error).then(|| ProviderError::from_value(value).in_stream())
+}
+
+fn arguments(slot: u64, piece: &str, answer: &mut Answer) -> Result<(), LlmError> {
+    answer.call(slot, CallDelta { index: Some(slot), arguments: piece, ..CallDelta::default() })
+}
+
+/// Appends to what is to be sent back with the reasoning.
+fn sign(slot: u64, key: &str, piece: &str, answer: &mut Answer) -> Result<(), LlmError> {
+    if piece.is_empty() {
+        return Ok(());
+    }
+    answer.seal(slot, |sealed| {
+        let signed = sealed.get(key).and_then(Value::as_str).unwrap_or_default().to_owned() + piece;
+        *sealed = Value::Object(Map::from_iter([(key.to_owned(), Value::String(signed))]));
+    })
+}
+
+/// Notes why the model stopped, where the holder of `stop_reason` says so.
+fn stop(holder: &Value, answer: &mut Answer) {
+    let reason = match holder.get("stop_reason").and_then(Value::as_str) {
+        None | Some("") => return,
+        Some("end_turn" | "stop_sequence") => FinishReason::Stop,
+        Some("tool_use") => FinishReason::ToolCalls,
+        Some("max_tokens") => FinishReason::Length,
+        Some("refusal") => {
+            let explanation = holder.pointer("/stop_details/explanation").and_then(Value::as_str);
+            answer.refuse(explanation.unwrap_or_default());
+            FinishReason::Refusal
+        }
+        // Among them `pause_turn` and `model_context_window_exceeded`: asking for more of it would not help.
+        Some(other) => FinishReason::Other(other.to_owned()),
+    };
+    answer.stopped(reason);
+}
+
+/// The input of a call that came whole; an empty one only says that pieces follow, if any. One that is no object stays
+/// what it is, so that it is told to be wrong.
+fn input(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::Object(input) if input.is_empty() => None,
+        Value::String(text) => Some(text.clone()),
+        input => Some(input.to_string()),
+    }
+}
+
+fn unknown(what: &str, kind: &str) -> LlmError {
+    let kind = one_line(kind, TYPE_CAP);
+    LlmError::new(ErrorKind::Malformed, format!("the answer holds a {what} of the unknown type `{kind}`"))
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

@@ -1,0 +1,58 @@
+//! Anthropic's Messages as a pure codec: a request to JSON, events or a body to an answer.
+//!
+//! Shapes from the type definitions of the official SDKs, November 2026; the tolerance is for the proxies that speak it.
+
+pub mod decode;
+pub mod request;
+pub mod usage;
+
+use crate::llm::Request;
+use crate::llm::codec::{Codec, Decoder, Parameters};
+use crate::message::Message;
+use decode::EventDecoder;
+use request::CODEC;
+use std::sync::Arc;
+
+/// The version of the API whose shapes these are: <https://docs.claude.com/en/api/versioning>.
+const VERSION: &str = "2023-06-01";
+
+/// The format.
+#[derive(Debug)]
+pub struct Messages;
+
+impl Codec for Messages {
+    fn name(&self) -> &'static str {
+        CODEC
+    }
+
+    fn path(&self, _model: &str, _stream: bool) -> String {
+        "/messages".into()
+    }
+
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
+        let key = key.map(|key| ("x-api-key", key.to_owned()));
+        [("anthropic-version", VERSION.to_owned())].into_iter().chain(key).collect()
+    }
+
+    fn write_message(
+        &self,
+        message: &Message,
+        earlier: &[Arc<Message>],
+        json: &mut Vec<u8>,
+    ) -> serde_json::Result<()> {
+        request::write_message(message, earlier, json)
+    }
+
+    fn encode(
+        &self,
+        request: &Request<'_>,
+        parameters: &Parameters,
+        messages: &[u8],
+    ) -> serde_json::Result<Vec<u8>> {
+        request::encode(request, parameters, messages)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(EventDecoder::default())
+    }
+}

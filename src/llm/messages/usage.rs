@@ -1,0 +1,66 @@
+//! Token figures as a stream reports them: at its beginning, and again, never less, at its end.
+
+use crate::usage::Usage;
+use serde_json::Value;
+
+/// The figures so far; a later report replaces those that it names, for they are totals.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Figures {
+    input: Option<u64>,
+    cached_read: Option<u64>,
+    cached_write: Option<u64>,
+    output: Option<u64>,
+    reasoning: Option<u64>,
+}
+
+impl Figures {
+    /// Reads a `usage` object, of which anything may be missing; the figures so far, once there are any.
+    ///
+    /// `input_tokens` holds neither what was read from nor what was written to a cache, `output_tokens` holds the
+    /// reasoning, as in [`Usage`].
+    pub fn read(&mut self, usage: &Value) -> Option<Usage> {
+        let figure = |known: &mut Option<u64>, pointer: &str| {
+            *known = usage.pointer(pointer).and_then(Value::as_u64).or(*known);
+        };
+        figure(&mut self.input, "/input_tokens");
+        figure(&mut self.cached_read, "/cache_read_input_tokens");
+        figure(&mut self.cached_write, "/cache_creation_input_tokens");
+        figure(&mut self.output, "/output_tokens");
+        figure(&mut self.reasoning, "/output_tokens_details/thinking_tokens");
+        if self.input.is_none() && self.output.is_none() {
+            return None;
+        }
+        let output = self.output.unwrap_or(0);
+        Some(Usage {
+            input: self.input.unwrap_or(0),
+            cached_read: self.cached_read.unwrap_or(0),
+            cached_write: self.cached_write.unwrap_or(0),
+            output,
+            reasoning: self.reasoning.unwrap_or(0).min(output),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_later_report_is_a_total_and_may_leave_figures_out() {
+        let mut figures = Figures::default();
+        figures.read(&json!({"input_tokens": 12, "cache_creation_input_tokens": 3,
+            "cache_read_input_tokens": 900, "output_tokens": 1}));
+        let later = json!({"output_tokens": 42, "output_tokens_details": {"thinking_tokens": 7}});
+        let expected = Usage { input: 12, cached_read: 900, cached_write: 3, output: 42, reasoning: 7 };
+        assert_eq!(figures.read(&later), Some(expected));
+        assert_eq!(figures.read(&Value::Null), Some(expected));
+    }
+
+    #[test]
+    fn what_is_no_figure_is_not_said() {
+        assert_eq!(Figures::default().read(&json!({"input_tokens": -1, "output_tokens": "many"})), None);
+        let absurd = json!({"output_tokens": 1, "output_tokens_details": {"thinking_tokens": u64::MAX}});
+        assert_eq!(Figures::default().read(&absurd).map(|usage| usage.reasoning), Some(1));
+    }
+}

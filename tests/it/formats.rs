@@ -1,0 +1,205 @@
+//! One task over every wire format, through the binary: read, edit, run, answer, streamed and not.
+
+use crate::support::run::{Finished, KEY, Lab};
+use crate::support::server::{Recorded, Server};
+use serde_json::{Value, json};
+
+/// How the server of a format is named, and the headers that hold the key and what comes before it.
+struct Row {
+    model: &'static str,
+    key: (&'static str, &'static str),
+}
+
+const ROWS: [Row; 3] = [
+    Row { model: "openai/m", key: ("authorization", "Bearer ") },
+    Row { model: "anthropic/claude-m", key: ("x-api-key", "") },
+    Row { model: "openai-responses/m", key: ("authorization", "Bearer ") },
+];
+
+const TASK: &str = "turns:
+- thinking: I read it first.
+  text: I look.
+  chunk: 3
+  calls: [{name: read_file, arguments: {path: greet.sh}}, {name: list_files, arguments: {}}]
+  expect: {stream: STREAM, last_role: user}
+  usage: {input: 100, cached_read: 40, output: 20, reasoning: 5}
+- calls: [{name: edit_file, arguments: {path: greet.sh, old_str: hullo, new_str: 'hello, wörld'}}]
+  chunk: 1
+  expect: {last_role: tool, last_contains: [hullo, greet.sh]}
+  usage: {input: 30, cached_read: 150, output: 10}
+- calls: [{name: run_command, arguments: {command: sh greet.sh}}]
+  usage: {input: 20, cached_read: 180, output: 8}
+- text: It says hello now.
+  chunk: 2
+  expect: {last_role: tool, last_contains: ['hello, wörld'], tools: true}
+  usage: {input: 10, cached_read: 200, output: 6}
+";
+
+/// Runs the task of a script with `model`; gives back what came of it and what was asked.
+fn play(model: &str, lab: &Lab, script: &str, more: &[&str]) -> (Finished, Vec<Recorded>) {
+    let server = Server::start(script);
+    let url = server.url();
+    let args = ["run", "task", "--mode", "yolo", "--model", model, "--api-base", &url, "--api-key", KEY];
+    let done = lab.agent(&[&args, more].concat());
+    (done, server.requests())
+}
+
+fn lab() -> Lab {
+    Lab::new().file("greet.sh", "echo hullo\n")
+}
+
+/// The events of the newest session, without what differs from run to run.
+fn events(lab: &Lab) -> Vec<Value> {
+    let journal = std::fs::read_to_string(lab.journal()).unwrap();
+    let records = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    records
+        .map(|line| {
+            let event = &line["record"]["event"];
+            let kept = ["type", "usage", "finish", "name", "arguments", "is_error"];
+            Value::Object(kept.iter().map(|key| ((*key).to_owned(), event[*key].clone())).collect())
+        })
+        .collect()
+}
+
+#[test]
+fn o07_the_same_task_passes_over_every_format_with_equal_usage_and_events() {
+    for (stream, more) in [("true", [].as_slice()), ("false", &["--no-stream"]), ("false", &["--json"])] {
+        let mut first = None;
+        for Row { model, key: (name, prefix) } in &ROWS {
+            let lab = lab();
+            let (done, requests) = play(model, &lab, &TASK.replace("STREAM", stream), more);
+            let done = done.exits(0);
+            assert!(done.stdout.contains("It says hello now."), "{model}: {}", done.stdout);
+            assert_eq!(lab.read("greet.sh"), "echo hello, wörld\n", "{model}");
+            assert_eq!(requests.len(), 4, "{model}");
+            for request in &requests {
+                assert_eq!(request.headers[*name], format!("{prefix}{KEY}"), "{model}");
+            }
+            let events = events(&lab);
+            let usage: Vec<_> = events.iter().filter(|event| event["usage"].is_object()).collect();
+            assert!(usage.len() >= 4 && usage[0]["usage"]["cached_read"] == 40, "{usage:?}");
+            assert_eq!(&events, first.get_or_insert_with(|| events.clone()), "{model} {more:?}");
+        }
+    }
+}
+
+#[test]
+fn lr1_overload_is_retried_and_spent_credit_is_not_over_every_format() {
+    for row in &ROWS {
+        let script = "turns:\n- error: {status: 529, retry_after: 0.01}\n- text: done";
+        let (done, requests) = play(row.model, &lab(), script, &[]);
+        assert_eq!((done.exits(0).stdout.trim(), requests.len()), ("done", 2), "{}", row.model);
+        let script = "turns:\n- error: {status: 402, message: no credit}\n- text: done";
+        let (done, requests) = play(row.model, &lab(), script, &[]);
+        assert!(done.code != Some(0) && done.stderr.contains("no credit"), "{}: {}", row.model, done.stderr);
+        assert_eq!(requests.len(), 1, "{}", row.model);
+    }
+}
+
+#[test]
+fn lr5_a_cut_stream_is_retried_before_its_first_text_over_every_format() {
+    for row in &ROWS {
+        let (done, requests) =
+            play(row.model, &lab(), "turns:\n- {text: x, fault: {cut: 0}}\n- text: done", &[]);
+        assert_eq!((done.exits(0).stdout.trim(), requests.len()), ("done", 2), "{}", row.model);
+    }
+}
+
+#[test]
+fn l05_the_closing_call_of_every_format_offers_no_tools() {
+    let script = "turns:
+- calls: [{name: read_file, arguments: {path: greet.sh}}]
+- {text: half done, expect: {tools: false, last_role: user, contains: [hullo]}}";
+    for row in &ROWS {
+        let (done, _) = play(row.model, &lab(), script, &["--max-steps", "1"]);
+        assert_eq!(done.exits(2).stdout.trim(), "half done", "{}", row.model);
+    }
+}
+
+#[test]
+fn l17_a_cut_answer_is_continued_in_every_format() {
+    for row in &ROWS {
+        let script = "turns:\n- {text: 'one ', finish: length}\n- text: two";
+        let (done, _) = play(row.model, &lab(), script, &[]);
+        assert_eq!(done.exits(0).stdout.trim(), "one two", "{}", row.model);
+    }
+}
+
+#[test]
+fn signed_reasoning_goes_back_with_its_call_to_anthropic() {
+    for more in [[].as_slice(), &["--no-stream"]] {
+        let (done, requests) = play("anthropic/m", &lab(), &TASK.replace("stream: STREAM, ", ""), more);
+        done.exits(0);
+        let last = &requests[3].body;
+        let blocks = last["messages"][1]["content"].as_array().unwrap();
+        assert_eq!(
+            blocks[0],
+            json!({"type": "thinking", "thinking": "I read it first.", "signature": "scripted"})
+        );
+        let kinds: Vec<_> = blocks.iter().map(|block| block["type"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["thinking", "text", "tool_use", "tool_use"]);
+        let results = last["messages"][2]["content"].as_array().unwrap();
+        assert!(results.len() == 2 && results.iter().all(|block| block["type"] == "tool_result"));
+        assert_eq!(requests[3].headers["anthropic-version"], "2023-06-01");
+        assert!(!requests[3].headers.contains_key("authorization"));
+    }
+}
+
+#[test]
+fn encrypted_reasoning_goes_back_before_its_call_to_openai() {
+    for more in [[].as_slice(), &["--no-stream"]] {
+        let script = TASK.replace("stream: STREAM, ", "");
+        let (done, requests) = play("openai-responses/m", &lab(), &script, more);
+        done.exits(0);
+        let last = &requests[3].body;
+        assert_eq!(
+            (&last["store"], &last["include"]),
+            (&json!(false), &json!(["reasoning.encrypted_content"]))
+        );
+        let items = &last["input"].as_array().unwrap()[2..];
+        assert_eq!(
+            items[0],
+            json!({"type": "reasoning", "encrypted_content": "sealed_1",
+                "summary": [{"type": "summary_text", "text": "I read it first."}]})
+        );
+        let kinds: Vec<_> = items.iter().map(|item| item["type"].as_str().unwrap()).collect();
+        let results = ["function_call_output", "function_call_output"];
+        assert_eq!(
+            kinds[..6],
+            [["reasoning", "message"], ["function_call", "function_call"], results].concat()
+        );
+        for pair in [&requests[0], &requests[1], &requests[2], &requests[3]].windows(2) {
+            let before = pair[0].bytes.strip_suffix(b"]}").unwrap();
+            assert!(pair[1].bytes.starts_with(before), "a step changes what stands before it");
+        }
+    }
+}
+
+#[test]
+fn l19_broken_arguments_are_told_and_do_not_spoil_the_conversation_in_any_format() {
+    let script = "turns:
+- calls: [{name: 'read file', arguments: '{\"path\":'}, {name: read_file, arguments: '{\"path\":'}]
+- {text: done, expect: {last_role: tool, last_contains: [JSON]}}";
+    for (row, more) in ROWS.iter().flat_map(|row| [(row, [].as_slice()), (row, &["--no-stream"])]) {
+        let (done, _) = play(row.model, &lab(), script, more);
+        assert_eq!(done.exits(0).stdout.trim(), "done", "{}", row.model);
+    }
+}
+
+#[test]
+fn a_session_goes_on_with_another_format() {
+    for (row, next) in ROWS.iter().zip(ROWS.iter().skip(1).chain(&ROWS)) {
+        let lab = lab();
+        let script = "turns:\n- {thinking: hm, calls: [{name: read_file, arguments: {path: greet.sh}, id: 'functions.read_file:0'}]}\n- {thinking: hm, text: It greets.}";
+        play(row.model, &lab, script, &[]).0.exits(0);
+        let server = Server::start(
+            "turns:\n- {text: done, expect: {contains: [hullo, It greets.], not_contains: [hm]}}",
+        );
+        let url = server.url();
+        let args = ["resume", "--last", "go on", "--model", next.model, "--api-base", &url, "--api-key", KEY];
+        assert_eq!(lab.agent(&args).exits(0).stdout.trim(), "done", "{} to {}", row.model, next.model);
+        let sent = String::from_utf8(server.requests()[0].bytes.clone()).unwrap();
+        assert!(!sent.contains("\"hm\""), "{sent}");
+        assert!(next.model != "anthropic/claude-m" || !sent.contains("functions.read_file:0"), "{sent}");
+    }
+}
