@@ -44,6 +44,50 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Every class.
+    pub const ALL: [Self; 17] = [
+        Self::Auth,
+        Self::RateLimit,
+        Self::Overloaded,
+        Self::Server,
+        Self::Network,
+        Self::Timeout,
+        Self::Quota,
+        Self::ContextOverflow,
+        Self::Refusal,
+        Self::Malformed,
+        Self::EmptyAnswer,
+        Self::CutStream,
+        Self::Request,
+        Self::Config,
+        Self::Usage,
+        Self::Session,
+        Self::Internal,
+    ];
+
+    /// What it is, in words.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Auth => "the key is missing or was refused (401, 403)",
+            Self::RateLimit => "too many requests for now (429)",
+            Self::Overloaded => "the provider says that it is overloaded (503, 529)",
+            Self::Server => "another error of the server (5xx), or one inside a stream",
+            Self::Network => "no connection, or one that broke",
+            Self::Timeout => "one of the four deadlines of a call passed",
+            Self::Quota => "credit or quota is used up; waiting does not help",
+            Self::ContextOverflow => "the conversation is longer than the model's window",
+            Self::Refusal => "the model or the provider refused to answer",
+            Self::Malformed => "the answer is not what the wire format promises",
+            Self::EmptyAnswer => "an answer with neither text nor a tool call",
+            Self::CutStream => "the stream ended without its end",
+            Self::Request => "the request was refused as invalid (other 4xx)",
+            Self::Config => "a flag, key or file of the configuration is wrong",
+            Self::Usage => "the command line was misused",
+            Self::Session => "a session that does not exist, is busy or cannot be read",
+            Self::Internal => "a bug, or a disk that no longer takes the journal",
+        }
+    }
+
     /// The name used in JSON and messages.
     pub fn name(self) -> &'static str {
         match self {

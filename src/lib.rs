@@ -11,6 +11,7 @@ pub mod event;
 pub mod failure;
 pub mod message;
 pub mod messages;
+pub mod price;
 pub mod result;
 pub mod secret;
 pub mod stop_reason;

@@ -48,16 +48,35 @@ impl Source {
         x.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// A new session id: local date and time, then six random hex digits, so that ids sort by age.
+    /// A new session id: date and time (UTC), then three hex digits of milliseconds and three random ones, so that
+    /// ids sort by age.
     pub fn session_id(&self) -> String {
-        let now = jiff::Timestamp::from_millisecond(i64::try_from(self.wall().as_millis()).unwrap_or(0))
-            .unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        let digits = self.random() >> 40;
-        format!("{}-{digits:06x}", now.to_zoned(jiff::tz::TimeZone::UTC).strftime("%Y%m%d-%H%M%S"))
+        let wall = self.wall();
+        let second = jiff::Timestamp::from_second(i64::try_from(wall.as_secs()).unwrap_or(0))
+            .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+            .to_zoned(jiff::tz::TimeZone::UTC);
+        let random = self.random() >> 52;
+        format!("{}-{:03x}{random:03x}", second.strftime("%Y%m%d-%H%M%S"), wall.subsec_millis())
     }
 
     /// A short random id for runs and temporary names.
     pub fn short_id(&self) -> String {
         format!("{:012x}", self.random() >> 16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_ids_sort_by_age_within_a_second() {
+        let source = Source::new();
+        let first = source.session_id();
+        let began = source.wall();
+        while source.wall().saturating_sub(began).as_millis() < 2 {}
+        let second = source.session_id();
+        assert!(second > first, "{first} {second}");
+        assert_eq!(second.len(), "YYYYMMDD-HHMMSS-xxxxxx".len());
     }
 }

@@ -24,7 +24,7 @@ pub struct Tally {
     pub tools_used: Vec<ToolUse>,
     /// Files changed.
     pub files: Vec<ModifiedFile>,
-    /// Calls refused.
+    /// Calls refused in this run.
     pub denials: Vec<Denial>,
 }
 

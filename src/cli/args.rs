@@ -50,6 +50,18 @@ pub enum Command {
         #[command(flatten)]
         place: PlaceArgs,
     },
+    /// List models with their prices, or show one
+    #[command(args_conflicts_with_subcommands = true)]
+    Models {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: Option<ModelsCommand>,
+        /// Only models whose name contains this
+        filter: Option<String>,
+        /// Where to look.
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
     /// Check what this machine and configuration offer
     Doctor(PlaceArgs),
     /// Watch the agent fix a bug in a small project; no key, no network
@@ -119,7 +131,7 @@ pub struct WorkArgs {
     /// provider/model, local/MODEL, or scripted:FILE
     #[arg(long)]
     pub model: Option<String>,
-    /// The server's base URL, as `http://localhost:11434/v1`
+    /// The server's base URL, as `http://localhost:8080/v1`
     #[arg(long, value_name = "URL")]
     pub api_base: Option<String>,
     /// The key (better: the provider's variable, which does not show in process lists)
@@ -190,6 +202,16 @@ pub enum ToolsCommand {
         /// What may happen without asking
         #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
         mode: Option<Mode>,
+    },
+}
+
+/// `agent models …`.
+#[derive(Debug, Subcommand)]
+pub enum ModelsCommand {
+    /// Everything that is known about a model
+    Show {
+        /// Its name, as `--model` takes it
+        model: String,
     },
 }
 

@@ -20,6 +20,7 @@ use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::{LlmClient, ToolDefinition};
+use crate::message::ToolCall;
 use crate::messages;
 use crate::process::environment::child_environment;
 use crate::process::launch::Launcher;
@@ -211,6 +212,17 @@ pub fn restore(ledger: &Ledger, records: &[Record]) {
             ledger.forget(&change.path);
         }
     }
+}
+
+/// Removes what an edit that was killed left beside its file; says what had to be kept.
+pub fn clear_leftovers(engine: &Engine, call: &ToolCall) -> Vec<String> {
+    let prepared = engine.prepare(call);
+    let paths = prepared.written_paths().filter_map(|raw| engine.workspace.path(raw).ok());
+    let kept = paths.flat_map(|path| {
+        let real = engine.workspace.resolve(&path).unwrap_or_else(|_| path.clone());
+        engine.workspace.clear_leftovers(&path, engine.ledger.seen(real.as_str()).as_deref()).kept
+    });
+    kept.map(|path| messages::leftover_kept(path.as_str())).collect()
 }
 
 /// The system message: instructions of the agent and the project, and an overview of the project. The second value

@@ -4,7 +4,11 @@ use crate::cli::app::App;
 use crate::cli::args::{ConfigCommand, PlaceArgs};
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
+use crate::terminal::one_line;
 use std::fmt::Write;
+
+/// Characters shown of one value; the instructions of agents are longer.
+const VALUE_CHARS: usize = 200;
 
 /// Shows, checks or locates the configuration.
 ///
@@ -16,9 +20,10 @@ pub fn config(app: &App, command: &ConfigCommand, place: &PlaceArgs) -> CliResul
     match command {
         ConfigCommand::Show { origin } => {
             for entry in loaded.layers.entries() {
+                let value = one_line(&entry.value, VALUE_CHARS);
                 let _ = match origin {
-                    true => writeln!(text, "{} = {}    # {}", entry.key, entry.value, entry.origin),
-                    false => writeln!(text, "{} = {}", entry.key, entry.value),
+                    true => writeln!(text, "{} = {value}    # {}", entry.key, entry.origin),
+                    false => writeln!(text, "{} = {value}", entry.key),
                 };
             }
         }

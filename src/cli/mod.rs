@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod error;
 pub mod exit_code;
 pub mod help;
+pub mod models;
 pub mod output;
 pub mod prompt;
 pub mod sessions;
@@ -55,6 +56,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Agents(place) => agents::agents(app, &place),
         Command::Tools { command, place } => tools::tools(app, command, &place),
         Command::Config { command, place } => config::config(app, &command, &place),
+        Command::Models { command, filter, place } => models::models(app, command, filter, &place),
         Command::Doctor(place) => doctor::doctor(app, &place),
         Command::Demo => demo::demo(app),
         Command::Completions { shell } => completions::completions(&app.terminal, shell),

@@ -27,7 +27,7 @@ pub fn tools(app: &App, command: Option<ToolsCommand>, place: &PlaceArgs) -> Cli
             let call = ToolCall { id: "call".to_owned(), name, arguments, opaque: None };
             let result = app.block_on(run_one(app, &flags, call))?;
             if result.is_error {
-                return Err(CliError::new(ErrorKind::Request, result.text));
+                return Err(CliError::new(ErrorKind::Request, result.text.trim_start_matches("Error: ")));
             }
             print(&app.terminal, &result.text)
         }

@@ -30,6 +30,9 @@ use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 
+/// How often a new session looks for an id that no other process took in the same millisecond.
+const ID_TRIES: u32 = 5;
+
 /// What is to be done.
 enum Task {
     /// A new session.
@@ -234,6 +237,9 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
     })?;
     let unanswered = agent.session.borrow().unanswered();
     for call in unanswered {
+        for text in compose::clear_leftovers(&agent.engine, &call) {
+            emitter.emit(Event::Notice { level: Level::Warn, text })?;
+        }
         emitter.emit(interrupted(call))?;
     }
     // The task is saved before anything that takes time: a session without one cannot be gone on with.
@@ -284,9 +290,16 @@ struct Earlier {
 impl Earlier {
     /// A session in which nothing has happened yet.
     fn create(app: &App, store: &Store) -> CliResult<Self> {
-        let id = app.source.session_id();
-        let journal = store.create(&id)?;
-        Ok(Self { id, journal, reading: Reading::default() })
+        let mut id = app.source.session_id();
+        let mut created = store.create(&id);
+        for _ in 0..ID_TRIES {
+            if !matches!(created, Err(SessionError::Busy(_) | SessionError::Exists(_))) {
+                break;
+            }
+            id = app.source.session_id();
+            created = store.create(&id);
+        }
+        Ok(Self { id, journal: created?, reading: Reading::default() })
     }
 
     fn open(store: &Store, id: Option<&str>) -> CliResult<Self> {

@@ -123,8 +123,8 @@ fn formatted(rule: &Rule, value: &Value, line: u64, key: &str) -> Result<Value, 
 
 /// Whether `text` is what `format` asks for; else what is wrong.
 fn well_formed(format: Format, text: &str) -> Result<(), String> {
-    /// Bytes of a compiled expression; the regex crate's own default, stated so that it stays.
-    const REGEX_BYTES: usize = 10 << 20;
+    /// Bytes of a compiled expression, the same as where it is used: a regex from a file must not eat the memory.
+    const REGEX_BYTES: usize = 1 << 20;
     /// Bytes of a name: an agent's becomes a file name and a column of a table.
     const NAME_MAX: usize = 64;
     let named = |first: &str, rest: &str| {

@@ -35,6 +35,8 @@ pub struct Flags {
     pub timeout: Option<u64>,
     /// `--step-timeout`: seconds of one step.
     pub step_timeout: Option<u64>,
+    /// `--budget`: US dollars of the whole run.
+    pub budget: Option<f64>,
     /// `--allow-commands`: the tool `run_command` exists.
     pub allow_commands: bool,
     /// `--no-commands`: it does not; wins.
@@ -85,6 +87,7 @@ pub fn flags_layer(rules: &Rule, flags: &Flags) -> Result<Layers, ConfigError> {
         ("--max-steps", "max_steps", flags.max_steps.map(Value::from)),
         ("--timeout", "timeout_seconds", flags.timeout.map(Value::from)),
         ("--step-timeout", "step_timeout_seconds", flags.step_timeout.map(Value::from)),
+        ("--budget", "costs.budget_usd", flags.budget.map(Value::from)),
         (commands.map_or("", |(flag, _)| flag), "commands.enabled", commands.map(|(_, on)| on.into())),
         ("--log-level", "logging.level", flags.log_level.as_ref().map(|level| level.to_lowercase().into())),
         ("--log-file", "logging.file", flags.log_file.as_ref().map(path)),

@@ -55,6 +55,8 @@ pub struct Document {
     /// What the loop does at its limits.
     #[serde(rename = "loop")]
     pub run_loop: RunLoop,
+    /// What a run may cost.
+    pub costs: Costs,
     /// What is logged.
     pub logging: Logging,
 }
@@ -289,6 +291,27 @@ pub struct RunLoop {
     /// Calls with unusable arguments in a row that end a run.
     #[schemars(range(min = 1, max = 100), extend("x-unit" = "calls"))]
     pub max_malformed: u32,
+}
+
+/// What a run may cost.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Costs {
+    /// US dollars a run may cost, the closing summary included; absent: no limit. A call that could exceed it is not made.
+    #[schemars(range(min = 0.0, max = 1_000_000.0), extend("x-scope" = "needs-trust", "x-unit" = "US dollars"))]
+    pub budget_usd: Option<f64>,
+    /// Tokens a run may use, prompts and answers together; absent: no limit.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64), extend("x-scope" = "needs-trust", "x-unit" = "tokens"))]
+    pub max_tokens: Option<u64>,
+    /// Tool calls a run may make; absent: no limit.
+    #[schemars(range(min = 1, max = 1_000_000), extend("x-scope" = "needs-trust", "x-unit" = "calls"))]
+    pub max_tool_calls: Option<u32>,
+    /// Cost of a run at which it is said once, and the hooks of `budget_warning` run; absent: never.
+    #[schemars(range(min = 0.0, max = 1_000_000.0), extend("x-unit" = "US dollars"))]
+    pub warn_at_usd: Option<f64>,
+    /// A file of prices, in the form that `agent help costs` shows; absent: the built-in table alone.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub prices_file: Option<String>,
 }
 
 /// What is logged.

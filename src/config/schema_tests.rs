@@ -140,12 +140,19 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
     let rules = rule::document();
     for (key, rule) in rules.keys() {
         let wanted = match key.as_str() {
-            "llm.api_base" | "llm.api_key_env" | "logging.file" | "workspace.root" => Scope::NeverFromProject,
-            "mode" | "max_steps" | "llm.model" | "timeout_seconds" | "step_timeout_seconds" => {
-                Scope::NeedsTrust
+            "llm.api_base" | "llm.api_key_env" | "logging.file" | "workspace.root" | "costs.prices_file" => {
+                Scope::NeverFromProject
             }
+            "mode"
+            | "max_steps"
+            | "llm.model"
+            | "timeout_seconds"
+            | "step_timeout_seconds"
+            | "workspace.allow_delete"
+            | "costs.budget_usd"
+            | "costs.max_tokens"
+            | "costs.max_tool_calls" => Scope::NeedsTrust,
             "commands.blocked_patterns" | "agents.NAME.description" => Scope::Anywhere,
-            "workspace.allow_delete" => Scope::NeedsTrust,
             key if ["hooks.", "commands.", "agents."].iter().any(|group| key.starts_with(group)) => {
                 Scope::NeedsTrust
             }

@@ -5,7 +5,7 @@ use super::environment::{Directories, Environment};
 use super::error::ConfigError;
 use super::flags::Flags;
 use super::layers::Layers;
-use super::schema::{Commands, Context, Document, Indexer, Llm, Logging, RunLoop, Tools};
+use super::schema::{Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Tools};
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
 use crate::secret::Secret;
@@ -50,6 +50,8 @@ pub struct Settings {
     pub policy: PolicyOptions,
     /// What the loop does at its limits.
     pub run_loop: RunLoop,
+    /// What a run may cost; the file is absolute.
+    pub costs: Costs,
     /// What is logged; the file is absolute.
     pub logging: Logging,
 }
@@ -84,7 +86,7 @@ impl Settings {
             allowed_only: document.commands.allowed_only,
             root: workspace.to_string_lossy().into_owned(),
         };
-        let file = document.logging.file.map(|file| environment.directory().join(file));
+        let absolute = |file: String| environment.directory().join(file).to_string_lossy().into_owned();
         Ok(Self {
             state: directories.state_of(&workspace),
             workspace,
@@ -103,10 +105,8 @@ impl Settings {
             hooks: document.hooks.by_event(),
             policy,
             run_loop: document.run_loop,
-            logging: Logging {
-                file: file.map(|file| file.to_string_lossy().into_owned()),
-                ..document.logging
-            },
+            costs: Costs { prices_file: document.costs.prices_file.map(absolute), ..document.costs },
+            logging: Logging { file: document.logging.file.map(absolute), ..document.logging },
         })
     }
 }

@@ -3,7 +3,7 @@
 use crate::decision::{Decision, Denial};
 use crate::emit::EmitError;
 use crate::engine::approve::{Answer, Question};
-use crate::engine::command_class::{classify, named_files};
+use crate::engine::command_class::{CommandClass, NamedFile, classify, named_files, reading};
 use crate::engine::fire::{Told, append};
 use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
 use crate::engine::{Engine, ResultFormat};
@@ -11,6 +11,7 @@ use crate::event::{Event, Level};
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput, Touch};
+use crate::workspace::error::FileError;
 use crate::workspace::snapshot::Snapshot;
 use serde_json::Value;
 use std::rc::Rc;
@@ -229,15 +230,38 @@ impl Engine {
         let mut plan = ready.plan.clone();
         if let Some(command) = &ready.plan.command {
             let named = named_files(command).into_iter();
-            plan.touches.extend(named.map(|file| Touch { path: file.path, write: file.write }));
+            let from = |file: NamedFile| Touch { path: plan.from_root(&file.path), write: file.write };
+            let named: Vec<Touch> = named.map(from).collect();
+            plan.touches.extend(named);
         }
         for touch in plan.touches.clone() {
             if let Some(real) = self.real_path(&touch.path).filter(|real| real.as_str() != touch.path) {
                 plan.touches.push(Touch { path: real.as_str().to_owned(), write: touch.write });
             }
         }
-        let class = plan.command.as_deref().map(|command| classify(command, &self.commands));
+        let class = plan.command.as_deref().map(|command| self.class_of(command, &plan));
         self.policy.decide(ready.tool.name(), ready.tool.access(), &plan, class.as_ref())
+    }
+
+    /// The class of a command. One that would show more than the file tools do is not known to be safe.
+    fn class_of(&self, command: &str, plan: &Plan) -> CommandClass {
+        match classify(command, &self.commands) {
+            CommandClass::Safe if self.reads_too_much(command, plan) => CommandClass::Dangerous,
+            class => class,
+        }
+    }
+
+    /// Whether a read-only command goes through a link that leads out, or through files that may be sensitive.
+    fn reads_too_much(&self, command: &str, plan: &Plan) -> bool {
+        let Some(reading) = reading(command) else { return false };
+        let is_beyond = |word: &String| {
+            let Ok(path) = self.workspace.path(&plan.from_root(word)) else { return false };
+            match self.workspace.resolve(&path) {
+                Ok(real) => reading.follows && self.workspace.is_directory(&real),
+                Err(error) => !matches!(error, FileError::Missing(_) | FileError::NotDirectory(_)),
+            }
+        };
+        (reading.searches && self.policy.hides()) || reading.words.iter().any(is_beyond)
     }
 
     /// Whether a person would be asked about a call, as things stand.

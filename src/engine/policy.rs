@@ -112,6 +112,11 @@ impl Policy {
         self.sensitive.find(path, &self.root).is_some()
     }
 
+    /// Whether there are sensitive files at all.
+    pub fn hides(&self) -> bool {
+        !self.sensitive.shown.is_empty()
+    }
+
     /// May this call run? `class` is that of the plan's command. Refusals come first, in every mode.
     pub fn decide(&self, tool: &str, access: Access, plan: &Plan, class: Option<&CommandClass>) -> Decision {
         self.refusal(tool, plan, class).unwrap_or_else(|| self.by_mode(access, plan, class))

@@ -4,7 +4,7 @@ use crate::event::Record;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 /// The longest line that is taken for a record; a longer one is skipped like a damaged one.
@@ -57,8 +57,7 @@ pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> i
     let mut input = BufReader::with_capacity(1 << 16, File::open(path)?);
     let mut line = Vec::new();
     for number in 1.. {
-        line.clear();
-        if input.read_until(b'\n', &mut line)? == 0 {
+        if !next_line(&mut input, &mut line, MAX_LINE_BYTES)? {
             break;
         }
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -71,8 +70,20 @@ pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> i
     Ok(())
 }
 
+/// Reads the next line into `line`, which gets no line end when the line is longer than `limit`; the rest of such a line
+/// is skipped. `false` at the end of the file.
+fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> io::Result<bool> {
+    line.clear();
+    let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    input.by_ref().take(most).read_until(b'\n', line)?;
+    if line.len() > limit && !line.ends_with(b"\n") {
+        input.skip_until(b'\n')?;
+    }
+    Ok(!line.is_empty())
+}
+
 fn decode(line: &[u8]) -> Option<Record> {
-    let line = line.strip_suffix(b"\n").filter(|line| line.len() <= MAX_LINE_BYTES)?;
+    let line = line.strip_suffix(b"\n")?;
     let parsed: Line<'_> = serde_json::from_slice(line).ok()?;
     let crc = u32::from_str_radix(parsed.crc, 16).ok()?;
     let raw = parsed.record.get();
@@ -133,6 +144,16 @@ mod tests {
         let reading = read_bytes(&bytes);
         assert_eq!(reading.damaged, vec![2]);
         assert_eq!(reading.records.len(), 3);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_skipped_and_not_loaded() {
+        let (mut input, mut line) = (&b"1234\n12345\n1\n12345678"[..], Vec::new());
+        let mut lines = Vec::new();
+        while next_line(&mut input, &mut line, 4).unwrap() {
+            lines.push(String::from_utf8(line.clone()).unwrap());
+        }
+        assert_eq!(lines, ["1234\n", "12345", "1\n", "12345"]);
     }
 
     proptest! {

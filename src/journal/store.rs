@@ -26,6 +26,9 @@ pub enum SessionError {
     /// Its journal holds no readable beginning.
     #[error("session {0} cannot be read: {1}")]
     Unreadable(String, String),
+    /// A session of this id was there before.
+    #[error("session {0} exists already")]
+    Exists(String),
     /// The file system said no.
     #[error("{what} {}: {source}", path.display())]
     Io {
@@ -147,7 +150,12 @@ impl Store {
             }
         }
         let path = dir.join("journal.jsonl");
-        let file = private_file(&path, new)?;
+        let file = match private_file(&path, new) {
+            Err(SessionError::Io { source, .. }) if new && source.kind() == io::ErrorKind::AlreadyExists => {
+                return Err(SessionError::Exists(id.to_owned()));
+            }
+            file => file?,
+        };
         Journal::new(file, lock).map_err(|source| SessionError::Io { what: "cannot append to", path, source })
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::event::FinishReason;
 use crate::failure::ErrorKind;
+use crate::llm::reaction::{Reaction, reaction};
 use crate::llm::{LlmError, Progress, Request, Response, retry};
 use crate::source::Source;
 use std::time::Duration;
@@ -51,7 +52,7 @@ impl Attempts<'_> {
                 Err(error) => error,
             };
             let failed = number - empty_answers;
-            let delay = if error.kind == ErrorKind::EmptyAnswer {
+            let delay = if reaction(error.kind) == Reaction::AskAgain {
                 empty_answers += 1;
                 (empty_answers == 1).then_some(Duration::ZERO)
             } else if shown {

@@ -17,6 +17,19 @@ pub struct Parameters {
     pub temperature: Option<f64>,
     /// The longest answer, in tokens; the server's own limit when absent.
     pub max_output_tokens: Option<u32>,
+    /// What the model may hold, in tokens, where its server was asked ([`Codec::inquiry`]).
+    pub window: Option<u32>,
+}
+
+/// What a server is asked about a model once, before the first request.
+#[derive(Debug)]
+pub struct Inquiry {
+    /// Where, after the API base.
+    pub path: &'static str,
+    /// The JSON that is sent.
+    pub body: Vec<u8>,
+    /// Reads the model's window, in tokens, out of the answer.
+    pub read: fn(&[u8]) -> Option<u32>,
 }
 
 /// A wire format. It knows JSON and nothing of connections; it has no state, which is the [`Decoder`]'s.
@@ -30,6 +43,16 @@ pub trait Codec: Debug {
     /// Where the list of models is, likewise.
     fn models_path(&self) -> &'static str {
         "/models"
+    }
+
+    /// The API base in `base`, where people know a server by another address.
+    fn root<'a>(&self, base: &'a str) -> &'a str {
+        base
+    }
+
+    /// What requests for `model` must know and only its server can say.
+    fn inquiry(&self, _model: &str) -> Option<Inquiry> {
+        None
     }
 
     /// The headers of every request, that of the key among them.

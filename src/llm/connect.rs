@@ -98,7 +98,7 @@ impl From<HttpError> for ConnectError {
 }
 
 /// The client for what `options` say. `variable` reads the environment; nothing is sent except where a server must
-/// be found or asked for its models.
+/// be found, or asked for its models or what one of them may hold.
 ///
 /// # Errors
 /// When nothing is chosen, a key is missing, the choice is contradictory, or no server is found.
@@ -141,7 +141,9 @@ pub async fn connect(
         .provider
         .as_ref()
         .map_or_else(|| model.clone(), |provider| format!("{}/{model}", provider.name));
-    let headers = codec.headers(key.secret.as_ref().map(Secret::expose));
+    let secret = key.secret.as_ref().map(Secret::expose);
+    let window = local::window(base, codec.as_ref(), secret, &model).await;
+    let headers = codec.headers(secret);
     Ok(Box::new(RemoteModel {
         name,
         endpoint: Endpoint::new(base, &headers, options.deadlines)?,
@@ -150,6 +152,7 @@ pub async fn connect(
             model,
             temperature: options.temperature,
             max_output_tokens: options.max_output_tokens,
+            window,
         },
         key,
         retries: options.retries,
@@ -362,7 +365,7 @@ fn target(provider: Provider, model: String) -> Target {
 /// The API base itself, where someone gave the whole address of the request.
 fn root<'a>(base: &'a str, codec: &dyn Codec, model: &str) -> &'a str {
     let base = base.trim_end_matches('/');
-    base.strip_suffix(&codec.path(model, true)).unwrap_or(base)
+    codec.root(base.strip_suffix(&codec.path(model, true)).unwrap_or(base))
 }
 
 /// The model of a server that has only one.

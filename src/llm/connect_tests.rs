@@ -97,3 +97,16 @@ fn the_key_is_the_given_one_the_named_variable_or_the_providers() {
     assert_eq!(key_of(&options(Some("m"), Some(HERE)), &environment), Ok(None));
     assert_eq!(key_of(&options(Some("m"), Some("https://example.org/v1")), &[]), Ok(None));
 }
+
+#[test]
+fn ollama_is_spoken_to_in_its_own_format_whatever_base_people_give() {
+    let table = catalog::providers().unwrap();
+    let ollama = table.into_iter().find(|provider| provider.name == "ollama").unwrap();
+    let found_server = local::Found { provider: ollama, models: vec!["qwen3:8b".into()] };
+    let target = found(vec![found_server], Some("qwen3")).unwrap();
+    let codec = target.provider.unwrap().codec();
+    assert_eq!((codec.name(), target.model.as_deref()), ("ollama", Some("qwen3:8b")));
+    for base in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/api/", "http://h:1/api/chat"] {
+        assert_eq!(root(base, codec.as_ref(), "qwen3:8b"), "http://h:1");
+    }
+}

@@ -4,6 +4,7 @@ use crate::llm::chat_completions::ChatCompletions;
 use crate::llm::chat_completions::request::Quirks;
 use crate::llm::codec::Codec;
 use crate::llm::messages::Messages;
+use crate::llm::ollama::Ollama;
 use crate::llm::responses::Responses;
 use serde::Deserialize;
 
@@ -16,19 +17,22 @@ pub enum Format {
     ChatCompletions,
     /// Anthropic's API.
     Messages,
+    /// Ollama's own API, which lets a request choose the window.
+    Ollama,
     /// `OpenAI`'s newer API, in which a model keeps its reasoning between calls.
     Responses,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::ChatCompletions, Self::Messages, Self::Responses];
+    pub const ALL: [Self; 4] = [Self::ChatCompletions, Self::Messages, Self::Ollama, Self::Responses];
 
     /// The codec; `quirks` are how a server of Chat Completions differs.
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
         match self {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
             Self::Messages => Box::new(Messages),
+            Self::Ollama => Box::new(Ollama),
             Self::Responses => Box::new(Responses),
         }
     }

@@ -1,6 +1,6 @@
-//! Looks for a model server on this machine and asks servers which models they have.
+//! Looks for a model server on this machine, and asks servers which models they have and what these may hold.
 
-use crate::http::{Deadlines, Endpoint, HttpError};
+use crate::http::{Deadlines, Endpoint, HttpError, Payload};
 use crate::llm::catalog::Provider;
 use crate::llm::codec::Codec;
 use futures_util::future::join_all;
@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// How long a server on this machine has to list its models; one that runs answers in a few milliseconds.
 pub const PROBE_TIME: Duration = Duration::from_millis(200);
+/// How long a server has to say what a model may hold; it reads that from the head of a file.
+const INQUIRY_TIME: Duration = Duration::from_secs(5);
 /// The most models of a server that are considered.
 const MODELS_CAP: usize = 1000;
 
@@ -55,6 +57,18 @@ pub async fn models(
     let models = list.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let names = models.iter().filter_map(|model| model.get("id")?.as_str());
     Ok(names.filter(|name| !name.contains("embed")).take(MODELS_CAP).map(str::to_owned).collect())
+}
+
+/// What `model` may hold, in tokens, where the format has a question for that and the server an answer to it. A server
+/// that has none, or is not there, is for the first request to find out.
+pub async fn window(base: &str, codec: &dyn Codec, key: Option<&str>, model: &str) -> Option<u32> {
+    let inquiry = codec.inquiry(model)?;
+    let endpoint = Endpoint::new(base, &codec.headers(key), within(INQUIRY_TIME)).ok()?;
+    let mut reply = endpoint.post(inquiry.path, &Payload::from(inquiry.body), false).await.ok()?;
+    if reply.status() != 200 {
+        return None;
+    }
+    (inquiry.read)(&reply.body().await.ok()?)
 }
 
 /// The model meant by `wanted`: that name, or that name with a tag (`qwen3` means `qwen3:8b`).

@@ -22,6 +22,9 @@ pub mod framing;
 pub mod history;
 pub mod local;
 pub mod messages;
+pub mod models;
+pub mod ollama;
+pub mod reaction;
 pub mod remote;
 pub mod replay;
 pub mod responses;
@@ -30,6 +33,7 @@ pub mod scripted;
 
 use crate::event::FinishReason;
 use crate::failure::{ErrorKind, Failure};
+use crate::llm::reaction::{Reaction, reaction};
 use crate::message::Message;
 use crate::usage::Usage;
 use futures_util::future::LocalBoxFuture;
@@ -112,16 +116,7 @@ pub struct LlmError {
 impl LlmError {
     /// A failure whose class alone decides whether a later try could succeed.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        let retryable = matches!(
-            kind,
-            ErrorKind::RateLimit
-                | ErrorKind::Overloaded
-                | ErrorKind::Server
-                | ErrorKind::Network
-                | ErrorKind::Timeout
-                | ErrorKind::EmptyAnswer
-                | ErrorKind::CutStream
-        );
+        let retryable = reaction(kind) != Reaction::Stop;
         Self { kind, message: message.into(), retryable, retry_after: None }
     }
 }

@@ -24,6 +24,13 @@ const MAX_SHOWN_ARGUMENTS_CHARS: usize = 500;
 pub const CHANGES_NOT_LISTED: &str =
     "files changed by commands are not listed in this run: the workspace has too many files";
 
+/// Said when an edit was killed and what it displaced may be somebody's work.
+pub fn leftover_kept(path: &str) -> String {
+    format!(
+        "an edit was interrupted; {path} holds what it displaced, which may be somebody's save: look at it, then remove it"
+    )
+}
+
 /// What the model is told by a hook.
 pub fn hook_context(text: &str) -> String {
     format!("[Hook context]: {text}")

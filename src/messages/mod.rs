@@ -7,7 +7,7 @@ mod prompt;
 
 pub use closing::{
     CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed, closing_instruction,
-    fixed_closing, hook_context, reason_in_words,
+    fixed_closing, hook_context, leftover_kept, reason_in_words,
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use log::{

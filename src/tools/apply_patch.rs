@@ -56,11 +56,10 @@ fn patched(args: &Args, cx: &ToolContext) -> Result<(RelPath, Loaded, Patched), 
 
 fn run(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
     let (path, old, new) = patched(args, cx)?;
-    let mut output = guarded::store(cx, &path, Some(&old), &new.text)?;
-    output.text = format!(
+    let said = format!(
         "Patch applied to {path}. {} hunk(s), {} changed.",
         new.hunks,
         counted(new.changed_lines, "line")
     );
-    Ok(output)
+    guarded::store(cx, &path, Some(&old), &new.text, said)
 }

@@ -64,8 +64,6 @@ impl DeleteFile {
             FileError::Missing(_) => guarded::missing(cx, &path),
             error => error.to_string(),
         })?;
-        let mut output = guarded::changed(cx, displaced);
-        output.text = format!("File {path} deleted");
-        Ok(output)
+        Ok(guarded::changed(cx, displaced, format!("File {path} deleted")))
     }
 }

@@ -57,7 +57,6 @@ fn edited(args: &Args, cx: &ToolContext) -> Result<(RelPath, Loaded, String), St
 
 fn run(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
     let (path, old, new) = edited(args, cx)?;
-    let mut output = guarded::store(cx, &path, Some(&old), &new)?;
-    output.text = format!("File {path} edited:\n{}", diff::unified(&path.to_string(), &old.text, &new));
-    Ok(output)
+    let said = format!("File {path} edited:\n{}", diff::unified(&path.to_string(), &old.text, &new));
+    guarded::store(cx, &path, Some(&old), &new, said)
 }

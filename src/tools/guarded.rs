@@ -71,7 +71,7 @@ pub fn load_unchanged(cx: &ToolContext, path: &RelPath) -> Result<Loaded, String
     }
 }
 
-/// Stores `text` as the content of `path`, which must be as `old`; the answer names the change.
+/// Stores `text` as the content of `path`, which must be as `old`; the answer is `said` and names the change.
 ///
 /// # Errors
 /// A text for the model; the file is untouched then.
@@ -80,20 +80,25 @@ pub fn store(
     path: &RelPath,
     old: Option<&Loaded>,
     text: &str,
+    said: String,
 ) -> Result<ToolOutput, String> {
     let expected = old.map_or(Expected::Absent, |old| Expected::Hash(old.hash.clone()));
     let displaced =
         cx.workspace.replace(path, &expected, text.as_bytes()).map_err(|error| error.to_string())?;
-    Ok(changed(cx, displaced))
+    Ok(changed(cx, displaced, said))
 }
 
-/// The bare answer about a change that happened; keeps the ledger in step.
+/// The answer about a change that happened, `said`; keeps the ledger in step.
 ///
 /// A file that was changed unseen stays unseen, so that it cannot be overwritten as if it were known.
-pub fn changed(cx: &ToolContext, displaced: Displaced) -> ToolOutput {
+pub fn changed(cx: &ToolContext, displaced: Displaced, said: String) -> ToolOutput {
     let path = displaced.path.as_str().to_owned();
     let known = displaced.before.is_none() || cx.ledger.seen(&path).is_some();
-    let mut output = ToolOutput::default();
+    let mut output = ToolOutput::ok(said);
+    if let Some(reason) = &displaced.unsynced {
+        let note = "The change is made, but the system did not confirm that it is on disk";
+        output.text = format!("{}\n[{note}: {reason}]", output.text.trim_end_matches('\n'));
+    }
     match &displaced.after {
         Some(hash) if known => {
             cx.ledger.note(&path, hash);
@@ -147,4 +152,23 @@ pub fn missing(cx: &ToolContext, path: &RelPath) -> String {
 /// The diff a change would make, for the person who is asked.
 pub fn preview(path: &RelPath, old: &str, new: &str) -> Option<String> {
     Some(diff::unified(&path.to_string(), old, new)).filter(|diff| !diff.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::testing::Fixture;
+
+    #[test]
+    fn a_change_that_is_not_known_to_be_on_disk_is_a_change_all_the_same() {
+        let fixture = Fixture::new();
+        let path = fixture.cx.workspace.path("a.txt").unwrap();
+        let (before, after) = (None, Some("hash".to_owned()));
+        let displaced = Displaced { path, before, after, unsynced: Some("Input/output error".to_owned()) };
+        let output = changed(&fixture.cx, displaced, "File a.txt created\n".to_owned());
+        assert_eq!(output.changed.len(), 1);
+        assert_eq!(fixture.cx.ledger.seen("a.txt"), Some("hash".to_owned()));
+        assert!(output.text.starts_with("File a.txt created\n[The change is made"), "{}", output.text);
+        assert!(output.text.ends_with("Input/output error]"), "{}", output.text);
+    }
 }

@@ -61,6 +61,8 @@ pub struct Plan {
     pub touches: Vec<Touch>,
     /// The shell command it would run.
     pub command: Option<String>,
+    /// The directory it would run in, as the model gave it; absent: the root.
+    pub directory: Option<String>,
 }
 
 /// What every tool may use.
@@ -97,7 +99,11 @@ pub struct ToolOutput {
 impl Plan {
     /// The plan of a call about one file.
     pub fn file(path: &str, write: bool) -> Self {
-        Self { summary: one_line(path), touches: vec![Touch { path: path.to_owned(), write }], command: None }
+        Self {
+            summary: one_line(path),
+            touches: vec![Touch { path: path.to_owned(), write }],
+            ..Self::default()
+        }
     }
 }
 
@@ -105,6 +111,14 @@ impl Plan {
     /// The plan of a call that changes one file, with how much it changes.
     pub fn change(path: &str, extent: &str) -> Self {
         Self { summary: format!("{} ({extent})", one_line(path)), ..Self::file(path, true) }
+    }
+
+    /// `path`, which a command names from where it runs, named from the root.
+    pub fn from_root(&self, path: &str) -> String {
+        match &self.directory {
+            Some(directory) if !path.starts_with('/') => format!("{directory}/{path}"),
+            _ => path.to_owned(),
+        }
     }
 
     /// The plan of a call that looks for something below a path.

@@ -153,7 +153,12 @@ impl TypedTool for RunCommand {
     type Args = RunCommandArgs;
 
     fn plan(&self, args: &RunCommandArgs) -> Plan {
-        Plan { summary: one_line(&args.command), touches: Vec::new(), command: Some(as_typed(args)) }
+        Plan {
+            summary: one_line(&args.command),
+            touches: Vec::new(),
+            command: Some(as_typed(args)),
+            directory: args.cwd.clone(),
+        }
     }
 
     fn preview(&self, args: &RunCommandArgs, _cx: &ToolContext) -> Result<Option<String>, String> {

@@ -98,12 +98,11 @@ fn writable(args: &Args, cx: &ToolContext) -> Result<(RelPath, Option<Loaded>), 
 
 fn write(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
     let (path, old) = writable(args, cx)?;
-    let mut output = guarded::store(cx, &path, old.as_ref(), &args.written(old.as_ref()))?;
     let count = args.content.chars().count();
-    output.text = match (&old, args.appends()) {
+    let said = match (&old, args.appends()) {
         (None, _) => format!("File {path} created successfully ({count} characters)"),
         (Some(_), true) => format!("File {path}: appended content to it successfully ({count} characters)"),
         (Some(_), false) => format!("File {path} overwritten successfully ({count} characters)"),
     };
-    Ok(output)
+    guarded::store(cx, &path, old.as_ref(), &args.written(old.as_ref()), said)
 }

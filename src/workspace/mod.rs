@@ -4,6 +4,7 @@ pub mod beneath;
 pub mod error;
 pub mod file;
 pub mod index;
+pub mod leftovers;
 pub mod path;
 pub mod replace;
 pub mod search;
@@ -70,6 +71,11 @@ impl Workspace {
     /// As [`resolve`](Self::resolve).
     pub fn resolve_directory(&self, path: &RelPath) -> Result<RelPath, FileError> {
         self.0.beneath.resolve(path, beneath::LastLink::Keep).map_err(|error| FileError::at(path, error))
+    }
+
+    /// Whether `path`, which must hold no link, is a directory that may be read.
+    pub fn is_directory(&self, path: &RelPath) -> bool {
+        self.0.beneath.open_directory(path).is_ok()
     }
 
     /// The held directory, for the modules that work below it.

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::Write;
 
-/// How the name of each temporary file begins; one that is found belongs to a run that was killed.
+/// How the name of each temporary file begins; the id of the process that made it follows.
 pub const TEMPORARY_PREFIX: &str = ".agent-tmp-";
 
 /// Names tried for a temporary file; each has 48 random bits, so the second try is already unheard of.
@@ -42,6 +42,8 @@ pub struct Displaced {
     pub before: Option<String>,
     /// The hash of the content now; `None` when the file is gone.
     pub after: Option<String>,
+    /// Why the system did not confirm that the change is on disk; the change stands.
+    pub unsynced: Option<String>,
 }
 
 impl Workspace {
@@ -77,8 +79,8 @@ impl Workspace {
                 None
             }
         };
-        target.sync()?;
-        Ok(Displaced { path: real.clone(), before, after: Some(after) })
+        let unsynced = target.sync();
+        Ok(Displaced { path: real.clone(), before, after: Some(after), unsynced })
     }
 
     /// Removes the regular file or symbolic link `path`; a link's target stays.
@@ -96,8 +98,8 @@ impl Workspace {
         let target =
             Target { beneath: self.beneath(), path: &real, parent: &parent, directory: &directory, name };
         let before = target.set_aside_and_remove(expected)?;
-        target.sync()?;
-        Ok(Displaced { path: real.clone(), before: Some(before), after: None })
+        let unsynced = target.sync();
+        Ok(Displaced { path: real.clone(), before: Some(before), after: None, unsynced })
     }
 
     fn writable(&self, path: &RelPath, last: LastLink) -> Result<RelPath, FileError> {
@@ -289,15 +291,21 @@ impl Target<'_> {
             .map_err(|error| FileError::io(self.path, "delete", error.into()))?;
         match self.hash_of(&aside) {
             Ok(found) if matches(expected, &found) => {
-                rustix::fs::unlinkat(self.directory, &aside, AtFlags::empty())
-                    .map_err(|error| FileError::io(self.path, "delete", error.into()))?;
-                Ok(found)
+                match rustix::fs::unlinkat(self.directory, &aside, AtFlags::empty()) {
+                    Ok(()) => Ok(found),
+                    Err(error) => {
+                        let kept = FileError::io(self.path, "delete", error.into());
+                        self.put_back(&aside).and(Err(kept))
+                    }
+                }
             }
-            _ => match self.move_to_free_name(&aside, self.name) {
-                Ok(()) => Err(self.changed(None)),
-                Err(_) => Err(self.changed(Some(&aside))),
-            },
+            _ => self.put_back(&aside).and(Err(self.changed(None))),
         }
+    }
+
+    /// Gives what was set aside its name again; fails when that is taken, and says where the content lies.
+    fn put_back(&self, aside: &str) -> Result<(), FileError> {
+        self.move_to_free_name(aside, self.name).map_err(|_taken| self.changed(Some(aside)))
     }
 
     /// The content hash of `name`, of a link the hash of its target's name.
@@ -322,12 +330,12 @@ impl Target<'_> {
         self.beneath.rename(self.directory, from, to, flags)
     }
 
-    /// Makes the change of names durable.
-    fn sync(&self) -> Result<(), FileError> {
+    /// Makes the change of names durable, or says why that is not certain. The change has happened either way.
+    fn sync(&self) -> Option<String> {
         match rustix::fs::fsync(self.directory) {
             // Some file systems cannot sync a directory; they need no sync either.
-            Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::ROFS) => Ok(()),
-            Err(error) => Err(self.io(error)),
+            Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::ROFS) => None,
+            Err(error) => Some(error.to_string()),
         }
     }
 }
@@ -346,5 +354,5 @@ fn is_unsupported(error: Errno) -> bool {
 }
 
 fn temporary_name() -> String {
-    format!("{TEMPORARY_PREFIX}{}", Source::new().short_id())
+    format!("{TEMPORARY_PREFIX}{}-{}", std::process::id(), Source::new().short_id())
 }

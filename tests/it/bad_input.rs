@@ -377,6 +377,141 @@ fn the_time_of_a_call_holds_for_all_its_tries_together() {
     assert_eq!((&json["error"]["kind"], &json["requests"]), (&"timeout".into(), &1.into()));
 }
 
+/// The results of these commands, each in a call of its own, as the model read them.
+fn told_about_commands(lab: &Lab, calls: &[serde_json::Value], more: &[&str]) -> Vec<String> {
+    let calls: Vec<String> =
+        calls.iter().map(|call| format!("{{name: run_command, arguments: {call}}}")).collect();
+    let server = Server::start(&format!("turns:\n  - calls: [{}]\n  - text: done\n", calls.join(", ")));
+    lab.run(&server, more).exits(0);
+    let requests = server.requests();
+    let messages = requests[1].body["messages"].as_array().unwrap();
+    let tools = messages.iter().filter(|message| message["role"] == "tool");
+    tools.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Calls of `run_command` with nothing but a command.
+fn plain_commands(commands: &[&str]) -> Vec<serde_json::Value> {
+    commands.iter().map(|command| serde_json::json!({"command": command})).collect()
+}
+
+#[test]
+fn a_link_of_the_project_shows_nothing_outside_of_it_to_a_command_that_nobody_was_asked_about() {
+    let lab = Lab::new().file("a.txt", "inside\n").file("sub/b.txt", "inside\n");
+    fs::create_dir(lab.outside().join("out")).unwrap();
+    fs::write(lab.outside().join("out/id_rsa"), "the private key\n").unwrap();
+    symlink("../out/id_rsa", lab.ws().join("notes.txt")).unwrap();
+    symlink("../out", lab.ws().join("docs")).unwrap();
+    symlink("../../out/id_rsa", lab.ws().join("sub/a.txt")).unwrap();
+    fs::create_dir(lab.ws().join("other")).unwrap();
+    fs::write(lab.ws().join("other/a.txt"), "inside\n").unwrap();
+    let mut calls = plain_commands(&[
+        "cat notes.txt",
+        "cat a.txt notes.txt",
+        "grep key docs/id_rsa",
+        "head -n 1 sub/a.txt",
+        "ls docs",
+        "find docs/ -name id_rsa",
+        "diff other sub",
+        "diff -r other sub",
+    ]);
+    calls.push(serde_json::json!({"command": "cat a.txt", "cwd": "sub"}));
+    for (call, said) in calls.iter().zip(told_about_commands(&lab, &calls, &[])) {
+        assert!(said.contains("there is nobody to ask"), "{call}: {said}");
+    }
+    let harmless = plain_commands(&["cat a.txt", "grep -r inside other", "ls -la", "diff a.txt other/a.txt"]);
+    for (call, said) in harmless.iter().zip(told_about_commands(&lab, &harmless, &[])) {
+        assert!(said.contains("exit_code: 0"), "{call}: {said}");
+    }
+}
+
+#[test]
+fn no_plain_command_shows_a_sensitive_file_or_searches_where_one_may_be_unasked() {
+    let lab = Lab::new()
+        .file(".env", "TOKEN=hidden\n")
+        .file("private/key", "hidden\n")
+        .file("a.txt", "TOKEN of a.txt\n")
+        .config("guardrails: {sensitive_files: [.env, private/]}\n");
+    symlink(".env", lab.ws().join("link")).unwrap();
+    let mut calls = plain_commands(&[
+        "grep TOKEN .env",
+        "grep -e TOKEN link",
+        "sort .env",
+        "nl .env",
+        "cut -c1- .env",
+        "uniq .env",
+        "diff .env a.txt",
+        "sed -n p .env",
+        "strings .env",
+        "cat < .env",
+        "wc -c <.env; rev <link",
+        "env cat .env",
+        "xargs cat .env",
+        "bash -c 'cat .env'",
+        "eval cat .env",
+        "cp .env copy",
+        "ln .env copy",
+        "source .env",
+        "dd if=.env",
+    ]);
+    calls.push(serde_json::json!({"command": "cat key", "cwd": "private"}));
+    calls.push(serde_json::json!({"command": "cat ../.env", "cwd": "private"}));
+    for mode in ["confirm-sensitive", "yolo"] {
+        for (call, said) in calls.iter().zip(told_about_commands(&lab, &calls, &["--mode", mode])) {
+            assert!(said.contains("Sensitive file blocked by guardrail"), "{call}: {said}");
+        }
+    }
+    let searches = plain_commands(&["grep -r TOKEN .", "grep -rh hidden", "rg TOKEN", "rg --hidden TOKEN ."]);
+    for (call, said) in searches.iter().zip(told_about_commands(&lab, &searches, &[])) {
+        assert!(said.contains("there is nobody to ask"), "{call}: {said}");
+    }
+    let harmless = plain_commands(&["grep '.env' a.txt; true", "grep TOKEN a.txt", "ls -la .env"]);
+    for (call, said) in harmless.iter().zip(told_about_commands(&lab, &harmless, &["--mode", "yolo"])) {
+        assert!(said.contains("exit_code: 0"), "{call}: {said}");
+    }
+    assert!(!lab.exists("copy"));
+}
+
+#[test]
+fn no_plain_command_changes_a_protected_file_wherever_it_runs() {
+    let lab = Lab::new()
+        .file("lock.txt", "as it was\n")
+        .file("sub/a.txt", "x\n")
+        .file(".git/config", "as it was\n")
+        .config("guardrails: {protected_files: [lock.txt]}\n");
+    symlink(".git", lab.ws().join("data")).unwrap();
+    let mut calls = plain_commands(&[
+        "cp sub/a.txt lock.txt",
+        "mv sub/a.txt lock.txt",
+        "ln -sf sub/a.txt lock.txt",
+        "install sub/a.txt .git/hooks",
+        "cp sub/a.txt .git/",
+        "sed -i s/was/is/ lock.txt",
+        "rm lock.txt",
+        "unlink lock.txt",
+        "truncate -s 0 lock.txt",
+        "touch .git/hooks",
+        "mkdir .vscode",
+        "chmod +x .git/config",
+        "dd if=sub/a.txt of=lock.txt",
+        "echo x >& lock.txt",
+        "echo x >&lock.txt",
+        "bash -c 'echo x > lock.txt'",
+        "eval 'echo x > lock.txt'",
+        "echo x | env tee lock.txt",
+    ]);
+    calls.push(serde_json::json!({"command": "echo x > config", "cwd": ".git"}));
+    calls.push(serde_json::json!({"command": "echo x > config", "cwd": "data"}));
+    calls.push(serde_json::json!({"command": "echo x > ../lock.txt", "cwd": "sub"}));
+    for (call, said) in calls.iter().zip(told_about_commands(&lab, &calls, &["--mode", "yolo"])) {
+        assert!(said.contains("Protected file blocked by guardrail"), "{call}: {said}");
+    }
+    assert_eq!((lab.read("lock.txt"), lab.read(".git/config")), ("as it was\n".into(), "as it was\n".into()));
+    let harmless = plain_commands(&["cp lock.txt copy", "cat .git/config", "echo x 2>&1", "echo x >&2"]);
+    for (call, said) in harmless.iter().zip(told_about_commands(&lab, &harmless, &["--mode", "yolo"])) {
+        assert!(said.contains("exit_code: 0"), "{call}: {said}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn s25_a_command_of_the_same_user_cannot_read_the_agents_environment() {

@@ -4,16 +4,19 @@ use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server};
 use serde_json::{Value, json};
 
-/// How the server of a format is named, and the headers that hold the key and what comes before it.
+/// How the server of a format is named, the headers that hold the key and what comes before it, and whether it tells
+/// apart what it read from its cache and what was reasoning.
 struct Row {
     model: &'static str,
     key: (&'static str, &'static str),
+    divides: bool,
 }
 
-const ROWS: [Row; 3] = [
-    Row { model: "openai/m", key: ("authorization", "Bearer ") },
-    Row { model: "anthropic/claude-m", key: ("x-api-key", "") },
-    Row { model: "openai-responses/m", key: ("authorization", "Bearer ") },
+const ROWS: [Row; 4] = [
+    Row { model: "openai/m", key: ("authorization", "Bearer "), divides: true },
+    Row { model: "anthropic/claude-m", key: ("x-api-key", ""), divides: true },
+    Row { model: "ollama/m", key: ("authorization", "Bearer "), divides: false },
+    Row { model: "openai-responses/m", key: ("authorization", "Bearer "), divides: true },
 ];
 
 const TASK: &str = "turns:
@@ -61,11 +64,22 @@ fn events(lab: &Lab) -> Vec<Value> {
         .collect()
 }
 
+/// The events as they are where a server counts the whole prompt and the whole answer, each in one.
+fn undivided(events: &[Value]) -> Vec<Value> {
+    let mut events = events.to_vec();
+    for usage in events.iter_mut().filter_map(|event| event["usage"].as_object_mut()) {
+        let prompt = usage["input"].as_u64().unwrap() + usage["cached_read"].as_u64().unwrap();
+        usage.extend([("input".into(), json!(prompt)), ("cached_read".into(), json!(0))]);
+        usage.insert("reasoning".into(), json!(0));
+    }
+    events
+}
+
 #[test]
 fn o07_the_same_task_passes_over_every_format_with_equal_usage_and_events() {
     for (stream, more) in [("true", [].as_slice()), ("false", &["--no-stream"]), ("false", &["--json"])] {
         let mut first = None;
-        for Row { model, key: (name, prefix) } in &ROWS {
+        for Row { model, key: (name, prefix), divides } in &ROWS {
             let lab = lab();
             let (done, requests) = play(model, &lab, &TASK.replace("STREAM", stream), more);
             let done = done.exits(0);
@@ -77,8 +91,11 @@ fn o07_the_same_task_passes_over_every_format_with_equal_usage_and_events() {
             }
             let events = events(&lab);
             let usage: Vec<_> = events.iter().filter(|event| event["usage"].is_object()).collect();
-            assert!(usage.len() >= 4 && usage[0]["usage"]["cached_read"] == 40, "{usage:?}");
-            assert_eq!(&events, first.get_or_insert_with(|| events.clone()), "{model} {more:?}");
+            let cached = if *divides { 40 } else { 0 };
+            assert!(usage.len() >= 4 && usage[0]["usage"]["cached_read"] == cached, "{usage:?}");
+            let first = first.get_or_insert_with(|| events.clone());
+            let expected = if *divides { first.clone() } else { undivided(first) };
+            assert_eq!(events, expected, "{model} {more:?}");
         }
     }
 }
@@ -173,6 +190,18 @@ fn encrypted_reasoning_goes_back_before_its_call_to_openai() {
             assert!(pair[1].bytes.starts_with(before), "a step changes what stands before it");
         }
     }
+}
+
+#[test]
+fn a_model_that_speaks_only_the_newer_format_is_shown_the_way() {
+    let script = "turns:
+- error: {status: 404, message: This model is only supported in v1/responses and not in v1/chat/completions.}";
+    let (done, _) = play("openai/m-pro", &lab(), script, &[]);
+    assert!(
+        done.code != Some(0) && done.stderr.contains("--model openai-responses/m-pro"),
+        "{}",
+        done.stderr
+    );
 }
 
 #[test]

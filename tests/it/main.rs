@@ -12,6 +12,7 @@ mod hook_scripts;
 mod hooks;
 mod llm;
 mod model;
+mod ollama;
 mod output;
 mod permission;
 mod process;

@@ -885,9 +885,18 @@ fn the_manual_has_a_list_and_pages_that_can_be_read() {
     assert_eq!(list.stderr, "");
     let topics: Vec<&str> =
         list.stdout.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next()).collect();
-    for topic in
-        ["agents", "config", "exit-codes", "hooks", "json", "output", "permissions", "scripted", "sessions"]
-    {
+    for topic in [
+        "agents",
+        "config",
+        "errors",
+        "exit-codes",
+        "hooks",
+        "json",
+        "output",
+        "permissions",
+        "scripted",
+        "sessions",
+    ] {
         assert!(topics.contains(&topic), "{}", list.stdout);
     }
     for topic in topics {

@@ -162,6 +162,27 @@ fn a_torn_tail_is_dropped_and_reported_and_nothing_is_rewritten() {
 }
 
 #[test]
+fn a_line_of_a_journal_that_is_too_long_is_left_out_and_never_held_in_memory() {
+    let server = Server::start("turns: [{text: done, repeat: 2}]");
+    let lab = lab();
+    lab.run(&server, &[]).exits(0);
+    let journal = fs::File::options().write(true).open(lab.journal()).unwrap();
+    journal.set_len(1 << 30).unwrap();
+    let (agent, url) = (env!("CARGO_BIN_EXE_agent"), server.url());
+    for command in [
+        format!("resume --last more --model openai/mock --api-base {url} --api-key k"),
+        "sessions list".to_owned(),
+    ] {
+        let mut shell = std::process::Command::new("/bin/bash");
+        shell.args(["-c", &format!("ulimit -v 500000; exec {agent} {command}")]);
+        let output = shell.current_dir(lab.ws()).env("AGENT_HOME", lab.home()).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{command}: {stderr}");
+        assert!(command == "sessions list" || stderr.contains("damaged and left out"), "{stderr}");
+    }
+}
+
+#[test]
 fn o13_a_missing_session_or_an_id_with_path_parts_exits_3() {
     let lab = lab();
     for id in ["20200101-000000-abcdef", "../../etc", "a/b", ""] {
@@ -204,4 +225,30 @@ fn s27_session_files_are_private_under_any_umask() {
     assert_eq!(mode(&journal), 0o600);
     assert_eq!(mode(journal.parent().unwrap()), 0o700);
     assert!(!fs::read_to_string(&journal).unwrap().contains(KEY));
+}
+
+#[test]
+fn what_a_killed_edit_left_beside_its_file_is_cleared_on_resume() {
+    let script = "turns:
+  - calls: [{name: read_file, arguments: {path: a.txt}}]
+  - calls: [{name: write_file, arguments: {path: a.txt, content: beta}}]
+";
+    let server = Server::start(script);
+    let lab =
+        lab().config("hooks: {pre_tool_use: [{matcher: write_file, command: touch asked; sleep 60}]}\n");
+    let run = lab.start_run(&server, &["--mode", "yolo"]);
+    lab.wait_for_file("asked");
+    run.signal(Signal::KILL);
+    run.finish();
+    // As if the kill had come between the swap and the end of the edit, and once with somebody's save.
+    fs::write(lab.ws().join("a.txt"), "beta").unwrap();
+    fs::write(lab.ws().join(".agent-tmp-2147483647-1"), "alpha\n").unwrap();
+    fs::write(lab.ws().join(".agent-tmp-2147483647-2"), "a person's save").unwrap();
+    let server = Server::start("turns: [{text: done}]");
+    let lab = lab.config("");
+    let done = lab.resume(&server, &["--mode", "yolo"]).exits(0);
+    assert!(!lab.exists(".agent-tmp-2147483647-1"), "the old content is known and gone");
+    assert_eq!(lab.read(".agent-tmp-2147483647-2"), "a person's save");
+    assert_eq!(lab.read("a.txt"), "beta");
+    assert!(done.stderr.contains(".agent-tmp-2147483647-2 holds what it displaced"), "{}", done.stderr);
 }

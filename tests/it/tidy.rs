@@ -228,6 +228,11 @@ fn the_code_map_is_the_tree() {
 }
 
 #[test]
+fn the_manuals_errors_are_the_errors() {
+    check_generated("config/help/errors.md", "errors", &agent::llm::reaction::table());
+}
+
+#[test]
 fn the_readmes_exit_codes_are_the_codes() {
     check_generated("README.md", "exit codes", &agent::cli::exit_code::table());
 }

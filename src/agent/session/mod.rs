@@ -210,6 +210,7 @@ impl Session {
                 self.sandbox.clone_from(sandbox);
                 self.run = RunState::default();
                 self.malformed = 0;
+                self.tally.denials.clear();
             }
             Event::System { text } => self.set_system(text),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),

@@ -7,6 +7,13 @@ use super::words::{self, Simple};
 /// How deep texts inside texts (substitutions, `sh -c`, `eval`) are looked into.
 const MAX_DEPTH: usize = 12;
 
+/// Words of a wrapper among which the program it runs is looked for: its own options and their values are fewer by far,
+/// and looking at each of a hundred thousand words takes minutes.
+const MAX_WRAPPER_WORDS: usize = 256;
+
+/// Functions looked at for a fork bomb, which needs one.
+const MAX_FUNCTIONS: usize = 256;
+
 /// Programs that run the program named after them.
 const WRAPPERS: &[&str] = &[
     "builtin", "busybox", "chroot", "command", "doas", "env", "exec", "flock", "ionice", "nice", "nohup",
@@ -50,12 +57,14 @@ fn blocked_command(command: &Simple, depth: usize) -> Option<&'static str> {
     let (name, args) = program(&command.words);
     let itself = command.targets.iter().find_map(|target| blocked_target(target));
     let itself = itself.or_else(|| blocked_program(&name, args, depth));
-    if !WRAPPERS.contains(&name.as_str()) {
+    if !is_wrapper(&name) {
         return itself;
     }
     // Which word of a wrapper's is the program depends on its options, so any of them may be.
-    let inner = (0..args.len()).find_map(|from| {
-        let (name, args) = program(args.get(from..).unwrap_or_default());
+    let inner = (0..args.len().min(MAX_WRAPPER_WORDS)).find_map(|from| {
+        // In front of an assignment stands the same program as behind it.
+        let words = args.get(from..).filter(|words| !words.first().is_some_and(|word| is_prefix(word)))?;
+        let (name, args) = program(words);
         blocked_program(&name, args, depth)
     });
     itself.or(inner)
@@ -63,18 +72,20 @@ fn blocked_command(command: &Simple, depth: usize) -> Option<&'static str> {
 
 /// The program that `words` name, in lower case and without its directory, and its arguments.
 pub(super) fn program(words: &[String]) -> (String, &[String]) {
-    let is_prefix = |word: &&String| {
-        let assigns = word.split_once('=').is_some_and(|(name, _)| {
-            !name.is_empty()
-                && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_' || char == '+')
-        });
-        assigns || RESERVED.contains(&word.as_str())
-    };
-    let prefixes = words.iter().take_while(is_prefix).count();
+    let prefixes = words.iter().take_while(|word| is_prefix(word)).count();
     match words.get(prefixes..).and_then(<[String]>::split_first) {
         Some((name, args)) => (name.rsplit('/').next().unwrap_or(name).to_ascii_lowercase(), args),
         None => (String::new(), &[]),
     }
+}
+
+/// Whether `word` may stand before the name of a program: an assignment or a reserved word.
+fn is_prefix(word: &str) -> bool {
+    let assigns = word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty()
+            && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_' || char == '+')
+    });
+    assigns || RESERVED.contains(&word)
 }
 
 fn blocked_program(name: &str, args: &[String], depth: usize) -> Option<&'static str> {
@@ -97,20 +108,35 @@ fn blocked_program(name: &str, args: &[String], depth: usize) -> Option<&'static
         "killall" if is_sigkill(args) => Some("killall -9"),
         "kill" if args.iter().any(|arg| arg == "-1") && args.len() > 1 => Some("kill of every process"),
         "find" => blocked_find(args, depth),
-        "eval" => deeper(&args.join(" ")),
         "trap" => args.first().and_then(|text| deeper(text)),
         "env" => args.iter().skip_while(|arg| *arg != "-S").nth(1).and_then(|text| deeper(text)),
         "tee" => args.iter().find_map(|path| blocked_target(path)),
         _ if name.starts_with("mkfs") => Some("mkfs"),
         _ if MACHINE.contains(&name) => Some("ending or wiping the machine"),
-        _ if SHELLS.contains(&name) => {
-            let is_text_flag =
-                |arg: &&String| !(arg.starts_with('-') && !arg.starts_with("--") && arg.contains('c'));
-            let mut after = args.iter().skip_while(is_text_flag).skip(1);
-            after.find(|arg| !arg.starts_with('-')).and_then(|text| deeper(text))
-        }
-        _ => None,
+        _ => text_to_run(name, args).and_then(|text| deeper(&text)),
     }
+}
+
+/// Whether the program named `name` runs the program named after it.
+pub(super) fn is_wrapper(name: &str) -> bool {
+    WRAPPERS.contains(&name)
+}
+
+/// Whether the program named `name` runs text that it is given.
+pub(super) fn runs_text(name: &str) -> bool {
+    name == "eval" || SHELLS.contains(&name)
+}
+
+/// The text that `eval TEXT…` or a shell's `-c TEXT` runs.
+pub(super) fn text_to_run(name: &str, args: &[String]) -> Option<String> {
+    if !runs_text(name) {
+        return None;
+    }
+    if name == "eval" {
+        return Some(args.join(" "));
+    }
+    let is_text_flag = |arg: &&String| !(arg.starts_with('-') && !arg.starts_with("--") && arg.contains('c'));
+    args.iter().skip_while(is_text_flag).skip(1).find(|arg| !arg.starts_with('-')).cloned()
 }
 
 fn blocked_find(args: &[String], depth: usize) -> Option<&'static str> {
@@ -171,7 +197,7 @@ fn fed_to_shell(commands: &[Simple]) -> Vec<String> {
 /// `NAME(){ NAME|NAME& };NAME` with any spaces.
 fn is_fork_bomb(text: &str) -> bool {
     let packed: String = text.chars().filter(|char| !char.is_whitespace()).collect();
-    packed.match_indices("(){").any(|(at, _)| {
+    packed.match_indices("(){").take(MAX_FUNCTIONS).any(|(at, _)| {
         let (before, body) = packed.split_at(at);
         let name = before.rsplit([';', '&', '|', '{', '(']).next().unwrap_or_default();
         !name.is_empty() && body.contains(&format!("{name}|{name}&"))

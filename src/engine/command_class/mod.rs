@@ -5,7 +5,7 @@ mod files;
 mod plain;
 mod words;
 
-pub use files::named_files;
+pub use files::{NamedFile, named_files};
 
 use regex::{RegexSet, RegexSetBuilder};
 
@@ -126,6 +126,28 @@ pub fn classify(command: &str, options: &CommandOptions) -> CommandClass {
     } else {
         CommandClass::Dangerous
     }
+}
+
+/// What the words of a read-only command say about where it reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The words after the program: files, and others that are none.
+    pub words: Vec<String>,
+    /// Whether it reads the files of whole directories.
+    pub searches: bool,
+    /// Whether it follows the links of a directory that is among its words.
+    pub follows: bool,
+}
+
+/// Where `command` reads, when it is one of the read-only programs.
+pub fn reading(command: &str) -> Option<Reading> {
+    let words = plain::words(command).filter(|words| plain::is_read_only(words))?;
+    let (name, args) = words.split_first()?;
+    Some(Reading {
+        words: args.to_vec(),
+        searches: name == "rg" || (name == "grep" && plain::is_recursive(args)),
+        follows: name == "diff",
+    })
 }
 
 fn begins_with(words: &[String], prefix: &str) -> bool {

@@ -258,6 +258,12 @@ pub(super) fn is_read_only(words: &[String]) -> bool {
     PROGRAMS.iter().find(|program| program.name == name).is_some_and(|program| program.accepts(args))
 }
 
+/// Whether the arguments of `grep` make it go through directories.
+pub(super) fn is_recursive(args: &[String]) -> bool {
+    let joined = |arg: &String| arg.starts_with('-') && !arg.starts_with("--") && arg.contains('r');
+    args.iter().any(|arg| arg == "--recursive" || joined(arg))
+}
+
 impl Program {
     fn accepts(&self, args: &[String]) -> bool {
         let mut operands = Vec::new();

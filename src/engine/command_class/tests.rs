@@ -314,3 +314,16 @@ proptest! {
         prop_assert_ne!(class(&format!("ls{separator}{rest}")), CommandClass::Safe);
     }
 }
+
+#[test]
+fn the_longest_commands_are_classified_in_a_moment() {
+    for part in
+        ["a=1 ", "env a=1 ", "env ", "nice rm ", "xargs -e cat ", "f(){ ", "eval ", "sh -c ", "$(", "x <<A "]
+    {
+        let text = format!("env {}", part.repeat(128 * 1024 / part.len()));
+        let clock = crate::source::Source::new();
+        classify(&text, &CommandOptions::default());
+        named_files(&text);
+        assert!(clock.elapsed().as_secs() < 2, "{part:?} took {:?}", clock.elapsed());
+    }
+}

@@ -9,6 +9,8 @@ pub(super) struct Simple {
     pub(super) words: Vec<String>,
     /// Files that output is redirected to.
     pub(super) targets: Vec<String>,
+    /// Files that input is redirected from.
+    pub(super) sources: Vec<String>,
     /// The text of its here-documents.
     pub(super) documents: String,
     /// Whether it reads what the command before it writes.
@@ -51,6 +53,8 @@ enum Place {
     Argument,
     Target,
     Source,
+    /// A descriptor, or the text of a here-string.
+    NoFile,
     Delimiter,
 }
 
@@ -64,7 +68,13 @@ impl Splitter {
                     self.read_documents();
                 }
                 '&' if self.peek() == Some('>') => self.end_word(),
-                '&' if self.place == Place::Target && self.word.is_none() => self.push('&'),
+                // `>&2`, `>&-` and `<&3` name a descriptor, `>& FILE` a file.
+                '&' if self.place == Place::Target && self.word.is_none() => {
+                    if self.peek().is_some_and(|next| next.is_ascii_digit() || next == '-') {
+                        self.place = Place::NoFile;
+                    }
+                }
+                '&' if self.place == Place::Source && self.word.is_none() => self.place = Place::NoFile,
                 ';' | '(' | ')' | '&' => self.end_command(false),
                 '|' if self.peek() == Some('|') => {
                     self.rest.pop();
@@ -98,7 +108,8 @@ impl Splitter {
         match std::mem::take(&mut self.place) {
             Place::Argument => self.current.words.push(word),
             Place::Target => self.current.targets.push(word),
-            Place::Source => {}
+            Place::Source => self.current.sources.push(word),
+            Place::NoFile => {}
             Place::Delimiter => self.awaited.push(word),
         }
     }
@@ -138,7 +149,7 @@ impl Splitter {
                 self.rest.pop();
                 if self.peek() == Some('<') {
                     self.rest.pop();
-                    Place::Source
+                    Place::NoFile
                 } else {
                     if self.peek() == Some('-') {
                         self.rest.pop();
@@ -278,10 +289,11 @@ b x#y"#
 
     #[test]
     fn redirections_are_no_arguments() {
-        let script = split("a 2>err >>out <in b &>all >| clobber 2>&1");
+        let script = split("a 2>err >>out <in b &>all >| clobber 2>&1 >& both >&one <<<text <&0");
         let [command] = script.commands.as_slice() else { panic!("{script:?}") };
         assert_eq!(command.words, ["a", "b"]);
-        assert_eq!(command.targets, ["err", "out", "all", "clobber", "&1"]);
+        assert_eq!(command.targets, ["err", "out", "all", "clobber", "both", "one"]);
+        assert_eq!(command.sources, ["in"]);
     }
 
     #[test]

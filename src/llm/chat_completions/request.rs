@@ -142,7 +142,8 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-struct Tools<'a>(&'a [ToolDefinition]);
+/// Tools as this format lists them, and Ollama's own.
+pub struct Tools<'a>(pub &'a [ToolDefinition]);
 
 #[derive(Serialize)]
 struct WireTool<'a> {
@@ -261,7 +262,8 @@ mod tests {
     use serde_json::json;
 
     fn bytes_of(request: &Request<'_>, quirks: Quirks) -> Vec<u8> {
-        let parameters = Parameters { model: "m".into(), temperature: Some(0.5), max_output_tokens: Some(9) };
+        let (temperature, max_output_tokens) = (Some(0.5), Some(9));
+        let parameters = Parameters { model: "m".into(), temperature, max_output_tokens, window: None };
         let mut messages = Vec::new();
         for message in request.messages {
             write_message(message, quirks, &mut messages).unwrap();

@@ -5,7 +5,7 @@ use crate::message::Opaque;
 use serde_json::json;
 
 fn bytes_of(request: &Request<'_>, max_output_tokens: Option<u32>) -> Vec<u8> {
-    let parameters = Parameters { model: "m".into(), temperature: None, max_output_tokens };
+    let parameters = Parameters { model: "m".into(), temperature: None, max_output_tokens, window: None };
     let mut json = Vec::new();
     for (at, message) in request.messages.iter().enumerate() {
         write_message(message, &request.messages[..at], &mut json).unwrap();

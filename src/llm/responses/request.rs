@@ -191,8 +191,12 @@ mod tests {
     use std::sync::Arc;
 
     fn bytes_of(model: &str, request: &Request<'_>) -> Vec<u8> {
-        let parameters =
-            Parameters { model: model.into(), temperature: Some(0.5), max_output_tokens: Some(99) };
+        let parameters = Parameters {
+            model: model.into(),
+            temperature: Some(0.5),
+            max_output_tokens: Some(99),
+            window: None,
+        };
         let mut items = Vec::new();
         for message in request.messages {
             write_message(message, &mut items).unwrap();

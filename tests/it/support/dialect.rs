@@ -33,6 +33,8 @@ impl Dialect {
             Some(Self { format: Format::ChatCompletions, said: chat_completions(body), tools, stream })
         } else if path.ends_with("/messages") {
             Some(Self { format: Format::Messages, said: messages(body), tools, stream })
+        } else if path.ends_with("/api/chat") {
+            Some(Self { format: Format::Ollama, said: ollama(body), tools, stream })
         } else if path.ends_with("/responses") {
             Some(Self { format: Format::Responses, said: responses(body), tools, stream })
         } else {
@@ -114,6 +116,29 @@ fn messages(body: &Value) -> Vec<Said> {
                 }
                 _ => {}
             }
+        }
+    }
+    said
+}
+
+/// There are no ids: a call is known by its place and its tool.
+fn ollama(body: &Value) -> Vec<Said> {
+    let mut said = Vec::new();
+    let (mut calls, mut results) = (0, 0);
+    for message in items(&body["messages"]) {
+        let content = text(&message["content"]);
+        if message["role"] == "tool" {
+            results += 1;
+            said.push(Said::Result(format!("{results} {}", message["tool_name"]), content));
+        } else {
+            said.push(Said::Text(text(&message["role"]), content));
+        }
+        for call in items(&message["tool_calls"]) {
+            calls += 1;
+            let function = &call["function"];
+            let odd =
+                if function["arguments"].is_object() { "" } else { " with arguments that are no object" };
+            said.push(Said::Call(format!("{calls} {}{odd}", function["name"])));
         }
     }
     said

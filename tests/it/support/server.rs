@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// The longest any wait takes before the test fails.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// What the server says that its model may hold, where that can be asked, in tokens.
+pub const WINDOW: u32 = 20_000;
 /// The longest head of a request.
 const HEAD_CAP: usize = 64 * 1024;
 
@@ -144,6 +146,12 @@ impl Shared {
             if request.target.starts_with("GET ") {
                 stream.read_exact(&mut vec![0; unread(&request)])?;
                 respond(&mut stream, 200, &[], &json!({"data": [{"id": "scripted-model"}]}).to_string())?;
+                continue;
+            }
+            if request.target.ends_with("/api/show") {
+                stream.read_exact(&mut vec![0; unread(&request)])?;
+                let about = json!({"general.architecture": "scripted", "scripted.context_length": WINDOW});
+                respond(&mut stream, 200, &[], &json!({"model_info": about}).to_string())?;
                 continue;
             }
             let mut state = self.lock();

@@ -2,6 +2,7 @@
 
 mod chat_completions;
 mod messages;
+mod ollama;
 mod pieces;
 mod responses;
 
@@ -16,6 +17,7 @@ pub fn events(format: Format, turn: &Turn, number: usize) -> Vec<String> {
     match format {
         Format::ChatCompletions => chat_completions::events(turn, number),
         Format::Messages => messages::events(turn, number),
+        Format::Ollama => ollama::events(turn),
         Format::Responses => responses::events(turn, number),
     }
 }
@@ -25,6 +27,7 @@ pub fn body(format: Format, turn: &Turn, number: usize) -> String {
     match format {
         Format::ChatCompletions => chat_completions::body(turn, number),
         Format::Messages => messages::body(turn, number),
+        Format::Ollama => ollama::body(turn),
         Format::Responses => responses::body(turn, number),
     }
 }

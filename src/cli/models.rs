@@ -1,0 +1,115 @@
+//! `agent models`: which models are known, what they cost and what fits into them.
+
+use crate::cli::app::App;
+use crate::cli::args::{ModelsCommand, PlaceArgs};
+use crate::cli::error::{CliError, CliResult};
+use crate::cli::output::print;
+use crate::config::file::read_text;
+use crate::config::schema::Costs;
+use crate::failure::ErrorKind;
+use crate::llm::models::{Capability, Known, LongQuote, Model, built_in_models, look_up, origin, parse};
+use crate::messages::thousands;
+use crate::terminal::one_line;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Bytes of a file of prices; the built-in table has a twentieth of it.
+const MAX_PRICES_BYTES: u64 = 1 << 20;
+/// Characters shown of a name that a file or a person gave.
+const NAME_CHARS: usize = 100;
+
+/// The user's own prices, by name; none where no file is configured.
+///
+/// # Errors
+/// When the file cannot be read, or is no table of models.
+pub fn own_prices(costs: &Costs) -> CliResult<BTreeMap<String, Model>> {
+    let Some(file) = costs.prices_file.as_deref() else { return Ok(BTreeMap::new()) };
+    let wrong = |why: String| CliError::new(ErrorKind::Config, format!("costs.prices_file: {file} {why}"));
+    let text = read_text(Path::new(file), MAX_PRICES_BYTES).map_err(|error| wrong(error.to_string()))?;
+    let text = text.ok_or_else(|| wrong("does not exist".to_owned()))?;
+    parse(&text).map_err(|error| wrong(format!("{error}; see `agent help costs`")))
+}
+
+/// Prints the models whose name contains `filter`, or one of them.
+///
+/// # Errors
+/// When the configuration is wrong, the model is not known, or standard output cannot be written.
+pub fn models(
+    app: &App,
+    command: Option<ModelsCommand>,
+    filter: Option<String>,
+    place: &PlaceArgs,
+) -> CliResult<()> {
+    let own = own_prices(&app.load_place(place)?.settings.costs)?;
+    let text = match command {
+        Some(ModelsCommand::Show { model }) => show(&model, &own)?,
+        None => list(&filter.unwrap_or_default(), &own),
+    };
+    print(&app.terminal, &text)
+}
+
+fn list(filter: &str, own: &BTreeMap<String, Model>) -> String {
+    let built_in = built_in_models(filter);
+    let owned =
+        own.iter().filter(|(name, _)| name.contains(filter)).map(|(name, model)| (name.as_str(), model));
+    let mut rows: BTreeMap<&str, &Model> = built_in.iter().map(|(name, model)| (*name, model)).collect();
+    rows.extend(owned);
+    let mut text = String::new();
+    for (name, model) in &rows {
+        let window = model.window.map_or_else(|| "?".to_owned(), thousands);
+        let prices = format!("${} in, ${} out", model.input, model.output);
+        let _ = writeln!(text, "{:<52} {prices:<24} {window:>9}", one_line(name, NAME_CHARS));
+    }
+    let _ = writeln!(
+        text,
+        "{} models: US dollars per million tokens, window in tokens; prices of {}",
+        rows.len(),
+        origin()
+    );
+    text
+}
+
+fn show(wanted: &str, own: &BTreeMap<String, Model>) -> CliResult<String> {
+    let Some(known) = look_up(wanted, own) else {
+        let wanted = one_line(wanted, NAME_CHARS);
+        let message = format!(
+            "the price of `{wanted}` is not known: its cost is reported as null. `agent models FILTER` lists what is \
+             known, `costs.prices_file` adds to it (`agent help costs`)"
+        );
+        return Err(CliError::new(ErrorKind::Usage, message));
+    };
+    let Known::Listed(name, model) = known else {
+        return Ok(format!("{}\nprice     free: it runs on this machine\n", one_line(wanted, NAME_CHARS)));
+    };
+    let source = if own.contains_key(&name) { "costs.prices_file".to_owned() } else { origin() };
+    let tokens = |number: Option<u64>| {
+        number.map_or_else(|| "not known".to_owned(), |n| format!("{} tokens", thousands(n)))
+    };
+    let can: Vec<&str> = model.can.iter().copied().map(Capability::name).collect();
+    let mut text = format!("{}\n", one_line(&name, NAME_CHARS));
+    let _ = writeln!(
+        text,
+        "price     {} per million tokens",
+        prices(model.input, model.output, model.cached_read, model.cached_write)
+    );
+    if let Some(LongQuote { above, input, output, cached_read, cached_write }) = model.long {
+        let (input, output) = (input.unwrap_or(model.input), output.unwrap_or(model.output));
+        let prices = prices(input, output, cached_read, cached_write);
+        let _ =
+            writeln!(text, "          {prices}, where the prompt has more than {} tokens", thousands(above));
+    }
+    let _ = writeln!(text, "window    {}", tokens(model.window));
+    let _ = writeln!(text, "answers   at most {}", tokens(model.output_limit));
+    let _ =
+        writeln!(text, "can       {}", if can.is_empty() { "not known".to_owned() } else { can.join(", ") });
+    let _ = writeln!(text, "source    {source}");
+    Ok(text)
+}
+
+fn prices(input: f64, output: f64, cached_read: Option<f64>, cached_write: Option<f64>) -> String {
+    let cached =
+        |price: Option<f64>, what: &str| price.map_or_else(String::new, |price| format!(", ${price} {what}"));
+    let (read, write) = (cached(cached_read, "read from the cache"), cached(cached_write, "written to it"));
+    format!("${input} in, ${output} out{read}{write}")
+}

@@ -1,0 +1,369 @@
+//! The table of models: what each costs, how long its prompts and answers may be, what it can do.
+
+use crate::llm::catalog;
+use crate::price::{NotMoney, Price, Quote, Rates};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The table as data, made by `config/refresh-prices.py`: one model a line, sorted, so that one can be found without
+/// reading the others.
+const TABLE: &str = include_str!("../../config/prices.json");
+
+/// What stands before the name of a model at the beginning of its line.
+const INDENT: &str = "    \"";
+
+/// What a provider calls the newest of a model.
+const LATEST: &str = "-latest";
+
+/// The provider whose model plays a script.
+const SCRIPTED: &str = "scripted:";
+
+/// What a model can do, as far as an agent cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Capability {
+    /// Calls tools.
+    Tools,
+    /// Calls several tools at once.
+    ParallelTools,
+    /// Answers in the form of a schema.
+    Schema,
+    /// Its provider caches prompts.
+    Cache,
+    /// Reasons before it answers.
+    Reasoning,
+    /// Looks at images.
+    Vision,
+}
+
+impl Capability {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::ParallelTools => "parallel_tools",
+            Self::Schema => "schema",
+            Self::Cache => "cache",
+            Self::Reasoning => "reasoning",
+            Self::Vision => "vision",
+        }
+    }
+}
+
+/// The prices of long prompts; what is absent is as for short ones.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LongQuote {
+    /// They hold for prompts of more tokens than this.
+    pub above: u64,
+    /// US dollars per million prompt tokens.
+    pub input: Option<f64>,
+    /// US dollars per million generated tokens.
+    pub output: Option<f64>,
+    /// US dollars per million prompt tokens read from the cache.
+    pub cached_read: Option<f64>,
+    /// US dollars per million prompt tokens written to the cache.
+    pub cached_write: Option<f64>,
+}
+
+/// A model as the table, or a file of the user, has it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// US dollars per million prompt tokens.
+    pub input: f64,
+    /// US dollars per million generated tokens, reasoning included.
+    pub output: f64,
+    /// US dollars per million prompt tokens read from the cache; absent: as `input`.
+    #[serde(default)]
+    pub cached_read: Option<f64>,
+    /// US dollars per million prompt tokens written to the cache; absent: as `input`.
+    #[serde(default)]
+    pub cached_write: Option<f64>,
+    /// Other prices for long prompts.
+    #[serde(default)]
+    pub long: Option<LongQuote>,
+    /// Tokens of prompt and answer that fit.
+    #[serde(default)]
+    pub window: Option<u64>,
+    /// Tokens of the longest answer.
+    #[serde(default)]
+    pub output_limit: Option<u64>,
+    /// What it can do.
+    #[serde(default)]
+    pub can: Vec<Capability>,
+}
+
+impl Model {
+    /// Its prices per token.
+    ///
+    /// # Errors
+    /// When a price is negative or absurd.
+    pub fn price(&self) -> Result<Price, NotMoney> {
+        let quote = Quote {
+            input: self.input,
+            output: self.output,
+            cached_read: self.cached_read,
+            cached_write: self.cached_write,
+        };
+        let long = self.long.map(|long| {
+            let quote = Quote {
+                input: long.input.unwrap_or(self.input),
+                output: long.output.unwrap_or(self.output),
+                cached_read: long.cached_read.or(long.input).or(self.cached_read),
+                cached_write: long.cached_write.or(long.input).or(self.cached_write),
+            };
+            Rates::try_from(quote).map(|rates| (long.above, rates))
+        });
+        Ok(Price { rates: Rates::try_from(quote)?, long: long.transpose()? })
+    }
+}
+
+/// What is known about a model of a name.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Known {
+    /// A row of a table, under this name.
+    Listed(String, Model),
+    /// A model that nobody is paid for: on this machine, or a script.
+    Free,
+}
+
+impl Known {
+    /// Its prices per token.
+    ///
+    /// # Errors
+    /// When a price of the user's table is negative or absurd.
+    pub fn price(&self) -> Result<Price, NotMoney> {
+        match self {
+            Self::Listed(_, model) => model.price(),
+            Self::Free => Ok(Price::FREE),
+        }
+    }
+
+    /// Tokens of its longest answer, where known.
+    pub fn output_limit(&self) -> Option<u64> {
+        match self {
+            Self::Listed(_, model) => model.output_limit,
+            Self::Free => None,
+        }
+    }
+}
+
+/// What is wrong with a table of prices.
+#[derive(Debug, thiserror::Error)]
+pub enum TableError {
+    /// It is not of the form of the table.
+    #[error("is not a table of models: {0}")]
+    Form(String),
+    /// One of its prices is none.
+    #[error("{0}: {1}")]
+    Price(String, NotMoney),
+}
+
+/// Reads a table of the user: `models:` with one row a name, as JSON or YAML, the form of `config/prices.json`.
+///
+/// # Errors
+/// When it has another form, or holds a price that is none.
+pub fn parse(text: &str) -> Result<BTreeMap<String, Model>, TableError> {
+    #[derive(Deserialize)]
+    struct Table {
+        models: BTreeMap<String, Model>,
+    }
+    let table: Table = serde_yaml::from_str(text).map_err(|error| TableError::Form(error.to_string()))?;
+    for (name, model) in &table.models {
+        model.price().map_err(|error| TableError::Price(name.clone(), error))?;
+    }
+    Ok(table.models)
+}
+
+/// What is known about `name`: first from `own`, then from the table, then because nobody is paid for it; nothing when
+/// it is not known, which is not the same as free.
+///
+/// A name is looked for as it is, without its provider where that provider only passes requests on, and each of these
+/// without the date at its end.
+pub fn look_up(name: &str, own: &BTreeMap<String, Model>) -> Option<Known> {
+    let names = names(name);
+    let listed = |name: &&str| own.get(*name).map(|model| Known::Listed((*name).to_owned(), model.clone()));
+    names
+        .iter()
+        .find_map(listed)
+        .or_else(|| names.iter().find_map(|name| built_in(name)))
+        .or_else(|| is_free(name).then_some(Known::Free))
+}
+
+/// The names under which a model may be listed, in the order in which they are tried.
+fn names(name: &str) -> Vec<&str> {
+    let passed_on = name.split_once('/').filter(|(provider, _)| !is_priced(provider)).map(|(_, model)| model);
+    let mut names = Vec::new();
+    for name in [Some(name), passed_on].into_iter().flatten() {
+        names.push(name);
+        names.extend(undated(name));
+    }
+    names
+}
+
+/// `gpt-4o` for `gpt-4o-2024-08-06`, `claude-haiku-4-5` for `claude-haiku-4-5-20251001`, `x` for `x-latest`.
+fn undated(name: &str) -> Option<&str> {
+    let bytes = |pattern: &str, text: &str| {
+        text.len() == pattern.len()
+            && pattern
+                .bytes()
+                .zip(text.bytes())
+                .all(|(p, t)| if p == b'0' { t.is_ascii_digit() } else { p == t })
+    };
+    let cut = |pattern: &str| {
+        let (head, tail) = name.split_at_checked(name.len().checked_sub(pattern.len())?)?;
+        (bytes(pattern, tail) && !head.is_empty()).then_some(head)
+    };
+    cut("-0000-00-00").or_else(|| cut("-00000000")).or_else(|| name.strip_suffix(LATEST))
+}
+
+/// The row of the built-in table of this name; a name without a provider means the one model that is called so.
+fn built_in(name: &str) -> Option<Known> {
+    let exact = || lines().find(|(listed, _)| *listed == name).map(|(listed, row)| (listed, read(row)));
+    let (listed, model) = exact().or_else(|| only(name))?;
+    Some(Known::Listed(listed.to_owned(), model?))
+}
+
+/// The row of the model called `name`, whoever provides it; nothing where their prices differ.
+fn only(name: &str) -> Option<(&'static str, Option<Model>)> {
+    let mut rows = lines()
+        .filter(|(listed, _)| listed.split_once('/').is_some_and(|(_, model)| model == name))
+        .map(|(listed, row)| (listed, read(row)));
+    let first = rows.next()?;
+    let price = |model: &Option<Model>| model.as_ref().and_then(|model| model.price().ok());
+    rows.all(|(_, model)| price(&model) == price(&first.1)).then_some(first)
+}
+
+/// Whether the built-in table has prices of this provider: then it is not guessed from another's.
+fn is_priced(provider: &str) -> bool {
+    lines().any(|(listed, _)| listed.split_once('/').is_some_and(|(listed, _)| listed == provider))
+}
+
+/// Whether nobody is paid for the model: it runs on this machine, or it is a script.
+fn is_free(name: &str) -> bool {
+    let local = |provider: &str| {
+        let table = catalog::providers().unwrap_or_default();
+        table.iter().any(|row| row.local && row.name == provider)
+    };
+    name.starts_with(SCRIPTED) || name.split_once('/').is_some_and(|(provider, _)| local(provider))
+}
+
+/// Name and row of each model, in order; a row is not read before it is asked for.
+fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TABLE.lines().filter_map(|line| {
+        let (name, row) = line.strip_prefix(INDENT)?.split_once("\": ")?;
+        Some((name, row.trim_end_matches(',')))
+    })
+}
+
+/// A row; the tests read every one.
+fn read(row: &str) -> Option<Model> {
+    serde_json::from_str(row).ok()
+}
+
+/// Every model of the built-in table whose name contains `filter`, in order.
+pub fn built_in_models(filter: &str) -> Vec<(&'static str, Model)> {
+    lines()
+        .filter(|(name, _)| name.contains(filter))
+        .filter_map(|(name, row)| Some((name, read(row)?)))
+        .collect()
+}
+
+/// Where the built-in table comes from, and of when it is.
+pub fn origin() -> String {
+    let field = |name: &str| {
+        let start = format!("  \"{name}\": \"");
+        let line = TABLE.lines().find_map(|line| line.strip_prefix(start.as_str()));
+        line.map(|rest| rest.trim_end_matches("\",")).unwrap_or_default()
+    };
+    format!("{} ({}; {})", field("date"), field("source"), field("licence"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn listed(name: &str) -> Option<String> {
+        match look_up(name, &BTreeMap::new())? {
+            Known::Listed(name, _) => Some(name),
+            Known::Free => Some("free".to_owned()),
+        }
+    }
+
+    #[test]
+    fn the_table_is_well_formed_sorted_and_of_providers_that_exist() {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            about: String,
+            date: String,
+            source: String,
+            licence: String,
+            models: BTreeMap<String, Model>,
+        }
+        let table: Table = serde_json::from_str(TABLE).unwrap();
+        assert!(
+            ![&table.about, &table.date, &table.source, &table.licence].iter().any(|text| text.is_empty())
+        );
+        let names: Vec<&str> = lines().map(|(name, _)| name).collect();
+        assert!(names.is_sorted() && names.len() > 200, "{}", names.len());
+        assert_eq!(names, table.models.keys().map(String::as_str).collect::<Vec<_>>());
+        for (name, row) in lines() {
+            assert_eq!(read(row).as_ref(), table.models.get(name), "{name}");
+            let model = read(row).unwrap();
+            assert_ne!(model.price().unwrap(), Price::FREE, "{name}");
+        }
+        assert!(origin().starts_with(&table.date) && origin().contains("MIT"));
+    }
+
+    #[test]
+    fn o26_a_model_is_found_exactly_then_without_its_provider_then_without_its_date() {
+        assert_eq!(listed("openai/gpt-4o").as_deref(), Some("openai/gpt-4o"));
+        assert_eq!(listed("gpt-4o").as_deref(), Some("openai/gpt-4o"));
+        assert_eq!(listed("openrouter/openai/gpt-4o").as_deref(), Some("openai/gpt-4o"));
+        assert_eq!(listed("litellm/gpt-4o").as_deref(), Some("openai/gpt-4o"));
+        assert_eq!(listed("openai/gpt-4o-2024-08-06").as_deref(), Some("openai/gpt-4o"));
+        assert_eq!(
+            listed("anthropic/claude-haiku-4-5-20251001").as_deref(),
+            Some("anthropic/claude-haiku-4-5")
+        );
+        assert_eq!(listed("claude-haiku-4-5-20251001").as_deref(), Some("anthropic/claude-haiku-4-5"));
+        assert_eq!(listed("openai/mock"), None);
+    }
+
+    #[test]
+    fn a_price_is_not_taken_from_another_provider_that_has_its_own() {
+        assert_eq!(listed("groq/gpt-4o"), None);
+        assert_eq!(listed("together/kimi-k3"), None);
+    }
+
+    #[test]
+    fn what_runs_here_is_free_and_the_users_own_price_wins() {
+        assert_eq!(listed("ollama/qwen3:8b").as_deref(), Some("free"));
+        assert_eq!(listed("scripted:demo.yaml").as_deref(), Some("free"));
+        let own = parse("models:\n  ollama/qwen3: {input: 1, output: 2}\n  gpt-4o: {input: 3, output: 4}\n")
+            .unwrap();
+        for name in ["ollama/qwen3", "gpt-4o-2024-08-06"] {
+            let Some(Known::Listed(_, model)) = look_up(name, &own) else { panic!("{name}") };
+            assert!(model.input >= 1.0 && model.input <= 3.0);
+        }
+    }
+
+    #[test]
+    fn a_table_that_is_none_is_refused() {
+        for wrong in ["", "models: 3", "gpt: {input: 1, output: 2}", "models: {x: {input: 1}}"] {
+            assert!(matches!(parse(wrong), Err(TableError::Form(_))), "{wrong}");
+        }
+        let wrong = parse("models: {x: {input: -1, output: 2}}");
+        assert!(matches!(wrong, Err(TableError::Price(name, _)) if name == "x"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_can_be_looked_up(name in "[a-z0-9/:é.-]{0,30}", table in any::<String>()) {
+            let _ = look_up(&name, &parse(&table).unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Ollama's own wire format as a pure codec: lines of JSON, whole calls without ids, and a window that each request asks for.
+//!
+//! Shapes from Ollama's API reference and the types of its Go client. Its Chat Completions mode is not used, because
+//! no request can set the window there: a prompt above the server's default, often 4096 tokens, loses its front unsaid.
+
+pub mod decode;
+pub mod request;
+pub mod window;
+
+use crate::llm::codec::{Codec, Decoder, Inquiry, Parameters};
+use crate::llm::framing::Framing;
+use crate::llm::{LlmError, Request};
+use crate::message::Message;
+use decode::LineDecoder;
+use request::CODEC;
+use std::sync::Arc;
+
+/// The format.
+#[derive(Debug)]
+pub struct Ollama;
+
+impl Codec for Ollama {
+    fn name(&self) -> &'static str {
+        CODEC
+    }
+
+    fn path(&self, _model: &str, _stream: bool) -> String {
+        "/api/chat".into()
+    }
+
+    fn models_path(&self) -> &'static str {
+        "/v1/models"
+    }
+
+    /// People know the base of the Chat Completions mode, and that of the reference.
+    fn root<'a>(&self, base: &'a str) -> &'a str {
+        base.strip_suffix("/v1").or_else(|| base.strip_suffix("/api")).unwrap_or(base)
+    }
+
+    fn inquiry(&self, model: &str) -> Option<Inquiry> {
+        Some(window::inquiry(model))
+    }
+
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
+        key.map(|key| ("authorization", format!("Bearer {key}"))).into_iter().collect()
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Ndjson
+    }
+
+    fn write_message(
+        &self,
+        message: &Message,
+        earlier: &[Arc<Message>],
+        json: &mut Vec<u8>,
+    ) -> serde_json::Result<()> {
+        request::write_message(message, earlier, json)
+    }
+
+    fn encode(
+        &self,
+        request: &Request<'_>,
+        parameters: &Parameters,
+        messages: &[u8],
+    ) -> serde_json::Result<Vec<u8>> {
+        request::encode(request, parameters, messages)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(LineDecoder::default())
+    }
+
+    fn error(&self, status: u16, body: &[u8]) -> LlmError {
+        decode::refused(status, body)
+    }
+}

@@ -1,0 +1,262 @@
+//! A request as Ollama's JSON, written straight from the history; equal prefixes give equal bytes.
+
+use super::window::DEFAULT_WINDOW;
+use crate::llm::Request;
+use crate::llm::chat_completions::request::Tools;
+use crate::llm::codec::Parameters;
+use crate::llm::replay::{arguments_object, content, name};
+use crate::message::{Message, Part, Role, ToolCall};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The name under which this codec stores what only it may replay.
+pub const CODEC: &str = "ollama";
+
+/// The name of a call that is not in the conversation, which no session makes.
+const UNKNOWN_CALL: &str = "unknown";
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    options: Options,
+    stream: bool,
+    /// Whether the front of a prompt that is too long is dropped, instead of an error. Servers from before October
+    /// 2025 know neither this nor `shift`.
+    truncate: bool,
+    /// Whether it is dropped to make room for the answer, which otherwise ends with `length`.
+    shift: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Tools<'a>>,
+}
+
+#[derive(Serialize)]
+struct Options {
+    num_ctx: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_predict: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct WireMessage<'a> {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<Cow<'a, str>>,
+    content: Cow<'a, str>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    thinking: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<WireCall<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireCall<'a> {
+    function: WireFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: Cow<'a, str>,
+    arguments: Box<RawValue>,
+}
+
+/// The body of a request, as JSON; `messages` are its messages as [`write_message`] wrote them.
+///
+/// # Errors
+/// When a tool's schema or a number has no JSON form.
+pub fn encode(
+    request: &Request<'_>,
+    parameters: &Parameters,
+    messages: &[u8],
+) -> serde_json::Result<Vec<u8>> {
+    let mut head = serde_json::to_vec(&Body {
+        model: &parameters.model,
+        options: Options {
+            num_ctx: parameters.window.unwrap_or(DEFAULT_WINDOW),
+            num_predict: parameters.max_output_tokens,
+            temperature: parameters.temperature,
+        },
+        stream: request.stream,
+        truncate: false,
+        shift: false,
+        tools: (!request.tools.is_empty()).then_some(Tools(request.tools)),
+    })?;
+    head.pop();
+    Ok([head.as_slice(), b",\"messages\":[", messages, b"]}"].concat())
+}
+
+/// Appends the wire messages that `message` becomes to `json`, with commas between them and what is there.
+///
+/// # Errors
+/// When a message has no JSON form.
+pub fn write_message(
+    message: &Message,
+    earlier: &[Arc<Message>],
+    json: &mut Vec<u8>,
+) -> serde_json::Result<()> {
+    let mut write = |wire: &WireMessage<'_>| {
+        if !json.is_empty() {
+            json.push(b',');
+        }
+        serde_json::to_writer(&mut *json, wire)
+    };
+    match message.role {
+        Role::System => write(&plain("system", content(message))),
+        Role::User => write(&plain("user", content(message))),
+        Role::Assistant => write(&assistant(message)?),
+        Role::Tool => results(message, earlier).try_for_each(|result| write(&result)),
+    }
+}
+
+fn plain<'a>(role: &'static str, content: Cow<'a, str>) -> WireMessage<'a> {
+    WireMessage { role, tool_name: None, content, thinking: String::new(), tool_calls: Vec::new() }
+}
+
+fn assistant(message: &Message) -> serde_json::Result<WireMessage<'_>> {
+    let call =
+        |call| Ok(WireCall { function: WireFunction { name: name(call), arguments: arguments(call)? } });
+    Ok(WireMessage {
+        thinking: thinking(message),
+        tool_calls: message.tool_calls().map(call).collect::<serde_json::Result<_>>()?,
+        ..plain("assistant", content(message))
+    })
+}
+
+/// The arguments as the JSON that they are.
+fn arguments(call: &ToolCall) -> serde_json::Result<Box<RawValue>> {
+    RawValue::from_string(arguments_object(call).into_owned())
+}
+
+/// The reasoning this codec received: models that call tools while they think want it back.
+fn thinking(message: &Message) -> String {
+    let own = message.parts.iter().filter_map(|part| match part {
+        Part::Thinking { text, opaque: Some(opaque) } if opaque.codec == CODEC => Some(text.as_str()),
+        Part::Thinking { .. } | Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    });
+    own.collect()
+}
+
+/// Each result of a turn as a message of its own; it belongs to its call by the tool's name and by its place.
+fn results<'a>(message: &'a Message, earlier: &'a [Arc<Message>]) -> impl Iterator<Item = WireMessage<'a>> {
+    let named = |id: &str| {
+        let mut calls = earlier.iter().rev().flat_map(|message| message.tool_calls());
+        calls.find(|call| call.id == id).map_or(Cow::Borrowed(UNKNOWN_CALL), name)
+    };
+    message.parts.iter().filter_map(move |part| match part {
+        Part::ToolResult(result) => Some(WireMessage {
+            tool_name: Some(named(&result.call_id)),
+            ..plain("tool", Cow::Borrowed(&result.text))
+        }),
+        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::ToolDefinition;
+    use crate::message::{Opaque, ToolResult};
+    use serde_json::{Value, json};
+
+    fn bytes_of(request: &Request<'_>, parameters: &Parameters) -> Vec<u8> {
+        let mut messages = Vec::new();
+        for (at, message) in request.messages.iter().enumerate() {
+            write_message(message, &request.messages[..at], &mut messages).unwrap();
+        }
+        encode(request, parameters, &messages).unwrap()
+    }
+
+    fn parameters() -> Parameters {
+        Parameters { model: "m".into(), temperature: None, max_output_tokens: None, window: None }
+    }
+
+    fn call(id: &str, name: &str, arguments: &str) -> Part {
+        let (id, name, arguments) = (id.into(), name.into(), arguments.into());
+        Part::ToolCall(ToolCall { id, name, arguments, opaque: None })
+    }
+
+    fn thought(text: &str, codec: &str) -> Part {
+        let opaque = Some(Opaque { codec: codec.into(), data: Value::Null });
+        Part::Thinking { text: text.into(), opaque }
+    }
+
+    fn result(id: &str) -> ToolResult {
+        ToolResult { call_id: id.into(), text: format!("of {id}"), is_error: false }
+    }
+
+    fn history() -> Vec<Arc<Message>> {
+        let calls = vec![
+            thought("hm", CODEC),
+            thought("foreign", "messages"),
+            call("a", "read", "{\"p\": 1.50}"),
+            call("b", "list", "{\"p\":"),
+        ];
+        vec![
+            Message::text(Role::System, "s"),
+            Message::text(Role::User, "u"),
+            Message { role: Role::Assistant, parts: calls },
+            Message::results(vec![result("a"), result("b"), result("lost")]),
+        ]
+        .into_iter()
+        .map(Arc::new)
+        .collect()
+    }
+
+    fn tools() -> [ToolDefinition; 1] {
+        let parameters = json!({"type": "object"});
+        [ToolDefinition { name: "read".into(), description: "Reads.".into(), parameters }]
+    }
+
+    #[test]
+    fn a_request_has_the_shape_the_format_wants() {
+        let messages = history();
+        let request = Request { messages: &messages, tools: &tools(), stream: true, deadline: None };
+        let parameters = Parameters {
+            temperature: Some(0.5),
+            max_output_tokens: Some(9),
+            window: Some(8192),
+            ..parameters()
+        };
+        let bytes = bytes_of(&request, &parameters);
+        assert_eq!(
+            serde_json::from_slice::<Value>(&bytes).unwrap(),
+            json!({
+                "model": "m", "options": {"num_ctx": 8192, "num_predict": 9, "temperature": 0.5},
+                "stream": true, "truncate": false, "shift": false,
+                "tools": [{"type": "function", "function":
+                    {"name": "read", "description": "Reads.", "parameters": {"type": "object"}}}],
+                "messages": [
+                    {"role": "system", "content": "s"},
+                    {"role": "user", "content": "u"},
+                    {"role": "assistant", "content": "", "thinking": "hm", "tool_calls": [
+                        {"function": {"name": "read", "arguments": {"p": 1.50}}},
+                        {"function": {"name": "list", "arguments": {"invalid_json": "{\"p\":"}}}]},
+                    {"role": "tool", "tool_name": "read", "content": "of a"},
+                    {"role": "tool", "tool_name": "list", "content": "of b"},
+                    {"role": "tool", "tool_name": "unknown", "content": "of lost"},
+                ]
+            })
+        );
+        assert!(String::from_utf8(bytes).unwrap().contains("{\"p\": 1.50}"), "arguments are not rewritten");
+    }
+
+    #[test]
+    fn a_window_is_asked_for_even_where_none_is_known() {
+        let request = Request { messages: &history(), tools: &[], stream: false, deadline: None };
+        let body: Value = serde_json::from_slice(&bytes_of(&request, &parameters())).unwrap();
+        assert_eq!(body["options"], json!({"num_ctx": DEFAULT_WINDOW}));
+        assert_eq!((&body["stream"], body.get("tools")), (&json!(false), None));
+    }
+
+    #[test]
+    fn k12_a_longer_history_begins_with_the_same_bytes() {
+        let (history, tools) = (history(), tools());
+        let short = Request { messages: &history[..2], tools: &tools, stream: true, deadline: None };
+        let long = Request { messages: &history, ..short };
+        let (short, long) = (bytes_of(&short, &parameters()), bytes_of(&long, &parameters()));
+        assert!(long.starts_with(short.strip_suffix(b"]}").unwrap()));
+    }
+}
