@@ -260,10 +260,15 @@ fn bare(
     }
 }
 
-/// The providers whose key is in the environment, with the variable.
+/// The providers whose key is in the environment, with the variable; of those that share one, the first.
 fn keyed<'a>(variable: Variable<'a>, table: &'a [Provider]) -> impl Iterator<Item = (&'a Provider, &'a str)> {
+    let mut seen: Vec<&str> = Vec::new();
     table.iter().filter_map(move |provider| {
         let key = provider.keys.iter().find(|key| variable(key).is_some())?;
+        if seen.contains(&key.as_str()) {
+            return None;
+        }
+        seen.push(key);
         Some((provider, key.as_str()))
     })
 }

@@ -35,6 +35,10 @@ fn a_model_is_found_by_provider_by_base_or_by_the_only_key() {
     assert_eq!(server(None, Some(HERE), &[]), (HERE.into(), None));
     let key = [("XAI_API_KEY", "k")];
     assert_eq!(server(Some("m"), None, &key), ("https://api.x.ai/v1".into(), model("m")));
+    // Both of OpenAI's formats go with one key; the older is meant where none is named.
+    let key = [("OPENAI_API_KEY", "k")];
+    let Ok(Choice::Server(target)) = chosen(&options(Some("m"), None), &key) else { panic!("no server") };
+    assert_eq!(target.provider.unwrap().name, "openai");
 }
 
 #[test]

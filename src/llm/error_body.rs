@@ -26,14 +26,14 @@ const QUOTA_PHRASES: [&str; 2] = ["credit balance is too low", "reached your spe
 /// The status that stands for an error inside a stream, which has none, by its code or type.
 const STREAM_STATUSES: [(u16, &[&str]); 9] = [
     (429, &["rate_limit_exceeded", "rate_limit_error", "rate_limit"]),
-    (503, &["overloaded_error", "overloaded"]),
+    (503, &["overloaded_error", "overloaded", "server_is_overloaded", "slow_down"]),
     (401, &["authentication_error", "invalid_api_key"]),
     (403, &["permission_error"]),
     (402, &["billing_error"]),
     (404, &["not_found_error"]),
     (413, &["request_too_large"]),
     (408, &["timeout_error"]),
-    (400, &["invalid_request_error"]),
+    (400, &["invalid_request_error", "invalid_prompt"]),
 ];
 
 /// Phrases by which servers say that a prompt is too long, in lower case.

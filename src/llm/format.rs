@@ -6,6 +6,7 @@ use crate::llm::codec::Codec;
 use crate::llm::gemini::Gemini;
 use crate::llm::messages::Messages;
 use crate::llm::ollama::Ollama;
+use crate::llm::responses::Responses;
 use serde::Deserialize;
 
 /// A wire format, by the name it has in the provider table and in the headers of `tests/wire`.
@@ -21,11 +22,14 @@ pub enum Format {
     Ollama,
     /// Google's `generateContent`.
     Gemini,
+    /// `OpenAI`'s newer API, in which a model keeps its reasoning between calls.
+    Responses,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::ChatCompletions, Self::Messages, Self::Ollama, Self::Gemini];
+    pub const ALL: [Self; 5] =
+        [Self::ChatCompletions, Self::Messages, Self::Ollama, Self::Gemini, Self::Responses];
 
     /// The codec; `quirks` are how a server of Chat Completions differs.
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
@@ -34,6 +38,7 @@ impl Format {
             Self::Messages => Box::new(Messages),
             Self::Ollama => Box::new(Ollama),
             Self::Gemini => Box::new(Gemini),
+            Self::Responses => Box::new(Responses),
         }
     }
 }

@@ -28,6 +28,7 @@ pub mod ollama;
 pub mod reaction;
 pub mod remote;
 pub mod replay;
+pub mod responses;
 pub mod retry;
 pub mod scripted;
 

@@ -18,6 +18,8 @@ use std::rc::Rc;
 
 /// How many bytes of a body that is no event stream are kept for the message about it.
 const EXCERPT_BYTES: usize = 512;
+/// How `OpenAI` says that a model does not speak Chat Completions.
+const ONLY_RESPONSES: &str = "only supported in v1/responses";
 
 /// Where a key came from, for the message about a server that refuses it.
 #[derive(Debug, Clone)]
@@ -164,6 +166,9 @@ impl RemoteModel {
                 "; the account has no credit or quota left, waiting does not help".into()
             }
             (ErrorKind::ContextOverflow, _) => "; the conversation is longer than the model's window".into(),
+            _ if error.message.contains(ONLY_RESPONSES) => {
+                format!("; say --model openai-responses/{}", self.parameters.model)
+            }
             (_, 404) => format!("; check the model name `{}` and the API base", self.parameters.model),
             _ => String::new(),
         };

@@ -12,11 +12,12 @@ struct Row {
     divides: bool,
 }
 
-const ROWS: [Row; 4] = [
+const ROWS: [Row; 5] = [
     Row { model: "openai/m", key: ("authorization", "Bearer "), divides: true },
     Row { model: "anthropic/claude-m", key: ("x-api-key", ""), divides: true },
     Row { model: "ollama/m", key: ("authorization", "Bearer "), divides: false },
     Row { model: "gemini/m", key: ("x-goog-api-key", ""), divides: true },
+    Row { model: "openai-responses/m", key: ("authorization", "Bearer "), divides: true },
 ];
 
 const TASK: &str = "turns:
@@ -250,4 +251,46 @@ fn a_session_goes_on_with_another_format() {
         assert!(!sent.contains("\"hm\""), "{sent}");
         assert!(next.model != "anthropic/claude-m" || !sent.contains("functions.read_file:0"), "{sent}");
     }
+}
+
+#[test]
+fn encrypted_reasoning_goes_back_before_its_call_to_openai() {
+    for more in [[].as_slice(), &["--no-stream"]] {
+        let script = TASK.replace("stream: STREAM, ", "");
+        let (done, requests) = play("openai-responses/m", &lab(), &script, more);
+        done.exits(0);
+        let last = &requests[3].body;
+        assert_eq!(
+            (&last["store"], &last["include"]),
+            (&json!(false), &json!(["reasoning.encrypted_content"]))
+        );
+        let items = &last["input"].as_array().unwrap()[2..];
+        assert_eq!(
+            items[0],
+            json!({"type": "reasoning", "encrypted_content": "sealed_1",
+                "summary": [{"type": "summary_text", "text": "I read it first."}]})
+        );
+        let kinds: Vec<_> = items.iter().map(|item| item["type"].as_str().unwrap()).collect();
+        let results = ["function_call_output", "function_call_output"];
+        assert_eq!(
+            kinds[..6],
+            [["reasoning", "message"], ["function_call", "function_call"], results].concat()
+        );
+        for pair in [&requests[0], &requests[1], &requests[2], &requests[3]].windows(2) {
+            let before = pair[0].bytes.strip_suffix(b"]}").unwrap();
+            assert!(pair[1].bytes.starts_with(before), "a step changes what stands before it");
+        }
+    }
+}
+
+#[test]
+fn a_model_that_speaks_only_the_newer_format_is_shown_the_way() {
+    let script = "turns:
+- error: {status: 404, message: This model is only supported in v1/responses and not in v1/chat/completions.}";
+    let (done, _) = play("openai/m-pro", &lab(), script, &[]);
+    assert!(
+        done.code != Some(0) && done.stderr.contains("--model openai-responses/m-pro"),
+        "{}",
+        done.stderr
+    );
 }

@@ -38,6 +38,8 @@ impl Dialect {
         } else if path.ends_with(":streamGenerateContent") || path.ends_with(":generateContent") {
             let stream = target.ends_with(":streamGenerateContent?alt=sse");
             Some(Self { format: Format::Gemini, said: gemini(body), tools, stream })
+        } else if path.ends_with("/responses") {
+            Some(Self { format: Format::Responses, said: responses(body), tools, stream })
         } else {
             None
         }
@@ -166,4 +168,17 @@ fn gemini(body: &Value) -> Vec<Said> {
         }
     }
     said
+}
+
+fn responses(body: &Value) -> Vec<Said> {
+    let said = |item: &Value| match item["type"].as_str()? {
+        "message" => {
+            let texts: Vec<String> = items(&item["content"]).map(|part| text(&part["text"])).collect();
+            Some(Said::Text(text(&item["role"]), texts.concat()))
+        }
+        "function_call" => Some(Said::Call(text(&item["call_id"]))),
+        "function_call_output" => Some(Said::Result(text(&item["call_id"]), text(&item["output"]))),
+        _ => None,
+    };
+    items(&body["input"]).filter_map(said).collect()
 }

@@ -5,6 +5,7 @@ mod gemini;
 mod messages;
 mod ollama;
 mod pieces;
+mod responses;
 
 use crate::failure::ErrorKind;
 use crate::llm::format::Format;
@@ -19,6 +20,7 @@ pub fn events(format: Format, turn: &Turn, number: usize) -> Vec<String> {
         Format::Messages => messages::events(turn, number),
         Format::Ollama => ollama::events(turn),
         Format::Gemini => gemini::events(turn, number),
+        Format::Responses => responses::events(turn, number),
     }
 }
 
@@ -29,6 +31,7 @@ pub fn body(format: Format, turn: &Turn, number: usize) -> String {
         Format::Messages => messages::body(turn, number),
         Format::Ollama => ollama::body(turn),
         Format::Gemini => gemini::body(turn, number),
+        Format::Responses => responses::body(turn, number),
     }
 }
 

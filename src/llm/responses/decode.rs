@@ -1,0 +1,353 @@
+//! Responses events, or a whole body, into an answer.
+
+use super::usage;
+use crate::event::FinishReason;
+use crate::failure::ErrorKind;
+use crate::llm::answer::Answer;
+use crate::llm::calls::CallDelta;
+use crate::llm::codec::Decoder;
+use crate::llm::error_body::{ProviderError, not_understood, one_line};
+use crate::llm::replay::plain_id;
+use crate::llm::{LlmError, Progress};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::borrow::Cow;
+
+/// The most items of one answer; real ones have up to some dozens.
+const ITEMS_CAP: usize = 1024;
+/// How much of an item's id is told apart, in characters; `OpenAI`'s have about fifty.
+const ID_LENGTH: usize = 64;
+/// How much of an unknown word is shown, in characters.
+const WORD_CAP: usize = 40;
+/// What stands between two parts of a summary.
+const PARAGRAPH: &str = "\n\n";
+
+type Show<'a> = &'a mut dyn FnMut(Progress<'_>);
+
+/// Reads events; knows which items of the answer have begun.
+#[derive(Debug, Default)]
+pub struct EventDecoder {
+    items: Vec<Item>,
+}
+
+/// What was read of one item of the answer.
+#[derive(Debug, Default)]
+struct Item {
+    /// Its place in the answer.
+    at: u64,
+    index: Option<u64>,
+    /// Only where there is no index.
+    id: String,
+    /// Whether the tool that it calls is known.
+    named: bool,
+    /// Whether a piece of its content came.
+    told: bool,
+    /// Whether it came as a whole.
+    closed: bool,
+    /// Its type, if it is none of those known here.
+    unknown: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Event {
+    #[serde(default)]
+    r#type: Value,
+    #[serde(default)]
+    output_index: Value,
+    #[serde(default)]
+    item_id: Value,
+    #[serde(default)]
+    delta: Value,
+    #[serde(default)]
+    arguments: Value,
+    #[serde(default)]
+    item: Value,
+    #[serde(default)]
+    response: Option<Reply>,
+    #[serde(default)]
+    error: Value,
+}
+
+/// The response object: the whole answer, or its state at an event.
+#[derive(Default, Deserialize)]
+struct Reply {
+    #[serde(default)]
+    status: Value,
+    #[serde(default)]
+    output: Value,
+    #[serde(default)]
+    usage: Value,
+    #[serde(default)]
+    error: Value,
+    #[serde(default)]
+    incomplete_details: Value,
+}
+
+impl Decoder for EventDecoder {
+    fn event(&mut self, data: &str, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+        let data = data.trim();
+        // The format ends with an event; some gateways add the mark of Chat Completions.
+        if matches!(data, "" | "[DONE]") {
+            return Ok(());
+        }
+        let json = data.as_bytes();
+        let event: Event = serde_json::from_slice(json).map_err(|error| wrong(json, &error.to_string()))?;
+        let piece = event.delta.as_str().unwrap_or_default();
+        match event.r#type.as_str().unwrap_or_default() {
+            "response.output_item.added" => self.item(&event)?.begin(&event.item, answer),
+            "response.output_text.delta" => self.item(&event)?.write(piece, answer, show),
+            "response.refusal.delta" => {
+                self.item(&event)?.refuse(piece, answer);
+                Ok(())
+            }
+            "response.reasoning_summary_part.added" => self.item(&event)?.paragraph(answer, show),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.item(&event)?.think(piece, answer, show)
+            }
+            "response.function_call_arguments.delta" => self.item(&event)?.argue(piece, answer),
+            "response.function_call_arguments.done" => self.item(&event)?.conclude(&event.arguments, answer),
+            "response.output_item.done" => self.item(&event)?.take(&event.item, answer, show),
+            terminal @ ("response.completed"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled") => {
+                let status = terminal.trim_start_matches("response.");
+                self.end(status, &event.response.unwrap_or_default(), json, answer, show)
+            }
+            "error" => Err(ProviderError::from_body(json).in_stream()),
+            "" if event.error.is_null() => Err(wrong(json, "it has no `type`")),
+            "" => Err(ProviderError::from_value(&event.error).in_stream()),
+            // Progress, what was told already, tools that the server runs itself, and what is yet to be invented.
+            _ => Ok(()),
+        }
+    }
+
+    fn body(&mut self, body: &[u8], answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+        let reply: Reply = serde_json::from_slice(body).map_err(|error| wrong(body, &error.to_string()))?;
+        self.end(reply.status.as_str().unwrap_or_default(), &reply, body, answer, show)
+    }
+}
+
+impl EventDecoder {
+    /// The item that an event is about: by its index; without one (llama.cpp), by its id; without either, the latest.
+    /// An item that came as a whole is over; another in its place is another.
+    fn item(&mut self, event: &Event) -> Result<&mut Item, LlmError> {
+        let index = event.output_index.as_u64();
+        let id = event.item_id.as_str().or_else(|| event.item.get("id")?.as_str()).unwrap_or_default();
+        let id = if index.is_some() || id.is_empty() { Cow::Borrowed("") } else { plain_id(id, ID_LENGTH) };
+        let known = self.items.iter().rposition(|item| match index {
+            Some(_) => item.index == index,
+            None => id.is_empty() || item.id == id,
+        });
+        let whole = !event.item.is_null();
+        let known = known.filter(|at| self.items.get(*at).is_some_and(|item| !(whole && item.closed)));
+        let at = known.unwrap_or(self.items.len());
+        if at == self.items.len() {
+            self.items.push(Item { index, id: id.into_owned(), ..Item::at(at)? });
+        }
+        self.items.get_mut(at).ok_or_else(too_many)
+    }
+
+    /// Takes in the end of the answer, and all of it where no item came before.
+    fn end(
+        &mut self,
+        status: &str,
+        reply: &Reply,
+        json: &[u8],
+        answer: &mut Answer,
+        show: Show<'_>,
+    ) -> Result<(), LlmError> {
+        if !reply.error.is_null() {
+            return Err(ProviderError::from_value(&reply.error).in_stream());
+        }
+        let reason = match status {
+            "completed" => FinishReason::Stop,
+            "incomplete" => reason(&reply.incomplete_details),
+            "failed" => return Err(ProviderError::default().in_stream()),
+            "cancelled" => return Err(LlmError::new(ErrorKind::Server, "the server cancelled the answer")),
+            "" => return Err(wrong(json, "it has no `status`")),
+            other => {
+                return Err(wrong(json, &format!("its status is `{}`", one_line(other, WORD_CAP))));
+            }
+        };
+        if self.items.is_empty() {
+            for whole in list(&reply.output) {
+                let mut item = Item::at(self.items.len())?;
+                item.take(whole, answer, show)?;
+                self.items.push(item);
+            }
+        }
+        if let Some(unknown) = self.only_unknown() {
+            return Err(wrong(json, &format!("it has no item but `{unknown}`")));
+        }
+        if let Some(usage) = usage::read(&reply.usage) {
+            answer.counted(usage);
+        }
+        answer.stopped(reason);
+        answer.complete();
+        Ok(())
+    }
+
+    /// The type of the first item, where nothing in the whole answer is known here.
+    fn only_unknown(&self) -> Option<&str> {
+        let all = self.items.iter().all(|item| item.unknown.is_some());
+        self.items.first().filter(|_| all)?.unknown.as_deref()
+    }
+}
+
+impl Item {
+    /// The item at this place, of which nothing is known yet.
+    fn at(at: usize) -> Result<Self, LlmError> {
+        if at >= ITEMS_CAP {
+            return Err(too_many());
+        }
+        let at = u64::try_from(at).map_err(|_| too_many())?;
+        Ok(Self { at, ..Self::default() })
+    }
+
+    /// Where its content stands among the parts of the message: what is kept with a text stands before it.
+    fn slot(&self) -> u64 {
+        self.at * 2
+    }
+
+    /// What is known when it begins: the tool that is called, or what the text is for.
+    fn begin(&mut self, item: &Value, answer: &mut Answer) -> Result<(), LlmError> {
+        match text(item, "type") {
+            "message" => match item.get("phase").and_then(Value::as_str) {
+                // Newer models want to know which of their texts were only remarks.
+                Some(phase) => answer.seal(self.slot(), |kept| *kept = json!({ "phase": phase })),
+                None => Ok(()),
+            },
+            "function_call" | "custom_tool_call" if !self.named => {
+                let ids = [text(item, "call_id"), text(item, "id")];
+                let delta = CallDelta {
+                    index: Some(self.at),
+                    id: ids.into_iter().find(|id| !id.is_empty()).unwrap_or_default(),
+                    name: text(item, "name"),
+                    ..CallDelta::default()
+                };
+                self.named = !delta.name.is_empty();
+                answer.call(self.slot(), delta)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The whole of it; only what did not come in pieces is taken.
+    fn take(&mut self, item: &Value, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+        self.closed = true;
+        self.begin(item, answer)?;
+        match text(item, "type") {
+            "message" if self.told => Ok(()),
+            "message" => list(item.get("content").unwrap_or(&Value::Null)).try_for_each(|part| {
+                self.refuse(text(part, "refusal"), answer);
+                self.write(text(part, "text"), answer, show)
+            }),
+            "function_call" => self.conclude(item.get("arguments").unwrap_or(&Value::Null), answer),
+            "custom_tool_call" => self.conclude(item.get("input").unwrap_or(&Value::Null), answer),
+            "reasoning" => {
+                if !self.told {
+                    self.think(&reasoning(item), answer, show)?;
+                }
+                match kept(item) {
+                    Some(data) => answer.seal(self.slot(), |kept| *kept = data),
+                    None => Ok(()),
+                }
+            }
+            other => {
+                self.unknown = Some(one_line(other, WORD_CAP));
+                Ok(())
+            }
+        }
+    }
+
+    fn write(&mut self, piece: &str, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+        self.told |= !piece.is_empty();
+        answer.write(self.slot() + 1, piece, show)
+    }
+
+    fn refuse(&mut self, piece: &str, answer: &mut Answer) {
+        self.told |= !piece.is_empty();
+        answer.refuse(piece);
+    }
+
+    fn think(&mut self, piece: &str, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+        self.told |= !piece.is_empty();
+        answer.think(self.slot(), piece, show)
+    }
+
+    /// A further part of a summary begins.
+    fn paragraph(&mut self, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+        if self.told { self.think(PARAGRAPH, answer, show) } else { Ok(()) }
+    }
+
+    /// A piece of a call's arguments.
+    fn argue(&mut self, piece: &str, answer: &mut Answer) -> Result<(), LlmError> {
+        self.told |= !piece.is_empty();
+        let index = Some(self.at);
+        answer.call(self.slot(), CallDelta { index, arguments: piece, ..CallDelta::default() })
+    }
+
+    /// The whole arguments of a call.
+    fn conclude(&mut self, arguments: &Value, answer: &mut Answer) -> Result<(), LlmError> {
+        match arguments {
+            _ if self.told => Ok(()),
+            Value::Null => Ok(()),
+            Value::String(text) => self.argue(text, answer),
+            object => self.argue(&object.to_string(), answer),
+        }
+    }
+}
+
+/// The visible reasoning of an item: its summary, or the text itself, which open models show.
+fn reasoning(item: &Value) -> String {
+    let texts = |field: &str| -> Vec<&str> {
+        list(item.get(field).unwrap_or(&Value::Null)).map(|part| text(part, "text")).collect()
+    };
+    let summary = texts("summary").join(PARAGRAPH);
+    if summary.is_empty() { texts("content").join(PARAGRAPH) } else { summary }
+}
+
+/// What a reasoning item is sent back as: without its id where it is encrypted, for the server would look for the item
+/// after it by that item's id; never with its `status`, which is refused. None where it holds nothing that a server
+/// without memory could use.
+fn kept(item: &Value) -> Option<Value> {
+    let summary = item.get("summary").filter(|summary| summary.is_array()).cloned().unwrap_or(json!([]));
+    let encrypted = text(item, "encrypted_content");
+    if !encrypted.is_empty() {
+        return Some(json!({"type": "reasoning", "summary": summary, "encrypted_content": encrypted}));
+    }
+    let content = item.get("content")?;
+    list(content).next()?;
+    Some(json!({"type": "reasoning", "id": text(item, "id"), "summary": summary, "content": content}))
+}
+
+/// Why an answer is incomplete.
+fn reason(details: &Value) -> FinishReason {
+    match text(details, "reason") {
+        "max_output_tokens" => FinishReason::Length,
+        "content_filter" => FinishReason::ContentFilter,
+        "" => FinishReason::Other("incomplete".into()),
+        other => FinishReason::Other(other.to_owned()),
+    }
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn list(value: &Value) -> std::slice::Iter<'_, Value> {
+    value.as_array().map(Vec::as_slice).unwrap_or_default().iter()
+}
+
+fn wrong(json: &[u8], why: &str) -> LlmError {
+    not_understood("Responses", json, why)
+}
+
+fn too_many() -> LlmError {
+    LlmError::new(ErrorKind::Malformed, format!("the answer has more than {ITEMS_CAP} items"))
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

@@ -1,0 +1,356 @@
+//! A request as Responses JSON, written straight from the history; equal prefixes give equal bytes.
+//!
+//! Ids of messages and calls are not sent: the server would look for the items that it made with them, and refuses a
+//! request in which one of them is missing. What joins a call with its result is `call_id`.
+
+use crate::llm::codec::Parameters;
+use crate::llm::replay::{arguments, content, name, plain_id};
+use crate::llm::{Request, ToolDefinition};
+use crate::message::{Message, Part, Role};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::borrow::Cow;
+
+/// The name under which this codec stores what only it may replay.
+pub const CODEC: &str = "responses";
+
+/// The longest `call_id` that `OpenAI` accepts, in characters.
+const CALL_ID_LENGTH: usize = 64;
+
+/// How the names of models begin that do not reason: `OpenAI` refuses to encrypt their reasoning ("Encrypted content is
+/// not supported with this model").
+const UNREASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt", "gpt-5-chat"];
+
+/// The body of a request, as JSON; `items` are its messages as [`write_message`] wrote them.
+///
+/// # Errors
+/// When a tool's schema or a number has no JSON form.
+pub fn encode(request: &Request<'_>, parameters: &Parameters, items: &[u8]) -> serde_json::Result<Vec<u8>> {
+    let mut head = serde_json::to_vec(&Body { request, parameters })?;
+    head.pop();
+    Ok([head.as_slice(), b",\"input\":[", items, b"]}"].concat())
+}
+
+/// Appends the items that `message` becomes to `json`, with commas between them and what is there.
+///
+/// # Errors
+/// When a message has no JSON form.
+pub fn write_message(message: &Message, json: &mut Vec<u8>) -> serde_json::Result<()> {
+    let mut write = |item: &Item<'_>| {
+        if !json.is_empty() {
+            json.push(b',');
+        }
+        serde_json::to_writer(&mut *json, item)
+    };
+    match message.role {
+        Role::System => write(&input("system", message)),
+        Role::User => write(&input("user", message)),
+        Role::Assistant => output(message).try_for_each(|item| write(&item)),
+        Role::Tool => results(message).try_for_each(|item| write(&item)),
+    }
+}
+
+struct Body<'a> {
+    request: &'a Request<'a>,
+    parameters: &'a Parameters,
+}
+
+impl Serialize for Body<'_> {
+    /// What never changes; the growing history comes after it.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { request, parameters } = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("model", &parameters.model)?;
+        map.serialize_entry("store", &false)?;
+        if may_reason(&parameters.model) {
+            map.serialize_entry("include", &["reasoning.encrypted_content"])?;
+        }
+        if let Some(temperature) = parameters.temperature {
+            map.serialize_entry("temperature", &temperature)?;
+        }
+        if let Some(tokens) = parameters.max_output_tokens {
+            map.serialize_entry("max_output_tokens", &tokens)?;
+        }
+        map.serialize_entry("stream", &request.stream)?;
+        if !request.tools.is_empty() {
+            map.serialize_entry("tools", &Tools(request.tools))?;
+        }
+        map.end()
+    }
+}
+
+/// Whether a model, named with or without its maker, may have reasoning to give back.
+fn may_reason(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    !UNREASONING.iter().any(|beginning| name.starts_with(beginning))
+}
+
+struct Tools<'a>(&'a [ToolDefinition]);
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Value,
+    /// True where nothing is said, and then schemas with optional properties are refused.
+    strict: bool,
+}
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|tool| WireTool {
+            r#type: "function",
+            name: &tool.name,
+            description: &tool.description,
+            parameters: &tool.parameters,
+            strict: false,
+        }))
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Item<'a> {
+    Message {
+        role: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a str>,
+        content: [Content<'a>; 1],
+    },
+    FunctionCall {
+        call_id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        arguments: Cow<'a, str>,
+    },
+    FunctionCallOutput {
+        call_id: Cow<'a, str>,
+        output: &'a str,
+    },
+    /// Reasoning, as it was received.
+    #[serde(untagged)]
+    Kept(&'a Value),
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    r#type: &'static str,
+    text: Cow<'a, str>,
+}
+
+fn input<'a>(role: &'static str, message: &'a Message) -> Item<'a> {
+    Item::Message { role, phase: None, content: [Content { r#type: "input_text", text: content(message) }] }
+}
+
+/// What the model wrote, in its order. Reasoning that nothing follows, such as that of an answer that was cut, is left
+/// out: `OpenAI` refuses it "without its required following item".
+fn output(message: &Message) -> impl Iterator<Item = Item<'_>> {
+    let follows = |part: &Part| match part {
+        Part::Text { text } => !text.is_empty(),
+        Part::ToolCall(_) => true,
+        Part::Thinking { .. } | Part::ToolResult(_) => false,
+    };
+    let end = message.parts.iter().rposition(follows).map_or(0, |last| last + 1);
+    let mut phase = None;
+    message.parts.iter().take(end).filter_map(move |part| match part {
+        Part::Text { text } if !text.is_empty() => Some(Item::Message {
+            role: "assistant",
+            phase: phase.take(),
+            content: [Content { r#type: "output_text", text: Cow::Borrowed(text) }],
+        }),
+        Part::ToolCall(call) => Some(Item::FunctionCall {
+            call_id: plain_id(&call.id, CALL_ID_LENGTH),
+            name: name(call),
+            arguments: arguments(call),
+        }),
+        Part::Thinking { opaque: Some(opaque), .. } if opaque.codec == CODEC => {
+            phase = opaque.data.get("phase").and_then(Value::as_str);
+            (opaque.data.get("type")? == "reasoning").then_some(Item::Kept(&opaque.data))
+        }
+        Part::Text { .. } | Part::Thinking { .. } | Part::ToolResult(_) => None,
+    })
+}
+
+/// Each result of a turn as an item of its own.
+fn results(message: &Message) -> impl Iterator<Item = Item<'_>> {
+    message.parts.iter().filter_map(|part| match part {
+        Part::ToolResult(result) => Some(Item::FunctionCallOutput {
+            call_id: plain_id(&result.call_id, CALL_ID_LENGTH),
+            output: &result.text,
+        }),
+        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Opaque, ToolCall, ToolResult};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn bytes_of(model: &str, request: &Request<'_>) -> Vec<u8> {
+        let parameters = Parameters {
+            model: model.into(),
+            temperature: Some(0.5),
+            max_output_tokens: Some(99),
+            window: None,
+        };
+        let mut items = Vec::new();
+        for message in request.messages {
+            write_message(message, &mut items).unwrap();
+        }
+        encode(request, &parameters, &items).unwrap()
+    }
+
+    fn items(parts: Vec<Part>) -> Value {
+        let mut json = vec![];
+        write_message(&Message { role: Role::Assistant, parts }, &mut json).unwrap();
+        serde_json::from_slice(&[b"[", json.as_slice(), b"]"].concat()).unwrap()
+    }
+
+    fn thinking(codec: &str, data: Value) -> Part {
+        Part::Thinking { text: "hm".into(), opaque: Some(Opaque { codec: codec.into(), data }) }
+    }
+
+    fn text(text: &str) -> Part {
+        Part::Text { text: text.into() }
+    }
+
+    fn call(id: &str, arguments: &str) -> Part {
+        Part::ToolCall(ToolCall {
+            id: id.into(),
+            name: "read".into(),
+            arguments: arguments.into(),
+            opaque: None,
+        })
+    }
+
+    fn reasoning() -> Value {
+        json!({"type": "reasoning", "summary": [], "encrypted_content": "x=="})
+    }
+
+    fn history() -> Vec<Arc<Message>> {
+        let result = |id: &str| ToolResult { call_id: id.into(), text: "ok\u{1b}".into(), is_error: false };
+        vec![
+            Message::text(Role::System, "s"),
+            Message::text(Role::User, "u"),
+            Message {
+                role: Role::Assistant,
+                parts: vec![thinking(CODEC, reasoning()), call("a", "{\"p\": 1}"), call("b", "{\"p\":")],
+            },
+            Message::results(vec![result("a"), result("b")]),
+        ]
+        .into_iter()
+        .map(Arc::new)
+        .collect()
+    }
+
+    fn tool() -> ToolDefinition {
+        ToolDefinition {
+            name: "read".into(),
+            description: "Reads.".into(),
+            parameters: json!({"type": "object"}),
+        }
+    }
+
+    #[test]
+    fn a_request_has_the_shape_the_format_wants() {
+        let (messages, tools) = (history(), [tool()]);
+        let request = Request { messages: &messages, tools: &tools, stream: true, deadline: None };
+        let body: Value = serde_json::from_slice(&bytes_of("m", &request)).unwrap();
+        assert_eq!(
+            body,
+            json!({
+                "model": "m", "store": false, "include": ["reasoning.encrypted_content"],
+                "temperature": 0.5, "max_output_tokens": 99, "stream": true,
+                "tools": [{"type": "function", "name": "read", "description": "Reads.",
+                    "parameters": {"type": "object"}, "strict": false}],
+                "input": [
+                    {"type": "message", "role": "system", "content": [{"type": "input_text", "text": "s"}]},
+                    {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "u"}]},
+                    {"type": "reasoning", "summary": [], "encrypted_content": "x=="},
+                    {"type": "function_call", "call_id": "a", "name": "read", "arguments": "{\"p\": 1}"},
+                    {"type": "function_call", "call_id": "b", "name": "read",
+                        "arguments": "{\"invalid_json\":\"{\\\"p\\\":\"}"},
+                    {"type": "function_call_output", "call_id": "a", "output": "ok\u{1b}"},
+                    {"type": "function_call_output", "call_id": "b", "output": "ok\u{1b}"},
+                ]
+            })
+        );
+    }
+
+    #[test]
+    fn models_that_do_not_reason_are_not_asked_for_their_reasoning() {
+        let request = Request { messages: &[], tools: &[], stream: false, deadline: None };
+        for (model, asked) in
+            [("gpt-5.4", true), ("o3", true), ("gpt-oss:20b", true), ("openai/gpt-4.1", false)]
+        {
+            let body: Value = serde_json::from_slice(&bytes_of(model, &request)).unwrap();
+            assert_eq!(body.get("include").is_some(), asked, "{model}");
+            assert_eq!((body.get("tools"), &body["input"]), (None, &json!([])));
+        }
+    }
+
+    #[test]
+    fn the_order_in_which_the_model_wrote_its_items_is_kept() {
+        let phase = |phase: &str| thinking(CODEC, json!({ "phase": phase }));
+        let message = |phase: &str, text: &str| {
+            json!({"type": "message", "role": "assistant", "phase": phase,
+                "content": [{"type": "output_text", "text": text}]})
+        };
+        let parts = vec![
+            phase("commentary"),
+            text("First."),
+            thinking(CODEC, reasoning()),
+            call("a", "{}"),
+            thinking(CODEC, reasoning()),
+            phase("final_answer"),
+            text("Second."),
+        ];
+        let call = json!({"type": "function_call", "call_id": "a", "name": "read", "arguments": "{}"});
+        let expected = [
+            message("commentary", "First."),
+            reasoning(),
+            call,
+            reasoning(),
+            message("final_answer", "Second."),
+        ];
+        assert_eq!(items(parts), json!(expected));
+    }
+
+    #[test]
+    fn reasoning_of_others_and_reasoning_without_an_outcome_is_not_sent() {
+        let parts = vec![
+            thinking("messages", reasoning()),
+            thinking(CODEC, Value::Null),
+            text("a"),
+            thinking(CODEC, reasoning()),
+            text(""),
+        ];
+        let only = json!([{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}]);
+        assert_eq!(items(parts), only);
+        assert_eq!(items(vec![thinking(CODEC, reasoning())]), json!([]));
+    }
+
+    #[test]
+    fn an_id_of_another_provider_still_joins_call_and_result() {
+        let id = format!("functions.read:0{}", "x".repeat(100));
+        let sent = items(vec![call(&id, "{}")])[0]["call_id"].clone();
+        let mut json = vec![];
+        let result = ToolResult { call_id: id, text: String::new(), is_error: false };
+        write_message(&Message::results(vec![result]), &mut json).unwrap();
+        let result: Value = serde_json::from_slice(&json).unwrap();
+        assert!(sent == result["call_id"] && sent.as_str().unwrap().len() <= CALL_ID_LENGTH, "{sent}");
+    }
+
+    #[test]
+    fn k12_a_longer_history_begins_with_the_same_bytes() {
+        let (history, tools) = (history(), [tool()]);
+        let short = Request { messages: &history[..2], tools: &tools, stream: true, deadline: None };
+        let long = Request { messages: &history, ..short };
+        let (short, long) = (bytes_of("m", &short), bytes_of("m", &long));
+        assert!(long.starts_with(short.strip_suffix(b"]}").unwrap()));
+    }
+}
