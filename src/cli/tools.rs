@@ -27,7 +27,8 @@ pub fn tools(app: &App, command: Option<ToolsCommand>, place: &PlaceArgs) -> Cli
             let call = ToolCall { id: "call".to_owned(), name, arguments, opaque: None };
             let result = app.block_on(run_one(app, &flags, call))?;
             if result.is_error {
-                return Err(CliError::new(ErrorKind::Request, result.text.trim_start_matches("Error: ")));
+                let reason = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
+                return Err(CliError::new(ErrorKind::Request, reason.to_owned()));
             }
             print(&app.terminal, &result.text)
         }

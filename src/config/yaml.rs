@@ -67,7 +67,9 @@ pub fn parse(text: &str) -> Result<Node, ConfigError> {
 fn located(error: &serde_yaml::Error) -> ConfigError {
     let line = error.location().map_or(0, |location| location.line());
     let rendered = error.without_snippet().to_string();
-    let message = harmless(rendered.lines().next().unwrap_or_default());
+    let said = rendered.lines().next().unwrap_or_default();
+    // The parser goes on with advice to programmers.
+    let message = harmless(said.split_once(", set DuplicateKeyPolicy").map_or(said, |(said, _)| said));
     ConfigError::new(format!("not valid YAML: {message}")).line(line)
 }
 
@@ -185,7 +187,9 @@ mod tests {
 
     #[test]
     fn duplicate_keys_anchors_and_bad_syntax_are_errors_with_their_line() {
-        assert_eq!(parse("a: 1\nb: 2\na: 3\n").unwrap_err().line, Some(3));
+        let duplicate = parse("a: 1\nb: 2\na: 3\n").unwrap_err();
+        assert_eq!(duplicate.line, Some(3));
+        assert!(duplicate.to_string().ends_with("duplicate mapping key: a"), "{duplicate}");
         assert!(parse("a: &x 1\nb: *x\n").is_err());
         assert!(parse("a: 1\n---\nb: 2\n").is_err());
         assert_eq!(parse("a: 1\nb: [1, 2\n").unwrap_err().line.map(|line| line >= 2), Some(true));

@@ -88,10 +88,12 @@ fn not_empty(response: Response) -> Result<Response, LlmError> {
     let empty =
         response.message.tool_calls().next().is_none() && response.message.joined_text().trim().is_empty();
     if empty && !explained {
-        return Err(LlmError::new(
-            ErrorKind::EmptyAnswer,
-            "the model answered with neither text nor a tool call",
-        ));
+        let message = "the model answered with neither text nor a tool call";
+        let message = match &response.finish {
+            FinishReason::Other(reason) => format!("{message}; it stopped with `{reason}`"),
+            _ => message.to_owned(),
+        };
+        return Err(LlmError::new(ErrorKind::EmptyAnswer, message));
     }
     Ok(response)
 }

@@ -3,6 +3,7 @@
 use crate::llm::chat_completions::ChatCompletions;
 use crate::llm::chat_completions::request::Quirks;
 use crate::llm::codec::Codec;
+use crate::llm::gemini::Gemini;
 use crate::llm::messages::Messages;
 use crate::llm::ollama::Ollama;
 use crate::llm::responses::Responses;
@@ -19,13 +20,16 @@ pub enum Format {
     Messages,
     /// Ollama's own API, which lets a request choose the window.
     Ollama,
+    /// Google's `generateContent`.
+    Gemini,
     /// `OpenAI`'s newer API, in which a model keeps its reasoning between calls.
     Responses,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::ChatCompletions, Self::Messages, Self::Ollama, Self::Responses];
+    pub const ALL: [Self; 5] =
+        [Self::ChatCompletions, Self::Messages, Self::Ollama, Self::Gemini, Self::Responses];
 
     /// The codec; `quirks` are how a server of Chat Completions differs.
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
@@ -33,6 +37,7 @@ impl Format {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
             Self::Messages => Box::new(Messages),
             Self::Ollama => Box::new(Ollama),
+            Self::Gemini => Box::new(Gemini),
             Self::Responses => Box::new(Responses),
         }
     }

@@ -19,6 +19,7 @@ pub mod embedded_call;
 pub mod error_body;
 pub mod format;
 pub mod framing;
+pub mod gemini;
 pub mod history;
 pub mod local;
 pub mod messages;

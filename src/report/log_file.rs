@@ -4,6 +4,7 @@ use super::json;
 use crate::event::{EventSink, Record};
 use crate::messages;
 use crate::terminal::{Style, Terminal};
+use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -76,8 +77,12 @@ impl EventSink for LogFile {
     }
 }
 
+/// Opens the file and says how large it is. A pipe that nobody reads is an error and not waited for.
 fn open_sized(path: &Path) -> io::Result<(File, Option<u64>)> {
-    let file = OpenOptions::new().append(true).create(true).mode(MODE).open(path)?;
+    let at_once = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().append(true).create(true).mode(MODE).custom_flags(at_once).open(path)?;
+    // What is written is not to be lost because a reader is slow.
+    rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
     let facts = file.metadata()?;
     Ok((file, facts.is_file().then_some(facts.len())))
 }

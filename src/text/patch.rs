@@ -5,6 +5,10 @@ use crate::text::lines::{BOM, Ending, body, quoted};
 /// Lines named when a hunk fits in more than one place.
 const MAX_LISTED: usize = 5;
 
+/// Lines that may be looked through for hunks that are not where their headers say: a moment's work, and a thousand
+/// such hunks in a file of twenty thousand lines.
+const MAX_SEARCHED_LINES: usize = 20_000_000;
+
 /// One hunk: the lines it expects and the lines it leaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hunk {
@@ -14,6 +18,8 @@ pub struct Hunk {
     inserts: bool,
     /// Its lines, in order.
     lines: Vec<Line>,
+    /// How many of them are of the old side.
+    old_len: usize,
     /// `\ No newline at end of file` stood after the last line of the new side.
     new_without_newline: bool,
     /// … after the last line of the old side only.
@@ -98,6 +104,14 @@ pub enum PatchError {
         /// Where it fits.
         lines: Vec<usize>,
     },
+    /// Too many hunks had to be looked for.
+    #[error(
+        "hunk {hunk} is not where its line number says, as too many before it: give the right line numbers"
+    )]
+    Astray {
+        /// Counted from 1.
+        hunk: usize,
+    },
 }
 
 fn mismatch(expected: &str, found: Option<&str>) -> String {
@@ -127,14 +141,15 @@ fn apply_hunks(text: &str, patch: &str) -> Result<Patched, PatchError> {
     let old: Vec<&str> = text.split_inclusive('\n').collect();
     let default = Ending::of(text).unwrap_or(Ending::Lf);
     let mut out: Vec<String> = Vec::with_capacity(old.len());
+    let mut search = Search { old: &old, left: MAX_SEARCHED_LINES };
     let (mut next, mut offset) = (0_usize, 0_isize);
     for (index, hunk) in hunks.iter().enumerate() {
-        let at = locate(&old, hunk, next, offset, index + 1)?;
+        let at = search.locate(hunk, next, offset, index + 1)?;
         out.extend(old.get(next..at).unwrap_or_default().iter().map(|line| (*line).to_owned()));
         if let Some(wanted) = hunk.position() {
             offset = at.cast_signed() - wanted.cast_signed();
         }
-        next = at + hunk.old_len();
+        next = at + hunk.old_len;
         append_hunk(&mut out, &old, hunk, at, default);
     }
     out.extend(old.get(next..).unwrap_or_default().iter().map(|line| (*line).to_owned()));
@@ -152,46 +167,89 @@ impl Hunk {
         })
     }
 
-    fn old_len(&self) -> usize {
-        self.old_lines().count()
+    fn push(&mut self, line: Line) {
+        self.old_len += usize::from(!matches!(line, Line::Added(_)));
+        self.lines.push(line);
     }
 
     /// The index of its first old line as its header says.
     fn position(&self) -> Option<usize> {
         let start = self.start?;
-        Some(if self.inserts && self.old_len() == 0 { start } else { start.saturating_sub(1) })
+        Some(if self.inserts && self.old_len == 0 { start } else { start.saturating_sub(1) })
     }
 }
 
-/// Where `hunk` fits: where its header says, moved by what earlier hunks were off; else the only other place.
-fn locate(old: &[&str], hunk: &Hunk, from: usize, offset: isize, number: usize) -> Result<usize, PatchError> {
-    let length = hunk.old_len();
-    let wanted = hunk.position().map(|at| at.saturating_add_signed(offset));
-    if let Some(at) = wanted.filter(|at| *at >= from && fits(old, hunk, *at)) {
-        return Ok(at);
+/// Looks for hunks in the old lines.
+struct Search<'a> {
+    old: &'a [&'a str],
+    /// Lines that may still be looked through.
+    left: usize,
+}
+
+impl Search<'_> {
+    /// Where `hunk` fits: where its header says, moved by what earlier hunks were off; else the only other place.
+    fn locate(
+        &mut self,
+        hunk: &Hunk,
+        from: usize,
+        offset: isize,
+        number: usize,
+    ) -> Result<usize, PatchError> {
+        let old = self.old;
+        let wanted = hunk.position().map(|at| at.saturating_add_signed(offset));
+        if let Some(at) = wanted.filter(|at| *at >= from && fits(old, hunk, *at)) {
+            return Ok(at);
+        }
+        if hunk.old_len == 0 {
+            return Err(PatchError::Mismatch {
+                hunk: number,
+                line: wanted.unwrap_or(0),
+                expected: String::new(),
+                found: None,
+            });
+        }
+        let far = old.len().saturating_sub(from);
+        self.left = self.left.checked_sub(far).ok_or(PatchError::Astray { hunk: number })?;
+        let want: Vec<&str> = hunk.old_lines().collect();
+        match places(old, &want, from, MAX_LISTED).as_slice() {
+            [only] => Ok(*only),
+            [] => Err(first_mismatch(old, hunk, wanted.unwrap_or(from).max(from), number)),
+            places => {
+                Err(PatchError::Ambiguous { hunk: number, lines: places.iter().map(|at| at + 1).collect() })
+            }
+        }
     }
-    if length == 0 {
-        return Err(PatchError::Mismatch {
-            hunk: number,
-            line: wanted.unwrap_or(0),
-            expected: String::new(),
-            found: None,
-        });
+}
+
+/// The first `most` places at or after `from` where the lines `want` stand in `old`, in time linear in both
+/// (Knuth, Morris and Pratt): files and hunks may be long and repetitive.
+fn places(old: &[&str], want: &[&str], from: usize, most: usize) -> Vec<usize> {
+    // For each beginning of `want`: the length of the longest shorter beginning that it ends with.
+    let mut borders = vec![0_usize; want.len()];
+    let longer = |borders: &[usize], mut length: usize, line: &str| {
+        while length > 0 && want.get(length).is_none_or(|next| *next != line) {
+            length = borders.get(length - 1).copied().unwrap_or(0);
+        }
+        length + usize::from(want.get(length).is_some_and(|next| *next == line))
+    };
+    let mut length = 0;
+    for (at, line) in want.iter().enumerate().skip(1) {
+        length = longer(&borders, length, line);
+        if let Some(border) = borders.get_mut(at) {
+            *border = length;
+        }
     }
-    let places: Vec<usize> = (from..=old.len().saturating_sub(length))
-        .filter(|at| fits(old, hunk, *at))
-        .take(MAX_LISTED)
-        .collect();
-    match places.as_slice() {
-        [only] => Ok(*only),
-        [] => Err(first_mismatch(old, hunk, wanted.unwrap_or(from).max(from), number)),
-        _ => Err(PatchError::Ambiguous { hunk: number, lines: places.iter().map(|at| at + 1).collect() }),
-    }
+    let mut length = 0;
+    let ends = old.iter().enumerate().skip(from).filter_map(|(at, line)| {
+        length = longer(&borders, length, body(line));
+        (length == want.len()).then_some(at)
+    });
+    ends.map(|end| end + 1 - want.len()).take(most).collect()
 }
 
 fn fits(old: &[&str], hunk: &Hunk, at: usize) -> bool {
     at <= old.len()
-        && old.len() - at >= hunk.old_len()
+        && old.len() - at >= hunk.old_len
         && hunk.old_lines().zip(old.iter().skip(at)).all(|(want, have)| want == body(have))
 }
 
@@ -214,7 +272,7 @@ fn append_hunk(out: &mut Vec<String>, old: &[&str], hunk: &Hunk, at: usize, defa
     let mut source = old.iter().skip(at);
     let mut ending = old.get(at).and_then(|line| Ending::of(line)).unwrap_or(default);
     let old_ends_bare =
-        at + hunk.old_len() == old.len() && old.last().is_some_and(|line| !line.ends_with('\n'));
+        at + hunk.old_len == old.len() && old.last().is_some_and(|line| !line.ends_with('\n'));
     let written = out.len();
     for line in &hunk.lines {
         match line {
@@ -230,7 +288,7 @@ fn append_hunk(out: &mut Vec<String>, old: &[&str], hunk: &Hunk, at: usize, defa
             Line::Added(text) => out.push(format!("{text}{}", ending.as_str())),
         }
     }
-    let reaches_end = at + hunk.old_len() == old.len();
+    let reaches_end = at + hunk.old_len == old.len();
     let bare = hunk.new_without_newline || (old_ends_bare && !hunk.old_without_newline);
     if reaches_end
         && out.len() > written
@@ -267,7 +325,7 @@ fn parse(patch: &str) -> Result<Vec<Hunk>, PatchError> {
             continue;
         }
         let Some((hunk, declared)) = hunks.last_mut() else { continue };
-        let done = declared.is_some_and(|count| hunk.old_len() >= count);
+        let done = declared.is_some_and(|count| hunk.old_len >= count);
         if done && starts_other_file(&lines, index) {
             return Err(PatchError::ManyFiles);
         }
@@ -293,10 +351,10 @@ fn starts_other_file(lines: &[&str], index: usize) -> bool {
 fn take_line(hunk: &mut Hunk, line: &str, number: usize) -> Result<(), PatchError> {
     let text = || line.get(1..).unwrap_or_default().to_owned();
     match line.chars().next() {
-        None => hunk.lines.push(Line::Context(String::new())),
-        Some(' ') => hunk.lines.push(Line::Context(text())),
-        Some('-') => hunk.lines.push(Line::Removed(text())),
-        Some('+') => hunk.lines.push(Line::Added(text())),
+        None => hunk.push(Line::Context(String::new())),
+        Some(' ') => hunk.push(Line::Context(text())),
+        Some('-') => hunk.push(Line::Removed(text())),
+        Some('+') => hunk.push(Line::Added(text())),
         Some('\\') => match hunk.lines.last() {
             Some(Line::Removed(_)) => hunk.old_without_newline = true,
             Some(_) => hunk.new_without_newline = true,
@@ -311,8 +369,9 @@ fn take_line(hunk: &mut Hunk, line: &str, number: usize) -> Result<(), PatchErro
 /// Blank lines after a hunk belong to it only as far as its header counts them.
 fn drop_blank_tail(hunk: &mut Hunk, declared: Option<usize>) {
     let blank = |line: Option<&Line>| matches!(line, Some(Line::Context(text)) if text.is_empty());
-    while blank(hunk.lines.last()) && declared.is_none_or(|count| hunk.old_len() > count) {
+    while blank(hunk.lines.last()) && declared.is_none_or(|count| hunk.old_len > count) {
         hunk.lines.pop();
+        hunk.old_len -= 1;
     }
 }
 
@@ -323,6 +382,7 @@ fn header(line: &str, number: usize) -> Result<(Hunk, Option<usize>), PatchError
         start: None,
         inserts: false,
         lines: Vec::new(),
+        old_len: 0,
         new_without_newline: false,
         old_without_newline: false,
     };

@@ -95,7 +95,27 @@ fn a_patch_that_cannot_be_read_says_why() {
     assert!(refused("a\n", "@@ -99999999999999999999 +1 @@\n-a\n").contains("header"));
 }
 
+#[test]
+fn long_hunks_in_long_repetitive_files_are_placed_in_a_moment() {
+    let clock = crate::source::Source::new();
+    let (file, hunk) = ("a\n".repeat(1_000_000), " a\n".repeat(100_000));
+    assert!(refused(&file, &format!("@@ -1 +1 @@\n{hunk}-b\n")).contains("does not fit"));
+    assert!(refused(&file, &format!("@@\n{hunk}-a\n")).contains("fits at lines 1, 2, 3, 4, 5"));
+    let numbered = (0..200_000).map(|line| format!("{line}\n")).collect::<Vec<_>>().concat();
+    let hunks = (0..50_000).map(|line| format!("@@\n-{line}\n+x\n")).collect::<Vec<_>>().concat();
+    assert!(refused(&numbered, &hunks).contains("line number"));
+    assert!(clock.elapsed().as_secs() < 20, "{:?}", clock.elapsed());
+}
+
 proptest! {
+    #[test]
+    fn every_place_is_found(old in prop::collection::vec("[ab]", 0..40), want in prop::collection::vec("[ab]", 1..6), from in 0usize..10) {
+        let old: Vec<&str> = old.iter().map(String::as_str).collect();
+        let want: Vec<&str> = want.iter().map(String::as_str).collect();
+        let naive: Vec<usize> = (from..old.len()).filter(|at| old[*at..].starts_with(&want)).take(3).collect();
+        prop_assert_eq!(places(&old, &want, from, 3), naive);
+    }
+
     #[test]
     fn a_diff_of_two_texts_turns_the_first_into_the_second(
         old in prop::collection::vec("[ab-]{0,2}", 0..30),

@@ -4,6 +4,7 @@ use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
 use rustix::process::Signal;
 use std::fs;
+use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -219,6 +220,29 @@ fn a_full_disk_for_the_log_file_costs_one_warning_and_not_the_run() {
     let done = done.exits(0);
     assert_eq!(done.stdout, "done\n");
     assert_eq!(done.stderr.matches("/dev/full").count(), 1, "{}", done.stderr);
+}
+
+#[test]
+fn a_log_file_that_is_a_pipe_is_written_when_somebody_reads_it_and_else_refused() {
+    use rustix::fs::{CWD, FileType, Mode};
+    let server = Server::start(DONE);
+    let lab = Lab::new();
+    let pipe = lab.outside().join("pipe");
+    rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let name = pipe.to_str().unwrap();
+    let done = lab.run(&server, &["--log-file", name]).exits(3);
+    assert!(done.stderr.contains(name), "{}", done.stderr);
+    let mut both_ends = fs::File::options().read(true).write(true).open(name).unwrap();
+    lab.run(&server, &["--log-file", name]).exits(0);
+    let mut log = vec![0; 64 * 1024];
+    let length = both_ends.read(&mut log).unwrap();
+    assert!(String::from_utf8_lossy(&log[..length]).contains("run_end"));
+}
+
+#[test]
+fn an_error_of_a_tool_called_by_hand_is_called_an_error_once() {
+    let done = Lab::new().agent(&["tools", "call", "read_file", "{\"path\": \"../x\"}"]).exits(1);
+    assert!(done.stderr.starts_with("error: Security error: "), "{}", done.stderr);
 }
 
 #[test]
@@ -524,4 +548,12 @@ fn s25_a_command_of_the_same_user_cannot_read_the_agents_environment() {
     assert_eq!(owner, 0, "the environment, and with it the key, is readable for whoever runs as {owner}");
     run.signal(Signal::INT);
     run.finish().exits(130);
+}
+
+#[test]
+fn a_script_that_is_a_pipe_is_refused_and_not_waited_for() {
+    let lab = Lab::new();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, lab.ws().join("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    refused(&lab, &["run", "x", "--model", "scripted:pipe"], "not a regular file");
 }

@@ -12,10 +12,11 @@ struct Row {
     divides: bool,
 }
 
-const ROWS: [Row; 4] = [
+const ROWS: [Row; 5] = [
     Row { model: "openai/m", key: ("authorization", "Bearer "), divides: true },
     Row { model: "anthropic/claude-m", key: ("x-api-key", ""), divides: true },
     Row { model: "ollama/m", key: ("authorization", "Bearer "), divides: false },
+    Row { model: "gemini/m", key: ("x-goog-api-key", ""), divides: true },
     Row { model: "openai-responses/m", key: ("authorization", "Bearer "), divides: true },
 ];
 

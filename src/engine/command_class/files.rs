@@ -34,7 +34,7 @@ const PROGRAMS: &[(Use, &[&str])] = &[
         ],
     ),
     (Use::ReadsAfterPattern, &["awk", "egrep", "fgrep", "gawk", "grep", "rg", "sed"]),
-    (Use::Copies, &["cp", "install", "ln", "rsync"]),
+    (Use::Copies, &["cp", "install", "ln"]),
     (
         Use::Writes,
         &[

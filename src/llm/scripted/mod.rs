@@ -190,7 +190,7 @@ impl Script {
     pub fn open(path: &Path) -> Result<Self, ScriptError> {
         let name = path.display().to_string();
         let mut yaml = String::new();
-        let read = std::fs::File::open(path).and_then(|file| file.take(SCRIPT_CAP).read_to_string(&mut yaml));
+        let read = regular(path).and_then(|file| file.take(SCRIPT_CAP).read_to_string(&mut yaml));
         if let Err(source) = read {
             return Err(ScriptError::Unreadable { path: name, source });
         }
@@ -221,6 +221,15 @@ impl Script {
     /// What is said when request `number`, counted from 0, has no turn.
     pub fn over(&self, number: usize) -> String {
         format!("the script is over: it has {} turns, this is request {}", self.length(), number + 1)
+    }
+}
+
+/// Opens a regular file: a pipe without a writer would be waited for without end.
+fn regular(path: &Path) -> std::io::Result<std::fs::File> {
+    if std::fs::metadata(path)?.is_file() {
+        std::fs::File::open(path)
+    } else {
+        Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"))
     }
 }
 

@@ -35,6 +35,9 @@ impl Dialect {
             Some(Self { format: Format::Messages, said: messages(body), tools, stream })
         } else if path.ends_with("/api/chat") {
             Some(Self { format: Format::Ollama, said: ollama(body), tools, stream })
+        } else if path.ends_with(":streamGenerateContent") || path.ends_with(":generateContent") {
+            let stream = target.ends_with(":streamGenerateContent?alt=sse");
+            Some(Self { format: Format::Gemini, said: gemini(body), tools, stream })
         } else if path.ends_with("/responses") {
             Some(Self { format: Format::Responses, said: responses(body), tools, stream })
         } else {
@@ -139,6 +142,29 @@ fn ollama(body: &Value) -> Vec<Said> {
             let odd =
                 if function["arguments"].is_object() { "" } else { " with arguments that are no object" };
             said.push(Said::Call(format!("{calls} {}{odd}", function["name"])));
+        }
+    }
+    said
+}
+
+fn gemini(body: &Value) -> Vec<Said> {
+    let mut said: Vec<_> = items(&body["systemInstruction"]["parts"])
+        .map(|part| Said::Text("system".into(), text(&part["text"])))
+        .collect();
+    for content in items(&body["contents"]) {
+        let role = if content["role"] == "model" { "assistant" } else { "user" };
+        for part in items(&content["parts"]) {
+            let (call, result) = (&part["functionCall"], &part["functionResponse"]);
+            // Without an id, calls and results are matched by name and order.
+            let id = |of: &Value| text(of.get("id").unwrap_or(&of["name"]));
+            said.push(if call.is_object() {
+                Said::Call(id(call))
+            } else if result.is_object() {
+                let response = &result["response"];
+                Said::Result(id(result), text(response.get("output").unwrap_or(&response["error"])))
+            } else {
+                Said::Text(role.into(), text(&part["text"]))
+            });
         }
     }
     said

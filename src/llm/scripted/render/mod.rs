@@ -1,6 +1,7 @@
 //! A scripted turn as a server would send it: events, a body, or an error.
 
 mod chat_completions;
+mod gemini;
 mod messages;
 mod ollama;
 mod pieces;
@@ -18,6 +19,7 @@ pub fn events(format: Format, turn: &Turn, number: usize) -> Vec<String> {
         Format::ChatCompletions => chat_completions::events(turn, number),
         Format::Messages => messages::events(turn, number),
         Format::Ollama => ollama::events(turn),
+        Format::Gemini => gemini::events(turn, number),
         Format::Responses => responses::events(turn, number),
     }
 }
@@ -28,6 +30,7 @@ pub fn body(format: Format, turn: &Turn, number: usize) -> String {
         Format::ChatCompletions => chat_completions::body(turn, number),
         Format::Messages => messages::body(turn, number),
         Format::Ollama => ollama::body(turn),
+        Format::Gemini => gemini::body(turn, number),
         Format::Responses => responses::body(turn, number),
     }
 }

@@ -1,0 +1,282 @@
+//! Gemini events, or a whole body, into an answer.
+
+use super::opaque::{self, OfCall, Signature, Signed};
+use super::{error, usage};
+use crate::event::FinishReason;
+use crate::failure::ErrorKind;
+use crate::llm::answer::Answer;
+use crate::llm::calls::CallDelta;
+use crate::llm::codec::Decoder;
+use crate::llm::error_body::{not_understood, one_line};
+use crate::llm::{LlmError, Progress};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The most of what the provider says about a finish or a block that is shown, in characters.
+const SAID_CAP: usize = 300;
+
+/// Puts parts in slots: neighbouring texts belong together, and so do neighbouring thoughts, but a part with a
+/// signature must stay by itself.
+#[derive(Debug, Default)]
+pub struct PartDecoder {
+    slot: u64,
+    /// What a further part without signature would continue.
+    open: Option<Open>,
+    calls: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Text,
+    Thought,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    candidates: Option<Vec<Candidate<'a>>>,
+    #[serde(default)]
+    prompt_feedback: Value,
+    #[serde(default)]
+    usage_metadata: Value,
+    #[serde(default)]
+    error: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate<'a> {
+    #[serde(default)]
+    index: Value,
+    #[serde(borrow, default)]
+    content: Option<Content<'a>>,
+    #[serde(default)]
+    finish_reason: Value,
+    #[serde(default)]
+    finish_message: Value,
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    /// Parts as they stand, so that one that is not understood can be shown.
+    #[serde(borrow, default)]
+    parts: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WirePart<'a> {
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    thought: Option<bool>,
+    #[serde(default)]
+    thought_signature: Option<String>,
+    #[serde(borrow, default)]
+    function_call: Option<WireCall<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireCall<'a> {
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(borrow, default)]
+    args: Option<&'a RawValue>,
+    /// Arguments in pieces, which come only to those who ask for them.
+    #[serde(default)]
+    partial_args: Value,
+    #[serde(default)]
+    will_continue: Option<bool>,
+}
+
+impl Decoder for PartDecoder {
+    fn event(
+        &mut self,
+        data: &str,
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        match data.trim() {
+            "" => Ok(()),
+            // Gemini's streams just end; some gateways end all of theirs alike.
+            "[DONE]" => {
+                answer.complete();
+                Ok(())
+            }
+            data => self.chunk(data, false, answer, show),
+        }
+    }
+
+    /// One document, or the list of them that a stream is where `alt=sse` got lost.
+    fn body(
+        &mut self,
+        body: &[u8],
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        let wrong = |why: &str| not_understood("Gemini", body, why);
+        let text = str::from_utf8(body).map_err(|error| wrong(&error.to_string()))?;
+        let text = text.trim_start_matches('\u{FEFF}').trim();
+        if !text.starts_with('[') {
+            self.chunk(text, true, answer, show)?;
+            answer.complete();
+            return Ok(());
+        }
+        let events: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
+        events.into_iter().try_for_each(|event| self.chunk(event.get(), false, answer, show))
+    }
+}
+
+impl PartDecoder {
+    /// Takes in one document, which is the `whole` answer or one event of it.
+    fn chunk(
+        &mut self,
+        json: &str,
+        whole: bool,
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        let wrong = |why: &str| not_understood("Gemini", json.as_bytes(), why);
+        let chunk: Chunk<'_> = serde_json::from_str(json).map_err(|error| wrong(&error.to_string()))?;
+        if !chunk.error.is_null() {
+            return Err(error::in_answer(&chunk.error));
+        }
+        if let Some(usage) = usage::read(&chunk.usage_metadata) {
+            answer.counted(usage);
+        }
+        if let Some(reason) = chunk.prompt_feedback.get("blockReason").and_then(Value::as_str) {
+            let said = said(chunk.prompt_feedback.get("blockReasonMessage"));
+            let message = format!("Gemini blocked the prompt: `{}`{said}", one_line(reason, SAID_CAP));
+            return Err(LlmError::new(ErrorKind::Refusal, message));
+        }
+        if whole && chunk.candidates.is_none() {
+            return Err(wrong("it has no `candidates`"));
+        }
+        let candidates = chunk.candidates.into_iter().flatten();
+        for candidate in candidates.filter(|candidate| candidate.index.as_u64().unwrap_or(0) == 0) {
+            for part in candidate.content.and_then(|content| content.parts).into_iter().flatten() {
+                self.part(part.get(), answer, show)?;
+            }
+            let reason = candidate.finish_reason.as_str().unwrap_or_default();
+            if let Some(reason) = finish(reason, &candidate.finish_message)? {
+                answer.stopped(reason);
+            }
+        }
+        Ok(())
+    }
+
+    fn part(
+        &mut self,
+        json: &str,
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        let wrong = |why: &str| not_understood("Gemini", json.as_bytes(), why);
+        let part: WirePart<'_> = serde_json::from_str(json).map_err(|error| wrong(&error.to_string()))?;
+        let signature = part.thought_signature.filter(|signature| !signature.is_empty());
+        if let Some(call) = part.function_call {
+            return self.call(call, signature, json, answer);
+        }
+        if part.text.is_none() && signature.is_none() && json != "{}" {
+            return Err(wrong("a part is neither text nor a function call"));
+        }
+        let text = part.text.unwrap_or_default();
+        if text.is_empty() && signature.is_none() {
+            return Ok(());
+        }
+        let thought = part.thought.unwrap_or(false);
+        let kind = if thought { Open::Thought } else { Open::Text };
+        let slot = self.place(kind, signature.is_some());
+        match kind {
+            Open::Thought => answer.think(slot, &text, show)?,
+            Open::Text => answer.write(slot, &text, show)?,
+        }
+        let Some(thought_signature) = signature else { return Ok(()) };
+        let on = match kind {
+            Open::Thought => Signed::Thought,
+            Open::Text if text.is_empty() => Signed::Nothing,
+            Open::Text => Signed::Text,
+        };
+        let data = stored(&Signature { thought_signature, on })?;
+        answer.seal(slot, |sealed| *sealed = data)
+    }
+
+    /// The slot of a text or thought.
+    fn place(&mut self, kind: Open, signed: bool) -> u64 {
+        if signed || self.open != Some(kind) {
+            self.slot += 1;
+        }
+        self.open = (!signed).then_some(kind);
+        self.slot
+    }
+
+    fn call(
+        &mut self,
+        call: WireCall<'_>,
+        thought_signature: Option<String>,
+        json: &str,
+        answer: &mut Answer,
+    ) -> Result<(), LlmError> {
+        if !call.partial_args.is_null() || call.will_continue == Some(true) {
+            let why = "the arguments of a function call come in pieces, which nobody asked for";
+            return Err(not_understood("Gemini", json.as_bytes(), why));
+        }
+        self.slot += 1;
+        self.open = None;
+        self.calls += 1;
+        let id = call.id.filter(|id| !id.is_empty());
+        let arguments = call.args.map_or(Cow::Borrowed(""), |args| arguments(args.get()));
+        let delta = CallDelta {
+            index: Some(self.calls),
+            id: id.as_deref().unwrap_or_default(),
+            name: call.name.as_deref().unwrap_or_default(),
+            arguments: &arguments,
+            extra: stored(&OfCall { id: id.clone(), thought_signature })?,
+        };
+        answer.call(self.slot, delta)
+    }
+}
+
+/// The arguments; a string holds them where a gateway passes on what another format's model wrote.
+fn arguments(json: &str) -> Cow<'_, str> {
+    match serde_json::from_str::<String>(json) {
+        Ok(text) => Cow::Owned(text),
+        Err(_) => Cow::Borrowed(json),
+    }
+}
+
+fn stored(data: &impl serde::Serialize) -> Result<Value, LlmError> {
+    opaque::write(data).map_err(|error| LlmError::new(ErrorKind::Internal, error.to_string()))
+}
+
+/// Why the model stopped; none where that is not said. Calls finish with `STOP` too.
+fn finish(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmError> {
+    Ok(Some(match reason {
+        "" | "FINISH_REASON_UNSPECIFIED" => return Ok(None),
+        "STOP" => FinishReason::Stop,
+        "MAX_TOKENS" => FinishReason::Length,
+        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => FinishReason::ContentFilter,
+        // The model's call did not parse; another sample may.
+        "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" => {
+            let message = format!("the model's answer was of no use: `{reason}`{}", said(Some(message)));
+            return Err(LlmError { retryable: true, ..LlmError::new(ErrorKind::Malformed, message) });
+        }
+        other => FinishReason::Other(other.to_owned()),
+    }))
+}
+
+/// What the provider adds in words.
+fn said(message: Option<&Value>) -> String {
+    let text = message.and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    text.map(|text| format!(" ({})", one_line(text, SAID_CAP))).unwrap_or_default()
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

@@ -1,0 +1,60 @@
+//! The Gemini wire format as a pure codec: `generateContent` and `streamGenerateContent`.
+//!
+//! Shapes from Google's API reference and the type definitions of `@google/genai`, November 2026.
+
+pub mod decode;
+pub mod error;
+pub mod opaque;
+pub mod request;
+pub mod usage;
+
+use crate::llm::codec::{Codec, Decoder, Parameters};
+use crate::llm::{LlmError, Request};
+use crate::message::Message;
+use decode::PartDecoder;
+use std::sync::Arc;
+
+/// The format; all servers speak it alike.
+#[derive(Debug)]
+pub struct Gemini;
+
+impl Codec for Gemini {
+    fn name(&self) -> &'static str {
+        opaque::CODEC
+    }
+
+    fn path(&self, model: &str, stream: bool) -> String {
+        let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
+        format!("/{}:{method}", request::resource(model))
+    }
+
+    fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
+        key.map(|key| ("x-goog-api-key", key.to_owned())).into_iter().collect()
+    }
+
+    fn write_message(
+        &self,
+        message: &Message,
+        earlier: &[Arc<Message>],
+        json: &mut Vec<u8>,
+    ) -> serde_json::Result<()> {
+        request::write_message(message, earlier, json)
+    }
+
+    fn encode(
+        &self,
+        request: &Request<'_>,
+        parameters: &Parameters,
+        messages: &[u8],
+    ) -> serde_json::Result<Vec<u8>> {
+        request::encode(request, parameters, messages)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(PartDecoder::default())
+    }
+
+    fn error(&self, status: u16, body: &[u8]) -> LlmError {
+        error::of_answer(status, body)
+    }
+}

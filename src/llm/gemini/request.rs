@@ -1,0 +1,260 @@
+//! A request as Gemini JSON, written straight from the history; equal prefixes give equal bytes.
+
+use super::opaque::{self, OfCall, Signature, Signed};
+use crate::llm::codec::Parameters;
+use crate::llm::replay::{arguments_object, content, name};
+use crate::llm::{Request, ToolDefinition};
+use crate::message::{Message, Part, Role, ToolCall, ToolResult};
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// What stands for the signature of a call that another provider's model made: Gemini 3 refuses calls without one.
+/// Documented for this purpose under <https://ai.google.dev/gemini-api/docs/thought-signatures#faqs>.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+/// What a result is named whose call is not part of the conversation.
+const UNKNOWN_TOOL: &str = "unknown";
+
+/// The resource that `model` names, as part of a path.
+pub fn resource(model: &str) -> String {
+    let (kind, id) = match model.split_once('/') {
+        Some((kind @ ("models" | "tunedModels"), id)) => (kind, id),
+        _ => ("models", model),
+    };
+    let mut path = format!("{kind}/");
+    for byte in id.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            path.push(char::from(byte));
+        } else {
+            // Writing to a string does not fail.
+            let _ = write!(path, "%{byte:02X}");
+        }
+    }
+    path
+}
+
+/// The body of a request, as JSON; `contents` are its messages as [`write_message`] wrote them.
+///
+/// # Errors
+/// When a tool's schema or a number has no JSON form.
+pub fn encode(
+    request: &Request<'_>,
+    parameters: &Parameters,
+    contents: &[u8],
+) -> serde_json::Result<Vec<u8>> {
+    let systems = request.messages.iter().filter(|message| message.role == Role::System);
+    let parts: Vec<_> = systems.map(|message| WirePart::text(content(message))).collect();
+    let declarations: Vec<_> = request.tools.iter().map(Declaration::of).collect();
+    let mut head = serde_json::to_vec(&Head {
+        system_instruction: (!parts.is_empty()).then_some(Instruction { parts }),
+        tools: (!declarations.is_empty()).then_some([Tools { function_declarations: declarations }]),
+        generation_config: Generation {
+            temperature: parameters.temperature,
+            max_output_tokens: parameters.max_output_tokens,
+        },
+    })?;
+    head.pop();
+    Ok([head.as_slice(), b",\"contents\":[", contents, b"]}"].concat())
+}
+
+/// Appends the content that `message` becomes to `json`, with a comma between it and what is there. The system message
+/// stands elsewhere, and a message without parts, which Gemini would refuse, is left out.
+///
+/// # Errors
+/// When the message has no JSON form.
+pub fn write_message(
+    message: &Message,
+    earlier: &[Arc<Message>],
+    json: &mut Vec<u8>,
+) -> serde_json::Result<()> {
+    let (role, parts) = match message.role {
+        Role::System => return Ok(()),
+        Role::User => ("user", vec![WirePart::text(content(message))]),
+        Role::Assistant => ("model", answered(message)?),
+        Role::Tool => ("user", results(message, earlier)),
+    };
+    if parts.is_empty() {
+        return Ok(());
+    }
+    if !json.is_empty() {
+        json.push(b',');
+    }
+    serde_json::to_writer(json, &Content { role, parts })
+}
+
+/// Everything but the conversation; it never changes, and the growing conversation comes after it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system_instruction: Option<Instruction<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<[Tools<'a>; 1]>,
+    generation_config: Generation,
+}
+
+#[derive(Serialize)]
+struct Instruction<'a> {
+    parts: Vec<WirePart<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tools<'a> {
+    function_declarations: Vec<Declaration<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Declaration<'a> {
+    name: &'a str,
+    description: &'a str,
+    /// Takes JSON Schema as it is; `parameters` takes only a part of it.
+    parameters_json_schema: &'a Value,
+}
+
+impl<'a> Declaration<'a> {
+    fn of(tool: &'a ToolDefinition) -> Self {
+        Self { name: &tool.name, description: &tool.description, parameters_json_schema: &tool.parameters }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Generation {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    role: &'static str,
+    parts: Vec<WirePart<'a>>,
+}
+
+#[derive(Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WirePart<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    thought: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<FunctionCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function_response: Option<FunctionResponse<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<Cow<'a, str>>,
+}
+
+#[derive(Serialize)]
+struct FunctionCall<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    name: Cow<'a, str>,
+    args: Box<RawValue>,
+}
+
+#[derive(Serialize)]
+struct FunctionResponse<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    name: Cow<'a, str>,
+    response: Outcome<'a>,
+}
+
+/// The keys that Gemini knows in a result, which must be an object.
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome<'a> {
+    Output(&'a str),
+    Error(&'a str),
+}
+
+impl<'a> WirePart<'a> {
+    fn text(text: Cow<'a, str>) -> Self {
+        Self { text: Some(text), ..Self::default() }
+    }
+}
+
+/// What the model said, signatures on the parts on which they came. Thoughts without a signature are not asked for.
+fn answered(message: &Message) -> serde_json::Result<Vec<WirePart<'_>>> {
+    let mut parts: Vec<WirePart<'_>> = Vec::new();
+    let mut calls = 0;
+    for part in &message.parts {
+        match part {
+            Part::Text { text } if text.is_empty() => {}
+            Part::Text { text } => parts.push(WirePart::text(Cow::Borrowed(text))),
+            Part::Thinking { text, opaque } => {
+                if let Some(signature) = opaque::read(opaque.as_ref()) {
+                    sign(text, signature, &mut parts);
+                }
+            }
+            Part::ToolCall(call) => {
+                parts.push(called(call, calls == 0)?);
+                calls += 1;
+            }
+            Part::ToolResult(_) => {}
+        }
+    }
+    Ok(parts)
+}
+
+fn sign<'a>(text: &'a str, signature: Signature, parts: &mut Vec<WirePart<'a>>) {
+    let Signature { thought_signature, on } = signature;
+    let thought_signature = Some(Cow::Owned(thought_signature));
+    let before = parts.last_mut().filter(|part| part.text.is_some() && part.thought_signature.is_none());
+    match (on, before) {
+        (Signed::Text, Some(part)) => part.thought_signature = thought_signature,
+        (Signed::Thought, _) => {
+            let text = WirePart::text(Cow::Borrowed(text));
+            parts.push(WirePart { thought: true, thought_signature, ..text });
+        }
+        (Signed::Text, None) | (Signed::Nothing, _) => {
+            parts.push(WirePart { thought_signature, ..WirePart::text(Cow::Borrowed("")) });
+        }
+    }
+}
+
+/// A call as Gemini sent it. Of the calls that others made at once only the `first` has, as Gemini's own, a signature.
+fn called(call: &ToolCall, first: bool) -> serde_json::Result<WirePart<'_>> {
+    let args = RawValue::from_string(arguments_object(call).into_owned())?;
+    let (id, thought_signature) = match opaque::read::<OfCall>(call.opaque.as_ref()) {
+        Some(own) => (own.id, own.thought_signature.map(Cow::Owned)),
+        None => (None, first.then_some(Cow::Borrowed(NO_SIGNATURE))),
+    };
+    let function_call = Some(FunctionCall { id, name: name(call), args });
+    Ok(WirePart { function_call, thought_signature, ..WirePart::default() })
+}
+
+/// All results of a turn, which Gemini wants in one content.
+fn results<'a>(message: &'a Message, earlier: &'a [Arc<Message>]) -> Vec<WirePart<'a>> {
+    let result = |part: &'a Part| match part {
+        Part::ToolResult(result) => {
+            let function_response = Some(response(result, earlier));
+            Some(WirePart { function_response, ..WirePart::default() })
+        }
+        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+    };
+    message.parts.iter().filter_map(result).collect()
+}
+
+fn response<'a>(result: &'a ToolResult, earlier: &'a [Arc<Message>]) -> FunctionResponse<'a> {
+    let mut calls = earlier.iter().rev().flat_map(|message| message.tool_calls());
+    let call = calls.find(|call| call.id == result.call_id);
+    let response = if result.is_error { Outcome::Error(&result.text) } else { Outcome::Output(&result.text) };
+    FunctionResponse {
+        id: call.and_then(|call| opaque::read::<OfCall>(call.opaque.as_ref())?.id),
+        name: call.map_or(Cow::Borrowed(UNKNOWN_TOOL), name),
+        response,
+    }
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

@@ -1,0 +1,54 @@
+//! Token figures as Gemini reports them, brought to one meaning.
+
+use crate::usage::Usage;
+use serde_json::Value;
+
+/// Reads a `usageMetadata` object; none when it holds no figures.
+///
+/// `promptTokenCount` includes what came from the cache, ours does not; `candidatesTokenCount` leaves thoughts out, ours
+/// does not, unless the total shows that a gateway has counted them in already.
+pub fn read(usage: &Value) -> Option<Usage> {
+    let figure = |name: &str| usage.get(name).and_then(Value::as_u64);
+    let (prompt, candidates) = (figure("promptTokenCount"), figure("candidatesTokenCount"));
+    let thoughts = figure("thoughtsTokenCount");
+    if prompt.is_none() && candidates.is_none() && thoughts.is_none() {
+        return None;
+    }
+    let prompt = prompt.unwrap_or(0).saturating_add(figure("toolUsePromptTokenCount").unwrap_or(0));
+    let (candidates, thoughts) = (candidates.unwrap_or(0), thoughts.unwrap_or(0));
+    let cached_read = figure("cachedContentTokenCount").unwrap_or(0).min(prompt);
+    let included = thoughts <= candidates && figure("totalTokenCount") == prompt.checked_add(candidates);
+    let output = if included { candidates } else { candidates.saturating_add(thoughts) };
+    Some(Usage { input: prompt - cached_read, cached_read, cached_write: 0, output, reasoning: thoughts })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn cached_tokens_are_taken_out_of_the_prompt_and_thoughts_added_to_the_output() {
+        let usage = json!({"promptTokenCount": 10, "cachedContentTokenCount": 8, "candidatesTokenCount": 3,
+            "thoughtsTokenCount": 20, "toolUsePromptTokenCount": 0, "totalTokenCount": 33});
+        let expected = Usage { input: 2, cached_read: 8, cached_write: 0, output: 23, reasoning: 20 };
+        assert_eq!(read(&usage), Some(expected));
+    }
+
+    #[test]
+    fn thoughts_that_the_candidates_include_are_not_counted_twice() {
+        let usage = json!({"promptTokenCount": 10, "candidatesTokenCount": 23, "thoughtsTokenCount": 20,
+            "totalTokenCount": 33});
+        assert_eq!(read(&usage).map(|usage| (usage.output, usage.reasoning)), Some((23, 20)));
+    }
+
+    #[test]
+    fn absurd_figures_do_not_overflow() {
+        let usage = json!({"promptTokenCount": u64::MAX, "toolUsePromptTokenCount": u64::MAX,
+            "candidatesTokenCount": u64::MAX, "thoughtsTokenCount": u64::MAX, "cachedContentTokenCount": u64::MAX,
+            "totalTokenCount": -1});
+        assert_eq!(read(&usage).map(|usage| (usage.input, usage.output)), Some((0, u64::MAX)));
+        assert_eq!(read(&json!({"promptTokenCount": "many"})), None);
+        assert_eq!(read(&json!(null)), None);
+    }
+}
