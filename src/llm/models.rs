@@ -319,6 +319,14 @@ mod tests {
     }
 
     #[test]
+    fn o26_a_model_costs_the_same_in_both_of_openais_formats() {
+        for (name, _) in lines().filter(|(name, _)| name.starts_with("openai/")) {
+            let newer = name.replace("openai/", "openai-responses/");
+            assert_eq!(listed(&newer).as_deref(), Some(name));
+        }
+    }
+
+    #[test]
     fn o26_a_model_is_found_exactly_then_without_its_provider_then_without_its_date() {
         assert_eq!(listed("openai/gpt-4o").as_deref(), Some("openai/gpt-4o"));
         assert_eq!(listed("gpt-4o").as_deref(), Some("openai/gpt-4o"));
