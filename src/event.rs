@@ -4,6 +4,7 @@ use crate::change::{Change, Seen};
 use crate::decision::Denial;
 use crate::failure::{ErrorKind, Failure};
 use crate::message::{Message, ToolCall, ToolResult};
+use crate::price::Usd;
 use crate::result::RunResult;
 use crate::stop_reason::StopReason;
 use crate::usage::Usage;
@@ -186,6 +187,9 @@ pub enum Event {
         /// Tokens, where the provider said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
+        /// US dollars, where tokens and price are known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<Usd>,
         /// From the request to the end of the answer.
         latency_ms: u64,
     },
@@ -200,7 +204,7 @@ pub enum Event {
     ModelAbandoned {
         /// Why it was asked.
         purpose: Purpose,
-        /// `timeout` or `user_interrupt`.
+        /// `timeout`, `user_interrupt`, or `budget_exceeded` when a repetition no longer fits.
         reason: StopReason,
     },
     /// A tool call is about to be decided on and run.
@@ -245,6 +249,13 @@ pub enum Event {
         output: String,
         /// How long it took.
         duration_ms: u64,
+    },
+    /// The run has cost as much as one wants to be told of; once in a run.
+    BudgetWarning {
+        /// US dollars of the run so far, requests that broke off included.
+        spent_usd: Usd,
+        /// What was to be told of.
+        at_usd: Usd,
     },
     /// The step's tools have their results, or it had none.
     StepEnd,

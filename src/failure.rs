@@ -88,6 +88,29 @@ impl ErrorKind {
         }
     }
 
+    /// Whether a request that failed so may have been worked on, and be billed although its usage was never seen.
+    pub fn may_be_billed(self) -> bool {
+        match self {
+            Self::Server
+            | Self::Network
+            | Self::Timeout
+            | Self::Refusal
+            | Self::Malformed
+            | Self::EmptyAnswer
+            | Self::CutStream
+            | Self::Internal => true,
+            Self::Auth
+            | Self::RateLimit
+            | Self::Overloaded
+            | Self::Quota
+            | Self::ContextOverflow
+            | Self::Request
+            | Self::Config
+            | Self::Usage
+            | Self::Session => false,
+        }
+    }
+
     /// The name used in JSON and messages.
     pub fn name(self) -> &'static str {
         match self {

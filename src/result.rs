@@ -3,6 +3,7 @@
 use crate::change::ChangeAction;
 use crate::decision::Denial;
 use crate::failure::Failure;
+use crate::price::Usd;
 use crate::stop_reason::{Limit, Status, StopReason};
 use crate::usage::Usage;
 use schemars::JsonSchema;
@@ -49,9 +50,9 @@ pub enum ChangedBy {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// US dollars; null when the price of the model is not known.
-    pub total_usd: Option<f64>,
-    /// US dollars by purpose.
-    pub by_source: BTreeMap<String, f64>,
+    pub total_usd: Option<Usd>,
+    /// US dollars by what they were spent for: `agent`, `closing`.
+    pub by_source: BTreeMap<String, Usd>,
 }
 
 /// The result of a run.

@@ -11,6 +11,8 @@ pub enum StopReason {
     LlmDone,
     /// The step limit was reached.
     MaxSteps,
+    /// The next call could have cost more than was left of the money, the tokens or the tool calls.
+    BudgetExceeded,
     /// The total or the step time limit was reached.
     Timeout,
     /// Too many calls with arguments that are not valid JSON, in a row.
@@ -43,9 +45,10 @@ pub enum Status {
 
 impl StopReason {
     /// Every reason, in the order of the table in the README.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::LlmDone,
         Self::MaxSteps,
+        Self::BudgetExceeded,
         Self::Timeout,
         Self::ConsecutiveErrors,
         Self::ContentFilter,
@@ -61,6 +64,7 @@ impl StopReason {
         match self {
             Self::LlmDone => Status::Success,
             Self::MaxSteps
+            | Self::BudgetExceeded
             | Self::Timeout
             | Self::ConsecutiveErrors
             | Self::ContentFilter
@@ -75,6 +79,7 @@ impl StopReason {
         match self {
             Self::LlmDone => "llm_done",
             Self::MaxSteps => "max_steps",
+            Self::BudgetExceeded => "budget_exceeded",
             Self::Timeout => "timeout",
             Self::ConsecutiveErrors => "consecutive_errors",
             Self::ContentFilter => "content_filter",
@@ -108,6 +113,12 @@ impl Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
+    /// `--budget`.
+    Usd,
+    /// `costs.max_tokens`.
+    Tokens,
+    /// `costs.max_tool_calls`.
+    ToolCalls,
     /// `--max-steps`.
     Steps,
     /// `--timeout` or `--step-timeout`.

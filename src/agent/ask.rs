@@ -9,6 +9,7 @@ use crate::message::{Message, Part};
 use crate::stop_reason::StopReason;
 use std::collections::HashSet;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// Why a model call gave no answer.
 enum Unanswered {
@@ -16,11 +17,15 @@ enum Unanswered {
     Abandoned(StopReason),
 }
 
-/// Calls the model for `purpose` and tells the outcome.
+/// Calls the model for `purpose` and tells the outcome; false when what is left to spend no longer allows it, which
+/// hooks may have brought about since the session wanted it.
 ///
 /// # Errors
 /// When the journal can no longer be written.
-pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<(), EmitError> {
+pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
+    if !agent.affords(purpose) {
+        return Ok(false);
+    }
     let messages = agent.session.borrow().messages().to_vec();
     agent.emitter.emit(Event::StepStart { purpose, messages: messages.len() })?;
     let started = agent.source.elapsed();
@@ -37,7 +42,7 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<(), EmitError> {
         Purpose::Closing => &[],
     };
     let request = Request { messages: &messages, tools, stream: agent.stream, deadline };
-    let event = match answer(agent, &request).await? {
+    let event = match answer(agent, purpose, &request).await? {
         Ok(response) => {
             let latency = agent.source.elapsed().saturating_sub(started);
             Event::ModelResponse {
@@ -45,6 +50,7 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<(), EmitError> {
                 message: settle(agent, purpose, response.message),
                 finish: response.finish,
                 usage: response.usage,
+                cost_usd: response.usage.zip(agent.price).map(|(usage, price)| price.of(usage)),
                 latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
             }
         }
@@ -52,11 +58,16 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<(), EmitError> {
         Err(Unanswered::Abandoned(reason)) => Event::ModelAbandoned { purpose, reason },
     };
     agent.emitter.emit(event)?;
-    Ok(())
+    Ok(true)
 }
 
-/// Runs one model call until it answers, fails, runs out of time or is interrupted.
-async fn answer(agent: &Agent, request: &Request<'_>) -> Result<Result<Response, Unanswered>, EmitError> {
+/// Runs one model call until it answers, fails, runs out of time or money, or is interrupted.
+async fn answer(
+    agent: &Agent,
+    purpose: Purpose,
+    request: &Request<'_>,
+) -> Result<Result<Response, Unanswered>, EmitError> {
+    let unaffordable = CancellationToken::new();
     let mut told = Ok(());
     let started = agent.source.elapsed();
     let spent = || agent.source.elapsed().saturating_sub(started);
@@ -66,12 +77,16 @@ async fn answer(agent: &Agent, request: &Request<'_>) -> Result<Result<Response,
             if let Err(error) = agent.emitter.emit(event_of(&progress)) {
                 told = Err(error);
             }
+            if matches!(progress, Progress::Retry { .. }) && !agent.affords(purpose) {
+                unaffordable.cancel();
+            }
         };
         let call = agent.llm.complete(request, &mut tell);
         let time = tokio::time::sleep(request.deadline.unwrap_or(Duration::MAX));
         tokio::select! {
             biased;
             () = agent.interrupt.cancelled() => Err(Unanswered::Abandoned(StopReason::UserInterrupt)),
+            () = unaffordable.cancelled() => Err(Unanswered::Abandoned(StopReason::BudgetExceeded)),
             outcome = call => outcome.map_err(|error| match error.kind {
                 ErrorKind::Timeout if out_of_time() => Unanswered::Abandoned(StopReason::Timeout),
                 _ => Unanswered::Failed(error),
@@ -80,6 +95,13 @@ async fn answer(agent: &Agent, request: &Request<'_>) -> Result<Result<Response,
         }
     };
     told.map(|()| outcome)
+}
+
+impl Agent {
+    /// Whether the most that a request for `purpose` can cost is still there.
+    fn affords(&self, purpose: Purpose) -> bool {
+        self.session.borrow().exceeded(purpose).is_none()
+    }
 }
 
 fn event_of(progress: &Progress<'_>) -> Event {

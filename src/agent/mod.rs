@@ -4,6 +4,7 @@ pub mod ask;
 pub mod prompt;
 pub mod run;
 pub mod session;
+pub mod spending;
 pub mod tally;
 pub mod watchdogs;
 
@@ -12,6 +13,7 @@ use crate::emit::Emitter;
 use crate::engine::Engine;
 use crate::event::{EventSink, Record};
 use crate::llm::{LlmClient, ToolDefinition};
+use crate::price::Price;
 use crate::source::Source;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -38,6 +40,8 @@ pub struct Agent {
     pub name: String,
     /// The task in words, for hooks.
     pub task: String,
+    /// What the model costs; nothing when that is not known.
+    pub price: Option<Price>,
     /// Whether answers are streamed.
     pub stream: bool,
     /// When this run began, on the clock of `source`.

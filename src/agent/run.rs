@@ -7,7 +7,7 @@ use crate::emit::EmitError;
 use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
 use crate::engine::within;
 use crate::event::{Event, Origin, Purpose};
-use crate::message::ToolCall;
+use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::stop_reason::StopReason;
 use std::time::Duration;
@@ -61,9 +61,39 @@ impl Agent {
         let input = self.input();
         let step = input.step.map(|done| done.saturating_add(1));
         self.fire_for_context(HookEvent::PreLlmCall, HookInput { step, ..input }).await?;
-        ask(self, Purpose::Step).await?;
+        if !ask(self, Purpose::Step).await? {
+            return Ok(());
+        }
+        self.warn_of_costs().await?;
         let has_tool_calls = Some(!self.session.borrow().unanswered().is_empty());
         self.fire(HookEvent::PostLlmCall, HookInput { has_tool_calls, ..self.input() }).await?;
+        Ok(())
+    }
+
+    /// Tells people and hooks, once, that the run has cost as much as they wanted to be told of.
+    async fn warn_of_costs(&self) -> Result<(), EmitError> {
+        let Some((spent_usd, at_usd)) = self.session.borrow().cost_warning() else { return Ok(()) };
+        self.emitter.emit(Event::BudgetWarning { spent_usd, at_usd })?;
+        let input = HookInput { spent_usd: Some(spent_usd.into()), ..self.input() };
+        self.fire(HookEvent::BudgetWarning, input).await?;
+        Ok(())
+    }
+
+    /// Answers the calls beyond the cap, so that the conversation stays whole.
+    fn refuse(&self, calls: Vec<ToolCall>) -> Result<(), EmitError> {
+        for call in calls {
+            let text = messages::CALLS_USED_UP.to_owned();
+            self.emitter.emit(Event::ToolEnd {
+                name: call.name,
+                summary: String::new(),
+                result: ToolResult { call_id: call.id, text, is_error: true },
+                changed: Vec::new(),
+                seen: Vec::new(),
+                denial: None,
+                simulated: false,
+                duration_ms: 0,
+            })?;
+        }
         Ok(())
     }
 
@@ -107,8 +137,9 @@ async fn drive(agent: &Agent) -> Result<Verdict, EmitError> {
     loop {
         match agent.next_step() {
             Step::CallModel(Purpose::Step) => agent.take_step().await?,
-            Step::CallModel(Purpose::Closing) => ask(agent, Purpose::Closing).await?,
+            Step::CallModel(Purpose::Closing) => drop(ask(agent, Purpose::Closing).await?),
             Step::RunTools(calls) => agent.run_tools(&calls).await?,
+            Step::Refuse(calls) => agent.refuse(calls)?,
             Step::Say(origin, text) => {
                 agent.emitter.emit(Event::UserMessage { text, origin })?;
             }

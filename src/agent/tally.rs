@@ -2,9 +2,12 @@
 
 use crate::change::{Change, ChangeAction};
 use crate::decision::Denial;
+use crate::event::Purpose;
 use crate::message::ToolResult;
-use crate::result::{ChangedBy, ModifiedFile, ToolUse};
+use crate::price::Usd;
+use crate::result::{ChangedBy, Cost, ModifiedFile, ToolUse};
 use crate::usage::Usage;
+use std::collections::BTreeMap;
 
 /// The longest line of an error that the result lists, in characters.
 const MAX_ERROR_CHARS: usize = 200;
@@ -20,6 +23,10 @@ pub struct Tally {
     pub tool_calls: u32,
     /// Tokens.
     pub usage: Usage,
+    /// US dollars by what they were spent for, as far as known.
+    pub costs: BTreeMap<&'static str, Usd>,
+    /// Answers of which nobody knows what they cost.
+    pub unpriced: u32,
     /// Tool calls with their outcome.
     pub tools_used: Vec<ToolUse>,
     /// Files changed.
@@ -29,6 +36,25 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Notes what an answer cost.
+    pub fn cost(&mut self, purpose: Purpose, cost: Option<Usd>) {
+        match cost {
+            Some(cost) => *self.costs.entry(source(purpose)).or_default() += cost,
+            None => self.unpriced = self.unpriced.saturating_add(1),
+        }
+    }
+
+    /// What the session cost: nothing known when an answer of it has no price, or none came and `priced` says that
+    /// there is no price either.
+    pub fn total(&self, priced: bool) -> Cost {
+        let total = self.costs.values().fold(Usd::ZERO, |sum, cost| sum + *cost);
+        let known = self.unpriced == 0 && (priced || !self.costs.is_empty());
+        Cost {
+            total_usd: known.then_some(total),
+            by_source: self.costs.iter().map(|(source, cost)| ((*source).to_owned(), *cost)).collect(),
+        }
+    }
+
     /// Notes the outcome of one tool call, as the use number `place` (from 0).
     pub fn tool(&mut self, place: usize, name: &str, path: Option<String>, result: &ToolResult) {
         let error = result.is_error.then(|| result.gist().chars().take(MAX_ERROR_CHARS).collect());
@@ -51,6 +77,14 @@ impl Tally {
             (ChangeAction::Deleted, ChangeAction::Created) => file.action = ChangeAction::Modified,
             (ChangeAction::Modified | ChangeAction::Deleted, action) => file.action = action,
         }
+    }
+}
+
+/// What the result calls the costs of a purpose.
+fn source(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Step => "agent",
+        Purpose::Closing => "closing",
     }
 }
 

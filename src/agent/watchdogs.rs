@@ -1,5 +1,6 @@
 //! The limits of a run, looked at before each model call.
 
+use crate::agent::spending::Caps;
 use crate::stop_reason::StopReason;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -35,6 +36,8 @@ pub struct Limits {
     pub max_continuations: u32,
     /// Calls in a row whose arguments are not JSON before the run closes; 0 turns it off.
     pub max_malformed: u32,
+    /// What it may spend.
+    pub caps: Caps,
 }
 
 impl Limits {
@@ -75,15 +78,19 @@ pub struct Readings {
     pub malformed: u32,
     /// Time since the run began.
     pub elapsed: Duration,
+    /// Whether the next step no longer fits into what may be spent.
+    pub over_budget: bool,
     /// Whether a model call was given up for its time.
     pub step_timed_out: bool,
 }
 
-/// The limit that is reached, in the order of the contract: steps, (budget,) timeout, (context,) then breakers.
+/// The limit that is reached, in the order of the contract: steps, budget, timeout, (context,) then breakers.
 pub fn check(limits: &Limits, readings: Readings) -> Option<StopReason> {
     let timed_out = readings.step_timed_out || limits.work_time().is_some_and(|end| readings.elapsed >= end);
     if readings.steps >= limits.max_steps {
         Some(StopReason::MaxSteps)
+    } else if readings.over_budget {
+        Some(StopReason::BudgetExceeded)
     } else if timed_out {
         Some(StopReason::Timeout)
     } else if limits.max_malformed > 0 && readings.malformed >= limits.max_malformed {
@@ -105,11 +112,18 @@ mod tests {
             on_limit: OnLimit::Summary,
             max_continuations: 3,
             max_malformed: 3,
+            caps: Caps::default(),
         }
     }
 
     fn readings() -> Readings {
-        Readings { steps: 0, malformed: 0, elapsed: Duration::ZERO, step_timed_out: false }
+        Readings {
+            steps: 0,
+            malformed: 0,
+            elapsed: Duration::ZERO,
+            over_budget: false,
+            step_timed_out: false,
+        }
     }
 
     #[test]
@@ -118,10 +132,12 @@ mod tests {
     }
 
     #[test]
-    fn steps_win_over_time_and_time_over_breakers() {
+    fn steps_win_over_the_budget_the_budget_over_time_and_time_over_breakers() {
         let late = Readings { elapsed: Duration::from_secs(99), malformed: 3, ..readings() };
         assert_eq!(check(&limits(), late), Some(StopReason::Timeout));
-        assert_eq!(check(&limits(), Readings { steps: 5, ..late }), Some(StopReason::MaxSteps));
+        let over = Readings { over_budget: true, ..late };
+        assert_eq!(check(&limits(), over), Some(StopReason::BudgetExceeded));
+        assert_eq!(check(&limits(), Readings { steps: 5, ..over }), Some(StopReason::MaxSteps));
         let malformed = Readings { malformed: 3, ..readings() };
         assert_eq!(check(&limits(), malformed), Some(StopReason::ConsecutiveErrors));
         assert_eq!(check(&Limits { max_malformed: 0, ..limits() }, malformed), None);

@@ -149,6 +149,12 @@ pub struct WorkArgs {
     /// Time for one model call
     #[arg(long, value_name = "SECONDS")]
     pub step_timeout: Option<u64>,
+    /// Money for the whole run, the closing summary included: a call that could exceed it is not made
+    #[arg(long, value_name = "USD")]
+    pub budget: Option<f64>,
+    /// Say at the end what the session cost, whatever the log level
+    #[arg(long)]
+    pub show_costs: bool,
     /// Offer `run_command` whatever the configuration says
     #[arg(long)]
     pub allow_commands: bool,

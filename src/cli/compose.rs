@@ -1,6 +1,7 @@
 //! Puts the parts of a run together out of the settings.
 
 use crate::agent::prompt::{PromptLayers, system_message};
+use crate::agent::spending::Caps;
 use crate::agent::watchdogs::Limits;
 use crate::change::ChangeAction;
 use crate::cli::app::App;
@@ -128,7 +129,7 @@ pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClien
 }
 
 /// The limits of a run.
-pub fn limits(settings: &Settings) -> Limits {
+pub fn limits(settings: &Settings, caps: Caps) -> Limits {
     Limits {
         max_steps: settings.agent.max_steps,
         timeout: settings.timeout,
@@ -136,6 +137,7 @@ pub fn limits(settings: &Settings) -> Limits {
         on_limit: settings.run_loop.on_limit,
         max_continuations: settings.run_loop.max_continuations,
         max_malformed: settings.run_loop.max_malformed,
+        caps,
     }
 }
 

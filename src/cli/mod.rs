@@ -7,6 +7,7 @@ pub mod args;
 pub mod completions;
 pub mod compose;
 pub mod config;
+pub mod costs;
 pub mod demo;
 pub mod doctor;
 pub mod error;

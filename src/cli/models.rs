@@ -2,34 +2,18 @@
 
 use crate::cli::app::App;
 use crate::cli::args::{ModelsCommand, PlaceArgs};
+use crate::cli::costs::own_prices;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::config::file::read_text;
-use crate::config::schema::Costs;
 use crate::failure::ErrorKind;
-use crate::llm::models::{Capability, Known, LongQuote, Model, built_in_models, look_up, origin, parse};
+use crate::llm::models::{Capability, Known, LongQuote, Model, built_in_models, look_up, origin};
 use crate::messages::thousands;
 use crate::terminal::one_line;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::Path;
 
-/// Bytes of a file of prices; the built-in table has a twentieth of it.
-const MAX_PRICES_BYTES: u64 = 1 << 20;
 /// Characters shown of a name that a file or a person gave.
 const NAME_CHARS: usize = 100;
-
-/// The user's own prices, by name; none where no file is configured.
-///
-/// # Errors
-/// When the file cannot be read, or is no table of models.
-pub fn own_prices(costs: &Costs) -> CliResult<BTreeMap<String, Model>> {
-    let Some(file) = costs.prices_file.as_deref() else { return Ok(BTreeMap::new()) };
-    let wrong = |why: String| CliError::new(ErrorKind::Config, format!("costs.prices_file: {file} {why}"));
-    let text = read_text(Path::new(file), MAX_PRICES_BYTES).map_err(|error| wrong(error.to_string()))?;
-    let text = text.ok_or_else(|| wrong("does not exist".to_owned()))?;
-    parse(&text).map_err(|error| wrong(format!("{error}; see `agent help costs`")))
-}
 
 /// Prints the models whose name contains `filter`, or one of them.
 ///

@@ -6,6 +6,7 @@ use crate::event::{Event, Origin, Purpose, Record};
 use crate::failure::ErrorKind;
 use crate::journal::read;
 use crate::journal::store::Store;
+use crate::messages;
 use crate::terminal::{Terminal, one_line};
 use std::fmt::Write;
 use std::path::Path;
@@ -119,6 +120,7 @@ fn describe(record: &Record) -> Option<String> {
             format!("  {name} {}: {mark}: {first}", one_line(summary, TASK_CHARS))
         }
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
+        Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd),
         Event::Closing { reason } => format!("closing: {reason}"),
         Event::RunEnd { result } => {
             let reason = result.stop_reason.map_or("", |reason| reason.name());

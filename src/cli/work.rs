@@ -6,6 +6,7 @@ use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
 use crate::cli::args::{ResumeArgs, RunArgs, WorkArgs};
 use crate::cli::compose::{self, Bench, Manner};
+use crate::cli::costs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::cli::prompt::prompt;
@@ -104,14 +105,20 @@ fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 /// Settings, model and session, and then the run.
 async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResult, AnswerShown)> {
     let began = app.source.elapsed();
-    let (Loaded { settings, mut notices, .. }, earlier) = load(app, options, &task)?;
+    let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
+    let prices = costs::own_prices(&settings.costs)?;
+    settings.llm.max_output_tokens = costs::output_limit(&settings, &prices);
     let launcher = compose::launcher(app, &settings);
     let interrupt = compose::listen(app, &launcher)?.token().clone();
     let llm = compose::model(app, &settings).await?;
+    let caps = costs::caps(&settings, &prices, llm.model())?;
+    notices.extend(costs::without_effect(&caps, llm.model()));
+    let price = caps.price;
     let report = ReportOptions {
         detail: detail(options, &settings),
         log_file: settings.logging.file.as_ref().map(Into::into),
         dry_run: options.dry_run,
+        show_costs: options.show_costs,
         session_id: earlier.as_ref().map(|earlier| earlier.id.clone()),
     };
     let Listeners { sinks, answer_shown } = report::listeners(&app.terminal, report)
@@ -121,7 +128,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         None => Earlier::create(app, &store(&settings))?,
     };
     notices.extend(damage(&reading));
-    let session = Rc::new(RefCell::new(Session::replay(compose::limits(&settings), &reading.records)));
+    let session = Rc::new(RefCell::new(Session::replay(compose::limits(&settings, caps), &reading.records)));
     let mut all: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
     all.extend(sinks);
     let emitter =
@@ -143,6 +150,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         interrupt,
         name: settings.agent.name.clone(),
         task: words.clone().unwrap_or_default(),
+        price,
         stream: settings.llm.stream,
         began,
     };
@@ -352,6 +360,7 @@ fn flags(options: &WorkArgs) -> Flags {
         max_steps: options.max_steps,
         timeout: options.timeout,
         step_timeout: options.step_timeout,
+        budget: options.budget,
         allow_commands: options.allow_commands,
         no_commands: options.no_commands,
         log_file: options.log_file.clone(),

@@ -247,6 +247,9 @@ pub struct Hooks {
     /// When the model says that it is done.
     #[schemars(extend("x-merge" = "add"))]
     pub agent_complete: Vec<HookRule>,
+    /// When the run has cost `costs.warn_at_usd`.
+    #[schemars(extend("x-merge" = "add"))]
+    pub budget_warning: Vec<HookRule>,
 }
 
 impl Hooks {
@@ -262,6 +265,7 @@ impl Hooks {
             (HookEvent::SessionEnd, self.session_end),
             (HookEvent::OnError, self.on_error),
             (HookEvent::AgentComplete, self.agent_complete),
+            (HookEvent::BudgetWarning, self.budget_warning),
         ];
         pairs.into_iter().filter(|(_, rules)| !rules.is_empty()).collect()
     }

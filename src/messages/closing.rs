@@ -31,6 +31,9 @@ pub fn leftover_kept(path: &str) -> String {
     )
 }
 
+/// What the model reads as the result of a call beyond the cap.
+pub const CALLS_USED_UP: &str = "This call did not run: the run has used up its tool calls.";
+
 /// What the model is told by a hook.
 pub fn hook_context(text: &str) -> String {
     format!("[Hook context]: {text}")
@@ -51,6 +54,11 @@ pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
             "[SYSTEM] The step limit of this run is reached and no more tools can be called. Answer now, in text: \
              what is done, what was checked, what is still missing, and the next thing to do. Claim nothing that the \
              tool results above do not show.",
+        ),
+        StopReason::BudgetExceeded => Some(
+            "[SYSTEM] The budget of this run is used up and no more tools can be called. Answer now and briefly, in \
+             text: what is done, what was checked, what is still missing, and the next thing to do. Claim nothing that \
+             the tool results above do not show.",
         ),
         StopReason::Timeout => Some(
             "[SYSTEM] The time of this run is up and no more tools can be called. Answer now and briefly, in text: \
@@ -85,6 +93,7 @@ pub fn reason_in_words(reason: StopReason) -> &'static str {
     match reason {
         StopReason::LlmDone => "the LLM decided it was done",
         StopReason::MaxSteps => "the step limit was reached",
+        StopReason::BudgetExceeded => "the budget was used up",
         StopReason::Timeout => "the time limit was reached",
         StopReason::ConsecutiveErrors => "too many tool calls in a row could not be read",
         StopReason::ContentFilter => "the provider filtered the answer",

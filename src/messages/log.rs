@@ -4,8 +4,11 @@ use super::closing::reason_in_words;
 use super::figures::{bytes, count, duration, thousands};
 use crate::event::{FinishReason, HookVerdict, Level, Origin};
 use crate::failure::ErrorKind;
+use crate::price::Usd;
+use crate::result::Cost;
 use crate::stop_reason::{Status, StopReason};
 use crate::usage::Usage;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 /// How the log is written.
@@ -47,6 +50,8 @@ pub struct Ending {
     pub tool_calls: u32,
     /// Tokens, summed.
     pub usage: Usage,
+    /// US dollars, where known.
+    pub cost: Option<Usd>,
     /// Wall time.
     pub duration: Duration,
 }
@@ -167,6 +172,7 @@ impl Form {
     pub fn watchdog(self, reason: StopReason, steps: u32, max_steps: u32) -> String {
         let icon = self.pick("⚠️ ", "warning: ");
         match reason {
+            StopReason::BudgetExceeded => format!("{icon}Budget used up ({steps}/{max_steps} steps)"),
             StopReason::MaxSteps => format!("{icon}Step limit reached ({steps}/{max_steps})"),
             reason => format!("{icon}The run ends early: {}", reason_in_words(reason)),
         }
@@ -204,20 +210,22 @@ impl Form {
     /// The run ended: the figures.
     pub fn figures(self, ending: &Ending) -> String {
         format!(
-            "   Status: {} ({}) | Steps: {} | Tool calls: {} | Tokens: {} | {}",
+            "   Status: {} ({}) | Steps: {} | Tool calls: {} | Tokens: {} | Cost: {} | {}",
             ending.status.name(),
             ending.reason.map_or("not started", StopReason::name),
             ending.steps,
             ending.tool_calls,
             tokens(ending.usage),
+            money(ending.cost),
             duration(ending.duration)
         )
     }
 
-    /// Tokens and time of one model call.
-    pub fn usage(self, usage: Option<Usage>, latency: Duration) -> String {
+    /// Tokens, cost and time of one model call.
+    pub fn usage(self, usage: Option<Usage>, cost: Option<Usd>, latency: Duration) -> String {
         let tokens = usage.map_or_else(|| "tokens unknown".to_owned(), tokens);
-        format!("   {tokens}, {}", duration(latency))
+        let cost = cost.map_or_else(String::new, |cost| format!(", {cost}"));
+        format!("   {tokens}{cost}, {}", duration(latency))
     }
 
     /// How to go on with a run that ended early.
@@ -252,6 +260,30 @@ impl Form {
     pub fn about_rules(self) -> &'static str {
         "   What to do: `agent help permissions` tells which rules refuse and where they are set."
     }
+}
+
+/// What a session cost: in all, with its tokens, and by what it was spent for.
+pub fn costs(cost: &Cost, usage: Usage) -> String {
+    let mut text = format!(
+        "Cost: {} ({} in / {} out / {} cached)",
+        money(cost.total_usd),
+        thousands(usage.prompt()),
+        thousands(usage.output),
+        thousands(usage.cached_read)
+    );
+    for (source, cost) in &cost.by_source {
+        let _ = write!(text, "\n   {source}: {cost}");
+    }
+    text
+}
+
+/// Said once when a run has cost what one wanted to be told of.
+pub fn budget_warning(spent: Usd, at: Usd) -> String {
+    format!("this run has cost {spent}; you wanted to be told at {at} (costs.warn_at_usd)")
+}
+
+fn money(amount: Option<Usd>) -> String {
+    amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
 }
 
 fn tokens(usage: Usage) -> String {

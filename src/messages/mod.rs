@@ -6,13 +6,13 @@ mod log;
 mod prompt;
 
 pub use closing::{
-    CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed, closing_instruction,
-    fixed_closing, hook_context, leftover_kept, reason_in_words,
+    CALLS_USED_UP, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed,
+    closing_instruction, fixed_closing, hook_context, leftover_kept, reason_in_words,
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use log::{
-    DRY_RUN_PLAN, Ending, Form, LOG_LEVELS, NOTHING_PLANNED, Session, answer_not_written, interrupting,
-    journal_damaged, log_file_lost, more_planned, offered, request_sent, session_place, spinner_model,
-    spinner_tool, system_message, user_message,
+    DRY_RUN_PLAN, Ending, Form, LOG_LEVELS, NOTHING_PLANNED, Session, answer_not_written, budget_warning,
+    costs, interrupting, journal_damaged, log_file_lost, more_planned, offered, request_sent, session_place,
+    spinner_model, spinner_tool, system_message, user_message,
 };
 pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};

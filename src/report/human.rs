@@ -235,6 +235,7 @@ impl HumanLog {
             steps: result.steps,
             tool_calls: result.tool_calls,
             usage: result.usage,
+            cost: result.cost.total_usd,
             duration: Duration::try_from_secs_f64(result.duration_seconds).unwrap_or_default(),
         };
         let (style, least) = match result.status {
@@ -308,9 +309,9 @@ impl EventSink for HumanLog {
             }
             Event::TextDelta { text } => self.text_delta(text),
             Event::ThinkingDelta { text } => self.piece(Detail::Info, Style::Dim, text),
-            Event::ModelResponse { message, finish, usage, latency_ms, .. } => {
+            Event::ModelResponse { message, finish, usage, cost_usd, latency_ms, .. } => {
                 self.response(message, finish)?;
-                let line = self.form.usage(*usage, Duration::from_millis(*latency_ms));
+                let line = self.form.usage(*usage, *cost_usd, Duration::from_millis(*latency_ms));
                 self.say(Detail::Info, Style::Dim, &line)
             }
             Event::ModelFailed { failure, .. } => {
@@ -327,6 +328,9 @@ impl EventSink for HumanLog {
             event @ Event::ToolEnd { .. } => self.tool_end(event),
             Event::HookEnd { hook, verdict, output, .. } => self.hook_end(hook, *verdict, output),
             Event::Notice { level, text } => self.notice(*level, text),
+            Event::BudgetWarning { spent_usd, at_usd } => {
+                self.notice(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd))
+            }
             Event::Closing { reason } => self.closing(*reason, step),
             Event::RunEnd { result } => self.run_end(result),
         }

@@ -1,5 +1,6 @@
 //! Listeners to a run: the human log, the spinner, the log file; and the result on standard output.
 
+pub mod costs;
 pub mod dry_run;
 pub mod human;
 pub mod json;
@@ -11,6 +12,7 @@ use crate::event::EventSink;
 use crate::messages;
 use crate::result::RunResult;
 use crate::terminal::{Delivery, Style, Terminal};
+use costs::CostLines;
 use dry_run::DryRunPlan;
 use human::{AnswerShown, Detail, HumanLog};
 use log_file::{LogFile, LogFileError};
@@ -37,6 +39,8 @@ pub struct ReportOptions {
     pub log_file: Option<PathBuf>,
     /// Also list at the end what would have been done (`--dry-run`).
     pub dry_run: bool,
+    /// Also say what the session cost, whatever the level (`--show-costs`).
+    pub show_costs: bool,
     /// The session a resumed run belongs to; a new session names itself.
     pub session_id: Option<String>,
 }
@@ -59,6 +63,9 @@ pub fn listeners(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<Lis
     let mut sinks: Vec<Box<dyn EventSink>> = vec![Box::new(human)];
     if let Some(path) = options.log_file {
         sinks.push(Box::new(LogFile::open(path, options.detail >= Detail::Debug, Arc::clone(terminal))?));
+    }
+    if options.show_costs {
+        sinks.push(Box::new(CostLines::new(Arc::clone(terminal))));
     }
     if options.dry_run {
         sinks.push(Box::new(DryRunPlan::new(Arc::clone(terminal))));

@@ -87,7 +87,7 @@ fn response(text: &str, calls: &[ToolCall], purpose: Purpose) -> Event {
     message.parts.extend(calls.iter().cloned().map(Part::ToolCall));
     let finish = if calls.is_empty() { FinishReason::Stop } else { FinishReason::ToolCalls };
     let usage = Usage { input: 1_200, cached_read: 300, output: 50, ..Usage::default() };
-    Event::ModelResponse { purpose, message, finish, usage: Some(usage), latency_ms: 1_500 }
+    Event::ModelResponse { purpose, message, finish, usage: Some(usage), cost_usd: None, latency_ms: 1_500 }
 }
 
 pub(crate) fn result(reason: StopReason, output: &str) -> RunResult {

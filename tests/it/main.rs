@@ -6,6 +6,7 @@ mod bad_input;
 mod batches;
 mod commands;
 mod configuration;
+mod costs;
 mod file_tools;
 mod formats;
 mod hook_scripts;

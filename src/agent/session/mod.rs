@@ -1,13 +1,17 @@
 //! A session: the fold of its journal, and what is next.
 
+mod ending;
+
+use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Limits, OnLimit, Readings};
 use crate::event::{Event, FinishReason, Origin, Purpose, Record, SCHEMA_VERSION};
 use crate::failure::{ErrorKind, Failure};
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::messages;
-use crate::result::{ChangedBy, Cost, RunResult};
-use crate::stop_reason::{Limit, Status, StopReason};
+use crate::price::Usd;
+use crate::result::{ChangedBy, RunResult};
+use crate::stop_reason::{Limit, StopReason};
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -20,6 +24,8 @@ pub enum Step {
     CallModel(Purpose),
     /// Run these calls and record a result for each.
     RunTools(Vec<ToolCall>),
+    /// Record for these calls that they are beyond what may be called.
+    Refuse(Vec<ToolCall>),
     /// Put this user message into the conversation.
     Say(Origin, String),
     /// A limit is reached: begin the closing.
@@ -56,7 +62,9 @@ struct RunState {
     steps: u32,
     closing: Option<Closing>,
     failure: Option<Failure>,
-    /// Why a step's model call was given up: `timeout` or `user_interrupt`.
+    /// What it has spent.
+    spending: Spending,
+    /// Why a step's model call was given up: `timeout`, `user_interrupt` or `budget_exceeded`.
     abandoned: Option<StopReason>,
 }
 
@@ -64,6 +72,8 @@ struct RunState {
 #[derive(Debug, Clone, PartialEq)]
 struct Closing {
     reason: StopReason,
+    /// The limit behind it.
+    limit: Option<Limit>,
     stage: Stage,
     /// The model's closing summary.
     text: Option<String>,
@@ -173,7 +183,7 @@ impl Session {
     /// What is next. Pure: the same session at the same moment gives the same answer.
     pub fn next_step(&self, moment: Moment) -> Step {
         if !self.pending.is_empty() {
-            return Step::RunTools(self.unanswered());
+            return self.tools_step();
         }
         let interrupted = moment.interrupted || self.run.abandoned == Some(StopReason::UserInterrupt);
         match &self.run.closing {
@@ -192,6 +202,7 @@ impl Session {
             steps: self.run.steps,
             malformed: self.malformed,
             elapsed: moment.elapsed,
+            over_budget: self.exceeded(Purpose::Step).is_some(),
             step_timed_out: self.run.abandoned == Some(StopReason::Timeout),
         };
         match watchdogs::check(&self.limits, readings) {
@@ -209,6 +220,7 @@ impl Session {
                 self.model.clone_from(model);
                 self.sandbox.clone_from(sandbox);
                 self.run = RunState::default();
+                self.recount();
                 self.malformed = 0;
                 self.tally.denials.clear();
             }
@@ -216,28 +228,44 @@ impl Session {
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             Event::StepStart { purpose: Purpose::Step, .. } => {
                 self.run.steps = self.run.steps.saturating_add(1);
+                self.run.spending.reserve(&self.limits.caps);
                 self.tally.steps = self.tally.steps.saturating_add(1);
             }
             Event::RequestSent { .. } => self.tally.requests = self.tally.requests.saturating_add(1),
-            Event::ModelResponse { purpose, message, finish, usage, .. } => {
+            Event::Retry { kind, .. } => self.write_off(kind.may_be_billed()),
+            Event::ModelResponse { purpose, message, finish, usage, cost_usd, .. } => {
                 self.tally.usage += usage.unwrap_or_default();
+                self.tally.cost(*purpose, *cost_usd);
+                self.run.spending.settle(*usage, *cost_usd);
                 self.response(*purpose, message, finish);
+                if let (Purpose::Step, Some(usage)) = (purpose, usage) {
+                    self.run.spending.counted(*usage);
+                }
             }
-            Event::ModelFailed { purpose: Purpose::Step, failure } => {
-                self.run.failure = Some(failure.clone());
+            Event::ModelFailed { purpose, failure } => {
+                self.write_off(failure.kind.may_be_billed());
+                match purpose {
+                    Purpose::Step => self.run.failure = Some(failure.clone()),
+                    Purpose::Closing => self.closing_is(Stage::Over),
+                }
             }
-            Event::ModelAbandoned { purpose: Purpose::Step, reason } => {
-                self.run.abandoned = Some(*reason);
+            Event::ModelAbandoned { purpose, reason } => {
+                self.write_off(*reason != StopReason::BudgetExceeded);
+                match purpose {
+                    Purpose::Step => self.run.abandoned = Some(*reason),
+                    Purpose::Closing => self.closing_is(Stage::Over),
+                }
             }
-            Event::ModelFailed { purpose: Purpose::Closing, .. }
-            | Event::ModelAbandoned { purpose: Purpose::Closing, .. } => self.closing_is(Stage::Over),
             Event::ToolEnd { .. } => self.tool_end(event),
             Event::Closing { reason } => {
-                self.run.closing = Some(Closing { reason: *reason, stage: Stage::Begun, text: None });
+                let limit = self.limit_of(*reason);
+                self.run.closing = Some(Closing { reason: *reason, limit, stage: Stage::Begun, text: None });
             }
-            Event::StepStart { purpose: Purpose::Closing, .. }
-            | Event::Retry { .. }
-            | Event::TextDelta { .. }
+            Event::StepStart { purpose: Purpose::Closing, .. } => {
+                self.run.spending.reserve(&self.limits.caps);
+            }
+            Event::BudgetWarning { .. } => self.run.spending.warned(),
+            Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolStart { .. }
             | Event::HookEnd { .. }
@@ -263,7 +291,7 @@ impl Session {
             duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
             model: Some(self.model.clone()),
             usage: self.tally.usage,
-            cost: Cost::default(),
+            cost: self.tally.total(self.limits.caps.price.is_some()),
             permission_denials: self.tally.denials.clone(),
             sandbox: self.sandbox.clone(),
             limit: verdict.limit,
@@ -271,73 +299,48 @@ impl Session {
         }
     }
 
-    /// The verdict for `reason` with what is there to say.
-    pub fn stop_with(&self, reason: StopReason, error: Option<Failure>) -> Verdict {
-        let limit = match reason {
-            StopReason::MaxSteps => Some(Limit::Steps),
-            StopReason::Timeout => Some(Limit::Time),
-            _ => None,
+    /// The tools that are to run, and then the calls that are too many.
+    fn tools_step(&self) -> Step {
+        let runnable = self.run.spending.runnable(&self.limits.caps, self.pending.len());
+        let (run, beyond) = self.pending.split_at(runnable.min(self.pending.len()));
+        let open = |calls: &[ToolCall]| -> Vec<ToolCall> {
+            calls.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
         };
-        let summary = self.run.closing.as_ref().and_then(|closing| closing.text.as_ref());
-        let summary = summary.filter(|text| !text.trim().is_empty());
-        let output = match summary {
-            Some(text) => text.clone(),
-            // What went wrong is no answer: it stands in `error` and on standard error.
-            None if reason.status() == Status::Failed => String::new(),
-            None => messages::fixed_closing(reason, self.tally.steps),
-        };
-        Verdict { reason, output, limit, error }
+        let run = open(run);
+        if run.is_empty() { Step::Refuse(open(beyond)) } else { Step::RunTools(run) }
     }
 
-    fn stop(&self, reason: StopReason, error: Option<Failure>) -> Step {
-        Step::Stop(self.stop_with(reason, error))
+    /// The cap that stands in the way of a call for `purpose`.
+    pub fn exceeded(&self, purpose: Purpose) -> Option<Limit> {
+        let spending = self.run.spending.exceeded(&self.limits.caps, purpose);
+        let given_up = purpose == Purpose::Step && self.run.abandoned == Some(StopReason::BudgetExceeded);
+        spending.or(given_up.then_some(Limit::Usd))
     }
 
-    /// The closing: the instruction, one call without tools if it still fits, the end.
-    fn closing_step(&self, closing: &Closing, moment: Moment) -> Step {
-        let fits = !self.limits.closing_time(moment.elapsed).is_zero();
-        match (messages::closing_instruction(closing.reason), closing.stage) {
-            (Some(text), Stage::Begun) if fits => Step::Say(Origin::System, text.to_owned()),
-            (Some(_), Stage::Instructed) if fits => Step::CallModel(Purpose::Closing),
-            _ => self.stop(closing.reason, None),
+    /// What the run has spent and the mark it has reached, when that is to be said now.
+    pub fn cost_warning(&self) -> Option<(Usd, Usd)> {
+        self.run.spending.warning(&self.limits.caps)
+    }
+
+    fn write_off(&mut self, billed: bool) {
+        if billed {
+            self.run.spending.write_off();
         }
+    }
+
+    fn recount(&mut self) {
+        self.run.spending.recount(&self.limits.caps, self.messages.iter().map(AsRef::as_ref));
+    }
+
+    fn push(&mut self, message: Message) {
+        self.run.spending.grow(&self.limits.caps, &message);
+        self.messages.push(Arc::new(message));
     }
 
     fn closing_is(&mut self, stage: Stage) {
         if let Some(closing) = &mut self.run.closing {
             closing.stage = stage;
         }
-    }
-
-    /// The model answered without asking for tools: is that the end?
-    fn answered(&self) -> Step {
-        let text = self.answer();
-        let failure = |kind, message: String| Some(Failure { kind, message, retryable: false });
-        match self.finish.as_ref() {
-            Some(FinishReason::Length) if self.continuations < self.limits.max_continuations => {
-                Step::Say(Origin::Continuation, messages::CONTINUE.to_owned())
-            }
-            Some(FinishReason::Length) => self.verdict(StopReason::Truncated, text, None),
-            Some(FinishReason::ContentFilter) => self.verdict(StopReason::ContentFilter, text, None),
-            Some(FinishReason::Refusal) => {
-                let error = failure(ErrorKind::Refusal, "the model refused to answer".to_owned());
-                self.verdict(StopReason::ContentFilter, text, error)
-            }
-            Some(FinishReason::Other(name)) => {
-                let message = format!("the model ended with the unknown finish reason `{name}`");
-                self.verdict(StopReason::LlmError, text, failure(ErrorKind::Malformed, message))
-            }
-            Some(FinishReason::Stop | FinishReason::ToolCalls) | None => {
-                self.verdict(StopReason::LlmDone, text, None)
-            }
-        }
-    }
-
-    fn verdict(&self, reason: StopReason, text: String, error: Option<Failure>) -> Step {
-        if text.is_empty() {
-            return self.stop(reason, error);
-        }
-        Step::Stop(Verdict { output: text, ..self.stop_with(reason, error) })
     }
 
     /// The last answer, its earlier pieces included.
@@ -352,6 +355,7 @@ impl Session {
             Some(first) if first.role == Role::System => *first = message,
             _ => self.messages.insert(0, message),
         }
+        self.recount();
     }
 
     fn user_message(&mut self, text: &str, origin: Origin) {
@@ -371,7 +375,7 @@ impl Session {
             Origin::Continuation | Origin::Hook => {}
         }
         self.finish = None;
-        self.messages.push(Arc::new(Message::text(Role::User, text)));
+        self.push(Message::text(Role::User, text));
     }
 
     fn reset_answer(&mut self) {
@@ -399,7 +403,8 @@ impl Session {
             }
         }
         self.finish = Some(finish.clone());
-        self.messages.push(Arc::new(message.clone()));
+        self.run.spending.called(self.pending.len());
+        self.push(message.clone());
     }
 
     fn tool_end(&mut self, event: &Event) {
@@ -434,7 +439,7 @@ impl Session {
             |call: ToolCall| results.remove(&call.id).unwrap_or_else(|| unknown_outcome(call.id));
         let ordered: Vec<ToolResult> = self.pending.drain(..).map(&mut result).collect();
         if !ordered.is_empty() {
-            self.messages.push(Arc::new(Message::results(ordered)));
+            self.push(Message::results(ordered));
         }
     }
 }

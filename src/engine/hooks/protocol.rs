@@ -64,6 +64,9 @@ pub struct HookInput {
     /// The status of the run that ends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
+    /// US dollars of the run so far.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spent_usd: Option<f64>,
 }
 
 impl HookInput {
@@ -89,6 +92,7 @@ impl HookInput {
             ("AGENT_HAS_TOOL_CALLS", truth(self.has_tool_calls)),
             ("AGENT_STEPS", number(self.steps)),
             ("AGENT_STATUS", self.status.clone()),
+            ("AGENT_SPENT_USD", self.spent_usd.map(|dollars| format!("{dollars:.6}"))),
         ];
         let set = variables.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         set.map(|(name, value)| (name, first(&value, MAX_VARIABLE_CHARS).to_owned())).collect()

@@ -26,6 +26,8 @@ pub enum HookEvent {
     OnError,
     /// When the model says that it is done.
     AgentComplete,
+    /// When the run has cost `costs.warn_at_usd`; once.
+    BudgetWarning,
 }
 
 impl HookEvent {
@@ -41,12 +43,13 @@ impl HookEvent {
             Self::SessionEnd => "session_end",
             Self::OnError => "on_error",
             Self::AgentComplete => "agent_complete",
+            Self::BudgetWarning => "budget_warning",
         }
     }
 
     /// Whether what a hook says is read by the run; where it is not, there is nothing that it could block.
     pub fn is_heard(self) -> bool {
-        !matches!(self, Self::PostLlmCall | Self::AgentComplete | Self::SessionEnd)
+        !matches!(self, Self::PostLlmCall | Self::AgentComplete | Self::SessionEnd | Self::BudgetWarning)
     }
 
     /// Whether the run ends next: a hook in the background would have nothing left to run beside.

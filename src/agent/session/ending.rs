@@ -1,0 +1,84 @@
+//! How a run ends: the closing, the verdict, what is said last.
+
+use super::{Closing, Moment, Session, Stage, Step, Verdict};
+use crate::event::{FinishReason, Origin, Purpose};
+use crate::failure::{ErrorKind, Failure};
+use crate::messages;
+use crate::stop_reason::{Limit, Status, StopReason};
+
+impl Session {
+    /// The verdict for `reason` with what is there to say.
+    pub fn stop_with(&self, reason: StopReason, error: Option<Failure>) -> Verdict {
+        let limit = match &self.run.closing {
+            Some(closing) if closing.reason == reason => closing.limit,
+            _ => self.limit_of(reason),
+        };
+        let summary = self.run.closing.as_ref().and_then(|closing| closing.text.as_ref());
+        let summary = summary.filter(|text| !text.trim().is_empty());
+        let output = match summary {
+            Some(text) => text.clone(),
+            // What went wrong is no answer: it stands in `error` and on standard error.
+            None if reason.status() == Status::Failed => String::new(),
+            None => messages::fixed_closing(reason, self.tally.steps),
+        };
+        Verdict { reason, output, limit, error }
+    }
+
+    pub(super) fn stop(&self, reason: StopReason, error: Option<Failure>) -> Step {
+        Step::Stop(self.stop_with(reason, error))
+    }
+
+    /// The closing: the instruction, one call without tools if it still fits, the end.
+    pub(super) fn closing_step(&self, closing: &Closing, moment: Moment) -> Step {
+        let in_time = !self.limits.closing_time(moment.elapsed).is_zero();
+        // A run that could not afford its first step has nothing to summarise.
+        let began = closing.reason != StopReason::BudgetExceeded || self.run.steps > 0;
+        let fits = in_time && began && self.exceeded(Purpose::Closing).is_none();
+        match (messages::closing_instruction(closing.reason), closing.stage) {
+            (Some(text), Stage::Begun) if fits => Step::Say(Origin::System, text.to_owned()),
+            (Some(_), Stage::Instructed) if fits => Step::CallModel(Purpose::Closing),
+            _ => self.stop(closing.reason, None),
+        }
+    }
+
+    /// The limit behind a stop for `reason`.
+    pub(super) fn limit_of(&self, reason: StopReason) -> Option<Limit> {
+        match reason {
+            StopReason::MaxSteps => Some(Limit::Steps),
+            StopReason::Timeout => Some(Limit::Time),
+            StopReason::BudgetExceeded => self.exceeded(Purpose::Step),
+            _ => None,
+        }
+    }
+
+    /// The model answered without asking for tools: is that the end?
+    pub(super) fn answered(&self) -> Step {
+        let text = self.answer();
+        let failure = |kind, message: String| Some(Failure { kind, message, retryable: false });
+        match self.finish.as_ref() {
+            Some(FinishReason::Length) if self.continuations < self.limits.max_continuations => {
+                Step::Say(Origin::Continuation, messages::CONTINUE.to_owned())
+            }
+            Some(FinishReason::Length) => self.verdict(StopReason::Truncated, text, None),
+            Some(FinishReason::ContentFilter) => self.verdict(StopReason::ContentFilter, text, None),
+            Some(FinishReason::Refusal) => {
+                let error = failure(ErrorKind::Refusal, "the model refused to answer".to_owned());
+                self.verdict(StopReason::ContentFilter, text, error)
+            }
+            Some(FinishReason::Other(name)) => {
+                let message = format!("the model ended with the unknown finish reason `{name}`");
+                self.verdict(StopReason::LlmError, text, failure(ErrorKind::Malformed, message))
+            }
+            Some(FinishReason::Stop | FinishReason::ToolCalls) | None => {
+                self.verdict(StopReason::LlmDone, text, None)
+            }
+        }
+    }
+
+    fn verdict(&self, reason: StopReason, text: String, error: Option<Failure>) -> Step {
+        if text.is_empty() {
+            return self.stop(reason, error);
+        }
+        Step::Stop(Verdict { output: text, ..self.stop_with(reason, error) })
+    }
+}
