@@ -150,7 +150,7 @@ pub struct WorkArgs {
     #[arg(long, value_name = "SECONDS")]
     pub step_timeout: Option<u64>,
     /// Money for the whole run, the closing summary included: a call that could exceed it is not made
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_parser = parse_usd, value_name = "USD")]
     pub budget: Option<f64>,
     /// Say at the end what the session cost, whatever the log level
     #[arg(long)]
@@ -234,6 +234,13 @@ pub enum ConfigCommand {
     Validate,
     /// The files and directories in use
     Path,
+}
+
+/// A number of dollars; what the number parser also takes (`nan`, `inf`) would be no budget at all.
+fn parse_usd(text: &str) -> Result<f64, String> {
+    let dollars =
+        text.strip_prefix('$').unwrap_or(text).parse().ok().filter(|dollars: &f64| dollars.is_finite());
+    dollars.ok_or_else(|| "a budget is a number of US dollars, such as 0.50".to_owned())
 }
 
 fn parse_mode(text: &str) -> Result<Mode, String> {

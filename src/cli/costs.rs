@@ -20,6 +20,10 @@ const MAX_PRICES_BYTES: u64 = 1 << 20;
 /// The part of what can be spent that the longest answer may take, so that a run has more than one step.
 const ANSWER_SHARE: u64 = 4;
 
+/// The part of the window that the longest answer may take: some servers refuse a request whose prompt and longest answer
+/// together do not fit.
+const WINDOW_SHARE: u64 = 4;
+
 /// Tokens of the shortest limit that is set: below it a model cannot write the file it is about.
 const MIN_ANSWER_TOKENS: u64 = 1024;
 
@@ -51,8 +55,9 @@ pub fn output_limit(settings: &Settings, prices: &Prices) -> Option<u32> {
         budget.zip(price).map(|(budget, price)| budget.part(ANSWER_SHARE).pays_for(price.rates.output));
     let by_tokens = settings.costs.max_tokens.map(|tokens| tokens / ANSWER_SHARE);
     let Some(allowed) = by_money.into_iter().chain(by_tokens).min() else { return configured };
-    let possible = known.and_then(|known| known.output_limit()).unwrap_or(USUAL_ANSWER_TOKENS);
-    let limit = allowed.max(MIN_ANSWER_TOKENS).min(possible);
+    let longest = known.as_ref().and_then(Known::output_limit).unwrap_or(USUAL_ANSWER_TOKENS);
+    let beside = known.as_ref().and_then(Known::window).map_or(u64::MAX, |window| window / WINDOW_SHARE);
+    let limit = allowed.max(MIN_ANSWER_TOKENS).min(longest).min(beside.max(MIN_ANSWER_TOKENS));
     configured.or_else(|| u32::try_from(limit).ok())
 }
 

@@ -124,7 +124,8 @@ fn describe(record: &Record) -> Option<String> {
         Event::Closing { reason } => format!("closing: {reason}"),
         Event::RunEnd { result } => {
             let reason = result.stop_reason.map_or("", |reason| reason.name());
-            format!("end: {} ({reason}), {} steps", result.status.name(), result.steps)
+            let cost = result.cost.total_usd.map_or_else(String::new, |cost| format!(", {cost}"));
+            format!("end: {} ({reason}), {} steps{cost}", result.status.name(), result.steps)
         }
         Event::System { .. }
         | Event::RequestSent { .. }

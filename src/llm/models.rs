@@ -140,6 +140,14 @@ impl Known {
         }
     }
 
+    /// Tokens of prompt and answer that fit, where known.
+    pub fn window(&self) -> Option<u64> {
+        match self {
+            Self::Listed(_, model) => model.window,
+            Self::Free => None,
+        }
+    }
+
     /// Tokens of its longest answer, where known.
     pub fn output_limit(&self) -> Option<u64> {
         match self {
@@ -357,6 +365,16 @@ mod tests {
             let Some(Known::Listed(_, model)) = look_up(name, &own) else { panic!("{name}") };
             assert!(model.input >= 1.0 && model.input <= 3.0);
         }
+    }
+
+    #[test]
+    fn o26_the_example_of_the_manual_is_a_table() {
+        let page = include_str!("../../config/help/costs.md");
+        let lines =
+            page.lines().skip_while(|line| *line != "    models:").take_while(|line| !line.is_empty());
+        let example: Vec<&str> = lines.map(|line| line.strip_prefix("    ").unwrap()).collect();
+        let table = parse(&example.join("\n")).unwrap();
+        assert!(table["mycompany/coder"].price().unwrap().long.is_some());
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! How many tokens a text has at most, without knowing whose tokens.
 
-/// The most tokens of `text` for any tokenizer in use: letters and blanks make tokens of two and more, anything else
-/// (digits, signs, other scripts byte by byte) may be a token for each byte. Prose comes out at about twice the truth.
+/// The most tokens of `text`: three for five lower-case letters or blanks, one for each byte of anything else (capitals,
+/// digits, signs, other scripts).
+///
+/// Measured with the tokenizers of Anthropic and DeepSeek: random lower-case letters have 0.54 tokens a byte, base64
+/// 0.70 where this says 0.84, hexadecimal 0.58, minified code 0.70; source code and prose come out at about two and a
+/// half times the truth, which lasts until the provider has counted the conversation itself.
 pub fn at_most(text: &str) -> u64 {
-    let joined = text.bytes().filter(|byte| byte.is_ascii_alphabetic() || *byte == b' ').count();
-    let total = joined.div_ceil(2).saturating_add(text.len().saturating_sub(joined));
+    let joined = text.bytes().filter(|byte| byte.is_ascii_lowercase() || *byte == b' ').count();
+    let total = joined.saturating_mul(3).div_ceil(5).saturating_add(text.len().saturating_sub(joined));
     u64::try_from(total).unwrap_or(u64::MAX)
 }
 
@@ -13,10 +17,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_count_half_and_everything_else_whole() {
+    fn words_count_three_fifths_and_everything_else_whole() {
         assert_eq!(at_most(""), 0);
-        assert_eq!(at_most("hello world"), 6);
+        assert_eq!(at_most("hello word"), 6);
         assert_eq!(at_most("12345"), 5);
-        assert_eq!(at_most("é{}"), 4);
+        assert_eq!(at_most("Aé{}"), 5);
     }
 }

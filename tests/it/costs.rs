@@ -65,6 +65,16 @@ fn l13_a_call_that_could_exceed_the_budget_is_not_sent() {
 }
 
 #[test]
+fn l13_what_is_no_amount_of_money_is_a_usage_error_and_not_a_run_without_a_budget() {
+    let server = reads(0, 0);
+    for wrong in ["nan", "inf", "-1", "much", "10000000"] {
+        lab("").run(&server, &["--budget", wrong]).exits(3);
+    }
+    assert_eq!(server.requests().len(), 0);
+    lab("").run(&server, &["--budget", "$5"]).exits(0);
+}
+
+#[test]
 fn l13_a_prompt_that_costs_too_much_is_not_sent() {
     let server = Server::start("turns: [{text: hi}]");
     let lab = lab("").file("prices.yaml", "models: {openai/mock: {input: 100, output: 1, output_limit: 10}}");
