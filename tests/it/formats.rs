@@ -164,6 +164,96 @@ fn signed_reasoning_goes_back_with_its_call_to_anthropic() {
 }
 
 #[test]
+fn signatures_go_back_with_their_calls_to_gemini() {
+    for (more, method) in
+        [([].as_slice(), "streamGenerateContent?alt=sse"), (&["--no-stream"], "generateContent")]
+    {
+        let (done, requests) = play("gemini/m", &lab(), &TASK.replace("stream: STREAM, ", ""), more);
+        done.exits(0);
+        let last = &requests[3];
+        assert_eq!(last.target, format!("POST /v1/models/m:{method}"));
+        assert!(!last.headers.contains_key("authorization"));
+        let contents = last.body["contents"].as_array().unwrap();
+        assert_eq!(
+            contents[1]["parts"],
+            json!([
+                {"text": "I look."},
+                {"functionCall": {"id": "call_1_1", "name": "read_file", "args": {"path": "greet.sh"}},
+                    "thoughtSignature": "c2lnbmVk"},
+                {"functionCall": {"id": "call_1_2", "name": "list_files", "args": {}}},
+            ])
+        );
+        let results = contents[2]["parts"].as_array().unwrap();
+        let names: Vec<_> = results.iter().map(|part| &part["functionResponse"]["name"]).collect();
+        assert_eq!(
+            (names.as_slice(), &contents[2]["role"]),
+            ([&json!("read_file"), &json!("list_files")].as_slice(), &json!("user"))
+        );
+        assert!(requests[3].bytes.starts_with(requests[2].bytes.strip_suffix(b"]}").unwrap()));
+    }
+}
+
+#[test]
+fn what_gemini_answers_instead_of_an_answer_is_told() {
+    let http =
+        |status: u16, body: &Value| format!("- fault: {{http: {{status: {status}, body: '{body}'}}}}\n");
+    let details = |detail: Value| json!({"error": {"code": 0, "message": "no way", "details": [detail]}});
+    let wait = http(429, &details(json!({"retryDelay": "0.01s"})));
+    let waiting = lab();
+    let (done, requests) = play("gemini/m", &waiting, &format!("turns:\n{wait}{wait}- text: done"), &[]);
+    assert_eq!((done.exits(0).stdout.trim(), requests.len()), ("done", 3));
+    let journal = std::fs::read_to_string(waiting.journal()).unwrap();
+    assert_eq!(journal.matches("\"delay_ms\":10,").count(), 2, "{journal}");
+    for (turn, word) in [
+        (http(400, &details(json!({"reason": "API_KEY_INVALID"}))), "--api-key"),
+        (
+            http(429, &details(json!({"violations": [{"quotaId": "RequestsPerDay"}]}))),
+            "waiting does not help",
+        ),
+        (http(200, &json!({"promptFeedback": {"blockReason": "SAFETY"}})), "blocked the prompt: `SAFETY`"),
+        ("- {text: '', finish: BRAND_NEW, repeat: 2}\n".into(), "BRAND_NEW"),
+        ("- {text: some, finish: BRAND_NEW}\n".into(), "BRAND_NEW"),
+    ] {
+        let (done, requests) = play("gemini/m", &lab(), &format!("turns:\n{turn}- text: done"), &[]);
+        assert!(done.code != Some(0) && done.stderr.contains(word), "{word}: {}", done.stderr);
+        assert!(requests.len() <= 2, "{word}");
+    }
+    for turn in ["- {text: '', finish: MALFORMED_FUNCTION_CALL}", "- text: ''"] {
+        let (done, requests) = play("gemini/m", &lab(), &format!("turns:\n{turn}\n- text: done"), &[]);
+        assert_eq!((done.exits(0).stdout.trim(), requests.len()), ("done", 2), "{turn}");
+    }
+}
+
+#[test]
+fn l19_broken_arguments_are_told_and_do_not_spoil_the_conversation_in_any_format() {
+    let script = "turns:
+- calls: [{name: 'read file', arguments: '{\"path\":'}, {name: read_file, arguments: '{\"path\":'}]
+- {text: done, expect: {last_role: tool, last_contains: [JSON]}}";
+    for (row, more) in ROWS.iter().flat_map(|row| [(row, [].as_slice()), (row, &["--no-stream"])]) {
+        let (done, _) = play(row.model, &lab(), script, more);
+        assert_eq!(done.exits(0).stdout.trim(), "done", "{}", row.model);
+    }
+}
+
+#[test]
+fn a_session_goes_on_with_another_format() {
+    for (row, next) in ROWS.iter().zip(ROWS.iter().skip(1).chain(&ROWS)) {
+        let lab = lab();
+        let script = "turns:\n- {thinking: hm, calls: [{name: read_file, arguments: {path: greet.sh}, id: 'functions.read_file:0'}]}\n- {thinking: hm, text: It greets.}";
+        play(row.model, &lab, script, &[]).0.exits(0);
+        let server = Server::start(
+            "turns:\n- {text: done, expect: {contains: [hullo, It greets.], not_contains: [hm]}}",
+        );
+        let url = server.url();
+        let args = ["resume", "--last", "go on", "--model", next.model, "--api-base", &url, "--api-key", KEY];
+        assert_eq!(lab.agent(&args).exits(0).stdout.trim(), "done", "{} to {}", row.model, next.model);
+        let sent = String::from_utf8(server.requests()[0].bytes.clone()).unwrap();
+        assert!(!sent.contains("\"hm\""), "{sent}");
+        assert!(next.model != "anthropic/claude-m" || !sent.contains("functions.read_file:0"), "{sent}");
+    }
+}
+
+#[test]
 fn encrypted_reasoning_goes_back_before_its_call_to_openai() {
     for more in [[].as_slice(), &["--no-stream"]] {
         let script = TASK.replace("stream: STREAM, ", "");
@@ -203,33 +293,4 @@ fn a_model_that_speaks_only_the_newer_format_is_shown_the_way() {
         "{}",
         done.stderr
     );
-}
-
-#[test]
-fn l19_broken_arguments_are_told_and_do_not_spoil_the_conversation_in_any_format() {
-    let script = "turns:
-- calls: [{name: 'read file', arguments: '{\"path\":'}, {name: read_file, arguments: '{\"path\":'}]
-- {text: done, expect: {last_role: tool, last_contains: [JSON]}}";
-    for (row, more) in ROWS.iter().flat_map(|row| [(row, [].as_slice()), (row, &["--no-stream"])]) {
-        let (done, _) = play(row.model, &lab(), script, more);
-        assert_eq!(done.exits(0).stdout.trim(), "done", "{}", row.model);
-    }
-}
-
-#[test]
-fn a_session_goes_on_with_another_format() {
-    for (row, next) in ROWS.iter().zip(ROWS.iter().skip(1).chain(&ROWS)) {
-        let lab = lab();
-        let script = "turns:\n- {thinking: hm, calls: [{name: read_file, arguments: {path: greet.sh}, id: 'functions.read_file:0'}]}\n- {thinking: hm, text: It greets.}";
-        play(row.model, &lab, script, &[]).0.exits(0);
-        let server = Server::start(
-            "turns:\n- {text: done, expect: {contains: [hullo, It greets.], not_contains: [hm]}}",
-        );
-        let url = server.url();
-        let args = ["resume", "--last", "go on", "--model", next.model, "--api-base", &url, "--api-key", KEY];
-        assert_eq!(lab.agent(&args).exits(0).stdout.trim(), "done", "{} to {}", row.model, next.model);
-        let sent = String::from_utf8(server.requests()[0].bytes.clone()).unwrap();
-        assert!(!sent.contains("\"hm\""), "{sent}");
-        assert!(next.model != "anthropic/claude-m" || !sent.contains("functions.read_file:0"), "{sent}");
-    }
 }

@@ -1,6 +1,6 @@
 //! Gemini events, or a whole body, into an answer.
 
-use super::opaque::{self, OfCall, Signature, Signed};
+use super::opaque::{OfCall, Signature, Signed};
 use super::{error, usage};
 use crate::event::FinishReason;
 use crate::failure::ErrorKind;
@@ -9,13 +9,16 @@ use crate::llm::calls::CallDelta;
 use crate::llm::codec::Decoder;
 use crate::llm::error_body::{not_understood, one_line};
 use crate::llm::{LlmError, Progress};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// The most of what the provider says about a finish or a block that is shown, in characters.
 const SAID_CAP: usize = 300;
+/// The fields of a part that are not what it is about.
+const BLANK_FIELDS: [&str; 3] = ["text", "thought", "thoughtSignature"];
 
 /// Puts parts in slots: neighbouring texts belong together, and so do neighbouring thoughts, but a part with a
 /// signature must stay by itself.
@@ -183,7 +186,7 @@ impl PartDecoder {
         if let Some(call) = part.function_call {
             return self.call(call, signature, json, answer);
         }
-        if part.text.is_none() && signature.is_none() && json != "{}" {
+        if part.text.is_none() && !is_blank(json) {
             return Err(wrong("a part is neither text nor a function call"));
         }
         let text = part.text.unwrap_or_default();
@@ -243,6 +246,12 @@ impl PartDecoder {
     }
 }
 
+/// Whether a part without text holds nothing else either.
+fn is_blank(json: &str) -> bool {
+    let fields: Result<BTreeMap<String, &RawValue>, _> = serde_json::from_str(json);
+    fields.is_ok_and(|fields| fields.keys().all(|name| BLANK_FIELDS.contains(&name.as_str())))
+}
+
 /// The arguments; a string holds them where a gateway passes on what another format's model wrote.
 fn arguments(json: &str) -> Cow<'_, str> {
     match serde_json::from_str::<String>(json) {
@@ -251,8 +260,8 @@ fn arguments(json: &str) -> Cow<'_, str> {
     }
 }
 
-fn stored(data: &impl serde::Serialize) -> Result<Value, LlmError> {
-    opaque::write(data).map_err(|error| LlmError::new(ErrorKind::Internal, error.to_string()))
+fn stored(data: &impl Serialize) -> Result<Value, LlmError> {
+    serde_json::to_value(data).map_err(|error| LlmError::new(ErrorKind::Internal, error.to_string()))
 }
 
 /// Why the model stopped; none where that is not said. Calls finish with `STOP` too.

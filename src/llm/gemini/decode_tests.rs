@@ -208,9 +208,17 @@ fn other_candidates_are_not_part_of_the_answer() {
 
 #[test]
 fn a_part_that_is_not_understood_is_an_error_that_shows_it() {
-    let error = error_of(&[&event(json!([{"executableCode": {"code": "rm"}}]), json!("STOP"))]);
-    assert_eq!(error.kind, ErrorKind::Malformed);
-    assert!(error.message.contains("executableCode"), "{error}");
+    for part in [
+        json!({"executableCode": {"code": "rm"}}),
+        json!({"inlineData": {"data": "AAAA"}, "thoughtSignature": "s"}),
+    ] {
+        let error = error_of(&[&event(json!([part]), json!("STOP"))]);
+        let name = part.as_object().unwrap().keys().next().unwrap();
+        assert!(error.kind == ErrorKind::Malformed && error.message.contains(name), "{error}");
+    }
+    let signature = json!({"thoughtSignature": "s"});
+    let response = stream(&[&text("a"), &event(json!([signature]), json!("STOP"))]);
+    assert_eq!(replayed(&response.message)[1], json!({"text": "", "thoughtSignature": "s"}));
 }
 
 #[test]

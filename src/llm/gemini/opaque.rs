@@ -5,7 +5,6 @@
 
 use crate::message::Opaque;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// The name under which this codec stores what only it may replay.
 pub const CODEC: &str = "gemini";
@@ -48,12 +47,4 @@ pub enum Signed {
 pub fn read<T: for<'de> Deserialize<'de>>(opaque: Option<&Opaque>) -> Option<T> {
     let own = opaque.filter(|opaque| opaque.codec == CODEC)?;
     T::deserialize(&own.data).ok()
-}
-
-/// The data as it is stored.
-///
-/// # Errors
-/// None that these types could cause.
-pub fn write(data: &impl Serialize) -> serde_json::Result<Value> {
-    serde_json::to_value(data)
 }
