@@ -65,6 +65,22 @@ fn l13_a_call_that_could_exceed_the_budget_is_not_sent() {
 }
 
 #[test]
+fn l13_what_a_hook_adds_to_the_prompt_is_counted_before_the_call() {
+    let prices = "models: {openai/mock: {input: 100, output: 1, output_limit: 10}}";
+    let run = |more: &str, budget: &str| {
+        let server = Server::start("turns: [{text: hi}]");
+        let done = lab(more).file("prices.yaml", prices).run(&server, &["--json", "--budget", budget]);
+        (done, server.requests().len())
+    };
+    let budgets = (1..30).map(|step| format!("{:.1}", f64::from(step) * 0.4));
+    let enough = budgets.into_iter().find(|budget| run("", budget).0.code == Some(0)).unwrap();
+    let hook = "hooks: {pre_llm_call: [{command: 'printf %07000d 0'}]}\n";
+    let (done, requests) = run(hook, &enough);
+    ended_over_budget(done, "usd");
+    assert_eq!(requests, 0);
+}
+
+#[test]
 fn l13_what_is_no_amount_of_money_is_a_usage_error_and_not_a_run_without_a_budget() {
     let server = reads(0, 0);
     for wrong in ["nan", "inf", "-1", "much", "10000000"] {
