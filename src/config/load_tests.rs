@@ -477,15 +477,15 @@ fn f07_the_key_of_the_command_line_is_kept_secret() {
 fn directories_follow_agent_home_then_xdg_then_home() {
     let of = |variables: &[(&str, &str)]| {
         let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        Directories::of(&Environment::of(variables, Path::new("/work")))
+        Directories::of(&Environment::of(variables, Path::new("/srv")))
     };
     let home = of(&[("HOME", "/h"), ("XDG_STATE_HOME", "relative"), ("XDG_CACHE_HOME", "/c")]).unwrap();
     assert_eq!(home.config, Path::new("/h/.config/agent"));
     assert_eq!(home.state, Path::new("/h/.local/state/agent"));
     assert_eq!(home.cache, Path::new("/c/agent"));
     let moved = of(&[("AGENT_HOME", "all"), ("XDG_CACHE_HOME", "/c")]).unwrap();
-    assert_eq!(moved.config, Path::new("/work/all"));
-    assert_eq!((moved.state, moved.cache), ("/work/all/state".into(), "/work/all/cache".into()));
+    assert_eq!(moved.config, Path::new("/srv/all"));
+    assert_eq!((moved.state, moved.cache), ("/srv/all/state".into(), "/srv/all/cache".into()));
     assert!(of(&[]).unwrap_err().to_string().contains("set HOME or AGENT_HOME"));
 }
 

@@ -12,7 +12,7 @@ fn options(mode: Mode) -> PolicyOptions {
         protected_files: vec![".env".into(), "*.pem".into(), "config/*.yml".into(), "vault/".into()],
         sensitive_files: vec!["secret.txt".into(), "private/**".into()],
         allowed_only: false,
-        root: "/work/shop".into(),
+        root: "/srv/shop".into(),
     }
 }
 
@@ -103,11 +103,11 @@ fn s11_protected_files_are_read_but_not_changed() {
         "./.env",
         "a/../.env",
         ".ENV",
-        "/work/shop/.env",
+        "/srv/shop/.env",
         "tls/Key.PEM",
         "config/a.yml",
-        "/work/shop//config/./a.yml",
-        "/work/shop/x/../config/a.yml",
+        "/srv/shop//config/./a.yml",
+        "/srv/shop/x/../config/a.yml",
         "vault/deep/file",
         "x/vault/file",
     ] {
@@ -132,7 +132,7 @@ fn s11_the_reason_names_the_file_the_pattern_and_what_to_do() {
 #[test]
 fn s12_sensitive_files_are_neither_read_nor_found() {
     let policy = policy(Mode::Yolo);
-    for path in ["secret.txt", "a/SECRET.txt", "private/key", "/work/shop/private/x/y"] {
+    for path in ["secret.txt", "a/SECRET.txt", "private/key", "/srv/shop/private/x/y"] {
         for write in [false, true] {
             let decision = policy.decide("any", Access::Read, &touching(path, write), None);
             assert_eq!(outcome(&decision), "guardrails.sensitive_files", "{path}");
@@ -210,7 +210,7 @@ fn disguised(components: &'static [&'static str]) -> impl Strategy<Value = Strin
             },
         )
     };
-    let root = prop::sample::select(vec!["", "./", "/work/shop/", "/work/shop/./", "sub/../"]);
+    let root = prop::sample::select(vec!["", "./", "/srv/shop/", "/srv/shop/./", "sub/../"]);
     (root, components.iter().copied().map(part).collect::<Vec<_>>())
         .prop_map(|(root, parts)| format!("{root}{}", parts.join("/")))
 }

@@ -1,8 +1,11 @@
 //! Runs the real binary in a hermetic directory: its own workspace, home and environment.
 
 use crate::support::server::Server;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::mem::MaybeUninit;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -109,10 +112,15 @@ impl Lab {
     /// Waits until a file of the workspace is there: the sign that a command or a hook has begun.
     #[track_caller]
     pub fn wait_for_file(&self, path: &str) {
-        let end = Instant::now() + PATIENCE;
+        let file = self.ws().join(path);
+        let watch = inotify::init(inotify::CreateFlags::CLOEXEC).unwrap();
+        let appears = inotify::WatchFlags::CREATE | inotify::WatchFlags::MOVED_TO;
+        inotify::add_watch(&watch, file.parent().unwrap(), appears).unwrap();
+        let patience = Timespec::try_from(PATIENCE).unwrap();
         while !self.exists(path) {
-            assert!(Instant::now() < end, "waited too long for {path}");
-            std::thread::sleep(Duration::from_millis(5));
+            let mut ready = [PollFd::new(&watch, PollFlags::IN)];
+            assert!(poll(&mut ready, Some(&patience)).unwrap() > 0, "waited too long for {path}");
+            inotify::Reader::new(&watch, &mut [MaybeUninit::uninit(); 4096]).next().unwrap();
         }
     }
 
