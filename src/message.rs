@@ -94,6 +94,17 @@ impl ToolResult {
 }
 
 impl Message {
+    /// Drops what only the provider that made the message can read.
+    pub fn forget_opaque(&mut self) {
+        for part in &mut self.parts {
+            match part {
+                Part::Thinking { opaque, .. } => *opaque = None,
+                Part::ToolCall(call) => call.opaque = None,
+                Part::Text { .. } | Part::ToolResult(_) => {}
+            }
+        }
+    }
+
     /// A message of one text part.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self { role, parts: vec![Part::Text { text: text.into() }] }

@@ -216,14 +216,7 @@ impl Session {
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::SessionStart { session_id, .. } => self.id.clone_from(session_id),
-            Event::RunStart { model, sandbox, .. } => {
-                self.model.clone_from(model);
-                self.sandbox.clone_from(sandbox);
-                self.run = RunState::default();
-                self.recount();
-                self.malformed = 0;
-                self.tally.denials.clear();
-            }
+            Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),
             Event::System { text } => self.set_system(text),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             Event::StepStart { purpose: Purpose::Step, .. } => {
@@ -349,6 +342,19 @@ impl Session {
         format!("{}{last}", self.answer_so_far)
     }
 
+    /// A run begins: limits, closing and refusals are its own, the conversation and the costs go on.
+    fn run_start(&mut self, model: &str, sandbox: &str) {
+        if provider(&self.model) != provider(model) {
+            self.messages.iter_mut().for_each(|message| Arc::make_mut(message).forget_opaque());
+        }
+        model.clone_into(&mut self.model);
+        sandbox.clone_into(&mut self.sandbox);
+        self.run = RunState::default();
+        self.recount();
+        self.malformed = 0;
+        self.tally.denials.clear();
+    }
+
     fn set_system(&mut self, text: &str) {
         let message = Arc::new(Message::text(Role::System, text));
         match self.messages.first_mut() {
@@ -452,6 +458,11 @@ pub fn unknown_outcome(call_id: String) -> ToolResult {
 /// Whether the arguments of a call are a JSON object; anything else is of no use to any tool.
 fn is_object(arguments: &str) -> bool {
     arguments.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(arguments).is_ok()
+}
+
+/// The provider of a `provider/model`: what it wants back unmodified, such as signatures, another could not read.
+fn provider(model: &str) -> &str {
+    model.split_once('/').map_or(model, |(provider, _)| provider)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::agent::spending::Caps;
+use crate::message::Opaque;
 use crate::message::Part;
 use crate::price::{Price, Quote, Rates, Usd};
 use crate::stop_reason::Status;
@@ -559,4 +560,28 @@ proptest! {
         prompt(&mut session, "go on");
         check_pairs(session.messages());
     }
+}
+
+#[test]
+fn what_a_provider_wants_back_goes_to_no_other_provider() {
+    let sealed = |data: &str| Some(Opaque { codec: "responses".into(), data: data.into() });
+    let thinking = Part::Thinking { text: "hm".into(), opaque: sealed("secret to it") };
+    let begin = |model: &str| match run_start() {
+        Event::RunStart { agent, mode, tools, max_steps, resumed, sandbox, .. } => {
+            Event::RunStart { agent, model: model.into(), mode, tools, max_steps, resumed, sandbox }
+        }
+        other => other,
+    };
+    let mut session = Session::new(limits());
+    session.apply(&begin("openai/a"));
+    prompt(&mut session, "do it");
+    respond(&mut session, Purpose::Step, vec![thinking], FinishReason::Stop);
+    let is_sealed = |session: &Session| {
+        let last = session.messages().last().unwrap();
+        matches!(last.parts.first(), Some(Part::Thinking { opaque: Some(_), .. }))
+    };
+    session.apply(&begin("openai/b"));
+    assert!(is_sealed(&session), "another model of the same provider");
+    session.apply(&begin("llamacpp/a"));
+    assert!(!is_sealed(&session), "another provider");
 }
