@@ -31,7 +31,8 @@ pub fn help(terminal: &Terminal, topic: Option<&str>) -> CliResult<()> {
         let message = format!("there is no help on `{topic}`.\n{}", topics());
         return Err(CliError::new(ErrorKind::Usage, message.trim_end()));
     };
-    print(terminal, text)
+    let shown: Vec<&str> = text.lines().filter(|line| !line.starts_with("<!--")).collect();
+    print(terminal, &shown.join("\n"))
 }
 
 fn topics() -> String {

@@ -897,6 +897,8 @@ fn the_manual_has_a_list_and_pages_that_can_be_read() {
         "scripted",
         "sessions",
     ] {
+        let page = Lab::new().agent(&["help", topic]).exits(0).stdout;
+        assert!(page.starts_with("# ") && !page.contains("<!--"), "{topic}:\n{page}");
         assert!(topics.contains(&topic), "{}", list.stdout);
     }
     for topic in topics {
