@@ -15,7 +15,7 @@ use crate::config::load::Loaded;
 use crate::config::schema::LogLevel;
 use crate::config::settings::Settings;
 use crate::emit::{EmitError, Emitter};
-use crate::event::{Event, EventSink, Level, Origin, Record};
+use crate::event::{Event, EventSink, Level, Origin, Record, SCHEMA_VERSION};
 use crate::failure::{ErrorKind, Failure};
 use crate::journal::read::{self, Reading};
 use crate::journal::store::{SessionError, Store};
@@ -29,6 +29,7 @@ use crate::secret::Secret;
 use crate::stop_reason::{Status, StopReason};
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
+use std::path::Path;
 use std::rc::Rc;
 
 /// How often a new session looks for an id that no other process took in the same millisecond.
@@ -166,7 +167,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
 fn load(app: &App, options: &WorkArgs, task: &Task) -> CliResult<(Loaded, Option<Earlier>)> {
     let loaded = app.load(&flags(options))?;
     let Task::Resume { id, .. } = task else { return Ok((loaded, None)) };
-    let earlier = Earlier::open(&store(&loaded.settings), id.as_deref())?;
+    let earlier = Earlier::open(&loaded.settings, id.as_deref())?;
     let loaded = app.load(&earlier.complete(flags(options), &loaded))?;
     Ok((loaded, Some(earlier)))
 }
@@ -310,7 +311,8 @@ impl Earlier {
         Ok(Self { id, journal: created?, reading: Reading::default() })
     }
 
-    fn open(store: &Store, id: Option<&str>) -> CliResult<Self> {
+    fn open(settings: &Settings, id: Option<&str>) -> CliResult<Self> {
+        let store = store(settings);
         let id = match id {
             Some(id) => id.to_owned(),
             None => store.last()?,
@@ -321,6 +323,12 @@ impl Earlier {
         let reading = read::read(&path).map_err(|error| unreadable(error.to_string()))?;
         if reading.records.is_empty() {
             return Err(unreadable("its journal holds no intact record".to_owned()).into());
+        }
+        if reading.records.iter().any(|record| record.v > SCHEMA_VERSION) {
+            return Err(unreadable("a later version of agent has written to it".to_owned()).into());
+        }
+        if let Some(other) = elsewhere(&reading, &settings.workspace) {
+            return Err(unreadable(format!("it belongs to another workspace, {other}")).into());
         }
         Ok(Self { id, journal, reading })
     }
@@ -338,6 +346,15 @@ impl Earlier {
             ..flags
         }
     }
+}
+
+/// The workspace a session began in, when it is not this one: what the model has read is not what is here.
+fn elsewhere(reading: &Reading, here: &Path) -> Option<String> {
+    let began = reading.records.iter().find_map(|record| match &record.event {
+        Event::SessionStart { workspace, .. } => Some(workspace),
+        _ => None,
+    });
+    began.filter(|began| **began != here.to_string_lossy()).cloned()
 }
 
 /// What the reader of the journal had to leave out, in words.

@@ -252,3 +252,14 @@ fn what_a_killed_edit_left_beside_its_file_is_cleared_on_resume() {
     assert_eq!(lab.read("a.txt"), "beta");
     assert!(done.stderr.contains(".agent-tmp-2147483647-2 holds what it displaced"), "{}", done.stderr);
 }
+
+#[test]
+fn a_session_of_another_workspace_is_not_gone_on_with() {
+    let server = Server::start("turns: [{text: one}]");
+    let (lab, other) = (lab(), lab());
+    lab.run(&server, &[]).exits(0);
+    other.run(&Server::start("turns: [{text: two}]"), &[]).exits(0);
+    fs::copy(lab.journal(), other.journal()).unwrap();
+    let done = other.resume(&Server::start("turns: [{text: never}]"), &["go on"]).exits(3);
+    assert!(done.stderr.contains("another workspace"), "{}", done.stderr);
+}
