@@ -31,6 +31,8 @@ pub mod replay;
 pub mod responses;
 pub mod retry;
 pub mod scripted;
+#[cfg(test)]
+mod testing;
 
 use crate::event::FinishReason;
 use crate::failure::{ErrorKind, Failure};

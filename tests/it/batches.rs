@@ -42,8 +42,7 @@ fn lab(parallel: &str) -> Lab {
 
 /// A lab in which, before each `grep`, a hook waits until `together` of them have come this far.
 fn lab_where_reads_meet(parallel: &str, together: usize) -> Lab {
-    let hook =
-        format!("mktemp here.XXXXXX >&2; until [ $(ls here.* | wc -l) -ge {together} ]; do sleep 0.01; done");
+    let hook = format!("mktemp here.XXXXXX >&2; until [ $(ls here.* | wc -l) -ge {together} ]; do :; done");
     let hooks = json!({"pre_tool_use": [{"command": hook, "matcher": "grep"}]});
     Lab::new()
         .file("a.txt", "alpha\n")
@@ -119,7 +118,7 @@ fn l03_results_and_ids_stand_in_the_models_order_under_every_setting() {
 #[test]
 fn l03_a_call_that_ends_last_keeps_its_first_place() {
     let lab = lab("all");
-    let waits = command("first", "until [ -e go ]; do sleep 0.01; done; echo slow");
+    let waits = command("first", "until [ -e go ]; do :; done; echo slow");
     let results = run(&lab, &[waits, grep("second"), command("third", "touch go")]);
     let ids: Vec<&str> = results.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(ids, ["first", "second", "third"]);
@@ -131,7 +130,7 @@ fn l03_a_call_that_ends_last_keeps_its_first_place() {
 #[test]
 fn t25_under_all_four_commands_wait_for_each_other() {
     let lab = lab("all");
-    let wait = "until [ -e m1 ] && [ -e m2 ] && [ -e m3 ] && [ -e m4 ]; do sleep 0.01; done; echo met";
+    let wait = "until [ -e m1 ] && [ -e m2 ] && [ -e m3 ] && [ -e m4 ]; do :; done; echo met";
     let calls = ["1", "2", "3", "4"].map(|id| command(id, &format!("touch m{id}; {wait}")));
     for (id, text) in run(&lab, &calls) {
         assert!(text.contains("met"), "{id}: {text}");
@@ -188,7 +187,7 @@ fn t26_four_appends_in_one_answer_arrive_in_order_under_every_setting() {
 #[test]
 fn t26_writers_of_one_file_keep_their_order_under_all_its_names_while_others_go_on() {
     // The first writer is held up until another file is there, which the last but one writes.
-    let hook = "case \"$(cat)\" in *one*) until [ -e go ]; do sleep 0.01; done;; esac";
+    let hook = "case \"$(cat)\" in *one*) until [ -e go ]; do :; done;; esac";
     let hooks = json!({"pre_tool_use": [{"command": hook, "matcher": "write_file"}]});
     let config = json!({"tools": {"parallel": "all"}, "hooks": hooks}).to_string();
     let lab = Lab::new().file("list.txt", "").config(&config);
@@ -200,7 +199,7 @@ fn t26_writers_of_one_file_keep_their_order_under_all_its_names_while_others_go_
         append("three", "link"),
         append("four", &absolute),
         append("other", "other.txt"),
-        command("last", "until [ -e other.txt ]; do sleep 0.01; done; touch go"),
+        command("last", "until [ -e other.txt ]; do :; done; touch go"),
     ];
     let results = run(&lab, &calls);
     assert_eq!(lab.read("list.txt"), "one\ntwo\nthree\nfour\n", "{results:?}");

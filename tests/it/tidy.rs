@@ -39,9 +39,24 @@ fn rust_files(dir: &str) -> Vec<String> {
     found
 }
 
-/// The text of a file up to its unit tests.
+/// The text of a file without its unit tests: up to the module that holds them, and without declarations of test files.
 fn without_tests(text: &str) -> String {
-    text.lines().take_while(|line| *line != "#[cfg(test)]").collect::<Vec<_>>().join("\n")
+    let lines: Vec<&str> = text.lines().collect();
+    let mut kept = Vec::new();
+    let mut at = 0;
+    while let Some(line) = lines.get(at) {
+        if *line != "#[cfg(test)]" {
+            kept.push(*line);
+            at += 1;
+            continue;
+        }
+        let item = at + 1 + lines[at + 1..].iter().take_while(|line| line.starts_with("#[")).count();
+        if lines[item].ends_with('{') && lines[item].contains("mod ") {
+            break;
+        }
+        at = item + 1;
+    }
+    kept.join("\n")
 }
 
 fn is_test_file(file: &str) -> bool {

@@ -3,41 +3,14 @@
 use super::super::opaque::CODEC;
 use super::super::request::write_message;
 use super::*;
-use crate::llm::Response;
-use crate::llm::answer::Surroundings;
+use crate::llm::{Response, testing};
 use crate::message::Message;
 use proptest::prelude::*;
 use serde_json::json;
-use std::cell::Cell;
 
 /// What was shown, and the outcome.
 fn decode(events: &[&str], body: bool) -> (String, Result<Response, LlmError>) {
-    let mut shown = String::new();
-    let mut show = |progress: Progress<'_>| match progress {
-        Progress::Text(text) => shown.push_str(text),
-        Progress::Thinking(text) => shown.extend(["<", text, ">"]),
-        Progress::Sent { .. } | Progress::Retry { .. } => {}
-    };
-    let mut answer = Answer::new(CODEC, true);
-    let mut decoder = PartDecoder::default();
-    let fed: Result<(), LlmError> = events.iter().try_for_each(|event| {
-        if body {
-            decoder.body(event.as_bytes(), &mut answer, &mut show)
-        } else {
-            decoder.event(event, &mut answer, &mut show)
-        }
-    });
-    let next = Cell::new(0);
-    let surroundings = Surroundings {
-        offered: &|name| name == "read",
-        taken: &|id| id == "old",
-        new_id: &|| {
-            next.set(next.get() + 1);
-            format!("new{}", next.get())
-        },
-    };
-    let outcome = fed.and_then(|()| answer.finish(&surroundings, &mut show));
-    (shown, outcome)
+    testing::decode(CODEC, &mut PartDecoder::default(), events, body)
 }
 
 fn stream(events: &[&str]) -> Response {

@@ -2,25 +2,13 @@
 
 use super::super::request::CODEC;
 use super::*;
-use crate::llm::Response;
-use crate::llm::answer::Surroundings;
+use crate::llm::{Response, testing};
 use crate::message::Part;
 use proptest::prelude::*;
 use serde_json::json;
 
 fn decode(events: &[&str], body: bool) -> Result<Response, LlmError> {
-    let mut answer = Answer::new(CODEC, true);
-    let mut decoder = EventDecoder::default();
-    for event in events {
-        if body {
-            decoder.body(event.as_bytes(), &mut answer, &mut |_| {})?;
-        } else {
-            decoder.event(event, &mut answer, &mut |_| {})?;
-        }
-    }
-    let surroundings =
-        Surroundings { offered: &|name| name == "read", taken: &|_| false, new_id: &|| "made".to_owned() };
-    answer.finish(&surroundings, &mut |_| {})
+    testing::decode(CODEC, &mut EventDecoder::default(), events, body).1
 }
 
 fn stream(events: &[Value]) -> Result<Response, LlmError> {

@@ -2,29 +2,12 @@
 
 use super::super::request::CODEC;
 use super::*;
-use crate::llm::Response;
-use crate::llm::answer::Surroundings;
+use crate::llm::{Response, testing};
 use proptest::prelude::*;
 use serde_json::json;
-use std::cell::Cell;
 
 fn decode(lines: &[&str], body: bool) -> Result<Response, LlmError> {
-    let mut answer = Answer::new(CODEC, true);
-    let mut decoder = LineDecoder::default();
-    for line in lines {
-        if body {
-            decoder.body(line.as_bytes(), &mut answer, &mut |_| {})?;
-        } else {
-            decoder.event(line, &mut answer, &mut |_| {})?;
-        }
-    }
-    let next = Cell::new(0);
-    let new_id = || {
-        next.set(next.get() + 1);
-        format!("new{}", next.get())
-    };
-    let surroundings = Surroundings { offered: &|_| true, taken: &|id| id == "old", new_id: &new_id };
-    answer.finish(&surroundings, &mut |_| {})
+    testing::decode(CODEC, &mut LineDecoder::default(), lines, body).1
 }
 
 fn kind(lines: &[&str]) -> ErrorKind {

@@ -2,33 +2,16 @@
 
 use super::super::request::CODEC;
 use super::*;
-use crate::llm::Response;
-use crate::llm::answer::Surroundings;
+use crate::llm::{Response, testing};
 use crate::message::{Message, Part};
 use proptest::prelude::*;
 use std::borrow::Borrow;
 
 /// What was shown, and the outcome.
 fn decode(events: &[Value], body: bool) -> (String, Result<Response, LlmError>) {
-    let mut shown = String::new();
-    let mut show = |progress: Progress<'_>| match progress {
-        Progress::Text(text) => shown.push_str(text),
-        Progress::Thinking(text) => shown.extend(["<", text, ">"]),
-        Progress::Sent { .. } | Progress::Retry { .. } => {}
-    };
-    let mut answer = Answer::new(CODEC, true);
-    let mut decoder = EventDecoder::default();
-    let fed: Result<(), LlmError> = events.iter().try_for_each(|event| {
-        if body {
-            decoder.body(event.to_string().as_bytes(), &mut answer, &mut show)
-        } else {
-            decoder.event(&event.to_string(), &mut answer, &mut show)
-        }
-    });
-    let surroundings =
-        Surroundings { offered: &|name| name == "read", taken: &|_| false, new_id: &|| "new".into() };
-    let outcome = fed.and_then(|()| answer.finish(&surroundings, &mut show));
-    (shown, outcome)
+    let events: Vec<String> = events.iter().map(Value::to_string).collect();
+    let events: Vec<&str> = events.iter().map(String::as_str).collect();
+    testing::decode(CODEC, &mut EventDecoder::default(), &events, body)
 }
 
 fn stream(events: &[Value]) -> Response {

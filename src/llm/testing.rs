@@ -1,0 +1,41 @@
+//! What the tests of all decoders share: an answer fed event by event, and what came of it.
+
+use crate::llm::answer::{Answer, Surroundings};
+use crate::llm::codec::Decoder;
+use crate::llm::{LlmError, Progress, Response};
+use std::cell::Cell;
+
+/// Feeds `events` to `decoder`, as a stream or each as a whole body: what was shown (thinking in angle brackets), and
+/// the outcome. The tool `read` is offered, the call id `old` is taken, made-up ids are `new1`, `new2`, ….
+pub(super) fn decode(
+    codec: &'static str,
+    decoder: &mut dyn Decoder,
+    events: &[&str],
+    body: bool,
+) -> (String, Result<Response, LlmError>) {
+    let mut shown = String::new();
+    let mut show = |progress: Progress<'_>| match progress {
+        Progress::Text(text) => shown.push_str(text),
+        Progress::Thinking(text) => shown.extend(["<", text, ">"]),
+        Progress::Sent { .. } | Progress::Retry { .. } => {}
+    };
+    let mut answer = Answer::new(codec, true);
+    let fed: Result<(), LlmError> = events.iter().try_for_each(|event| {
+        if body {
+            decoder.body(event.as_bytes(), &mut answer, &mut show)
+        } else {
+            decoder.event(event, &mut answer, &mut show)
+        }
+    });
+    let next = Cell::new(0);
+    let surroundings = Surroundings {
+        offered: &|name| name == "read",
+        taken: &|id| id == "old",
+        new_id: &|| {
+            next.set(next.get() + 1);
+            format!("new{}", next.get())
+        },
+    };
+    let outcome = fed.and_then(|()| answer.finish(&surroundings, &mut show));
+    (shown, outcome)
+}
