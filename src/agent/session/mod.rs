@@ -466,4 +466,6 @@ fn provider(model: &str) -> &str {
 }
 
 #[cfg(test)]
+mod budget_tests;
+#[cfg(test)]
 mod tests;

@@ -1,0 +1,201 @@
+//! A session that is paid for: budgets, caps, costs.
+
+use super::tests::*;
+use super::*;
+use crate::agent::spending::Caps;
+use crate::price::{Price, Quote, Rates, Usd};
+use crate::usage::Usage;
+use proptest::prelude::*;
+
+/// A model that is paid for: ten dollars for a million prompt tokens, a hundred for a million generated ones.
+fn priced(usd: Option<f64>, tokens: Option<u64>) -> Caps {
+    let quote = Quote { input: 10.0, output: 100.0, cached_read: Some(1.0), cached_write: Some(12.5) };
+    let price = Price { rates: Rates::try_from(quote).unwrap(), long: None };
+    Caps {
+        usd: usd.map(|usd| Usd::try_from(usd).unwrap()),
+        tokens,
+        price: Some(price),
+        output_limit: 1000,
+        tools_tokens: 500,
+        closes: true,
+        ..Caps::default()
+    }
+}
+
+/// What becomes of one request to a provider that honours the limits it is sent.
+#[derive(Debug, Clone)]
+enum Attempt {
+    /// It answers: with calls or not, and these shares of what the prompt and the answer may have.
+    Answers { calls: bool, prompt: f64, output: f64, reports: bool },
+    /// It breaks off, billed in full although nobody says so, and is tried again or not.
+    Breaks { again: bool },
+    /// It is turned away, which costs nothing, and tried again.
+    TurnedAway,
+}
+
+fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
+    let attempt = prop_oneof![
+        6 => (any::<bool>(), 0.0..=1.0f64, 0.0..=1.0f64, prop::bool::weighted(0.8)).prop_map(
+            |(calls, prompt, output, reports)| Attempt::Answers { calls, prompt, output, reports }
+        ),
+        1 => any::<bool>().prop_map(|again| Attempt::Breaks { again }),
+        1 => Just(Attempt::TurnedAway),
+    ];
+    prop::collection::vec(attempt, 1..60)
+}
+
+/// Part of `whole`.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "small"
+)]
+fn share(whole: u64, part: f64) -> u64 {
+    ((whole as f64 * part) as u64).min(whole)
+}
+
+/// One call of `purpose`, its repetitions included, the way the loop makes it; returns what the provider bills.
+fn bill(
+    session: &mut Session,
+    purpose: Purpose,
+    script: &mut dyn Iterator<Item = Attempt>,
+    turn: u32,
+) -> (Usd, u64) {
+    let caps = session.limits().caps.clone();
+    let price = caps.price.unwrap();
+    session.apply(&Event::StepStart { purpose, messages: 1 });
+    let prompt = session.run.spending.prompt(&caps);
+    let worst = (price.worst(prompt, caps.output_limit), prompt + caps.output_limit);
+    let (mut usd, mut tokens) = (Usd::ZERO, 0);
+    loop {
+        let attempt = script.next().unwrap_or(Attempt::Answers {
+            calls: false,
+            prompt: 1.0,
+            output: 1.0,
+            reports: true,
+        });
+        let kind = match attempt {
+            Attempt::Answers { calls, prompt: part, output, reports } => {
+                let (prompt, output) = (share(prompt, part).max(1), share(caps.output_limit, output));
+                let usage =
+                    Usage { input: prompt / 2, cached_read: prompt - prompt / 2, output, ..Usage::default() };
+                let cost = price.of(usage);
+                let calls = calls && purpose == Purpose::Step;
+                let parts = if calls { vec![call(&format!("c{turn}"), "{}")] } else { text("x") };
+                session.apply(&Event::ModelResponse {
+                    purpose,
+                    message: Message { role: Role::Assistant, parts },
+                    finish: if calls { FinishReason::ToolCalls } else { FinishReason::Length },
+                    usage: reports.then_some(usage),
+                    cost_usd: reports.then_some(cost),
+                    latency_ms: 1,
+                });
+                return (usd + cost, tokens + usage.prompt() + output);
+            }
+            Attempt::Breaks { again } => {
+                usd += worst.0;
+                tokens += worst.1;
+                if !again {
+                    let failure =
+                        Failure { kind: ErrorKind::CutStream, message: "cut".into(), retryable: true };
+                    session.apply(&Event::ModelFailed { purpose, failure });
+                    return (usd, tokens);
+                }
+                ErrorKind::CutStream
+            }
+            Attempt::TurnedAway => ErrorKind::RateLimit,
+        };
+        session.apply(&Event::Retry { attempt: 1, delay_ms: 0, kind, message: String::new() });
+        if session.exceeded(purpose).is_some() {
+            session.apply(&Event::ModelAbandoned { purpose, reason: StopReason::BudgetExceeded });
+            return (usd, tokens);
+        }
+    }
+}
+
+#[test]
+fn l13_a_call_that_may_not_fit_is_not_made_and_nothing_is_summarised() {
+    let session = begun(Limits { caps: priced(Some(0.05), None), ..limits() });
+    assert_eq!(session.next_step(now()), Step::Close(StopReason::BudgetExceeded));
+    let mut closing = session.clone();
+    closing.apply(&Event::Closing { reason: StopReason::BudgetExceeded });
+    let verdict = stop_of(&closing, now());
+    assert_eq!((verdict.reason, verdict.limit), (StopReason::BudgetExceeded, Some(Limit::Usd)));
+    assert!(verdict.output.contains("the budget was used up"), "{}", verdict.output);
+}
+
+#[test]
+fn calls_beyond_the_cap_do_not_run_and_close_the_run() {
+    let caps = Caps { tool_calls: Some(2), closes: true, ..Caps::default() };
+    let mut session = begun(Limits { caps, ..limits() });
+    let calls = vec![call("a", "{}"), call("b", "{}"), call("c", "{}")];
+    respond(&mut session, Purpose::Step, calls, FinishReason::ToolCalls);
+    let Step::RunTools(run) = session.next_step(now()) else { panic!("nothing runs") };
+    assert_eq!(run.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+    answer_call(&mut session, "b");
+    answer_call(&mut session, "a");
+    let Step::Refuse(refused) = session.next_step(now()) else { panic!("nothing is refused") };
+    assert_eq!(refused.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["c"]);
+    answer_call(&mut session, "c");
+    assert_eq!(session.next_step(now()), Step::Close(StopReason::BudgetExceeded));
+    session.apply(&Event::Closing { reason: StopReason::BudgetExceeded });
+    assert!(matches!(session.next_step(now()), Step::Say(Origin::System, _)));
+    assert_eq!(session.stop_with(StopReason::BudgetExceeded, None).limit, Some(Limit::ToolCalls));
+}
+
+#[test]
+fn a_run_of_a_resumed_session_has_a_budget_of_its_own_and_the_costs_add_up() {
+    let mut session = begun(Limits { caps: priced(Some(1.0), None), ..limits() });
+    let cost = Usd::try_from(0.95).unwrap();
+    for finish in [FinishReason::Stop, FinishReason::ToolCalls] {
+        session.apply(&run_start());
+        prompt(&mut session, "go on");
+        assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+        session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 2 });
+        session.apply(&Event::ModelResponse {
+            purpose: Purpose::Step,
+            message: Message { role: Role::Assistant, parts: text("x") },
+            finish,
+            usage: Some(Usage::default()),
+            cost_usd: Some(cost),
+            latency_ms: 1,
+        });
+    }
+    let total = session.result(session.stop_with(StopReason::LlmDone, None), Duration::ZERO).cost;
+    assert_eq!(total.total_usd, Some(cost.times(2)));
+    assert_eq!(total.by_source.get("agent"), Some(&cost.times(2)));
+}
+
+proptest! {
+    #[test]
+    fn l12_no_run_costs_more_than_its_budget_with_a_provider_that_honours_the_limits(
+        script in attempts(),
+        usd in prop::option::of(0.0..3.0f64),
+        tokens in prop::option::of(1u64..60_000),
+    ) {
+        let mut session = begun(Limits { caps: priced(usd, tokens), ..limits() });
+        let mut script = script.into_iter();
+        let (mut billed, mut used, mut turn) = (Usd::ZERO, 0, 0);
+        loop {
+            turn += 1;
+            prop_assert!(turn < 1000, "the run does not end");
+            match session.next_step(now()) {
+                Step::CallModel(purpose) => {
+                    let (usd, tokens) = bill(&mut session, purpose, &mut script, turn);
+                    billed += usd;
+                    used += tokens;
+                }
+                Step::RunTools(calls) => calls.iter().for_each(|call| answer_call(&mut session, &call.id)),
+                Step::Refuse(calls) => panic!("no cap on calls was set: {calls:?}"),
+                Step::Say(origin, text) => session.apply(&Event::UserMessage { text, origin }),
+                Step::Close(reason) => session.apply(&Event::Closing { reason }),
+                Step::Stop(_) => break,
+            }
+        }
+        if let Some(cap) = session.limits().caps.usd {
+            prop_assert!(billed <= cap, "{billed} of {cap}");
+        }
+        prop_assert!(tokens.is_none_or(|cap| used <= cap), "{used} of {tokens:?}");
+    }
+}
