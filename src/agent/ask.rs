@@ -41,7 +41,13 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
         Purpose::Step => agent.definitions.as_slice(),
         Purpose::Closing => &[],
     };
-    let request = Request { messages: &messages, tools, stream: agent.stream, deadline };
+    let request = Request {
+        messages: &messages,
+        tools,
+        stream: agent.stream,
+        max_output_tokens: agent.max_output_tokens,
+        deadline,
+    };
     let event = match answer(agent, purpose, &request).await? {
         Ok(response) => {
             let latency = agent.source.elapsed().saturating_sub(started);

@@ -42,6 +42,8 @@ pub struct Agent {
     pub task: String,
     /// What the model costs; nothing when that is not known.
     pub price: Option<Price>,
+    /// The longest answer that requests allow, in tokens; the server's own limit when absent.
+    pub max_output_tokens: Option<u32>,
     /// Whether answers are streamed.
     pub stream: bool,
     /// When this run began, on the clock of `source`.

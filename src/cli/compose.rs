@@ -112,7 +112,6 @@ pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClien
         api_key: settings.api_key.clone(),
         api_key_env: llm.api_key_env.clone(),
         temperature: llm.temperature,
-        max_output_tokens: llm.max_output_tokens,
         retries: llm.retries,
         deadlines: Deadlines {
             connect: Duration::from_secs(llm.timeouts.connect_seconds),

@@ -152,6 +152,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         name: settings.agent.name.clone(),
         task: words.clone().unwrap_or_default(),
         price,
+        max_output_tokens: settings.llm.max_output_tokens,
         stream: settings.llm.stream,
         began,
     };

@@ -132,7 +132,7 @@ mod tests {
         let left = RefCell::new(outcomes.into_iter());
         let source = Source::new();
         let mut sent = 0;
-        let request = Request { messages: &[], tools: &[], stream: true, deadline };
+        let request = Request { stream: true, deadline, ..Request::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let outcome =
             runtime.block_on(Attempts { retries: 2, whole: Duration::from_mins(1), source: &source }.make(

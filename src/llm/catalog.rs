@@ -1,8 +1,8 @@
 //! The table of providers: where each is, which variable holds its key, how it differs.
 
-use crate::llm::chat_completions::request::Quirks;
 use crate::llm::codec::Codec;
 use crate::llm::format::Format;
+use crate::llm::quirks::Quirks;
 use serde::Deserialize;
 
 /// The table as data.

@@ -9,14 +9,12 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 /// What is the same in every request to one model, whatever the format.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Parameters {
     /// The model as the server calls it.
     pub model: String,
     /// Sampling temperature; the server's own when absent.
     pub temperature: Option<f64>,
-    /// The longest answer, in tokens; the server's own limit when absent.
-    pub max_output_tokens: Option<u32>,
     /// What the model may hold, in tokens, where its server was asked ([`Codec::inquiry`]).
     pub window: Option<u32>,
 }

@@ -3,10 +3,10 @@
 use crate::failure::{ErrorKind, Failure};
 use crate::http::{Deadlines, Endpoint, HttpError};
 use crate::llm::catalog::{self, Provider};
-use crate::llm::chat_completions::request::Quirks;
 use crate::llm::codec::{Codec, Parameters};
 use crate::llm::error_body::one_line;
 use crate::llm::format::Format;
+use crate::llm::quirks::Quirks;
 use crate::llm::remote::{Key, RemoteModel};
 use crate::llm::scripted::play::ScriptedModel;
 use crate::llm::{LlmClient, local};
@@ -37,8 +37,6 @@ pub struct ModelOptions {
     pub api_key_env: Option<String>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
-    /// The longest answer, in tokens.
-    pub max_output_tokens: Option<u32>,
     /// How many tries may follow the first.
     pub retries: u32,
     /// How long each phase of a try may take.
@@ -55,7 +53,6 @@ impl Default for ModelOptions {
             api_key: None,
             api_key_env: None,
             temperature: None,
-            max_output_tokens: None,
             retries: DEFAULT_RETRIES,
             deadlines: Deadlines::default(),
             probe_local: false,
@@ -148,12 +145,7 @@ pub async fn connect(
         name,
         endpoint: Endpoint::new(base, &headers, options.deadlines)?,
         codec,
-        parameters: Parameters {
-            model,
-            temperature: options.temperature,
-            max_output_tokens: options.max_output_tokens,
-            window,
-        },
+        parameters: Parameters { model, temperature: options.temperature, window },
         key,
         retries: options.retries,
         source,

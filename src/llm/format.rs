@@ -1,11 +1,11 @@
 //! The wire formats by name: which codec a row of the provider table means.
 
 use crate::llm::chat_completions::ChatCompletions;
-use crate::llm::chat_completions::request::Quirks;
 use crate::llm::codec::Codec;
 use crate::llm::gemini::Gemini;
 use crate::llm::messages::Messages;
 use crate::llm::ollama::Ollama;
+use crate::llm::quirks::Quirks;
 use crate::llm::responses::Responses;
 use serde::Deserialize;
 

@@ -35,8 +35,8 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::chat_completions::request::Quirks;
     use crate::llm::format::Format;
+    use crate::llm::quirks::Quirks;
     use crate::message::{Role, ToolResult};
     use proptest::prelude::*;
 

@@ -25,6 +25,7 @@ pub mod local;
 pub mod messages;
 pub mod models;
 pub mod ollama;
+pub mod quirks;
 pub mod reaction;
 pub mod remote;
 pub mod replay;
@@ -56,7 +57,7 @@ pub struct ToolDefinition {
 }
 
 /// What a model is asked.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Request<'a> {
     /// The conversation, system message first.
     pub messages: &'a [Arc<Message>],
@@ -64,6 +65,8 @@ pub struct Request<'a> {
     pub tools: &'a [ToolDefinition],
     /// Whether the answer is streamed.
     pub stream: bool,
+    /// The longest answer, in tokens; the server's own limit when absent.
+    pub max_output_tokens: Option<u32>,
     /// The longest the whole call may take, retries and waits included.
     pub deadline: Option<Duration>,
 }

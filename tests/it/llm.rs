@@ -5,10 +5,10 @@ use agent::event::FinishReason;
 use agent::failure::ErrorKind;
 use agent::http::Deadlines;
 use agent::llm::catalog::Provider;
-use agent::llm::chat_completions::request::Quirks;
 use agent::llm::connect::{ModelOptions, connect};
 use agent::llm::format::Format;
 use agent::llm::local::probe;
+use agent::llm::quirks::Quirks;
 use agent::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinition};
 use agent::message::{Message, Role, ToolResult};
 use agent::secret::Secret;
@@ -53,7 +53,13 @@ fn tools() -> Vec<ToolDefinition> {
 
 async fn ask(client: &dyn LlmClient, messages: &[Arc<Message>], stream: bool) -> Outcome {
     let tools = tools();
-    let request = Request { messages, tools: &tools, stream, deadline: Some(Duration::from_secs(25)) };
+    let request = Request {
+        messages,
+        tools: &tools,
+        stream,
+        deadline: Some(Duration::from_secs(25)),
+        ..Request::default()
+    };
     let (mut shown, mut retries) = (String::new(), Vec::new());
     let mut progress = |progress: Progress<'_>| match progress {
         Progress::Text(text) => shown.push_str(text),
@@ -184,7 +190,8 @@ fn the_deadline_of_a_call_includes_its_retries() {
         let client = client(&options(&server)).await;
         let messages = hello();
         let deadline = Some(Duration::from_millis(300));
-        let request = Request { messages: &messages, tools: &[], stream: true, deadline };
+        let request =
+            Request { messages: &messages, tools: &[], stream: true, deadline, ..Request::default() };
         client.complete(&request, &mut |_| {}).await
     });
     assert_eq!(outcome.unwrap_err().kind, ErrorKind::Timeout);

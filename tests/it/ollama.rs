@@ -2,9 +2,9 @@
 
 use crate::support::run::{Finished, Lab};
 use crate::support::server::{Server, WINDOW};
-use agent::llm::chat_completions::request::Quirks;
 use agent::llm::format::Format;
 use agent::llm::local::window;
+use agent::llm::quirks::Quirks;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -3,10 +3,10 @@
 //! lines these stand before the stream and are not part of it.
 
 use agent::llm::answer::{Answer, Surroundings};
-use agent::llm::chat_completions::request::Quirks;
 use agent::llm::codec::Codec;
 use agent::llm::format::Format;
 use agent::llm::framing::{FrameDecoder, Framing};
+use agent::llm::quirks::Quirks;
 use agent::llm::{LlmError, Response};
 use agent::message::{Message, Part};
 use serde_json::{Map, Value, json};

@@ -8,9 +8,10 @@ pub mod usage;
 
 use crate::llm::Request;
 use crate::llm::codec::{Codec, Decoder, Parameters};
+use crate::llm::quirks::Quirks;
 use crate::message::Message;
 use decode::ChunkDecoder;
-use request::{CODEC, Quirks};
+use request::CODEC;
 use std::sync::Arc;
 
 /// The format, with what is different about one server.

@@ -1,67 +1,18 @@
 //! A request as Chat Completions JSON, written straight from the history; equal prefixes give equal bytes.
 
 use crate::llm::codec::Parameters;
+use crate::llm::quirks::{NoContent, Quirks, TokenField};
 use crate::llm::replay::{arguments, content, name, placeholder};
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role};
 use serde::ser::SerializeMap;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The name under which this codec stores what only it may replay.
 pub const CODEC: &str = "chat_completions";
-
-/// Which field limits the length of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TokenField {
-    /// What compatible servers know.
-    #[default]
-    MaxTokens,
-    /// What `OpenAI` demands of its newer models.
-    MaxCompletionTokens,
-}
-
-/// How a message without text is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NoContent {
-    /// `content: ""`, which most templates want.
-    #[default]
-    Blank,
-    /// `content: null`, as `OpenAI` itself writes it.
-    Null,
-}
-
-/// How a server differs from the common ground of the format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Quirks {
-    /// The field that limits the length of an answer.
-    pub token_field: TokenField,
-    /// What stands for the text of a message that only calls tools.
-    pub no_content: NoContent,
-    /// Understands `stream_options.include_usage`.
-    pub stream_usage: bool,
-    /// Wants the reasoning of earlier turns back, as `reasoning_content`.
-    pub replay_reasoning: bool,
-    /// Refuses a history with tool calls when no tools are offered.
-    pub tools_with_history: bool,
-}
-
-impl Default for Quirks {
-    fn default() -> Self {
-        Self {
-            token_field: TokenField::MaxTokens,
-            no_content: NoContent::Blank,
-            stream_usage: true,
-            replay_reasoning: false,
-            tools_with_history: false,
-        }
-    }
-}
 
 /// The body of a request, as JSON; `messages` are its messages as [`write_message`] wrote them.
 ///
@@ -112,7 +63,7 @@ impl Serialize for Body<'_> {
         if let Some(temperature) = parameters.temperature {
             map.serialize_entry("temperature", &temperature)?;
         }
-        if let Some(tokens) = parameters.max_output_tokens {
+        if let Some(tokens) = request.max_output_tokens {
             let field = match quirks.token_field {
                 TokenField::MaxTokens => "max_tokens",
                 TokenField::MaxCompletionTokens => "max_completion_tokens",
@@ -262,8 +213,8 @@ mod tests {
     use serde_json::json;
 
     fn bytes_of(request: &Request<'_>, quirks: Quirks) -> Vec<u8> {
-        let (temperature, max_output_tokens) = (Some(0.5), Some(9));
-        let parameters = Parameters { model: "m".into(), temperature, max_output_tokens, window: None };
+        let parameters = Parameters { model: "m".into(), temperature: Some(0.5), ..Parameters::default() };
+        let request = &Request { max_output_tokens: Some(9), ..*request };
         let mut messages = Vec::new();
         for message in request.messages {
             write_message(message, quirks, &mut messages).unwrap();
@@ -325,7 +276,7 @@ mod tests {
     }
 
     fn encoded(messages: &[Arc<Message>], tools: &[ToolDefinition], stream: bool, quirks: Quirks) -> Value {
-        let request = Request { messages, tools, stream, deadline: None };
+        let request = Request { messages, tools, stream, ..Request::default() };
         serde_json::from_slice(&bytes_of(&request, quirks)).unwrap()
     }
 
@@ -379,7 +330,7 @@ mod tests {
     fn k12_a_longer_history_begins_with_the_same_bytes() {
         let history = history();
         let tools = [tool()];
-        let short = Request { messages: &history[..2], tools: &tools, stream: true, deadline: None };
+        let short = Request { messages: &history[..2], tools: &tools, stream: true, ..Request::default() };
         let long = Request { messages: &history, ..short };
         let (short, long) = (bytes_of(&short, Quirks::default()), bytes_of(&long, Quirks::default()));
         assert!(long.starts_with(short.strip_suffix(b"]}").unwrap()));

@@ -53,7 +53,7 @@ pub fn encode(
         tools: (!declarations.is_empty()).then_some([Tools { function_declarations: declarations }]),
         generation_config: Generation {
             temperature: parameters.temperature,
-            max_output_tokens: parameters.max_output_tokens,
+            max_output_tokens: request.max_output_tokens,
         },
     })?;
     head.pop();

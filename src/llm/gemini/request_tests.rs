@@ -14,18 +14,14 @@ fn written(messages: &[Arc<Message>]) -> Vec<u8> {
 }
 
 fn bytes_of(request: &Request<'_>, temperature: Option<f64>) -> Vec<u8> {
-    let parameters = Parameters {
-        model: "m".into(),
-        temperature,
-        max_output_tokens: temperature.map(|_| 9),
-        window: None,
-    };
+    let parameters = Parameters { model: "m".into(), temperature, ..Parameters::default() };
+    let request = &Request { max_output_tokens: temperature.map(|_| 9), ..*request };
     encode(request, &parameters, &written(request.messages)).unwrap()
 }
 
 fn contents(messages: Vec<Message>) -> Value {
     let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
-    let request = Request { messages: &messages, tools: &[], stream: true, deadline: None };
+    let request = Request { messages: &messages, tools: &[], stream: true, ..Request::default() };
     let body: Value = serde_json::from_slice(&bytes_of(&request, None)).unwrap();
     body["contents"].clone()
 }
@@ -78,7 +74,7 @@ fn a_request_has_the_shape_the_format_wants() {
     let tools =
         [ToolDefinition { name: "read".into(), description: "Reads.".into(), parameters: json!({"a": 1}) }];
     let history = history();
-    let request = Request { messages: &history, tools: &tools, stream: true, deadline: None };
+    let request = Request { messages: &history, tools: &tools, stream: true, ..Request::default() };
     let body: Value = serde_json::from_slice(&bytes_of(&request, Some(0.5))).unwrap();
     assert_eq!(
         body,
@@ -103,7 +99,7 @@ fn a_request_has_the_shape_the_format_wants() {
 #[test]
 fn what_is_not_said_is_left_out() {
     let messages = [Arc::new(Message::text(Role::User, "u"))];
-    let request = Request { messages: &messages, tools: &[], stream: true, deadline: None };
+    let request = Request { messages: &messages, tools: &[], stream: true, ..Request::default() };
     let body = String::from_utf8(bytes_of(&request, None)).unwrap();
     assert_eq!(body, r#"{"generationConfig":{},"contents":[{"role":"user","parts":[{"text":"u"}]}]}"#);
 }
@@ -170,7 +166,7 @@ fn a_result_without_its_call_has_a_name_all_the_same() {
 #[test]
 fn k12_a_longer_history_begins_with_the_same_bytes() {
     let history = history();
-    let short = Request { messages: &history[..2], tools: &[], stream: true, deadline: None };
+    let short = Request { messages: &history[..2], tools: &[], stream: true, ..Request::default() };
     let long = Request { messages: &history, ..short };
     let (short, long) = (bytes_of(&short, None), bytes_of(&long, None));
     assert!(long.starts_with(short.strip_suffix(b"]}").unwrap()));

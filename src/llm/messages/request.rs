@@ -38,7 +38,7 @@ pub fn encode(
     let system = request.messages.iter().filter(|message| message.role == Role::System);
     let body = Body {
         model: &parameters.model,
-        max_tokens: parameters.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+        max_tokens: request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
         temperature: parameters.temperature,
         stream: request.stream,
         tools: tools.iter().map(WireTool::new).collect(),

@@ -5,7 +5,8 @@ use crate::message::Opaque;
 use serde_json::json;
 
 fn bytes_of(request: &Request<'_>, max_output_tokens: Option<u32>) -> Vec<u8> {
-    let parameters = Parameters { model: "m".into(), temperature: None, max_output_tokens, window: None };
+    let parameters = Parameters { model: "m".into(), ..Parameters::default() };
+    let request = &Request { max_output_tokens, ..*request };
     let mut json = Vec::new();
     for (at, message) in request.messages.iter().enumerate() {
         write_message(message, &request.messages[..at], &mut json).unwrap();
@@ -15,7 +16,7 @@ fn bytes_of(request: &Request<'_>, max_output_tokens: Option<u32>) -> Vec<u8> {
 
 fn encoded(messages: Vec<Message>, tools: &[ToolDefinition]) -> Value {
     let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
-    let request = Request { messages: &messages, tools, stream: true, deadline: None };
+    let request = Request { messages: &messages, tools, stream: true, ..Request::default() };
     serde_json::from_slice(&bytes_of(&request, Some(9))).unwrap()
 }
 
@@ -91,7 +92,7 @@ fn a_request_has_the_shape_the_format_wants() {
 
 #[test]
 fn an_answer_always_has_a_limit() {
-    let request = Request { messages: &[], tools: &[], stream: false, deadline: None };
+    let request = Request { messages: &[], tools: &[], stream: false, ..Request::default() };
     let body: Value = serde_json::from_slice(&bytes_of(&request, None)).unwrap();
     assert_eq!(
         body,
@@ -150,7 +151,7 @@ fn foreign_ids_are_rewritten_alike_in_call_and_result() {
 fn k12_a_longer_conversation_begins_with_the_same_bytes() {
     let messages: Vec<_> = conversation().into_iter().map(Arc::new).collect();
     let tools = [tool()];
-    let long = Request { messages: &messages, tools: &tools, stream: true, deadline: None };
+    let long = Request { messages: &messages, tools: &tools, stream: true, ..Request::default() };
     let whole = bytes_of(&long, None);
     for length in 2..messages.len() {
         let short = bytes_of(&Request { messages: &messages[..length], ..long }, None);

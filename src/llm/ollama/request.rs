@@ -76,7 +76,7 @@ pub fn encode(
         model: &parameters.model,
         options: Options {
             num_ctx: parameters.window.unwrap_or(DEFAULT_WINDOW),
-            num_predict: parameters.max_output_tokens,
+            num_predict: request.max_output_tokens,
             temperature: parameters.temperature,
         },
         stream: request.stream,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     fn parameters() -> Parameters {
-        Parameters { model: "m".into(), temperature: None, max_output_tokens: None, window: None }
+        Parameters { model: "m".into(), temperature: None, ..Parameters::default() }
     }
 
     fn call(id: &str, name: &str, arguments: &str) -> Part {
@@ -213,13 +213,15 @@ mod tests {
     #[test]
     fn a_request_has_the_shape_the_format_wants() {
         let messages = history();
-        let request = Request { messages: &messages, tools: &tools(), stream: true, deadline: None };
-        let parameters = Parameters {
-            temperature: Some(0.5),
-            max_output_tokens: Some(9),
-            window: Some(8192),
-            ..parameters()
+        let max_output_tokens = Some(9);
+        let request = Request {
+            messages: &messages,
+            tools: &tools(),
+            stream: true,
+            max_output_tokens,
+            ..Request::default()
         };
+        let parameters = Parameters { temperature: Some(0.5), window: Some(8192), ..parameters() };
         let bytes = bytes_of(&request, &parameters);
         assert_eq!(
             serde_json::from_slice::<Value>(&bytes).unwrap(),
@@ -245,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_window_is_asked_for_even_where_none_is_known() {
-        let request = Request { messages: &history(), tools: &[], stream: false, deadline: None };
+        let request = Request { messages: &history(), tools: &[], stream: false, ..Request::default() };
         let body: Value = serde_json::from_slice(&bytes_of(&request, &parameters())).unwrap();
         assert_eq!(body["options"], json!({"num_ctx": DEFAULT_WINDOW}));
         assert_eq!((&body["stream"], body.get("tools")), (&json!(false), None));
@@ -254,7 +256,7 @@ mod tests {
     #[test]
     fn k12_a_longer_history_begins_with_the_same_bytes() {
         let (history, tools) = (history(), tools());
-        let short = Request { messages: &history[..2], tools: &tools, stream: true, deadline: None };
+        let short = Request { messages: &history[..2], tools: &tools, stream: true, ..Request::default() };
         let long = Request { messages: &history, ..short };
         let (short, long) = (bytes_of(&short, &parameters()), bytes_of(&long, &parameters()));
         assert!(long.starts_with(short.strip_suffix(b"]}").unwrap()));

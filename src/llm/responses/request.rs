@@ -69,7 +69,7 @@ impl Serialize for Body<'_> {
         if let Some(temperature) = parameters.temperature {
             map.serialize_entry("temperature", &temperature)?;
         }
-        if let Some(tokens) = parameters.max_output_tokens {
+        if let Some(tokens) = request.max_output_tokens {
             map.serialize_entry("max_output_tokens", &tokens)?;
         }
         map.serialize_entry("stream", &request.stream)?;
@@ -191,12 +191,8 @@ mod tests {
     use std::sync::Arc;
 
     fn bytes_of(model: &str, request: &Request<'_>) -> Vec<u8> {
-        let parameters = Parameters {
-            model: model.into(),
-            temperature: Some(0.5),
-            max_output_tokens: Some(99),
-            window: None,
-        };
+        let parameters = Parameters { model: model.into(), temperature: Some(0.5), ..Parameters::default() };
+        let request = &Request { max_output_tokens: Some(99), ..*request };
         let mut items = Vec::new();
         for message in request.messages {
             write_message(message, &mut items).unwrap();
@@ -258,7 +254,7 @@ mod tests {
     #[test]
     fn a_request_has_the_shape_the_format_wants() {
         let (messages, tools) = (history(), [tool()]);
-        let request = Request { messages: &messages, tools: &tools, stream: true, deadline: None };
+        let request = Request { messages: &messages, tools: &tools, stream: true, ..Request::default() };
         let body: Value = serde_json::from_slice(&bytes_of("m", &request)).unwrap();
         assert_eq!(
             body,
@@ -283,7 +279,7 @@ mod tests {
 
     #[test]
     fn models_that_do_not_reason_are_not_asked_for_their_reasoning() {
-        let request = Request { messages: &[], tools: &[], stream: false, deadline: None };
+        let request = Request { messages: &[], tools: &[], stream: false, ..Request::default() };
         for (model, asked) in
             [("gpt-5.4", true), ("o3", true), ("gpt-oss:20b", true), ("openai/gpt-4.1", false)]
         {
@@ -348,7 +344,7 @@ mod tests {
     #[test]
     fn k12_a_longer_history_begins_with_the_same_bytes() {
         let (history, tools) = (history(), [tool()]);
-        let short = Request { messages: &history[..2], tools: &tools, stream: true, deadline: None };
+        let short = Request { messages: &history[..2], tools: &tools, stream: true, ..Request::default() };
         let long = Request { messages: &history, ..short };
         let (short, long) = (bytes_of("m", &short), bytes_of("m", &long));
         assert!(long.starts_with(short.strip_suffix(b"]}").unwrap()));

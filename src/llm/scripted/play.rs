@@ -4,9 +4,9 @@ use super::{Asked, Fault, PlannedError, Script, ScriptError, Turn, render};
 use crate::failure::ErrorKind;
 use crate::llm::answer::{Answer, Surroundings};
 use crate::llm::attempts::Attempts;
-use crate::llm::chat_completions::request::Quirks;
 use crate::llm::error_body::ProviderError;
 use crate::llm::format::Format;
+use crate::llm::quirks::Quirks;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::message::{Part, Role};
 use crate::source::Source;
@@ -167,9 +167,9 @@ mod tests {
         let messages = [Arc::new(Message::text(Role::User, "hello"))];
         let request = Request {
             messages: &messages,
-            tools: &[],
             stream: true,
             deadline: Some(Duration::from_secs(20)),
+            ..Request::default()
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         (0..times).map(|_| runtime.block_on(model.complete(&request, &mut |_| {}))).collect()

@@ -1,8 +1,8 @@
 //! A scripted model server on this machine: plays the same YAML as `scripted:FILE`, over real HTTP, faults included.
 
 use super::dialect::Dialect;
-use agent::llm::chat_completions::request::Quirks;
 use agent::llm::framing::Framing;
+use agent::llm::quirks::Quirks;
 use agent::llm::scripted::{Fault, RawAnswer, Script, Turn, render};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
