@@ -121,6 +121,7 @@ pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClien
         },
         // On a terminal only: a person sees what was found, in a script nothing is guessed.
         probe_local: app.terminal.can_ask(),
+        own: llm.providers.clone(),
     };
     let variable = |name: &str| app.environment.get(name).map(str::to_owned);
     let connected = connect(&options, &variable, Rc::clone(&app.source)).await;

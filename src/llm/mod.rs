@@ -8,6 +8,7 @@
 //! errors ([`error_body`]). [`remote`] puts codec, transport and [`attempts`] together. A further format is a folder
 //! beside `chat_completions`, a variant of [`format::Format`], and fixtures in `tests/wire`.
 
+pub mod address;
 pub mod answer;
 pub mod attempts;
 pub mod calls;
@@ -21,6 +22,7 @@ pub mod format;
 pub mod framing;
 pub mod gemini;
 pub mod history;
+pub mod inquiry;
 pub mod local;
 pub mod messages;
 pub mod models;
@@ -137,6 +139,11 @@ impl From<LlmError> for Failure {
 pub trait LlmClient {
     /// `provider/model`, as the result names it.
     fn model(&self) -> &str;
+
+    /// What its server says that the model may hold, in tokens; none where nobody was asked or knew.
+    fn window(&self) -> Option<u32> {
+        None
+    }
 
     /// Asks once, with retries inside; `progress` is told what arrives while it arrives.
     fn complete<'a>(

@@ -9,7 +9,7 @@ fn bytes_of(request: &Request<'_>, max_output_tokens: Option<u32>) -> Vec<u8> {
     let request = &Request { max_output_tokens, ..*request };
     let mut json = Vec::new();
     for (at, message) in request.messages.iter().enumerate() {
-        write_message(message, &request.messages[..at], &mut json).unwrap();
+        write_message(message, &request.messages[..at], Quirks::default(), &mut json).unwrap();
     }
     encode(request, &parameters, &json).unwrap()
 }
