@@ -19,6 +19,7 @@ use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
+use crate::llm::catalog;
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::{LlmClient, ToolDefinition};
 use crate::message::ToolCall;
@@ -80,7 +81,10 @@ fn secrets(app: &App, settings: &Settings) -> Vec<Secret> {
         let secret = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end));
         secret && value.len() >= MIN_SECRET_BYTES
     });
-    let chosen = settings.llm.api_key_env.as_deref().and_then(|name| app.environment.get(name));
+    let own =
+        catalog::table(&settings.llm.providers).unwrap_or_default().into_iter().flat_map(|row| row.keys);
+    let chosen: Vec<String> = own.chain(settings.llm.api_key_env.clone()).collect();
+    let chosen = chosen.iter().filter_map(|name| app.environment.get(name));
     let values = named.map(|(_, value)| value.as_str()).chain(chosen);
     values.map(Secret::new).chain(settings.api_key.clone()).collect()
 }
@@ -105,8 +109,16 @@ pub fn listen(app: &App, launcher: &Launcher) -> CliResult<Interrupt> {
 /// # Errors
 /// When none is chosen or found, or its key is missing.
 pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClient>> {
+    let options = model_options(app, settings);
+    let variable = |name: &str| app.environment.get(name).map(str::to_owned);
+    let connected = connect(&options, &variable, Rc::clone(&app.source)).await;
+    connected.map_err(|error| CliError { kind: error.kind, cause: error.into() })
+}
+
+/// What the settings say about the model.
+pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
     let llm = &settings.llm;
-    let options = ModelOptions {
+    ModelOptions {
         model: llm.model.clone(),
         api_base: llm.api_base.clone(),
         api_key: settings.api_key.clone(),
@@ -122,10 +134,7 @@ pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClien
         // On a terminal only: a person sees what was found, in a script nothing is guessed.
         probe_local: app.terminal.can_ask(),
         own: llm.providers.clone(),
-    };
-    let variable = |name: &str| app.environment.get(name).map(str::to_owned);
-    let connected = connect(&options, &variable, Rc::clone(&app.source)).await;
-    connected.map_err(|error| CliError { kind: error.kind, cause: error.into() })
+    }
 }
 
 /// The limits of a run.

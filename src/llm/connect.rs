@@ -125,7 +125,7 @@ pub async fn connect(
     let table = catalog::table(&options.own)?;
     let known = |name: &str| set(variable, name);
     let target = match choose(options, &known, &table)? {
-        Choice::Server(target) => target,
+        Choice::Server(target) => *target,
         Choice::Probe(wanted) => found(local::probe(&table, local::PROBE_TIME).await, wanted.as_deref())?,
     };
     let key = key(options, &target, &known)?;
@@ -175,7 +175,7 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Choice {
     /// This server.
-    Server(Target),
+    Server(Box<Target>),
     /// Look on this machine, for this model or any.
     Probe(Option<String>),
 }
@@ -202,7 +202,7 @@ pub fn choose(
     let unnamed = |base: &str, model| Target { provider: None, base: Some(base.to_owned()), model };
     let Some(chosen) = chosen else {
         return match base {
-            Some(base) => Ok(Choice::Server(unnamed(base, None))),
+            Some(base) => Ok(server(unnamed(base, None))),
             None => nothing_chosen(options, variable, table),
         };
     };
@@ -210,7 +210,7 @@ pub fn choose(
     if prefix == "local" {
         let wanted = (!rest.is_empty()).then(|| rest.to_owned());
         return Ok(match base {
-            Some(base) => Choice::Server(unnamed(base, wanted)),
+            Some(base) => server(unnamed(base, wanted)),
             None => Choice::Probe(wanted),
         });
     }
@@ -218,13 +218,17 @@ pub fn choose(
     let named = catalog::find(table, prefix).filter(|provider| base.is_none() || provider.name == prefix);
     if let Some(provider) = named.filter(|_| !rest.is_empty()) {
         let target = target(provider, rest.to_owned(), variable);
-        return Ok(Choice::Server(Target { base: base.map(str::to_owned).or(target.base), ..target }));
+        return Ok(server(Target { base: base.map(str::to_owned).or(target.base), ..target }));
     }
     match base {
-        Some(base) => Ok(Choice::Server(unnamed(base, Some(chosen.to_owned())))),
+        Some(base) => Ok(server(unnamed(base, Some(chosen.to_owned())))),
         None if rest.is_empty() => bare(chosen, options, variable, table),
         None => Err(unknown_provider(prefix, table)),
     }
+}
+
+fn server(target: Target) -> Choice {
+    Choice::Server(Box::new(target))
 }
 
 /// A model of a provider, at the address that its variables or the table say.
@@ -261,7 +265,7 @@ fn bare(
 ) -> Result<Choice, ConnectError> {
     let mut keyed = keyed(variable, table);
     match (keyed.next(), keyed.next()) {
-        (Some((provider, _)), None) => Ok(Choice::Server(target(provider, model.to_owned(), variable))),
+        (Some((provider, _)), None) => Ok(server(target(provider, model.to_owned(), variable))),
         (None, _) if options.probe_local => Ok(Choice::Probe(Some(model.to_owned()))),
         (None, _) => Err(no_model()),
         (Some(_), Some(_)) => Err(ConnectError::new(
@@ -314,7 +318,7 @@ fn no_base(target: &Target, variable: Variable<'_>) -> ConnectError {
 }
 
 fn unknown_provider(name: &str, table: &[Provider]) -> ConnectError {
-    let called = |provider: &'_ Provider| [&[provider.name.clone()], provider.aliases.as_slice()].concat();
+    let called = |provider: &'_ Provider| [std::slice::from_ref(&provider.name), &provider.aliases].concat();
     let close = table
         .iter()
         .flat_map(called)

@@ -54,15 +54,29 @@ pub async fn models(
     headers: &[Header],
     deadlines: Deadlines,
 ) -> Result<Vec<String>, HttpError> {
+    Ok(list(base, codec, headers, deadlines).await?.1)
+}
+
+/// The status with which the server at `base` answers when it is asked for its models, and these.
+///
+/// # Errors
+/// As [`models`].
+pub async fn list(
+    base: &str,
+    codec: &dyn Codec,
+    headers: &[Header],
+    deadlines: Deadlines,
+) -> Result<(u16, Vec<String>), HttpError> {
     let endpoint = Endpoint::new(base, headers, deadlines)?;
     let mut reply = endpoint.get(codec.models_path()).await?;
-    if reply.status() != 200 {
-        return Ok(Vec::new());
+    let status = reply.status();
+    if status != 200 {
+        return Ok((status, Vec::new()));
     }
     let list: Value = serde_json::from_slice(&reply.body().await?).unwrap_or_default();
     let models = list.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let names = models.iter().filter_map(|model| model.get("id")?.as_str());
-    Ok(names.filter(|name| !name.contains("embed")).take(MODELS_CAP).map(str::to_owned).collect())
+    Ok((status, names.filter(|name| !name.contains("embed")).take(MODELS_CAP).map(str::to_owned).collect()))
 }
 
 /// What `model` of the server at `base` may hold, in tokens, by the answer to `question`. A server that has none, or is

@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn foreign_ids_become_nine_letters_and_digits_and_stay_apart() {
         assert_eq!(nine_alphanumeric("aB3xK9mP2"), "aB3xK9mP2");
-        let ids = (0..1000).map(|n| format!("call_{n}")).chain(["".into(), "functions.read:0".into()]);
+        let ids = (0..1000).map(|n| format!("call_{n}")).chain([String::new(), "functions.read:0".into()]);
         let made: std::collections::BTreeSet<String> = ids
             .map(|id| nine_alphanumeric(&id).into_owned())
             .inspect(|id| assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{id}"))
