@@ -19,7 +19,7 @@ use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
-use crate::llm::catalog;
+use crate::llm::catalog::key_variables;
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::{LlmClient, ToolDefinition};
 use crate::message::ToolCall;
@@ -81,10 +81,8 @@ fn secrets(app: &App, settings: &Settings) -> Vec<Secret> {
         let secret = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end));
         secret && value.len() >= MIN_SECRET_BYTES
     });
-    let own =
-        catalog::table(&settings.llm.providers).unwrap_or_default().into_iter().flat_map(|row| row.keys);
-    let chosen: Vec<String> = own.chain(settings.llm.api_key_env.clone()).collect();
-    let chosen = chosen.iter().filter_map(|name| app.environment.get(name));
+    let chosen = key_variables(&settings.llm.providers).chain(settings.llm.api_key_env.as_deref());
+    let chosen = chosen.filter_map(|name| app.environment.get(name));
     let values = named.map(|(_, value)| value.as_str()).chain(chosen);
     values.map(Secret::new).chain(settings.api_key.clone()).collect()
 }

@@ -71,7 +71,9 @@ impl Settings {
     ) -> Result<Self, ConfigError> {
         let document: Document = serde_json::from_value(layers.nested())
             .map_err(|error| ConfigError::new(format!("the settings do not fit together: {error}")))?;
-        catalog::table(&document.llm.providers).map_err(|error| own_row(&error, layers))?;
+        if !document.llm.providers.is_empty() {
+            catalog::table(&document.llm.providers).map_err(|error| own_row(&error, layers))?;
+        }
         let agents = agents::all(layers, document.agents.into_iter())?;
         let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
         let agent = agents::select(&agents, name)?.clone();

@@ -119,6 +119,12 @@ pub fn providers() -> Result<Vec<Provider>, TableError> {
     table(&Own::new())
 }
 
+/// The variables that hold keys of the user's own providers.
+pub fn key_variables(own: &Own) -> impl Iterator<Item = &str> {
+    let keys = own.values().filter_map(|row| row.get("keys")?.as_array());
+    keys.flatten().filter_map(Value::as_str)
+}
+
 /// The provider called `name`: by its name, else by one of its other names.
 pub fn find<'a>(table: &'a [Provider], name: &str) -> Option<&'a Provider> {
     let alias = |provider: &&Provider| provider.aliases.iter().any(|alias| alias == name);

@@ -1,7 +1,8 @@
 //! Language models: one seam, one transport, a pure codec per wire format, a table of providers.
 //!
-//! A row of the provider table (`config/models.json`, read in [`catalog`]) names a [`format::Format`], which stands for a
-//! [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
+//! A row of the provider table (`config/models.json` and the user's own, read in [`catalog`]) says where a server is
+//! ([`address`]), how it differs ([`quirks`]), how it is asked what a model may hold ([`inquiry`]), and names a
+//! [`format::Format`], which stands for a [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
 //! [`answer::Answer`], whose terms all formats share. What is the same everywhere stands beside the codecs: the JSON of
 //! the conversation kept between requests ([`history`]), division of a stream into events ([`framing`]), calls put
 //! together from pieces ([`calls`]) or found in text ([`embedded_call`]), what may be replayed ([`replay`]), classes of

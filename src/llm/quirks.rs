@@ -39,6 +39,8 @@ pub enum ReplayField {
     ReasoningContent,
     /// `reasoning`, vLLM's name for it since 0.11.
     Reasoning,
+    /// `reasoning_details`, unmodified, as `OpenRouter` has it.
+    ReasoningDetails,
 }
 
 /// Which ids of calls a server accepts. Those that it made itself always come back unchanged.

@@ -7,6 +7,7 @@ use agent::llm::catalog::{self, Provider};
 use agent::llm::format::Format;
 use agent::llm::quirks::{CallIds, ReplayField, TokenField};
 use serde_json::{Value, json};
+use std::io::{Read, Write};
 
 const TASK: &str = "turns:
 - thinking: I read it first.
@@ -184,6 +185,35 @@ fn doctor_asks_a_server_on_this_machine_what_it_has_and_holds() {
         "{}",
         done.stdout
     );
+}
+
+#[test]
+fn doctor_says_when_a_server_refuses_the_key() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let base = format!("http://{}/v1", listener.local_addr().unwrap());
+    let serving = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut asked = [0; 4096];
+        let length = stream.read(&mut asked).unwrap();
+        stream.write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n").unwrap();
+        String::from_utf8_lossy(&asked[..length]).into_owned()
+    });
+    let lab = Lab::new().env("GROQ_API_KEY", KEY);
+    let done = lab.agent(&["doctor", "--model", "groq/m", "--api-base", &base]).exits(0);
+    assert!(
+        done.stdout.contains("not ready: groq/m") && done.stdout.contains("refuses the key"),
+        "{}",
+        done.stdout
+    );
+    let asked = serving.join().unwrap();
+    assert!(asked.starts_with("GET /v1/models ") && asked.contains(&format!("Bearer {KEY}")), "{asked}");
+}
+
+#[test]
+fn doctor_names_a_wrong_address_instead_of_a_missing_key() {
+    let lab = Lab::new().env("OPENAI_API_KEY", KEY);
+    let done = lab.agent(&["doctor", "--model", "openai/m", "--api-base", "https://me:hunter2@h/v1"]);
+    assert!(!format!("{}{}", done.stdout, done.stderr).contains("hunter2"), "{done:?}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A request as Chat Completions JSON, written straight from the history; equal prefixes give equal bytes.
 
+use super::details::DETAILS;
 use crate::llm::codec::Parameters;
 use crate::llm::quirks::{NoContent, Quirks, ReplayField, TokenField};
 use crate::llm::replay::{arguments, content, name, placeholder};
@@ -138,6 +139,8 @@ struct WireMessage<'a> {
     reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_details: Option<&'a Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<WireCall<'a>>,
 }
@@ -150,6 +153,7 @@ impl<'a> WireMessage<'a> {
             content,
             reasoning_content: None,
             reasoning: None,
+            reasoning_details: None,
             tool_calls: Vec::new(),
         }
     }
@@ -207,6 +211,8 @@ fn assistant(message: &Message, quirks: Quirks) -> WireMessage<'_> {
     WireMessage {
         reasoning_content: replayed(ReplayField::ReasoningContent),
         reasoning: replayed(ReplayField::Reasoning),
+        reasoning_details: details(message)
+            .filter(|_| quirks.replay_reasoning == ReplayField::ReasoningDetails),
         tool_calls,
         ..WireMessage::new("assistant", (!null).then_some(text))
     }
@@ -223,6 +229,14 @@ fn reasoning(message: &Message) -> Option<String> {
         })
         .collect();
     (!text.is_empty()).then_some(text)
+}
+
+/// The sealed reasoning this codec received.
+fn details(message: &Message) -> Option<&Value> {
+    message.parts.iter().find_map(|part| match part {
+        Part::Thinking { opaque: Some(opaque), .. } if opaque.codec == CODEC => opaque.data.get(DETAILS),
+        Part::Thinking { .. } | Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    })
 }
 
 #[cfg(test)]
@@ -339,6 +353,33 @@ mod tests {
         assert_eq!(body["messages"][2]["content"], Value::Null);
         assert_eq!(body["messages"][2]["reasoning_content"], "hm");
         assert_eq!(body["tool_choice"], "none");
+    }
+
+    #[test]
+    fn reasoning_goes_back_where_and_as_the_server_wants_it() {
+        let mut history = history();
+        let details = json!([{"type": "reasoning.encrypted", "data": "x"}]);
+        let sealed = Opaque { codec: CODEC.into(), data: json!({DETAILS: details}) };
+        let thinking = Part::Thinking { text: "hm".into(), opaque: Some(sealed) };
+        history.push(Arc::new(Message { role: Role::Assistant, parts: vec![thinking, call("c", "{}")] }));
+        history.push(Arc::new(Message::text(Role::Assistant, "no thought")));
+        let sent = |replay_reasoning, reasoning_required| {
+            let quirks = Quirks { replay_reasoning, reasoning_required, ..Quirks::default() };
+            let body = encoded(&history, &[], true, quirks);
+            let keys = ["reasoning_content", "reasoning", "reasoning_details"];
+            [5, 6].map(|at| keys.map(|key| body["messages"][at][key].clone()))
+        };
+        let none = [Value::Null, Value::Null, Value::Null];
+        assert_eq!(sent(ReplayField::Nowhere, true), [none.clone(), none.clone()]);
+        let with = |at: usize, value: Value| {
+            let mut row = none.clone();
+            row[at] = value;
+            row
+        };
+        assert_eq!(sent(ReplayField::ReasoningContent, false), [with(0, json!("hm")), none.clone()]);
+        assert_eq!(sent(ReplayField::ReasoningContent, true), [with(0, json!("hm")), with(0, json!(" "))]);
+        assert_eq!(sent(ReplayField::Reasoning, false), [with(1, json!("hm")), none.clone()]);
+        assert_eq!(sent(ReplayField::ReasoningDetails, false), [with(2, details), none]);
     }
 
     #[test]

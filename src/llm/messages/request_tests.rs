@@ -158,3 +158,22 @@ fn k12_a_longer_conversation_begins_with_the_same_bytes() {
         assert!(whole.starts_with(short.strip_suffix(b"]}]}").unwrap()), "{length}");
     }
 }
+
+#[test]
+fn thinking_that_was_never_signed_goes_back_where_the_server_does_not_sign() {
+    let opaque = Some(Opaque { codec: CODEC.into(), data: Value::Null });
+    let parts = vec![Part::Thinking { text: "hm".into(), opaque }, Part::Text { text: "so".into() }];
+    let message = Message { role: Role::Assistant, parts };
+    let written = |unsigned_thinking| {
+        let quirks = Quirks { unsigned_thinking, ..Quirks::default() };
+        let mut json = Vec::new();
+        write_message(&message, &[], quirks, &mut json).unwrap();
+        String::from_utf8(json).unwrap()
+    };
+    assert!(
+        written(true).contains("[{\"type\":\"thinking\",\"thinking\":\"hm\"},{\"type\":\"text\""),
+        "{}",
+        written(true)
+    );
+    assert!(!written(false).contains("thinking"), "{}", written(false));
+}
