@@ -4,10 +4,13 @@ use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server, WINDOW};
 use agent::llm::address::KeyHeader;
 use agent::llm::catalog::{self, Provider};
+use agent::llm::connect::{ModelOptions, connect};
 use agent::llm::format::Format;
 use agent::llm::quirks::{CallIds, ReplayField, TokenField};
+use agent::source::Source;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
+use std::rc::Rc;
 
 const TASK: &str = "turns:
 - thinking: I read it first.
@@ -210,10 +213,18 @@ fn doctor_says_when_a_server_refuses_the_key() {
 }
 
 #[test]
-fn doctor_names_a_wrong_address_instead_of_a_missing_key() {
-    let lab = Lab::new().env("OPENAI_API_KEY", KEY);
-    let done = lab.agent(&["doctor", "--model", "openai/m", "--api-base", "https://me:hunter2@h/v1"]);
-    assert!(!format!("{}{}", done.stdout, done.stderr).contains("hunter2"), "{done:?}");
+fn what_a_model_may_hold_is_learnt_from_the_servers_that_say_it() {
+    let server = Server::start("turns: [{text: never}]");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let window = |name: &str| {
+        let model = Some(format!("{name}/scripted-model"));
+        let options = ModelOptions { model, api_base: Some(server.url()), ..ModelOptions::default() };
+        runtime.block_on(connect(&options, &|_| None, Rc::new(Source::new()))).unwrap().window()
+    };
+    for row in rows() {
+        let known = row.local.then_some(WINDOW);
+        assert_eq!(window(&row.name), known, "{}", row.name);
+    }
 }
 
 #[test]

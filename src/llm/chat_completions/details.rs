@@ -34,7 +34,7 @@ fn join(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
     for (key, value) in piece.iter().filter(|(_, value)| !value.is_null()) {
         match (last.get_mut(key), value) {
             (Some(Value::String(text)), Value::String(more)) if TEXTS.contains(&key.as_str()) => {
-                text.push_str(more)
+                text.push_str(more);
             }
             _ => {
                 last.insert(key.clone(), value.clone());
