@@ -63,7 +63,7 @@ pub enum Command {
         place: PlaceArgs,
     },
     /// Check what this machine and configuration offer
-    Doctor(PlaceArgs),
+    Doctor(DoctorArgs),
     /// Watch the agent fix a bug in a small project; no key, no network
     Demo,
     /// Print a completion script
@@ -87,6 +87,23 @@ pub struct PlaceArgs {
     /// The directory to work in
     #[arg(short, long, value_name = "DIR", global = true)]
     pub workspace: Option<PathBuf>,
+}
+
+/// `agent doctor`.
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// The model to look at, as `run` takes it
+    #[arg(long)]
+    pub model: Option<String>,
+    /// The server's base URL, as `run` takes it
+    #[arg(long, value_name = "URL")]
+    pub api_base: Option<String>,
+    /// Also ask a server that is not on this machine, with the key
+    #[arg(long)]
+    pub online: bool,
+    /// Where configuration and workspace are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
 }
 
 /// `agent run`.

@@ -19,6 +19,7 @@ use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
+use crate::llm::catalog::key_variables;
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::{LlmClient, ToolDefinition};
 use crate::message::ToolCall;
@@ -80,7 +81,8 @@ fn secrets(app: &App, settings: &Settings) -> Vec<Secret> {
         let secret = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end));
         secret && value.len() >= MIN_SECRET_BYTES
     });
-    let chosen = settings.llm.api_key_env.as_deref().and_then(|name| app.environment.get(name));
+    let chosen = key_variables(&settings.llm.providers).chain(settings.llm.api_key_env.as_deref());
+    let chosen = chosen.filter_map(|name| app.environment.get(name));
     let values = named.map(|(_, value)| value.as_str()).chain(chosen);
     values.map(Secret::new).chain(settings.api_key.clone()).collect()
 }
@@ -105,8 +107,16 @@ pub fn listen(app: &App, launcher: &Launcher) -> CliResult<Interrupt> {
 /// # Errors
 /// When none is chosen or found, or its key is missing.
 pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClient>> {
+    let options = model_options(app, settings);
+    let variable = |name: &str| app.environment.get(name).map(str::to_owned);
+    let connected = connect(&options, &variable, Rc::clone(&app.source)).await;
+    connected.map_err(|error| CliError { kind: error.kind, cause: error.into() })
+}
+
+/// What the settings say about the model.
+pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
     let llm = &settings.llm;
-    let options = ModelOptions {
+    ModelOptions {
         model: llm.model.clone(),
         api_base: llm.api_base.clone(),
         api_key: settings.api_key.clone(),
@@ -121,10 +131,8 @@ pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClien
         },
         // On a terminal only: a person sees what was found, in a script nothing is guessed.
         probe_local: app.terminal.can_ask(),
-    };
-    let variable = |name: &str| app.environment.get(name).map(str::to_owned);
-    let connected = connect(&options, &variable, Rc::clone(&app.source)).await;
-    connected.map_err(|error| CliError { kind: error.kind, cause: error.into() })
+        own: llm.providers.clone(),
+    }
 }
 
 /// The limits of a run.

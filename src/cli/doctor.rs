@@ -1,10 +1,13 @@
 //! `agent doctor`: what this machine and configuration offer, each line with what to do when it is wanting.
 
-use crate::cli::app::App;
-use crate::cli::args::PlaceArgs;
+use crate::cli::app::{App, flags_of};
+use crate::cli::args::DoctorArgs;
 use crate::cli::compose;
+use crate::cli::costs::own_prices;
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
+use crate::cli::readiness;
+use crate::config::flags::Flags;
 use crate::journal::store::Store;
 use std::fmt::Write;
 
@@ -12,17 +15,14 @@ use std::fmt::Write;
 ///
 /// # Errors
 /// When the configuration is wrong, or standard output cannot be written.
-pub fn doctor(app: &App, place: &PlaceArgs) -> CliResult<()> {
-    let loaded = app.load_place(place)?;
+pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
+    let flags = Flags { model: args.model, api_base: args.api_base, ..flags_of(&args.place) };
+    let loaded = app.load_and_tell(&flags)?;
     let settings = &loaded.settings;
     let launcher = compose::launcher(app, settings);
+    let prices = own_prices(&settings.costs)?;
     let (tier, model) = app.block_on(async {
-        let tier = launcher.tier();
-        let model = match compose::model(app, settings).await {
-            Ok(llm) => format!("ok: {}", llm.model()),
-            Err(error) => format!("not ready: {error}"),
-        };
-        Ok((tier, model))
+        Ok((launcher.tier(), readiness::model(app, settings, &prices, args.online).await))
     })?;
     let store = Store::new(settings.state.join("sessions"));
     let sessions = match store.list() {
@@ -38,7 +38,8 @@ pub fn doctor(app: &App, place: &PlaceArgs) -> CliResult<()> {
         settings.agent.mode.name()
     );
     let _ = writeln!(text, "workspace      ok: {}", settings.workspace.display());
-    let _ = writeln!(text, "model          {model}");
+    let _ = write!(text, "model          {model}");
+    let _ = writeln!(text, "keys           {}", readiness::keys(app, settings));
     let _ = writeln!(text, "sessions       {sessions}");
     let _ = writeln!(text, "commands       {tier}");
     let _ =

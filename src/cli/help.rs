@@ -17,6 +17,11 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("json", "the document of --json", include_str!("../../config/help/json.md")),
     ("output", "what goes where, and how loud", include_str!("../../config/help/output.md")),
     ("permissions", "modes, questions, refusals", include_str!("../../config/help/permissions.md")),
+    (
+        "providers",
+        "providers: names, keys, servers of your own",
+        include_str!("../../config/help/providers.md"),
+    ),
     ("scripted", "a model that plays a script", include_str!("../../config/help/scripted.md")),
     ("sessions", "sessions: journal, resume, where they are", include_str!("../../config/help/sessions.md")),
 ];

@@ -16,6 +16,7 @@ pub mod help;
 pub mod models;
 pub mod output;
 pub mod prompt;
+pub mod readiness;
 pub mod sessions;
 pub mod tools;
 pub mod work;
@@ -58,7 +59,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Tools { command, place } => tools::tools(app, command, &place),
         Command::Config { command, place } => config::config(app, &command, &place),
         Command::Models { command, filter, place } => models::models(app, command, filter, &place),
-        Command::Doctor(place) => doctor::doctor(app, &place),
+        Command::Doctor(args) => doctor::doctor(app, args),
         Command::Demo => demo::demo(app),
         Command::Completions { shell } => completions::completions(&app.terminal, shell),
         Command::Help { topic } => help::help(&app.terminal, topic.as_deref()),

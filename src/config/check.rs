@@ -155,7 +155,14 @@ fn well_formed(format: Format, text: &str) -> Result<(), String> {
             Err("must be the name of an environment variable; a key itself does not belong into a file"
                 .to_owned())
         }
-        Format::AgentName | Format::Variable | Format::Filled => Ok(()),
+        Format::ProviderName if !named("", "-_") || matches!(text, "local" | "scripted") => {
+            Err("the name of a provider is up to 64 letters, digits, `-` and `_`, not `-` or `_` first, and not `local`"
+                .to_owned())
+        }
+        Format::Path if !text.starts_with('/') || text.contains(['?', '#', ' ']) => {
+            Err("must be a path that begins with a slash, without what follows a question mark".to_owned())
+        }
+        Format::AgentName | Format::Variable | Format::Filled | Format::ProviderName | Format::Path => Ok(()),
     }
 }
 

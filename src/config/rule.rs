@@ -35,6 +35,10 @@ pub enum Format {
     Matcher,
     /// Text that is not blank.
     Filled,
+    /// The name of a provider of models.
+    ProviderName,
+    /// The path of a request.
+    Path,
 }
 
 /// What a key may hold.
@@ -110,6 +114,8 @@ fn rule(schema: &Map<String, Value>, inherited: Scope) -> Rule {
         Some("variable") => Some(Format::Variable),
         Some("matcher") => Some(Format::Matcher),
         Some("filled") => Some(Format::Filled),
+        Some("provider-name") => Some(Format::ProviderName),
+        Some("path") => Some(Format::Path),
         _ => None,
     };
     let strings = |name: &str| schema.get(name).and_then(Value::as_array).cloned().unwrap_or_default();

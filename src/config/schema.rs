@@ -9,6 +9,7 @@ use crate::agent::watchdogs::OnLimit;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::Mode;
 use crate::engine::{Parallel, ResultFormat};
+use crate::llm::catalog::{Own, Provider};
 use crate::workspace::index::{INDEX_ENTRIES, INDEX_TIME, IndexOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,13 @@ pub struct Llm {
     /// Name of the environment variable that holds the key; absent: the provider's usual one.
     #[schemars(extend("x-scope" = "never-from-project", "x-format" = "variable"))]
     pub api_key_env: Option<String>,
+    /// Servers of your own, and changes of the built-in ones, by name: the rows of `agent help providers`.
+    #[serde(default)]
+    #[schemars(
+        with = "BTreeMap<String, Provider>",
+        extend("x-scope" = "never-from-project", "x-format" = "provider-name")
+    )]
+    pub providers: Own,
     /// Sampling temperature; absent: the server's default.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,

@@ -8,6 +8,7 @@ use super::layers::Layers;
 use super::schema::{Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Tools};
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
+use crate::llm::catalog::{self, TableError};
 use crate::secret::Secret;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -70,6 +71,9 @@ impl Settings {
     ) -> Result<Self, ConfigError> {
         let document: Document = serde_json::from_value(layers.nested())
             .map_err(|error| ConfigError::new(format!("the settings do not fit together: {error}")))?;
+        if !document.llm.providers.is_empty() {
+            catalog::table(&document.llm.providers).map_err(|error| own_row(&error, layers))?;
+        }
         let agents = agents::all(layers, document.agents.into_iter())?;
         let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
         let agent = agents::select(&agents, name)?.clone();
@@ -109,6 +113,15 @@ impl Settings {
             logging: Logging { file: document.logging.file.map(absolute), ..document.logging },
         })
     }
+}
+
+/// Says where the row of a provider stands that is not one.
+fn own_row(error: &TableError, layers: &Layers) -> ConfigError {
+    let TableError::Own { name, problem } = error else { return ConfigError::new(error.to_string()) };
+    let key = format!("llm.providers.{name}");
+    let place = layers.origin(&key).cloned();
+    let error = ConfigError::new(problem.clone()).key(key);
+    place.map_or(error.clone(), |origin| error.file(origin.place).line(origin.line))
 }
 
 /// Protects the user's own directories where the workspace contains them, as a home directory does.

@@ -15,19 +15,8 @@ pub struct Parameters {
     pub model: String,
     /// Sampling temperature; the server's own when absent.
     pub temperature: Option<f64>,
-    /// What the model may hold, in tokens, where its server was asked ([`Codec::inquiry`]).
+    /// What the model may hold, in tokens, where its server was asked ([`Question`](crate::llm::inquiry::Question)).
     pub window: Option<u32>,
-}
-
-/// What a server is asked about a model once, before the first request.
-#[derive(Debug)]
-pub struct Inquiry {
-    /// Where, after the API base.
-    pub path: &'static str,
-    /// The JSON that is sent.
-    pub body: Vec<u8>,
-    /// Reads the model's window, in tokens, out of the answer.
-    pub read: fn(&[u8]) -> Option<u32>,
 }
 
 /// A wire format. It knows JSON and nothing of connections; it has no state, which is the [`Decoder`]'s.
@@ -46,11 +35,6 @@ pub trait Codec: Debug {
     /// The API base in `base`, where people know a server by another address.
     fn root<'a>(&self, base: &'a str) -> &'a str {
         base
-    }
-
-    /// What requests for `model` must know and only its server can say.
-    fn inquiry(&self, _model: &str) -> Option<Inquiry> {
-        None
     }
 
     /// The headers of every request, that of the key among them.

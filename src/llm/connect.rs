@@ -2,11 +2,10 @@
 
 use crate::failure::{ErrorKind, Failure};
 use crate::http::{Deadlines, Endpoint, HttpError};
-use crate::llm::catalog::{self, Provider};
+use crate::llm::catalog::{self, Own, Provider, TableError};
 use crate::llm::codec::{Codec, Parameters};
 use crate::llm::error_body::one_line;
-use crate::llm::format::Format;
-use crate::llm::quirks::Quirks;
+use crate::llm::local::Header;
 use crate::llm::remote::{Key, RemoteModel};
 use crate::llm::scripted::play::ScriptedModel;
 use crate::llm::{LlmClient, local};
@@ -43,6 +42,8 @@ pub struct ModelOptions {
     pub deadlines: Deadlines,
     /// Whether a server on this machine is looked for when nothing is chosen; true only on a terminal.
     pub probe_local: bool,
+    /// The user's own rows of the provider table.
+    pub own: Own,
 }
 
 impl Default for ModelOptions {
@@ -56,6 +57,7 @@ impl Default for ModelOptions {
             retries: DEFAULT_RETRIES,
             deadlines: Deadlines::default(),
             probe_local: false,
+            own: Own::new(),
         }
     }
 }
@@ -81,6 +83,16 @@ impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         let retryable = error.kind == ErrorKind::Network;
         Self { kind: error.kind, message: error.message, retryable }
+    }
+}
+
+impl From<TableError> for ConnectError {
+    fn from(error: TableError) -> Self {
+        let kind = match error {
+            TableError::BuiltIn(_) => ErrorKind::Internal,
+            TableError::Own { .. } => ErrorKind::Config,
+        };
+        Self::new(kind, error.to_string())
     }
 }
 
@@ -110,41 +122,36 @@ pub async fn connect(
             scripted.map_err(|error| ConnectError::new(ErrorKind::Config, error.to_string()))?,
         ));
     }
-    let table = catalog::providers()
-        .map_err(|error| ConnectError::new(ErrorKind::Internal, format!("the provider table: {error}")))?;
-    let known =
-        |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-    let (target, key) = match choose(options, &known, &table)? {
-        Choice::Server(target) => {
-            let key = key(options, &target, &known)?;
-            (target, key)
-        }
-        Choice::Probe(wanted) => {
-            let target = found(local::probe(&table, local::PROBE_TIME).await, wanted.as_deref())?;
-            let key = key(options, &target, &known)?;
-            (target, key)
-        }
+    let table = catalog::table(&options.own)?;
+    let known = |name: &str| set(variable, name);
+    let target = match choose(options, &known, &table)? {
+        Choice::Server(target) => *target,
+        Choice::Probe(wanted) => found(local::probe(&table, local::PROBE_TIME).await, wanted.as_deref())?,
     };
-    let codec = match &target.provider {
-        Some(provider) => provider.codec(),
-        None => Format::default().codec(Quirks::default()),
-    };
-    let base = root(&target.base, codec.as_ref(), target.model.as_deref().unwrap_or_default());
+    let key = key(options, &target, &known)?;
+    let base = target.base.as_deref().ok_or_else(|| no_base(&target, &known))?;
+    let provider = target.provider.clone().unwrap_or_default();
+    let (codec, address) = (provider.codec(), provider.address());
+    let base = address.root(base, codec.as_ref(), target.model.as_deref().unwrap_or_default());
+    let headers = address.headers(codec.as_ref(), key.secret.as_ref().map(Secret::expose));
     let model = match target.model {
         Some(model) => model,
-        None => only_model(base, codec.as_ref(), &key).await?,
+        None => only_model(base, codec.as_ref(), &headers).await?,
     };
-    let name = target
-        .provider
-        .as_ref()
-        .map_or_else(|| model.clone(), |provider| format!("{}/{model}", provider.name));
-    let secret = key.secret.as_ref().map(Secret::expose);
-    let window = local::window(base, codec.as_ref(), secret, &model).await;
-    let headers = codec.headers(secret);
+    let name = match &target.provider {
+        Some(provider) => format!("{}/{model}", provider.name),
+        None => model.clone(),
+    };
+    let window = match provider.question() {
+        Some(question) => local::window(base, &headers, question, &model).await,
+        None => None,
+    };
     Ok(Box::new(RemoteModel {
         name,
         endpoint: Endpoint::new(base, &headers, options.deadlines)?,
         codec,
+        address,
+        stream_only: provider.quirks.stream_only,
         parameters: Parameters { model, temperature: options.temperature, window },
         key,
         retries: options.retries,
@@ -155,31 +162,47 @@ pub async fn connect(
 
 /// A server and, where it is known already, a model.
 #[derive(Debug, Clone, PartialEq)]
-struct Target {
-    provider: Option<Provider>,
-    base: String,
-    model: Option<String>,
+pub struct Target {
+    /// Its row of the table; none for a server of which only the address is known.
+    pub provider: Option<Provider>,
+    /// The API base; none where only the user can know it and has not said it.
+    pub base: Option<String>,
+    /// The model as the server calls it.
+    pub model: Option<String>,
 }
 
+/// What a choice leads to.
 #[derive(Debug, Clone, PartialEq)]
-enum Choice {
-    Server(Target),
+pub enum Choice {
+    /// This server.
+    Server(Box<Target>),
     /// Look on this machine, for this model or any.
     Probe(Option<String>),
 }
 
-type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// Reads the environment.
+pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-fn choose(
+/// The value of a variable that is set to something.
+pub fn set(variable: Variable<'_>, name: &str) -> Option<String> {
+    variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+/// What `options` lead to, before anyone is asked anything. `variable` knows only variables that are set to something.
+///
+/// # Errors
+/// When nothing is chosen, or the choice is unknown or contradictory.
+pub fn choose(
     options: &ModelOptions,
     variable: Variable<'_>,
     table: &[Provider],
 ) -> Result<Choice, ConnectError> {
     let chosen = options.model.as_deref().map(str::trim).filter(|model| !model.is_empty());
     let base = options.api_base.as_deref().map(str::trim).filter(|base| !base.is_empty());
+    let unnamed = |base: &str, model| Target { provider: None, base: Some(base.to_owned()), model };
     let Some(chosen) = chosen else {
         return match base {
-            Some(base) => Ok(Choice::Server(Target { provider: None, base: base.into(), model: None })),
+            Some(base) => Ok(server(unnamed(base, None))),
             None => nothing_chosen(options, variable, table),
         };
     };
@@ -187,28 +210,34 @@ fn choose(
     if prefix == "local" {
         let wanted = (!rest.is_empty()).then(|| rest.to_owned());
         return Ok(match base {
-            Some(base) => Choice::Server(Target { provider: None, base: base.into(), model: wanted }),
+            Some(base) => server(unnamed(base, wanted)),
             None => Choice::Probe(wanted),
         });
     }
-    if let Some(provider) = table.iter().find(|provider| provider.name == prefix && !rest.is_empty()) {
-        return Ok(Choice::Server(Target {
-            base: base.unwrap_or(&provider.base).to_owned(),
-            provider: Some(provider.clone()),
-            model: Some(rest.to_owned()),
-        }));
+    // At an address of their own, models are called `google/gemma` by anyone who serves them.
+    let named = catalog::find(table, prefix).filter(|provider| base.is_none() || provider.name == prefix);
+    if let Some(provider) = named.filter(|_| !rest.is_empty()) {
+        let target = target(provider, rest.to_owned(), variable);
+        return Ok(server(Target { base: base.map(str::to_owned).or(target.base), ..target }));
     }
-    if let Some(base) = base {
-        return Ok(Choice::Server(Target {
-            provider: None,
-            base: base.into(),
-            model: Some(chosen.to_owned()),
-        }));
+    match base {
+        Some(base) => Ok(server(unnamed(base, Some(chosen.to_owned())))),
+        None if rest.is_empty() => bare(chosen, options, variable, table),
+        None => Err(unknown_provider(prefix, table)),
     }
-    if rest.is_empty() {
-        bare(chosen, options, variable, table)
-    } else {
-        Err(unknown_provider(prefix, table))
+}
+
+fn server(target: Target) -> Choice {
+    Choice::Server(Box::new(target))
+}
+
+/// A model of a provider, at the address that its variables or the table say.
+fn target(provider: &Provider, model: String, variable: Variable<'_>) -> Target {
+    let base = provider.base_keys.iter().find_map(|name| variable(name));
+    Target {
+        base: base.or_else(|| provider.base.clone()),
+        provider: Some(provider.clone()),
+        model: Some(model),
     }
 }
 
@@ -236,11 +265,7 @@ fn bare(
 ) -> Result<Choice, ConnectError> {
     let mut keyed = keyed(variable, table);
     match (keyed.next(), keyed.next()) {
-        (Some((provider, _)), None) => Ok(Choice::Server(Target {
-            base: provider.base.clone(),
-            provider: Some(provider.clone()),
-            model: Some(model.to_owned()),
-        })),
+        (Some((provider, _)), None) => Ok(server(target(provider, model.to_owned(), variable))),
         (None, _) if options.probe_local => Ok(Choice::Probe(Some(model.to_owned()))),
         (None, _) => Err(no_model()),
         (Some(_), Some(_)) => Err(ConnectError::new(
@@ -271,14 +296,33 @@ fn no_model() -> ConnectError {
         "no model to work with. Three ways on:\n  \
          - a provider: set its key and name a model, such as OPENAI_API_KEY and --model openai/NAME\n  \
          - your own machine: start Ollama, llama.cpp, LM Studio or vLLM and say --model local/NAME\n  \
-         - without any model, to see how it works: agent demo",
+         - without any model, to see how it works: agent demo\n\
+         agent doctor --model PROVIDER/NAME says what is missing for one of them, agent help providers lists them",
     )
 }
 
+/// Where the server is, only the user knows.
+fn no_base(target: &Target, variable: Variable<'_>) -> ConnectError {
+    let Some(provider) = &target.provider else { return no_model() };
+    let key = if provider.keys.iter().any(|name| variable(name).is_some()) {
+        String::new()
+    } else {
+        provider.keys.first().map_or_else(String::new, |name| format!(", and its key to {name}"))
+    };
+    let first = provider.base_keys.first().map_or("llm.api_base", String::as_str);
+    let message = format!(
+        "no address for {}: everyone has one of their own; set {first} to it, or give --api-base{key}",
+        provider.name
+    );
+    ConnectError::new(ErrorKind::Auth, message)
+}
+
 fn unknown_provider(name: &str, table: &[Provider]) -> ConnectError {
+    let called = |provider: &'_ Provider| [std::slice::from_ref(&provider.name), &provider.aliases].concat();
     let close = table
         .iter()
-        .map(|provider| (strsim::jaro_winkler(&provider.name, name), provider.name.as_str()))
+        .flat_map(called)
+        .map(|known| (strsim::jaro_winkler(&known, name), known))
         .filter(|(score, _)| *score > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, close)| format!(" (did you mean `{close}`?)"))
@@ -295,7 +339,10 @@ fn unknown_provider(name: &str, table: &[Provider]) -> ConnectError {
 }
 
 /// The key for `target`: given, in the named variable, or in the provider's own variable.
-fn key(options: &ModelOptions, target: &Target, variable: Variable<'_>) -> Result<Key, ConnectError> {
+///
+/// # Errors
+/// When there is none and the server does not work without.
+pub fn key(options: &ModelOptions, target: &Target, variable: Variable<'_>) -> Result<Key, ConnectError> {
     if let Some(secret) = options.api_key.as_ref().filter(|key| !key.expose().trim().is_empty()) {
         return Ok(Key { secret: Some(secret.clone()), advice: "check the key given as --api-key".into() });
     }
@@ -306,7 +353,8 @@ fn key(options: &ModelOptions, target: &Target, variable: Variable<'_>) -> Resul
             return Ok(Key { secret: Some(Secret::new(value)), advice: format!("check the key in {name}") });
         }
     }
-    let host = Endpoint::new(&target.base, &[], options.deadlines)?;
+    let base = target.base.as_deref().ok_or_else(|| no_base(target, variable))?;
+    let host = Endpoint::new(base, &[], options.deadlines)?;
     if let Some(name) = &options.api_key_env {
         let message =
             format!("the variable {name}, which is to hold the key for {}, is not set", host.host());
@@ -330,7 +378,7 @@ fn found(servers: Vec<local::Found>, wanted: Option<&str>) -> Result<Target, Con
         let first = servers.into_iter().next();
         return first
             .and_then(|server| Some((server.models.first()?.clone(), server.provider)))
-            .map(|(model, provider)| target(provider, model))
+            .map(|(model, provider)| present(provider, model))
             .ok_or_else(no_model);
     };
     if servers.is_empty() {
@@ -342,7 +390,7 @@ fn found(servers: Vec<local::Found>, wanted: Option<&str>) -> Result<Target, Con
     }
     let matched = servers.iter().find_map(|server| Some((server, local::matching(&server.models, wanted)?)));
     if let Some((server, model)) = matched {
-        return Ok(target(server.provider.clone(), model.to_owned()));
+        return Ok(present(server.provider.clone(), model.to_owned()));
     }
     let names = listed(servers.iter().flat_map(|server| &server.models));
     let message =
@@ -350,20 +398,13 @@ fn found(servers: Vec<local::Found>, wanted: Option<&str>) -> Result<Target, Con
     Err(ConnectError::new(ErrorKind::Config, message))
 }
 
-fn target(provider: Provider, model: String) -> Target {
+fn present(provider: Provider, model: String) -> Target {
     Target { base: provider.base.clone(), provider: Some(provider), model: Some(model) }
 }
 
-/// The API base itself, where someone gave the whole address of the request.
-fn root<'a>(base: &'a str, codec: &dyn Codec, model: &str) -> &'a str {
-    let base = base.trim_end_matches('/');
-    codec.root(base.strip_suffix(&codec.path(model, true)).unwrap_or(base))
-}
-
 /// The model of a server that has only one.
-async fn only_model(base: &str, codec: &dyn Codec, key: &Key) -> Result<String, ConnectError> {
-    let secret = key.secret.as_ref().map(Secret::expose);
-    let models = local::models(base, codec, secret, local::within(LIST_TIME)).await;
+async fn only_model(base: &str, codec: &dyn Codec, headers: &[Header]) -> Result<String, ConnectError> {
+    let models = local::models(base, codec, headers, local::within(LIST_TIME)).await;
     let mut models = models.map_err(|error| {
         let error = ConnectError::from(error);
         ConnectError { message: format!("no model is chosen, and {base} cannot be asked: {error}"), ..error }

@@ -1,6 +1,7 @@
 //! Which server, model and key a choice leads to.
 
 use super::*;
+use crate::llm::address::Address;
 
 fn chosen(options: &ModelOptions, environment: &[(&str, &str)]) -> Result<Choice, ConnectError> {
     let variable =
@@ -18,7 +19,7 @@ fn options(model: Option<&str>, base: Option<&str>) -> ModelOptions {
 
 fn server(model: Option<&str>, base: Option<&str>, environment: &[(&str, &str)]) -> (String, Option<String>) {
     match chosen(&options(model, base), environment).unwrap() {
-        Choice::Server(target) => (target.base, target.model),
+        Choice::Server(target) => (target.base.unwrap(), target.model),
         Choice::Probe(_) => panic!("probes"),
     }
 }
@@ -42,12 +43,26 @@ fn a_model_is_found_by_provider_by_base_or_by_the_only_key() {
 }
 
 #[test]
-fn the_whole_address_of_a_request_is_as_good_as_the_base() {
-    for (format, path) in [(Format::ChatCompletions, "/chat/completions"), (Format::Messages, "/messages")] {
-        let codec = format.codec(Quirks::default());
-        for base in [HERE.to_owned(), format!("{HERE}/"), format!("{HERE}{path}")] {
-            assert_eq!(root(&base, codec.as_ref(), "m"), HERE);
-        }
+fn another_name_of_a_provider_counts_where_no_address_is_given() {
+    let name = |model: &str, base: Option<&str>| match chosen(&options(Some(model), base), &[]).unwrap() {
+        Choice::Server(target) => (target.provider.map(|provider| provider.name), target.model.unwrap()),
+        Choice::Probe(_) => panic!("probes"),
+    };
+    assert_eq!(name("google/gemma", None), (Some("gemini".into()), "gemma".into()));
+    assert_eq!(name("google/gemma", Some(HERE)), (None, "google/gemma".into()));
+    assert_eq!(name("gemini/gemma", Some(HERE)), (Some("gemini".into()), "gemma".into()));
+}
+
+#[test]
+fn an_address_that_only_the_user_knows_comes_from_a_variable_or_is_asked_for() {
+    let azure = options(Some("azure/gpt"), None);
+    let base = [("AZURE_OPENAI_ENDPOINT", "https://me.openai.azure.com/")];
+    assert_eq!(server(Some("azure/gpt"), None, &base).0, "https://me.openai.azure.com/");
+    assert_eq!(server(Some("azure/gpt"), Some(HERE), &base).0, HERE);
+    let Choice::Server(target) = chosen(&azure, &[]).unwrap() else { panic!("probes") };
+    let error = key(&azure, &target, &|_| None).unwrap_err();
+    for word in ["AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY", "--api-base"] {
+        assert!(error.kind == ErrorKind::Auth && error.message.contains(word), "{error}");
     }
 }
 
@@ -107,6 +122,6 @@ fn ollama_is_spoken_to_in_its_own_format_whatever_base_people_give() {
     let codec = target.provider.unwrap().codec();
     assert_eq!((codec.name(), target.model.as_deref()), ("ollama", Some("qwen3:8b")));
     for base in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/api/", "http://h:1/api/chat"] {
-        assert_eq!(root(base, codec.as_ref(), "qwen3:8b"), "http://h:1");
+        assert_eq!(Address::default().root(base, codec.as_ref(), "qwen3:8b"), "http://h:1");
     }
 }

@@ -3,14 +3,16 @@
 use crate::llm::chat_completions::ChatCompletions;
 use crate::llm::codec::Codec;
 use crate::llm::gemini::Gemini;
+use crate::llm::inquiry::Question;
 use crate::llm::messages::Messages;
 use crate::llm::ollama::Ollama;
 use crate::llm::quirks::Quirks;
 use crate::llm::responses::Responses;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A wire format, by the name it has in the provider table and in the headers of `tests/wire`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
     /// `OpenAI`'s older API, which most other servers speak.
@@ -31,14 +33,22 @@ impl Format {
     pub const ALL: [Self; 5] =
         [Self::ChatCompletions, Self::Messages, Self::Ollama, Self::Gemini, Self::Responses];
 
-    /// The codec; `quirks` are how a server of Chat Completions differs.
+    /// The codec; `quirks` are how a server differs from the common ground of the format.
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
         match self {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
-            Self::Messages => Box::new(Messages),
+            Self::Messages => Box::new(Messages { quirks }),
             Self::Ollama => Box::new(Ollama),
             Self::Gemini => Box::new(Gemini),
             Self::Responses => Box::new(Responses),
+        }
+    }
+
+    /// How servers of the format are asked what a model may hold, where all of them answer.
+    pub fn question(self) -> Option<Question> {
+        match self {
+            Self::Ollama => Some(Question::OllamaShow),
+            Self::ChatCompletions | Self::Messages | Self::Gemini | Self::Responses => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::http::{Deadlines, Endpoint, HttpError, Payload};
 use crate::llm::catalog::Provider;
 use crate::llm::codec::Codec;
+use crate::llm::inquiry::Question;
 use futures_util::future::join_all;
 use serde_json::Value;
 use std::time::Duration;
@@ -13,6 +14,9 @@ pub const PROBE_TIME: Duration = Duration::from_millis(200);
 const INQUIRY_TIME: Duration = Duration::from_secs(5);
 /// The most models of a server that are considered.
 const MODELS_CAP: usize = 1000;
+
+/// A header of a request: name and value.
+pub type Header = (&'static str, String);
 
 /// A server that was found, with its models in its order.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +31,9 @@ pub struct Found {
 /// table's order.
 pub async fn probe(table: &[Provider], time: Duration) -> Vec<Found> {
     let asked = table.iter().filter(|provider| provider.local).map(async |provider| {
-        let models = models(&provider.base, provider.codec().as_ref(), None, within(time)).await.ok()?;
+        let (base, codec) = (provider.base.as_ref()?, provider.codec());
+        let base = provider.address().root(base, codec.as_ref(), "");
+        let models = models(base, codec.as_ref(), &codec.headers(None), within(time)).await.ok()?;
         (!models.is_empty()).then(|| Found { provider: provider.clone(), models })
     });
     join_all(asked).await.into_iter().flatten().collect()
@@ -45,30 +51,48 @@ pub fn within(time: Duration) -> Deadlines {
 pub async fn models(
     base: &str,
     codec: &dyn Codec,
-    key: Option<&str>,
+    headers: &[Header],
     deadlines: Deadlines,
 ) -> Result<Vec<String>, HttpError> {
-    let endpoint = Endpoint::new(base, &codec.headers(key), deadlines)?;
+    Ok(list(base, codec, headers, deadlines).await?.1)
+}
+
+/// The status with which the server at `base` answers when it is asked for its models, and these.
+///
+/// # Errors
+/// As [`models`].
+pub async fn list(
+    base: &str,
+    codec: &dyn Codec,
+    headers: &[Header],
+    deadlines: Deadlines,
+) -> Result<(u16, Vec<String>), HttpError> {
+    let endpoint = Endpoint::new(base, headers, deadlines)?;
     let mut reply = endpoint.get(codec.models_path()).await?;
-    if reply.status() != 200 {
-        return Ok(Vec::new());
+    let status = reply.status();
+    if status != 200 {
+        return Ok((status, Vec::new()));
     }
     let list: Value = serde_json::from_slice(&reply.body().await?).unwrap_or_default();
     let models = list.get("data").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let names = models.iter().filter_map(|model| model.get("id")?.as_str());
-    Ok(names.filter(|name| !name.contains("embed")).take(MODELS_CAP).map(str::to_owned).collect())
+    Ok((status, names.filter(|name| !name.contains("embed")).take(MODELS_CAP).map(str::to_owned).collect()))
 }
 
-/// What `model` may hold, in tokens, where the format has a question for that and the server an answer to it. A server
-/// that has none, or is not there, is for the first request to find out.
-pub async fn window(base: &str, codec: &dyn Codec, key: Option<&str>, model: &str) -> Option<u32> {
-    let inquiry = codec.inquiry(model)?;
-    let endpoint = Endpoint::new(base, &codec.headers(key), within(INQUIRY_TIME)).ok()?;
-    let mut reply = endpoint.post(inquiry.path, &Payload::from(inquiry.body), false).await.ok()?;
+/// What `model` of the server at `base` may hold, in tokens, by the answer to `question`. A server that has none, or is
+/// not there, is for the first request to find out.
+pub async fn window(base: &str, headers: &[Header], question: Question, model: &str) -> Option<u32> {
+    let inquiry = question.about(model);
+    let endpoint = Endpoint::new(inquiry.root(base), headers, within(INQUIRY_TIME)).ok()?;
+    let asked = match inquiry.body {
+        Some(body) => endpoint.post(inquiry.path, &Payload::from(body), false).await,
+        None => endpoint.get(inquiry.path).await,
+    };
+    let mut reply = asked.ok()?;
     if reply.status() != 200 {
         return None;
     }
-    (inquiry.read)(&reply.body().await.ok()?)
+    (inquiry.read)(&reply.body().await.ok()?, model)
 }
 
 /// The model meant by `wanted`: that name, or that name with a tag (`qwen3` means `qwen3:8b`).

@@ -1,13 +1,15 @@
 //! Language models: one seam, one transport, a pure codec per wire format, a table of providers.
 //!
-//! A row of the provider table (`config/models.json`, read in [`catalog`]) names a [`format::Format`], which stands for a
-//! [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
+//! A row of the provider table (`config/models.json` and the user's own, read in [`catalog`]) says where a server is
+//! ([`address`]), how it differs ([`quirks`]), how it is asked what a model may hold ([`inquiry`]), and names a
+//! [`format::Format`], which stands for a [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
 //! [`answer::Answer`], whose terms all formats share. What is the same everywhere stands beside the codecs: the JSON of
 //! the conversation kept between requests ([`history`]), division of a stream into events ([`framing`]), calls put
 //! together from pieces ([`calls`]) or found in text ([`embedded_call`]), what may be replayed ([`replay`]), classes of
 //! errors ([`error_body`]). [`remote`] puts codec, transport and [`attempts`] together. A further format is a folder
 //! beside `chat_completions`, a variant of [`format::Format`], and fixtures in `tests/wire`.
 
+pub mod address;
 pub mod answer;
 pub mod attempts;
 pub mod calls;
@@ -21,6 +23,7 @@ pub mod format;
 pub mod framing;
 pub mod gemini;
 pub mod history;
+pub mod inquiry;
 pub mod local;
 pub mod messages;
 pub mod models;
@@ -137,6 +140,11 @@ impl From<LlmError> for Failure {
 pub trait LlmClient {
     /// `provider/model`, as the result names it.
     fn model(&self) -> &str;
+
+    /// What its server says that the model may hold, in tokens; none where nobody was asked or knew.
+    fn window(&self) -> Option<u32> {
+        None
+    }
 
     /// Asks once, with retries inside; `progress` is told what arrives while it arrives.
     fn complete<'a>(

@@ -1,9 +1,12 @@
 //! How servers differ from the common ground of their format: the switches of a row of the provider table.
 
-use serde::Deserialize;
+use crate::llm::replay::{nine_alphanumeric, plain_id};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Which field limits the length of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenField {
     /// What compatible servers know.
@@ -14,19 +17,64 @@ pub enum TokenField {
 }
 
 /// How a message without text is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NoContent {
     /// `content: ""`, which most templates want.
     #[default]
     Blank,
     /// `content: null`, as `OpenAI` itself writes it.
+    #[serde(rename = "none")]
     Null,
 }
 
+/// The field in which the reasoning of earlier turns goes back to a server of Chat Completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayField {
+    /// It does not go back: most servers drop it, and some templates refuse it.
+    #[default]
+    Nowhere,
+    /// `reasoning_content`, `DeepSeek`'s name for it.
+    ReasoningContent,
+    /// `reasoning`, vLLM's name for it since 0.11.
+    Reasoning,
+    /// `reasoning_details`, unmodified, as `OpenRouter` has it.
+    ReasoningDetails,
+}
+
+/// Which ids of calls a server accepts. Those that it made itself always come back unchanged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallIds {
+    /// Any.
+    #[default]
+    Any,
+    /// At most 40 characters, as `OpenAI` has it.
+    Short,
+    /// Nine letters and digits, as Mistral has it.
+    NineAlphanumeric,
+}
+
+impl CallIds {
+    /// The longest id that `OpenAI` accepts in Chat Completions, in characters: "Expected a string with maximum length
+    /// 40" (<https://github.com/vercel/ai/issues/5171>).
+    const SHORT: usize = 40;
+
+    /// The id as the server accepts it: that which it is, or one made from it, always the same.
+    pub fn accepted(self, id: &str) -> Cow<'_, str> {
+        match self {
+            Self::Any => Cow::Borrowed(id),
+            Self::Short => plain_id(id, Self::SHORT),
+            Self::NineAlphanumeric => nine_alphanumeric(id),
+        }
+    }
+}
+
 /// How a server differs from the common ground of the format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the table")]
 pub struct Quirks {
     /// The field that limits the length of an answer.
     pub token_field: TokenField,
@@ -34,8 +82,18 @@ pub struct Quirks {
     pub no_content: NoContent,
     /// Understands `stream_options.include_usage`.
     pub stream_usage: bool,
-    /// Wants the reasoning of earlier turns back, as `reasoning_content`.
-    pub replay_reasoning: bool,
+    /// Where the reasoning of earlier turns goes back.
+    pub replay_reasoning: ReplayField,
+    /// Refuses earlier turns without reasoning, such as those of another model: then that field holds a blank.
+    pub reasoning_required: bool,
+    /// Wants thinking back although it never signed it; the servers that speak Messages without being Anthropic's.
+    pub unsigned_thinking: bool,
+    /// Which ids of calls it accepts.
+    pub call_ids: CallIds,
+    /// Makes several calls in one turn only when `parallel_tool_calls` asks for that.
+    pub ask_parallel_calls: bool,
+    /// Answers some of its models' requests only when they are streamed.
+    pub stream_only: bool,
     /// Refuses a history with tool calls when no tools are offered.
     pub tools_with_history: bool,
 }
@@ -46,7 +104,12 @@ impl Default for Quirks {
             token_field: TokenField::MaxTokens,
             no_content: NoContent::Blank,
             stream_usage: true,
-            replay_reasoning: false,
+            replay_reasoning: ReplayField::Nowhere,
+            reasoning_required: false,
+            unsigned_thinking: false,
+            call_ids: CallIds::Any,
+            ask_parallel_calls: false,
+            stream_only: false,
             tools_with_history: false,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::failure::ErrorKind;
 use crate::http::{Endpoint, HttpError, Payload, Reply};
+use crate::llm::address::Address;
 use crate::llm::answer::{Answer, Surroundings};
 use crate::llm::attempts::Attempts;
 use crate::llm::codec::{Codec, Decoder, Parameters};
@@ -39,6 +40,10 @@ pub struct RemoteModel {
     pub endpoint: Endpoint,
     /// What the server speaks.
     pub codec: Box<dyn Codec>,
+    /// Where it wants requests, below the endpoint.
+    pub address: Address,
+    /// Whether it only answers streamed requests.
+    pub stream_only: bool,
     /// What every request says.
     pub parameters: Parameters,
     /// Who pays.
@@ -56,12 +61,17 @@ impl LlmClient for RemoteModel {
         &self.name
     }
 
+    fn window(&self) -> Option<u32> {
+        self.parameters.window
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,
         progress: &'a mut dyn FnMut(Progress<'_>),
     ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
         async move {
+            let request = &Request { stream: request.stream || self.stream_only, ..*request };
             let body = self.encode(request).map_err(|error| {
                 LlmError::new(ErrorKind::Internal, format!("the request has no JSON form: {error}"))
             })?;
@@ -87,7 +97,7 @@ impl RemoteModel {
         request: &Request<'_>,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Response, LlmError> {
-        let path = self.codec.path(&self.parameters.model, request.stream);
+        let path = self.address.path(self.codec.as_ref(), &self.parameters.model, request.stream);
         let reply = self.endpoint.post(&path, payload, request.stream).await;
         let reply = reply.map_err(|error| self.unreachable(&error))?;
         if !(200..300).contains(&reply.status()) {

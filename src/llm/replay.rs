@@ -59,14 +59,32 @@ pub fn plain_id(id: &str, longest: usize) -> Cow<'_, str> {
     if !id.is_empty() && id.len() <= longest && id.chars().all(allowed) {
         return Cow::Borrowed(id);
     }
-    // FNV-1a, 64 bit: https://www.rfc-editor.org/rfc/rfc9923
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    let hash = format!("{hash:016x}");
+    let hash = format!("{:016x}", fingerprint(id));
     let kept = longest.saturating_sub(hash.len() + 1);
     let kept: String = id.chars().take(kept).map(|c| if allowed(c) { c } else { '_' }).collect();
     Cow::Owned(if kept.is_empty() { hash } else { format!("{kept}_{hash}") })
+}
+
+/// An id of nine letters and digits: that which the call has, or one made from it, always the same.
+pub fn nine_alphanumeric(id: &str) -> Cow<'_, str> {
+    /// Letters and digits.
+    const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Cow::Borrowed(id);
+    }
+    let powers = std::iter::successors(Some(1_u64), |power| power.checked_mul(62));
+    let digits = powers.take(9).map(|power| fingerprint(id) / power % 62);
+    let digit = |digit: u64| {
+        usize::try_from(digit).ok().and_then(|at| DIGITS.get(at)).copied().map_or('0', char::from)
+    };
+    Cow::Owned(digits.map(digit).collect())
+}
+
+/// FNV-1a, 64 bit: <https://www.rfc-editor.org/rfc/rfc9923>.
+fn fingerprint(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// A tool for servers that want one named although none may be called.
@@ -104,6 +122,17 @@ mod tests {
         assert_eq!(arguments_object(&call("n", " {\"b\": 1e999,\"a\":2} ")), "{\"b\": 1e999,\"a\":2}");
         assert_eq!(arguments_object(&call("n", "[1]")), "{\"invalid_json\":\"[1]\"}");
         assert_eq!(arguments_object(&call("n", "{\"a\":")), "{\"invalid_json\":\"{\\\"a\\\":\"}");
+    }
+
+    #[test]
+    fn foreign_ids_become_nine_letters_and_digits_and_stay_apart() {
+        assert_eq!(nine_alphanumeric("aB3xK9mP2"), "aB3xK9mP2");
+        let ids = (0..1000).map(|n| format!("call_{n}")).chain([String::new(), "functions.read:0".into()]);
+        let made: std::collections::BTreeSet<String> = ids
+            .map(|id| nine_alphanumeric(&id).into_owned())
+            .inspect(|id| assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{id}"))
+            .collect();
+        assert_eq!(made.len(), 1002);
     }
 
     #[test]

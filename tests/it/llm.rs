@@ -6,9 +6,7 @@ use agent::failure::ErrorKind;
 use agent::http::Deadlines;
 use agent::llm::catalog::Provider;
 use agent::llm::connect::{ModelOptions, connect};
-use agent::llm::format::Format;
 use agent::llm::local::probe;
-use agent::llm::quirks::Quirks;
 use agent::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinition};
 use agent::message::{Message, Role, ToolResult};
 use agent::secret::Secret;
@@ -420,11 +418,9 @@ fn a_server_on_this_machine_is_found_with_its_models() {
     let absent = Server::start("turns:\n- text: x");
     let row = |name: &str, base: String| Provider {
         name: name.into(),
-        base,
-        keys: Vec::new(),
+        base: Some(base),
         local: true,
-        format: Format::default(),
-        quirks: Quirks::default(),
+        ..Provider::default()
     };
     let table = [row("absent", absent.url()), row("present", server.url())];
     drop(absent);

@@ -17,6 +17,7 @@ mod ollama;
 mod output;
 mod permission;
 mod process;
+mod providers;
 mod run_loop;
 mod scenarios;
 mod sessions;

@@ -2,9 +2,8 @@
 
 use crate::support::run::{Finished, Lab};
 use crate::support::server::{Server, WINDOW};
-use agent::llm::format::Format;
+use agent::llm::inquiry::Question;
 use agent::llm::local::window;
-use agent::llm::quirks::Quirks;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -59,9 +58,8 @@ fn a_prompt_above_the_window_is_told_and_not_repeated() {
 fn a_server_that_does_not_say_what_its_model_holds_is_no_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
-    let codec = Format::Ollama.codec(Quirks::default());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let ask = || runtime.block_on(window(&base, codec.as_ref(), None, "m"));
+    let ask = || runtime.block_on(window(&base, &[], Question::OllamaShow, "m"));
     let answers = [
         "404 Not Found\r\ncontent-length: 0\r\n\r\n",
         "200 OK\r\ncontent-length: 3\r\n\r\n<p>",

@@ -1,5 +1,7 @@
 //! The rules of the house, executed: layers, cycles, sizes, docs, the code map, tables that must equal the code.
 
+use agent::llm::catalog::{self, Provider};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
@@ -245,6 +247,42 @@ fn the_code_map_is_the_tree() {
 #[test]
 fn the_manuals_errors_are_the_errors() {
     check_generated("config/help/errors.md", "errors", &agent::llm::reaction::table());
+}
+
+/// The table of providers as people read it: what is not confirmed by a source has a question mark.
+fn providers_table() -> String {
+    let mut table = String::from("| provider | also | key | speaks | differs |\n|---|---|---|---|---|\n");
+    for provider in catalog::providers().unwrap() {
+        let keys = if provider.local { "none".to_owned() } else { provider.keys.join(", ") };
+        let keys = keys + mark(&provider, "keys");
+        let (name, also, row) = (&provider.name, provider.aliases.join(", "), json!(provider));
+        let (format, differs) = (row["format"].as_str().unwrap(), differs(&provider).join("; "));
+        let _ = writeln!(table, "| {name} | {also} | {keys} | {format} | {differs} |");
+    }
+    table
+}
+
+fn mark(provider: &Provider, key: &str) -> &'static str {
+    if provider.unconfirmed.iter().any(|known| known == key) { "?" } else { "" }
+}
+
+/// The keys of a row that are not as usual, apart from those with a column of their own.
+fn differs(provider: &Provider) -> Vec<String> {
+    let (row, usual) = (json!(provider), json!(Provider::default()));
+    let of_the_row = ["path", "query", "key_header", "window"].map(|key| (key, &row[key], &usual[key]));
+    let quirks = row["quirks"].as_object().unwrap().iter();
+    let quirks = quirks.map(|(key, value)| (key.as_str(), value, &usual["quirks"][key]));
+    let told = of_the_row.into_iter().chain(quirks).filter(|(_, value, usual)| value != usual);
+    told.map(|(key, value, _)| {
+        let value = if *value == json!(true) { String::new() } else { format!(": {value}") };
+        format!("{key}{value}{}", mark(provider, key)).replace('"', "")
+    })
+    .collect()
+}
+
+#[test]
+fn the_manuals_providers_are_the_table() {
+    check_generated("config/help/providers.md", "providers", &providers_table());
 }
 
 #[test]

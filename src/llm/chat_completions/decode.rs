@@ -1,6 +1,6 @@
 //! Chat Completions events, or a whole body, into an answer.
 
-use super::usage;
+use super::{details, usage};
 use crate::event::FinishReason;
 use crate::failure::ErrorKind;
 use crate::llm::answer::Answer;
@@ -55,6 +55,8 @@ struct Delta {
     reasoning_content: Value,
     #[serde(default)]
     reasoning: Value,
+    #[serde(default)]
+    reasoning_details: Value,
     #[serde(default)]
     refusal: Value,
     #[serde(default)]
@@ -159,6 +161,9 @@ fn take(delta: Delta, answer: &mut Answer, show: &mut dyn FnMut(Progress<'_>)) -
     // Some servers fill both, some leave one empty.
     let mut reasoning = [&delta.reasoning_content, &delta.reasoning].into_iter().filter_map(Value::as_str);
     answer.think(THINKING, reasoning.find(|text| !text.is_empty()).unwrap_or_default(), show)?;
+    if let Value::Array(pieces) = &delta.reasoning_details {
+        answer.seal(THINKING, |sealed| details::add(pieces, sealed))?;
+    }
     match &delta.content {
         Value::String(text) => answer.write(TEXT, text, show)?,
         Value::Array(pieces) => content_list(pieces, answer, show)?,

@@ -3,6 +3,7 @@
 //! Shapes from `OpenAI`'s API reference; the tolerance is for the many servers that speak it with an accent.
 
 pub mod decode;
+pub mod details;
 pub mod request;
 pub mod usage;
 

@@ -1,7 +1,8 @@
 //! A request as Chat Completions JSON, written straight from the history; equal prefixes give equal bytes.
 
+use super::details::DETAILS;
 use crate::llm::codec::Parameters;
-use crate::llm::quirks::{NoContent, Quirks, TokenField};
+use crate::llm::quirks::{NoContent, Quirks, ReplayField, TokenField};
 use crate::llm::replay::{arguments, content, name, placeholder};
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role};
@@ -13,6 +14,9 @@ use std::sync::Arc;
 
 /// The name under which this codec stores what only it may replay.
 pub const CODEC: &str = "chat_completions";
+
+/// What stands for reasoning that there is not, where a server wants some; an empty text could count as none.
+const NO_REASONING: &str = " ";
 
 /// The body of a request, as JSON; `messages` are its messages as [`write_message`] wrote them.
 ///
@@ -44,7 +48,7 @@ pub fn write_message(message: &Message, quirks: Quirks, json: &mut Vec<u8>) -> s
         Role::System => write(&plain("system", message)),
         Role::User => write(&plain("user", message)),
         Role::Assistant => write(&assistant(message, quirks)),
-        Role::Tool => results(message).try_for_each(|result| write(&result)),
+        Role::Tool => results(message, quirks).try_for_each(|result| write(&result)),
     }
 }
 
@@ -76,6 +80,9 @@ impl Serialize for Body<'_> {
         }
         if !request.tools.is_empty() {
             map.serialize_entry("tools", &Tools(request.tools))?;
+            if quirks.ask_parallel_calls {
+                map.serialize_entry("parallel_tool_calls", &true)?;
+            }
         } else if quirks.tools_with_history && has_calls(request.messages) {
             map.serialize_entry("tools", &Tools(&[placeholder()]))?;
             map.serialize_entry("tool_choice", "none")?;
@@ -126,23 +133,35 @@ impl Serialize for Tools<'_> {
 struct WireMessage<'a> {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a str>,
+    tool_call_id: Option<Cow<'a, str>>,
     content: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_details: Option<&'a Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<WireCall<'a>>,
 }
 
 impl<'a> WireMessage<'a> {
     fn new(role: &'static str, content: Option<Cow<'a, str>>) -> Self {
-        Self { role, tool_call_id: None, content, reasoning_content: None, tool_calls: Vec::new() }
+        Self {
+            role,
+            tool_call_id: None,
+            content,
+            reasoning_content: None,
+            reasoning: None,
+            reasoning_details: None,
+            tool_calls: Vec::new(),
+        }
     }
 }
 
 #[derive(Serialize)]
 struct WireCall<'a> {
-    id: &'a str,
+    id: Cow<'a, str>,
     r#type: &'static str,
     function: WireCallFunction<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,10 +179,10 @@ fn plain<'a>(role: &'static str, message: &'a Message) -> WireMessage<'a> {
 }
 
 /// Each result of a turn as a message of its own.
-fn results(message: &Message) -> impl Iterator<Item = WireMessage<'_>> {
-    message.parts.iter().filter_map(|part| match part {
+fn results(message: &Message, quirks: Quirks) -> impl Iterator<Item = WireMessage<'_>> {
+    message.parts.iter().filter_map(move |part| match part {
         Part::ToolResult(result) => Some(WireMessage {
-            tool_call_id: Some(&result.call_id),
+            tool_call_id: Some(quirks.call_ids.accepted(&result.call_id)),
             ..WireMessage::new("tool", Some(Cow::Borrowed(&result.text)))
         }),
         Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
@@ -175,7 +194,7 @@ fn assistant(message: &Message, quirks: Quirks) -> WireMessage<'_> {
     let tool_calls: Vec<_> = message
         .tool_calls()
         .map(|call| WireCall {
-            id: &call.id,
+            id: quirks.call_ids.accepted(&call.id),
             r#type: "function",
             function: WireCallFunction { name: name(call), arguments: arguments(call) },
             extra_content: call
@@ -186,8 +205,14 @@ fn assistant(message: &Message, quirks: Quirks) -> WireMessage<'_> {
         })
         .collect();
     let null = text.is_empty() && quirks.no_content == NoContent::Null && !tool_calls.is_empty();
+    let blank = || quirks.reasoning_required.then(|| NO_REASONING.to_owned());
+    let replayed =
+        |field| (quirks.replay_reasoning == field).then(|| reasoning(message).or_else(blank)).flatten();
     WireMessage {
-        reasoning_content: quirks.replay_reasoning.then(|| reasoning(message)).flatten(),
+        reasoning_content: replayed(ReplayField::ReasoningContent),
+        reasoning: replayed(ReplayField::Reasoning),
+        reasoning_details: details(message)
+            .filter(|_| quirks.replay_reasoning == ReplayField::ReasoningDetails),
         tool_calls,
         ..WireMessage::new("assistant", (!null).then_some(text))
     }
@@ -204,6 +229,14 @@ fn reasoning(message: &Message) -> Option<String> {
         })
         .collect();
     (!text.is_empty()).then_some(text)
+}
+
+/// The sealed reasoning this codec received.
+fn details(message: &Message) -> Option<&Value> {
+    message.parts.iter().find_map(|part| match part {
+        Part::Thinking { opaque: Some(opaque), .. } if opaque.codec == CODEC => opaque.data.get(DETAILS),
+        Part::Thinking { .. } | Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+    })
 }
 
 #[cfg(test)]
@@ -310,8 +343,9 @@ mod tests {
             token_field: TokenField::MaxCompletionTokens,
             no_content: NoContent::Null,
             stream_usage: false,
-            replay_reasoning: true,
+            replay_reasoning: ReplayField::ReasoningContent,
             tools_with_history: true,
+            ..Quirks::default()
         };
         let body = encoded(&history(), &[], true, quirks);
         assert_eq!((&body["max_completion_tokens"], &body["max_tokens"]), (&json!(9), &Value::Null));
@@ -319,6 +353,33 @@ mod tests {
         assert_eq!(body["messages"][2]["content"], Value::Null);
         assert_eq!(body["messages"][2]["reasoning_content"], "hm");
         assert_eq!(body["tool_choice"], "none");
+    }
+
+    #[test]
+    fn reasoning_goes_back_where_and_as_the_server_wants_it() {
+        let mut history = history();
+        let details = json!([{"type": "reasoning.encrypted", "data": "x"}]);
+        let sealed = Opaque { codec: CODEC.into(), data: json!({DETAILS: details}) };
+        let thinking = Part::Thinking { text: "hm".into(), opaque: Some(sealed) };
+        history.push(Arc::new(Message { role: Role::Assistant, parts: vec![thinking, call("c", "{}")] }));
+        history.push(Arc::new(Message::text(Role::Assistant, "no thought")));
+        let sent = |replay_reasoning, reasoning_required| {
+            let quirks = Quirks { replay_reasoning, reasoning_required, ..Quirks::default() };
+            let body = encoded(&history, &[], true, quirks);
+            let keys = ["reasoning_content", "reasoning", "reasoning_details"];
+            [5, 6].map(|at| keys.map(|key| body["messages"][at][key].clone()))
+        };
+        let none = [Value::Null, Value::Null, Value::Null];
+        assert_eq!(sent(ReplayField::Nowhere, true), [none.clone(), none.clone()]);
+        let with = |at: usize, value: Value| {
+            let mut row = none.clone();
+            row[at] = value;
+            row
+        };
+        assert_eq!(sent(ReplayField::ReasoningContent, false), [with(0, json!("hm")), none.clone()]);
+        assert_eq!(sent(ReplayField::ReasoningContent, true), [with(0, json!("hm")), with(0, json!(" "))]);
+        assert_eq!(sent(ReplayField::Reasoning, false), [with(1, json!("hm")), none.clone()]);
+        assert_eq!(sent(ReplayField::ReasoningDetails, false), [with(2, details), none]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A request as Gemini JSON, written straight from the history; equal prefixes give equal bytes.
 
 use super::opaque::{self, OfCall, Signature, Signed};
+use crate::llm::address::percent_encoded;
 use crate::llm::codec::Parameters;
 use crate::llm::replay::{arguments_object, content, name};
 use crate::llm::{Request, ToolDefinition};
@@ -9,7 +10,6 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::sync::Arc;
 
 /// What stands for the signature of a call that another provider's model made: Gemini 3 refuses calls without one.
@@ -24,16 +24,7 @@ pub fn resource(model: &str) -> String {
         Some((kind @ ("models" | "tunedModels"), id)) => (kind, id),
         _ => ("models", model),
     };
-    let mut path = format!("{kind}/");
-    for byte in id.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            path.push(char::from(byte));
-        } else {
-            // Writing to a string does not fail.
-            let _ = write!(path, "%{byte:02X}");
-        }
-    }
-    path
+    format!("{kind}/{}", percent_encoded(id))
 }
 
 /// The body of a request, as JSON; `contents` are its messages as [`write_message`] wrote them.

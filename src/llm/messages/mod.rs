@@ -8,6 +8,7 @@ pub mod usage;
 
 use crate::llm::Request;
 use crate::llm::codec::{Codec, Decoder, Parameters};
+use crate::llm::quirks::Quirks;
 use crate::message::Message;
 use decode::EventDecoder;
 use request::CODEC;
@@ -16,9 +17,12 @@ use std::sync::Arc;
 /// The version of the API whose shapes these are: <https://docs.claude.com/en/api/versioning>.
 const VERSION: &str = "2023-06-01";
 
-/// The format.
+/// The format, with what is different about one server.
 #[derive(Debug)]
-pub struct Messages;
+pub struct Messages {
+    /// How the server differs from Anthropic's own.
+    pub quirks: Quirks,
+}
 
 impl Codec for Messages {
     fn name(&self) -> &'static str {
@@ -40,7 +44,7 @@ impl Codec for Messages {
         earlier: &[Arc<Message>],
         json: &mut Vec<u8>,
     ) -> serde_json::Result<()> {
-        request::write_message(message, earlier, json)
+        request::write_message(message, earlier, self.quirks, json)
     }
 
     fn encode(

@@ -1,6 +1,7 @@
 //! A request as Messages JSON: roles that alternate, results first, the reasoning of earlier turns with its signatures.
 
 use crate::llm::codec::Parameters;
+use crate::llm::quirks::Quirks;
 use crate::llm::replay::{arguments_object, name, placeholder, plain_id};
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role, ToolCall, ToolResult};
@@ -59,6 +60,7 @@ pub fn encode(
 pub fn write_message(
     message: &Message,
     earlier: &[Arc<Message>],
+    quirks: Quirks,
     json: &mut Vec<u8>,
 ) -> serde_json::Result<()> {
     let Some(role) = role(message) else { return Ok(()) };
@@ -74,7 +76,7 @@ pub fn write_message(
         let mut block = Vec::new();
         match part {
             Part::Text { .. } => write(text(part), &mut block)?,
-            Part::Thinking { .. } => write(thinking(part), &mut block)?,
+            Part::Thinking { .. } => write(thinking(part, quirks), &mut block)?,
             Part::ToolCall(call) => write_call(call, &mut block)?,
             Part::ToolResult(result) => write(Some(WireResult::new(result)), &mut block)?,
         }
@@ -171,9 +173,9 @@ struct Reasoning<'a> {
     data: Option<&'a str>,
 }
 
-/// The reasoning this codec received, unmodified; none that has no signature, which the API refuses, and none of
-/// another format.
-fn thinking(part: &Part) -> Option<Reasoning<'_>> {
+/// The reasoning this codec received, unmodified; none that has no signature, which the API refuses where it signs, and
+/// none of another format.
+fn thinking(part: &Part, quirks: Quirks) -> Option<Reasoning<'_>> {
     let Part::Thinking { text, opaque: Some(opaque) } = part else { return None };
     if opaque.codec != CODEC {
         return None;
@@ -187,8 +189,9 @@ fn thinking(part: &Part) -> Option<Reasoning<'_>> {
             data: Some(data),
         });
     }
-    let signature = sealed(SIGNATURE)?;
-    Some(Reasoning { r#type: "thinking", thinking: Some(text), signature: Some(signature), data: None })
+    let signature = sealed(SIGNATURE);
+    let kept = signature.is_some() || quirks.unsigned_thinking;
+    kept.then_some(Reasoning { r#type: "thinking", thinking: Some(text), signature, data: None })
 }
 
 #[derive(Serialize)]

@@ -9,7 +9,7 @@ fn bytes_of(request: &Request<'_>, max_output_tokens: Option<u32>) -> Vec<u8> {
     let request = &Request { max_output_tokens, ..*request };
     let mut json = Vec::new();
     for (at, message) in request.messages.iter().enumerate() {
-        write_message(message, &request.messages[..at], &mut json).unwrap();
+        write_message(message, &request.messages[..at], Quirks::default(), &mut json).unwrap();
     }
     encode(request, &parameters, &json).unwrap()
 }
@@ -157,4 +157,23 @@ fn k12_a_longer_conversation_begins_with_the_same_bytes() {
         let short = bytes_of(&Request { messages: &messages[..length], ..long }, None);
         assert!(whole.starts_with(short.strip_suffix(b"]}]}").unwrap()), "{length}");
     }
+}
+
+#[test]
+fn thinking_that_was_never_signed_goes_back_where_the_server_does_not_sign() {
+    let opaque = Some(Opaque { codec: CODEC.into(), data: Value::Null });
+    let parts = vec![Part::Thinking { text: "hm".into(), opaque }, Part::Text { text: "so".into() }];
+    let message = Message { role: Role::Assistant, parts };
+    let written = |unsigned_thinking| {
+        let quirks = Quirks { unsigned_thinking, ..Quirks::default() };
+        let mut json = Vec::new();
+        write_message(&message, &[], quirks, &mut json).unwrap();
+        String::from_utf8(json).unwrap()
+    };
+    assert!(
+        written(true).contains("[{\"type\":\"thinking\",\"thinking\":\"hm\"},{\"type\":\"text\""),
+        "{}",
+        written(true)
+    );
+    assert!(!written(false).contains("thinking"), "{}", written(false));
 }

@@ -7,7 +7,7 @@ pub mod decode;
 pub mod request;
 pub mod window;
 
-use crate::llm::codec::{Codec, Decoder, Inquiry, Parameters};
+use crate::llm::codec::{Codec, Decoder, Parameters};
 use crate::llm::framing::Framing;
 use crate::llm::{LlmError, Request};
 use crate::message::Message;
@@ -35,10 +35,6 @@ impl Codec for Ollama {
     /// People know the base of the Chat Completions mode, and that of the reference.
     fn root<'a>(&self, base: &'a str) -> &'a str {
         base.strip_suffix("/v1").or_else(|| base.strip_suffix("/api")).unwrap_or(base)
-    }
-
-    fn inquiry(&self, model: &str) -> Option<Inquiry> {
-        Some(window::inquiry(model))
     }
 
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {

@@ -1,6 +1,5 @@
 //! How many tokens a model of an Ollama server may hold: what is asked about it, and what the answer says.
 
-use crate::llm::codec::Inquiry;
 use serde_json::{Value, json};
 
 /// The window where neither the model nor its maker's `num_ctx` says otherwise, and the largest that is taken without
@@ -8,14 +7,14 @@ use serde_json::{Value, json};
 /// it is also Ollama's own default on cards of 24 GiB (<https://docs.ollama.com/context-length>).
 pub const DEFAULT_WINDOW: u32 = 32_768;
 
-/// Asks what the server knows of a model.
-pub fn inquiry(model: &str) -> Inquiry {
-    Inquiry { path: "/api/show", body: json!({ "model": model }).to_string().into_bytes(), read: window }
+/// The JSON of the question what the server knows of a model.
+pub fn request(model: &str) -> Vec<u8> {
+    json!({ "model": model }).to_string().into_bytes()
 }
 
 /// The window out of the answer: `num_ctx` of the model's parameters, which its owner has set, or what the model was
 /// made for up to [`DEFAULT_WINDOW`]; none when the answer does not say.
-fn window(answer: &[u8]) -> Option<u32> {
+pub fn window(answer: &[u8]) -> Option<u32> {
     let answer: Value = serde_json::from_slice(answer).ok()?;
     let made_for = made_for(&answer);
     match configured(&answer) {
@@ -77,6 +76,6 @@ mod tests {
 
     #[test]
     fn the_name_of_a_model_is_escaped() {
-        assert_eq!(inquiry("a\"b").body, b"{\"model\":\"a\\\"b\"}");
+        assert_eq!(request("a\"b"), b"{\"model\":\"a\\\"b\"}");
     }
 }

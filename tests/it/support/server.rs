@@ -145,7 +145,9 @@ impl Shared {
             let request = read_request(&mut stream)?;
             if request.target.starts_with("GET ") {
                 stream.read_exact(&mut vec![0; unread(&request)])?;
-                respond(&mut stream, 200, &[], &json!({"data": [{"id": "scripted-model"}]}).to_string())?;
+                let listed = json!({"data": [{"id": "scripted-model", "max_model_len": WINDOW}],
+                    "default_generation_settings": {"n_ctx": WINDOW}});
+                respond(&mut stream, 200, &[], &listed.to_string())?;
                 continue;
             }
             if request.target.ends_with("/api/show") {

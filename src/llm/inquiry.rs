@@ -1,0 +1,140 @@
+//! What a server is asked about a model once, before the first request: how much the model may hold.
+
+use crate::llm::ollama::window;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Where in a list of models the window may stand, that of the running model before that of the file it came from:
+/// LM Studio (<https://lmstudio.ai/docs/api/rest-api>), vLLM (`ModelCard` of its server), and hosts that copy them.
+const WINDOW_FIELDS: [&str; 5] =
+    ["loaded_context_length", "max_model_len", "max_context_length", "context_length", "context_window"];
+
+/// The question that a server answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// Ollama's `POST /api/show`.
+    OllamaShow,
+    /// llama.cpp's `GET /props`.
+    LlamacppProps,
+    /// `GET /models` below the API base, as vLLM answers it.
+    Models,
+    /// LM Studio's `GET /api/v0/models`.
+    LmstudioModels,
+}
+
+/// A question about one model.
+#[derive(Debug)]
+pub struct Inquiry {
+    /// Where, after the API base or the host.
+    pub path: &'static str,
+    /// Whether `path` follows the host, which is the API base without the version at its end.
+    pub at_host: bool,
+    /// The JSON that is sent; without it the question is a `GET`.
+    pub body: Option<Vec<u8>>,
+    /// Reads the model's window, in tokens, out of the answer.
+    pub read: fn(&[u8], &str) -> Option<u32>,
+}
+
+impl Question {
+    /// The question about `model`.
+    pub fn about(self, model: &str) -> Inquiry {
+        let get = |path, at_host, read| Inquiry { path, at_host, body: None, read };
+        match self {
+            Self::OllamaShow => Inquiry {
+                body: Some(window::request(model)),
+                ..get("/api/show", false, |answer, _| window::window(answer))
+            },
+            Self::LlamacppProps => get("/props", true, |answer, _| slot(answer)),
+            Self::Models => get("/models", false, listed),
+            Self::LmstudioModels => get("/api/v0/models", true, listed),
+        }
+    }
+}
+
+impl Inquiry {
+    /// The part of `base` that [`path`](Self::path) follows.
+    pub fn root<'a>(&self, base: &'a str) -> &'a str {
+        let base = base.trim_end_matches('/');
+        if self.at_host { base.strip_suffix("/v1").unwrap_or(base) } else { base }
+    }
+}
+
+/// What one conversation of a llama.cpp server may hold; older versions say it at the top.
+fn slot(answer: &[u8]) -> Option<u32> {
+    let answer: Value = serde_json::from_slice(answer).ok()?;
+    let settings = answer.pointer("/default_generation_settings/n_ctx");
+    count(settings.or_else(|| answer.get("n_ctx"))?)
+}
+
+/// What the entry of `model` in a list of models says.
+fn listed(answer: &[u8], model: &str) -> Option<u32> {
+    let answer: Value = serde_json::from_slice(answer).ok()?;
+    let mut models = answer.get("data")?.as_array()?.iter();
+    let entry = models.find(|entry| entry.get("id").is_some_and(|id| id == model))?;
+    WINDOW_FIELDS.iter().find_map(|field| count(entry.get(field)?))
+}
+
+fn count(tokens: &Value) -> Option<u32> {
+    u32::try_from(tokens.as_u64()?).ok().filter(|tokens| *tokens > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(question: Question, answer: &Value) -> Option<u32> {
+        (question.about("m").read)(answer.to_string().as_bytes(), "m")
+    }
+
+    #[test]
+    fn llamacpp_says_what_one_conversation_may_hold() {
+        let props = json!({"default_generation_settings": {"n_ctx": 8192, "params": {}}, "total_slots": 4});
+        assert_eq!(read(Question::LlamacppProps, &props), Some(8192));
+        assert_eq!(read(Question::LlamacppProps, &json!({"n_ctx": 4096})), Some(4096));
+        assert_eq!(read(Question::LlamacppProps, &json!({"role": "router"})), None);
+    }
+
+    #[test]
+    fn a_list_of_models_says_what_the_running_model_may_hold() {
+        let vllm = json!({"data": [{"id": "x", "max_model_len": 1}, {"id": "m", "max_model_len": 40_960}]});
+        assert_eq!(read(Question::Models, &vllm), Some(40_960));
+        let loaded = json!({"data": [{"id": "m", "state": "loaded", "max_context_length": 131_072,
+            "loaded_context_length": 4096}]});
+        assert_eq!(read(Question::LmstudioModels, &loaded), Some(4096));
+        let resting = json!({"data": [{"id": "m", "state": "not-loaded", "max_context_length": 131_072}]});
+        assert_eq!(read(Question::LmstudioModels, &resting), Some(131_072));
+    }
+
+    #[test]
+    fn an_answer_that_says_nothing_sensible_says_nothing() {
+        let odd = [
+            json!(null),
+            json!([]),
+            json!({"data": {}}),
+            json!({"data": [{"id": "m", "max_model_len": -1}]}),
+            json!({"data": [{"id": "m", "max_model_len": 0}]}),
+            json!({"n_ctx": u64::MAX}),
+            json!({"data": [7]}),
+        ];
+        for question in
+            [Question::OllamaShow, Question::LlamacppProps, Question::Models, Question::LmstudioModels]
+        {
+            for answer in &odd {
+                assert_eq!(read(question, answer), None, "{question:?} {answer}");
+            }
+            assert_eq!((question.about("m").read)(b"<html>", "m"), None);
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_the_version_is_asked_at_the_host() {
+        let props = Question::LlamacppProps.about("m");
+        for base in ["http://h:1/v1", "http://h:1/v1/", "http://h:1"] {
+            assert_eq!(props.root(base), "http://h:1");
+        }
+        assert_eq!(Question::Models.about("m").root("http://h:1/v1"), "http://h:1/v1");
+    }
+}
