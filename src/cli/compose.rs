@@ -1,11 +1,13 @@
 //! Puts the parts of a run together out of the settings.
 
+use crate::agent::chain::{Chain, Terms};
 use crate::agent::prompt::{PromptLayers, system_message};
 use crate::agent::spending::Caps;
 use crate::agent::watchdogs::Limits;
 use crate::change::ChangeAction;
 use crate::cli::app::App;
 use crate::cli::approver::AtTerminal;
+use crate::cli::costs::measured;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::instructions;
 use crate::config::settings::Settings;
@@ -63,6 +65,8 @@ pub struct Bench {
     pub emitter: Rc<Emitter>,
     /// Where long outputs go.
     pub outputs: PathBuf,
+    /// The tools.
+    pub toolbox: Toolbox,
 }
 
 /// The starter of children, with an environment free of keys.
@@ -112,6 +116,7 @@ pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClien
         api_key: settings.api_key.clone(),
         api_key_env: llm.api_key_env.clone(),
         temperature: llm.temperature,
+        window: llm.context_window,
         retries: llm.retries,
         deadlines: Deadlines {
             connect: Duration::from_secs(llm.timeouts.connect_seconds),
@@ -127,8 +132,9 @@ pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClien
     connected.map_err(|error| CliError { kind: error.kind, cause: error.into() })
 }
 
-/// The limits of a run.
-pub fn limits(settings: &Settings, caps: Caps) -> Limits {
+/// The limits of a run whose requests offer `tools`.
+pub fn limits(settings: &Settings, caps: Caps, models: Chain<Terms>, tools: &[ToolDefinition]) -> Limits {
+    let (tools_tokens, tools_bytes) = measured(tools);
     Limits {
         max_steps: settings.agent.max_steps,
         timeout: settings.timeout,
@@ -136,7 +142,9 @@ pub fn limits(settings: &Settings, caps: Caps) -> Limits {
         on_limit: settings.run_loop.on_limit,
         max_continuations: settings.run_loop.max_continuations,
         max_malformed: settings.run_loop.max_malformed,
-        caps,
+        caps: Caps { tools_tokens, ..caps },
+        models,
+        tools_bytes,
     }
 }
 
@@ -175,7 +183,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         None => Box::new(Nobody),
     };
     Ok(Engine {
-        toolbox: toolbox(settings),
+        toolbox: bench.toolbox,
         policy: Arc::new(policy),
         commands,
         hooks,

@@ -37,6 +37,8 @@ pub struct ModelOptions {
     pub api_key_env: Option<String>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
+    /// What the model is to hold, in tokens; what its server says when absent.
+    pub window: Option<u32>,
     /// How many tries may follow the first.
     pub retries: u32,
     /// How long each phase of a try may take.
@@ -53,6 +55,7 @@ impl Default for ModelOptions {
             api_key: None,
             api_key_env: None,
             temperature: None,
+            window: None,
             retries: DEFAULT_RETRIES,
             deadlines: Deadlines::default(),
             probe_local: false,
@@ -139,7 +142,10 @@ pub async fn connect(
         .as_ref()
         .map_or_else(|| model.clone(), |provider| format!("{}/{model}", provider.name));
     let secret = key.secret.as_ref().map(Secret::expose);
-    let window = local::window(base, codec.as_ref(), secret, &model).await;
+    let window = match options.window {
+        Some(window) => Some(window),
+        None => local::window(base, codec.as_ref(), secret, &model).await,
+    };
     let headers = codec.headers(secret);
     Ok(Box::new(RemoteModel {
         name,

@@ -138,6 +138,11 @@ pub trait LlmClient {
     /// `provider/model`, as the result names it.
     fn model(&self) -> &str;
 
+    /// What the model may hold, prompt and answer together, in tokens, where its server was asked and said so.
+    fn window(&self) -> Option<u32> {
+        None
+    }
+
     /// Asks once, with retries inside; `progress` is told what arrives while it arrives.
     fn complete<'a>(
         &'a self,

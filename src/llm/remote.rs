@@ -56,6 +56,10 @@ impl LlmClient for RemoteModel {
         &self.name
     }
 
+    fn window(&self) -> Option<u32> {
+        self.parameters.window
+    }
+
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,
