@@ -115,8 +115,8 @@ mod tests {
     use super::*;
     use crate::message::Role;
 
-    fn window(tokens: u64, source: WindowSource) -> Option<Window> {
-        Some(Window { tokens, source })
+    fn window(tokens: u64, source: WindowSource) -> Window {
+        Window { tokens, source }
     }
 
     fn filled(bytes: usize) -> Filling {
@@ -141,19 +141,19 @@ mod tests {
     fn l14_a_prompt_that_leaves_no_useful_answer_does_not_fit() {
         let user = WindowSource::User;
         assert_eq!(filled(4_000).overflow(None, 0), None);
-        assert_eq!(filled(4_000).overflow(window(3_000, user), 0), None);
-        let overflow = filled(12_000).overflow(window(3_000, user), 0).unwrap();
+        assert_eq!(filled(4_000).overflow(Some(window(3_000, user)), 0), None);
+        let overflow = filled(12_000).overflow(Some(window(3_000, user)), 0).unwrap();
         assert_eq!((overflow.prompt, overflow.window.tokens), (3_008, 3_000));
-        assert!(filled(11_000).overflow(window(3_000, user), 0).is_some());
-        assert!(filled(4_000).overflow(window(3_000, user), 8_000).is_some());
+        assert!(filled(11_000).overflow(Some(window(3_000, user)), 0).is_some());
+        assert!(filled(4_000).overflow(Some(window(3_000, user)), 8_000).is_some());
     }
 
     #[test]
     fn a_prompt_that_was_taken_disproves_the_table_but_not_the_user() {
         let mut filling = Filling::default();
         filling.counted(Usage { input: 5_000, ..Usage::default() });
-        assert_eq!(filling.overflow(window(4_000, WindowSource::Table), 0), None);
-        assert!(filling.overflow(window(4_000, WindowSource::User), 0).is_some());
+        assert_eq!(filling.overflow(Some(window(4_000, WindowSource::Table)), 0), None);
+        assert!(filling.overflow(Some(window(4_000, WindowSource::User)), 0).is_some());
     }
 
     #[test]

@@ -22,7 +22,7 @@ const MIN_CLOSING_TOKENS: u32 = 256;
 const FRAME_TOKENS: u64 = 16;
 
 /// What a run may spend.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Caps {
     /// US dollars.
     pub usd: Option<Usd>,

@@ -2,11 +2,29 @@
 
 use crate::cli::app::App;
 use crate::cli::args::PlaceArgs;
+use crate::cli::chain::Models;
 use crate::cli::compose;
+use crate::cli::costs;
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
+use crate::config::settings::Settings;
 use crate::journal::store::Store;
+use crate::messages::thousands;
 use std::fmt::Write;
+
+/// The model and those that take over, each with what it may hold.
+async fn models(app: &App, settings: &Settings) -> CliResult<String> {
+    let prices = costs::own_prices(&settings.costs)?;
+    let models = Models::connect(app, settings, &costs::caps(settings)?, &prices).await?;
+    let each = models.terms.iter().map(|terms| {
+        let window = terms.window.map_or_else(
+            || "window not known".to_owned(),
+            |window| format!("window {} tokens ({})", thousands(window.tokens), window.source.name()),
+        );
+        format!("ok: {}, {window}", terms.model)
+    });
+    Ok(each.collect::<Vec<_>>().join("\nfallback       "))
+}
 
 /// Prints the findings.
 ///
@@ -18,11 +36,7 @@ pub fn doctor(app: &App, place: &PlaceArgs) -> CliResult<()> {
     let launcher = compose::launcher(app, settings);
     let (tier, model) = app.block_on(async {
         let tier = launcher.tier();
-        let model = match compose::model(app, settings).await {
-            Ok(llm) => format!("ok: {}", llm.model()),
-            Err(error) => format!("not ready: {error}"),
-        };
-        Ok((tier, model))
+        Ok((tier, models(app, settings).await.unwrap_or_else(|error| format!("not ready: {error}"))))
     })?;
     let store = Store::new(settings.state.join("sessions"));
     let sessions = match store.list() {

@@ -240,7 +240,7 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
     }
     emitter.emit(Event::RunStart {
         agent: settings.agent.name.clone(),
-        model: agent.llm().model().to_owned(),
+        model: agent.models.first.model().to_owned(),
         mode: settings.agent.mode.name().to_owned(),
         tools: agent.definitions.iter().map(|tool| tool.name.clone()).collect(),
         max_steps: settings.agent.max_steps,

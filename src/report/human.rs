@@ -260,7 +260,9 @@ impl HumanLog {
             self.say(least, Style::Bad, &self.form.error(&one_line(&error.message, NOTICE_CHARS)))?;
         }
         self.say(Detail::Human, Style::Dim, &self.form.figures(&ending))?;
-        if let (true, Some(session)) = (result.status != Status::Success, &result.session_id) {
+        // The same model would stop at the same place: the answer says how to go on.
+        let goes_on = result.status != Status::Success && result.stop_reason != Some(StopReason::ContextFull);
+        if let (true, Some(session)) = (goes_on, &result.session_id) {
             self.say(Detail::Human, Style::Plain, &self.form.resume(&one_line(session, LINE_CHARS)))?;
         }
         self.refusals(result)

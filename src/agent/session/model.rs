@@ -41,7 +41,8 @@ impl Session {
     pub fn exceeded(&self, purpose: Purpose) -> Option<Limit> {
         let spending = self.run.spending.exceeded(&self.limits.caps, self.terms(), purpose);
         let given_up = purpose == Purpose::Step && self.run.abandoned == Some(StopReason::BudgetExceeded);
-        spending.or(given_up.then_some(Limit::Usd))
+        let cap = if self.limits.caps.usd.is_some() { Limit::Usd } else { Limit::Tokens };
+        spending.or(given_up.then_some(cap))
     }
 
     /// Whether the request for `purpose` under way may be sent once more.
