@@ -13,9 +13,13 @@ use crate::failure::ErrorKind;
 use crate::llm::LlmClient;
 use crate::llm::catalog::{self, Provider};
 use crate::llm::models::{Known, look_up};
+use crate::terminal::one_line;
 
 /// Models that may take over: more is a mistake, and what went wrong with each is told at the end.
 const MAX_FALLBACKS: usize = 8;
+
+/// Characters shown of a name that somebody gave.
+const NAME_CHARS: usize = 100;
 
 /// The models of a run and what it must know of each.
 pub struct Models {
@@ -41,7 +45,7 @@ impl Models {
         let mut terms = Chain { first: of(settings, client.as_ref())?, fallbacks: Vec::new() };
         let mut clients = Chain { first: client, fallbacks: Vec::new() };
         for name in fallbacks {
-            let settings = falling_back(settings, name)?;
+            let settings = falling_back(settings, name, prices)?;
             let client = compose::model(app, &settings).await.map_err(|error| wrong(name, &error))?;
             terms.fallbacks.push(of(&settings, client.as_ref()).map_err(|error| wrong(name, &error))?);
             clients.fallbacks.push(client);
@@ -57,17 +61,25 @@ impl Models {
 
 /// A fallback that cannot be used is found before the run, not when it is needed.
 fn wrong(name: &str, error: &CliError) -> CliError {
-    CliError::new(ErrorKind::Config, format!("llm.fallback: {name}: {error}"))
+    CliError::new(ErrorKind::Config, format!("llm.fallback: {}: {error}", one_line(name, NAME_CHARS)))
 }
 
 /// The settings as they are for the model `name`, which takes over: server and key are those given for the chosen model
-/// only where it is the same server; another provider's own are used otherwise.
-fn falling_back(settings: &Settings, name: &str) -> CliResult<Settings> {
+/// only where it is the same server, another provider's own are used otherwise; what is known of the chosen model does not
+/// hold for it, and its answers are no longer than it can write.
+fn falling_back(settings: &Settings, name: &str, prices: &Prices) -> CliResult<Settings> {
     let table = catalog::providers()
         .map_err(|error| CliError::new(ErrorKind::Internal, format!("the provider table: {error}")))?;
     let chosen = settings.llm.model.as_deref().unwrap_or_default();
     let mut settings = settings.clone();
-    settings.llm = Llm { model: Some(name.to_owned()), context_window: None, ..settings.llm };
+    let most = look_up(name, prices).as_ref().and_then(Known::output_limit);
+    let most = most.and_then(|most| u32::try_from(most).ok()).unwrap_or(u32::MAX);
+    settings.llm = Llm {
+        model: Some(name.to_owned()),
+        context_window: None,
+        max_output_tokens: settings.llm.max_output_tokens.map(|wanted| wanted.min(most)),
+        ..settings.llm
+    };
     if server(&table, chosen) != server(&table, name) {
         settings.llm.api_base = None;
         settings.llm.api_key_env = None;

@@ -43,19 +43,16 @@ pub fn own_prices(costs: &Costs) -> CliResult<Prices> {
     parse(&text).map_err(|error| wrong(format!("{error}; see `agent help costs`")))
 }
 
-/// Tokens of the longest answer that a request to a model asks for: as `configured`, but no longer than the model can, else a
-/// share of what may be spent; nothing without a cap, when the server decides.
+/// Tokens of the longest answer that a request to a model asks for: as `configured`, else a share of what may be spent; nothing
+/// without a cap, when the server decides.
 pub fn output_limit(
     configured: Option<u32>,
     caps: &Caps,
     known: Option<&Known>,
     window: Option<Window>,
 ) -> Option<u32> {
-    let listed = known.and_then(Known::output_limit);
-    if let Some(configured) = configured {
-        return Some(
-            listed.and_then(|most| u32::try_from(most).ok()).map_or(configured, |most| most.min(configured)),
-        );
+    if configured.is_some() {
+        return configured;
     }
     let price = known.and_then(|known| known.price().ok()).filter(|price| *price != Price::FREE);
     let by_money =
@@ -64,6 +61,7 @@ pub fn output_limit(
     let allowed = by_money.into_iter().chain(by_tokens).min()?;
     let least = u64::from(MIN_STEP_TOKENS);
     let beside = window.map_or(u64::MAX, |window| window.tokens / WINDOW_SHARE);
+    let listed = known.and_then(Known::output_limit);
     let longest = listed.unwrap_or(USUAL_ANSWER_TOKENS).min(beside.max(least));
     u32::try_from(allowed.max(least).min(longest)).ok()
 }

@@ -2,10 +2,16 @@
 
 use super::figures::thousands;
 
-/// A prompt of about `prompt` tokens does not fit into a window of `window`, which `source` says.
-pub fn context_overflow(prompt: u64, window: u64, source: &str) -> String {
+/// A prompt of about `prompt` tokens does not fit into a window of `window`, which `source` says; when it is the `first`, no
+/// other session would do better.
+pub fn context_overflow(prompt: u64, window: u64, source: &str, first: bool) -> String {
+    let advice = if first {
+        ": instructions, tools and task alone are too long; choose a model that holds more, or have its server provide more"
+    } else {
+        ""
+    };
     format!(
-        "the conversation has about {} tokens, too many for the model's window of {} ({source}), so it was not sent",
+        "the conversation has about {} tokens, too many for the model's window of {} ({source}), so it was not sent{advice}",
         thousands(prompt),
         thousands(window)
     )

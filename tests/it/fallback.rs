@@ -172,3 +172,24 @@ fn lr6_a_resumed_session_begins_with_the_chosen_model_again() {
     assert_eq!(asked(&server), ["mock", "second", "mock"]);
     assert_eq!((&json["model"], &json["output"]), (&json!("openai/mock"), &json!("two")));
 }
+
+#[test]
+fn lr6_each_model_has_its_own_longest_answer() {
+    let prices = "models:\n  openai/mock: {input: 1, output: 10, output_limit: 50000}\n  \
+                  openai/second: {input: 2, output: 30, output_limit: 4000}\n";
+    for (config, more, limits) in
+        [("max_output_tokens: 9000, ", &[][..], [9_000, 4_000]), ("", &["--budget", "1"], [25_000, 4_000])]
+    {
+        let server = Server::start("turns: [{error: {status: 503}}, {text: done}]");
+        let config = format!(
+            "costs: {{prices_file: prices.yaml}}\nllm: {{{config}retries: 0, fallback: [openai/second]}}\n"
+        );
+        lab().file("prices.yaml", prices).config(&config).run(&server, more).exits(0);
+        let sent = server
+            .requests()
+            .iter()
+            .map(|sent| sent.body["max_completion_tokens"].clone())
+            .collect::<Vec<_>>();
+        assert_eq!(sent, limits, "{config}");
+    }
+}

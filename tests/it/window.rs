@@ -108,3 +108,25 @@ fn l14_doctor_shows_the_window_of_each_model_and_who_says_so() {
         "{missing}"
     );
 }
+
+#[test]
+fn l14_the_users_window_is_asked_of_ollama_and_its_own_is_used_otherwise() {
+    let turn = read("a.txt", ", usage: {input: 19000, output: 50}");
+    let script = format!("turns: [{turn}, {{text: done}}]");
+    let run = |config: &str| {
+        let server = Server::start(&script);
+        let lab = Lab::new().file("a.txt", "alpha\n").config(config);
+        let args = ["run", "task", "--model", "ollama/m", "--api-base", &server.url(), "--json"];
+        let done = lab.agent(&args);
+        (done, server.requests())
+    };
+    let (done, requests) = run("{}");
+    let json = done.exits(2).json();
+    is_full(&json);
+    assert_eq!(requests.len(), 1);
+    let message = json["error"]["message"].as_str().unwrap();
+    assert!(message.contains("20,000 (the server)"), "{message}");
+    let (done, requests) = run("llm: {context_window: 32000}\n");
+    done.exits(0);
+    assert_eq!(requests[1].body["options"]["num_ctx"], 32_000);
+}

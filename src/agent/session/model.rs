@@ -70,14 +70,10 @@ impl Session {
     /// The conversation does not fit into the window, by our own estimate: nothing is sent, which also means that no
     /// summary can be asked for. Whatever makes a conversation shorter belongs here, before the stop.
     pub(super) fn context_full(&self) -> Step {
-        let failure = self.overflow().map(|overflow| Failure {
-            kind: ErrorKind::ContextOverflow,
-            message: messages::context_overflow(
-                overflow.prompt,
-                overflow.window.tokens,
-                overflow.window.source.name(),
-            ),
-            retryable: false,
+        let failure = self.overflow().map(|Overflow { prompt, window }| {
+            let first = self.tally.steps == 0;
+            let message = messages::context_overflow(prompt, window.tokens, window.source.name(), first);
+            Failure { kind: ErrorKind::ContextOverflow, message, retryable: false }
         });
         self.stop(StopReason::ContextFull, failure)
     }

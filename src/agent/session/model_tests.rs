@@ -6,6 +6,7 @@ use crate::agent::chain::{Chain, Terms, Window, WindowSource};
 use crate::failure::ErrorKind;
 use crate::message::{Opaque, Part};
 use crate::usage::Usage;
+use proptest::prelude::*;
 
 fn chain(names: &[&str]) -> Limits {
     let mut terms = names.iter().map(|name| Terms { model: (*name).to_owned(), ..Terms::default() });
@@ -147,4 +148,47 @@ fn an_answer_asked_for_is_no_longer_than_the_window_leaves() {
     limits.models.first.output_limit = Some(32_000);
     let longest = begun(limits).output_limit(Purpose::Step).unwrap();
     assert!((9_900..10_000).contains(&longest), "{longest}");
+}
+
+proptest! {
+    #[test]
+    fn lr6_no_more_models_take_over_than_there_are_and_every_run_ends(
+        kinds in prop::collection::vec(prop::option::of(prop::sample::select(ErrorKind::ALL.to_vec())), 0..30),
+        models in 1usize..5,
+    ) {
+        let names: Vec<String> = (0..models).map(|number| format!("p{number}/m")).collect();
+        let mut session = begun(chain(&names.iter().map(String::as_str).collect::<Vec<_>>()));
+        start(&mut session, "p0/m");
+        let mut kinds = kinds.into_iter();
+        let (mut asked, mut switches) = (0, 0);
+        loop {
+            match session.next_step(now()) {
+                Step::CallModel(purpose) => {
+                    asked += 1;
+                    match kinds.next() {
+                        Some(Some(kind)) => drop(fail(&mut session, kind)),
+                        Some(None) => {
+                            let calls = vec![call(&format!("c{asked}"), "{}")];
+                            respond(&mut session, purpose, calls, FinishReason::ToolCalls);
+                        }
+                        None => respond(&mut session, purpose, text("done"), FinishReason::Stop),
+                    }
+                }
+                Step::Switch { from, to, because } => {
+                    switches += 1;
+                    prop_assert_eq!(&from, &names[switches - 1]);
+                    prop_assert_eq!(&to, &names[switches]);
+                    session.apply(&Event::ModelSwitched { from, to, because });
+                }
+                Step::RunTools(calls) => calls.iter().for_each(|call| answer_call(&mut session, &call.id)),
+                Step::Stop(verdict) => {
+                    prop_assert_eq!(verdict.error.is_some(), verdict.reason != StopReason::LlmDone);
+                    break;
+                }
+                other => prop_assert!(false, "{other:?}"),
+            }
+        }
+        prop_assert!(switches < models && asked <= 31);
+        prop_assert_eq!(session.model_in_use(), switches);
+    }
 }
