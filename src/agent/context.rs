@@ -50,7 +50,7 @@ impl Filling {
 
     /// The provider has counted the conversation, its own answer included.
     pub fn counted(&mut self, usage: Usage) {
-        if usage.prompt() > 0 {
+        if usage.is_whole(self.prompt) {
             let answer = usage.output.saturating_sub(usage.reasoning);
             *self = Self { prompt: usage.prompt(), answer, since: 0 };
         }
@@ -134,6 +134,7 @@ mod tests {
         filling.grow(&Message::text(Role::User, "x".repeat(368)));
         assert_eq!(filling.estimate(400), 260);
         filling.counted(Usage::default());
+        filling.counted(Usage { input: 20, output: 10, ..Usage::default() });
         assert_eq!(filling.estimate(400), 260);
     }
 

@@ -72,8 +72,8 @@ pub struct Spending {
     warned: bool,
     /// Tokens of the conversation, at most.
     conversation: u64,
-    /// Whether `conversation` was reported by the provider, tools included.
-    counted_by_provider: bool,
+    /// Tokens of the last prompt that `conversation` was reported for by the provider, tools included; 0: it is our guess.
+    counted: u64,
 }
 
 impl Spending {
@@ -87,7 +87,7 @@ impl Spending {
     /// The conversation is another one, and nobody has counted it yet.
     pub fn recount<'a>(&mut self, caps: &Caps, messages: impl Iterator<Item = &'a Message>) {
         self.conversation = 0;
-        self.counted_by_provider = false;
+        self.counted = 0;
         messages.for_each(|message| self.grow(caps, message));
     }
 
@@ -127,10 +127,10 @@ impl Spending {
 
     /// The provider said how long the conversation is, its own answer included: that is better than our guess.
     pub fn counted(&mut self, usage: Usage) {
-        if usage.prompt() > 0 {
+        if usage.is_whole(self.counted) {
             let known = usage.prompt().saturating_add(usage.output);
             self.conversation = known.saturating_add(FRAME_TOKENS);
-            self.counted_by_provider = true;
+            self.counted = usage.prompt();
         }
     }
 
@@ -148,7 +148,7 @@ impl Spending {
 
     /// Tokens of the prompt of the next request, at most.
     pub fn prompt(&self, caps: &Caps) -> u64 {
-        let tools = if self.counted_by_provider { 0 } else { caps.tools_tokens };
+        let tools = if self.counted > 0 { 0 } else { caps.tools_tokens };
         self.conversation.saturating_add(tools)
     }
 
@@ -164,12 +164,8 @@ impl Spending {
     /// Tokens of the longest answer that a request for `purpose` may ask for: what is wanted, lowered to what is left.
     pub fn longest_answer(&self, caps: &Caps, terms: &Terms, purpose: Purpose) -> Option<u32> {
         let wanted = terms.output_limit?;
-        let fitting = [self.paid_for(caps, terms, purpose), self.counted_for(caps, purpose)];
-        Some(
-            fitting
-                .into_iter()
-                .fold(wanted, |longest, fits| longest.min(u32::try_from(fits).unwrap_or(longest))),
-        )
+        let fits = self.paid_for(caps, terms, purpose).min(self.left_for(caps, purpose));
+        Some(u32::try_from(fits).map_or(wanted, |fits| fits.min(wanted)))
     }
 
     /// Tokens of an answer that the money pays for, after the prompt.
@@ -179,7 +175,7 @@ impl Spending {
     }
 
     /// Tokens of an answer that the cap on tokens leaves, after the prompt.
-    fn counted_for(&self, caps: &Caps, purpose: Purpose) -> u64 {
+    fn left_for(&self, caps: &Caps, purpose: Purpose) -> u64 {
         let Some(usable) = caps.usable_tokens(purpose) else { return u64::MAX };
         usable.saturating_sub(self.purse.bound().tokens).saturating_sub(self.prompt(caps))
     }
@@ -193,7 +189,7 @@ impl Spending {
         let least = u64::from(terms.output_limit.map_or(least, |wanted| wanted.min(least)));
         if self.paid_for(caps, terms, purpose) < least {
             Some(Limit::Usd)
-        } else if self.counted_for(caps, purpose) < least {
+        } else if self.left_for(caps, purpose) < least {
             Some(Limit::Tokens)
         } else if keeps_within(self.tool_calls, caps.tool_calls) || purpose == Purpose::Closing {
             None

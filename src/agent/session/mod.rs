@@ -224,7 +224,7 @@ impl Session {
             context_full: self.overflow().is_some(),
         };
         match watchdogs::check(&self.limits, readings) {
-            Some(StopReason::ContextFull) => self.context_full(),
+            Some(StopReason::ContextFull) => self.context_full(self.overflow_failure()),
             Some(reason) if self.limits.on_limit == OnLimit::Stop => self.stop(reason, None),
             Some(reason) => Step::Close(reason),
             None => Step::CallModel(Purpose::Step),

@@ -67,14 +67,17 @@ impl Session {
         self.filling.overflow(self.terms().window, self.limits.tools_bytes)
     }
 
-    /// The conversation does not fit into the window, by our own estimate: nothing is sent, which also means that no
-    /// summary can be asked for. Whatever makes a conversation shorter belongs here, before the stop.
-    pub(super) fn context_full(&self) -> Step {
-        let failure = self.overflow().map(|Overflow { prompt, window }| {
-            let first = self.tally.steps == 0;
-            let message = messages::context_overflow(prompt, window.tokens, window.source.name(), first);
-            Failure { kind: ErrorKind::ContextOverflow, message, retryable: false }
-        });
+    /// What is wrong with a conversation that does not fit into the window by our own estimate, so that it is not sent.
+    pub(super) fn overflow_failure(&self) -> Option<Failure> {
+        let Overflow { prompt, window } = self.overflow()?;
+        let first = self.tally.steps == 0;
+        let message = messages::context_overflow(prompt, window.tokens, window.source.name(), first);
+        Some(Failure { kind: ErrorKind::ContextOverflow, message, retryable: false })
+    }
+
+    /// The conversation does not fit into the window, as the server or our own estimate says. A summary cannot be asked for, as
+    /// that request would not fit either. What makes a conversation shorter belongs here, before the stop.
+    pub(super) fn context_full(&self, failure: Option<Failure>) -> Step {
         self.stop(StopReason::ContextFull, failure)
     }
 
@@ -86,13 +89,13 @@ impl Session {
             let (from, to) = (self.terms().model.clone(), next.model.clone());
             return Step::Switch { from, to, because: failure.clone() };
         }
-        let reason = match failure.kind {
-            ErrorKind::Auth => StopReason::AuthError,
-            ErrorKind::ContextOverflow => StopReason::ContextFull,
-            _ => StopReason::LlmError,
-        };
         let message = messages::after_fallback(&self.model, &failure.message, &self.run.unusable);
-        self.stop(reason, Some(Failure { message, ..failure.clone() }))
+        let told = Some(Failure { message, ..failure.clone() });
+        match failure.kind {
+            ErrorKind::ContextOverflow => self.context_full(told),
+            ErrorKind::Auth => self.stop(StopReason::AuthError, told),
+            _ => self.stop(StopReason::LlmError, told),
+        }
     }
 
     /// The next model takes over, for the rest of the run: the step begins again.
