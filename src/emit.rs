@@ -25,7 +25,8 @@ impl Emitter {
         Self { sinks: RefCell::new(sinks), source, run, seq: Cell::new(next_seq), step: Cell::new(0) }
     }
 
-    /// Tells `event` to every listener and returns it as it was recorded. A step begins with its `StepStart`.
+    /// Tells `event` to every listener and returns it as it was recorded. A step begins with its `StepStart`,
+    /// and again with another model after a `ModelSwitched`.
     ///
     /// # Errors
     /// When a required listener, the journal, could not take it.
@@ -43,6 +44,9 @@ impl Emitter {
             mono_us: u64::try_from(self.source.elapsed().as_micros()).unwrap_or(u64::MAX),
             event,
         };
+        if matches!(record.event, Event::ModelSwitched { .. }) {
+            self.step.set(self.step.get().saturating_sub(1));
+        }
         if !delta {
             self.seq.set(record.seq.saturating_add(1));
         }

@@ -207,6 +207,15 @@ pub enum Event {
         /// `timeout`, `user_interrupt`, or `budget_exceeded` when a repetition no longer fits.
         reason: StopReason,
     },
+    /// A model cannot be used and the next one of `llm.fallback` takes over, for the rest of the run; the step begins again.
+    ModelSwitched {
+        /// The model that failed.
+        from: String,
+        /// The one that takes over.
+        to: String,
+        /// What went wrong.
+        because: Failure,
+    },
     /// A tool call is about to be decided on and run.
     ToolStart {
         /// The call as the model made it.

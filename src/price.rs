@@ -190,6 +190,20 @@ impl Price {
         }
     }
 
+    /// Tokens of the longest answer to a prompt of so many tokens that `money` pays for in any case; nothing when it does not
+    /// even pay for the prompt.
+    pub fn longest_answer(self, prompt: u64, money: Usd) -> Option<u64> {
+        let fits = |rates: Rates| {
+            let asked = rates.worst(prompt, 0);
+            (asked <= money).then(|| money.less(asked).pays_for(rates.output))
+        };
+        let usual = fits(self.rates)?;
+        match self.long {
+            Some((above, rates)) if prompt > above => fits(rates).map(|long| long.min(usual)),
+            _ => Some(usual),
+        }
+    }
+
     /// What a call costs at most whose prompt and answer have at most this many tokens.
     pub fn worst(self, prompt: u64, output: u64) -> Usd {
         let usual = self.rates.worst(prompt, output);
@@ -259,6 +273,28 @@ mod tests {
             let usage = Usage { input, cached_read, cached_write, output, reasoning: 0 };
             let [more_prompt, more_output] = more;
             prop_assert!(price.of(usage) <= price.worst(usage.prompt() + more_prompt, output + more_output));
+        }
+
+        #[test]
+        fn the_longest_answer_fits_and_one_token_more_does_not(
+            rates in prop::array::uniform4(0.0..100.0f64),
+            prompt in 0u64..300_000,
+            above in prop::option::of(1u64..400_000),
+            money in 0.0..10.0f64,
+        ) {
+            let [input, output, long_input, long_output] = rates;
+            let rates = |input, output| Rates::try_from(quote(input, output)).unwrap();
+            let long = above.map(|above| (above, rates(long_input, long_output)));
+            let price = Price { rates: rates(input, output), long };
+            let money = Usd::try_from(money).unwrap();
+            match price.longest_answer(prompt, money) {
+                Some(u64::MAX) => prop_assert!(price.worst(prompt, 1_000_000) <= money),
+                Some(tokens) => {
+                    prop_assert!(price.worst(prompt, tokens) <= money);
+                    prop_assert!(price.worst(prompt, tokens + 1) > money);
+                }
+                None => prop_assert!(price.worst(prompt, 0) > money),
+            }
         }
 
         #[test]

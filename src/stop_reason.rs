@@ -13,6 +13,8 @@ pub enum StopReason {
     MaxSteps,
     /// The next call could have cost more than was left of the money, the tokens or the tool calls.
     BudgetExceeded,
+    /// The conversation no longer fits into the model's window.
+    ContextFull,
     /// The total or the step time limit was reached.
     Timeout,
     /// Too many calls with arguments that are not valid JSON, in a row.
@@ -45,10 +47,11 @@ pub enum Status {
 
 impl StopReason {
     /// Every reason, in the order of the table in the README.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::LlmDone,
         Self::MaxSteps,
         Self::BudgetExceeded,
+        Self::ContextFull,
         Self::Timeout,
         Self::ConsecutiveErrors,
         Self::ContentFilter,
@@ -65,6 +68,7 @@ impl StopReason {
             Self::LlmDone => Status::Success,
             Self::MaxSteps
             | Self::BudgetExceeded
+            | Self::ContextFull
             | Self::Timeout
             | Self::ConsecutiveErrors
             | Self::ContentFilter
@@ -80,6 +84,7 @@ impl StopReason {
             Self::LlmDone => "llm_done",
             Self::MaxSteps => "max_steps",
             Self::BudgetExceeded => "budget_exceeded",
+            Self::ContextFull => "context_full",
             Self::Timeout => "timeout",
             Self::ConsecutiveErrors => "consecutive_errors",
             Self::ContentFilter => "content_filter",
@@ -123,4 +128,6 @@ pub enum Limit {
     Steps,
     /// `--timeout` or `--step-timeout`.
     Time,
+    /// What the model may hold.
+    Window,
 }

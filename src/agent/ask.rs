@@ -26,7 +26,10 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
     if !agent.affords(purpose) {
         return Ok(false);
     }
-    let messages = agent.session.borrow().messages().to_vec();
+    let (messages, max_output_tokens) = {
+        let session = agent.session.borrow();
+        (session.messages().to_vec(), session.output_limit(purpose))
+    };
     agent.emitter.emit(Event::StepStart { purpose, messages: messages.len() })?;
     let started = agent.source.elapsed();
     let elapsed = agent.elapsed();
@@ -41,13 +44,7 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
         Purpose::Step => agent.definitions.as_slice(),
         Purpose::Closing => &[],
     };
-    let request = Request {
-        messages: &messages,
-        tools,
-        stream: agent.stream,
-        max_output_tokens: agent.max_output_tokens,
-        deadline,
-    };
+    let request = Request { messages: &messages, tools, stream: agent.stream, max_output_tokens, deadline };
     let event = match answer(agent, purpose, &request).await? {
         Ok(response) => {
             let latency = agent.source.elapsed().saturating_sub(started);
@@ -56,7 +53,7 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
                 message: settle(agent, purpose, response.message),
                 finish: response.finish,
                 usage: response.usage,
-                cost_usd: response.usage.zip(agent.price).map(|(usage, price)| price.of(usage)),
+                cost_usd: response.usage.and_then(|usage| agent.session.borrow().cost_of(usage)),
                 latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
             }
         }
@@ -83,11 +80,11 @@ async fn answer(
             if let Err(error) = agent.emitter.emit(event_of(&progress)) {
                 told = Err(error);
             }
-            if matches!(progress, Progress::Retry { .. }) && !agent.affords(purpose) {
+            if matches!(progress, Progress::Retry { .. }) && !agent.session.borrow().affords_again(purpose) {
                 unaffordable.cancel();
             }
         };
-        let call = agent.llm.complete(request, &mut tell);
+        let call = agent.llm().complete(request, &mut tell);
         let time = tokio::time::sleep(request.deadline.unwrap_or(Duration::MAX));
         tokio::select! {
             biased;
@@ -104,7 +101,7 @@ async fn answer(
 }
 
 impl Agent {
-    /// Whether the most that a request for `purpose` can cost is still there.
+    /// Whether a request for `purpose` still fits into what may be spent.
     fn affords(&self, purpose: Purpose) -> bool {
         self.session.borrow().exceeded(purpose).is_none()
     }

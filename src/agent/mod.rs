@@ -1,19 +1,22 @@
 //! The agent: the session as a state machine and the loop that does what it says.
 
 pub mod ask;
+pub mod chain;
+pub mod context;
 pub mod prompt;
+pub mod purse;
 pub mod run;
 pub mod session;
 pub mod spending;
 pub mod tally;
 pub mod watchdogs;
 
+use crate::agent::chain::Chain;
 use crate::agent::session::Session;
 use crate::emit::Emitter;
 use crate::engine::Engine;
 use crate::event::{EventSink, Record};
 use crate::llm::{LlmClient, ToolDefinition};
-use crate::price::Price;
 use crate::source::Source;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,8 +25,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Everything one run needs, put together by the command line.
 pub struct Agent {
-    /// The model.
-    pub llm: Box<dyn LlmClient>,
+    /// The models, those that take over included; the session says which of them is in use.
+    pub models: Chain<Box<dyn LlmClient>>,
     /// Runs tool calls.
     pub engine: Engine,
     /// The tools offered, sorted by name.
@@ -40,14 +43,17 @@ pub struct Agent {
     pub name: String,
     /// The task in words, for hooks.
     pub task: String,
-    /// What the model costs; nothing when that is not known.
-    pub price: Option<Price>,
-    /// The longest answer that requests allow, in tokens; the server's own limit when absent.
-    pub max_output_tokens: Option<u32>,
     /// Whether answers are streamed.
     pub stream: bool,
     /// When this run began, on the clock of `source`.
     pub began: Duration,
+}
+
+impl Agent {
+    /// The model in use.
+    pub fn llm(&self) -> &dyn LlmClient {
+        self.models.at(self.session.borrow().model_in_use()).as_ref()
+    }
 }
 
 /// The session as a listener: the only way it changes.

@@ -29,7 +29,7 @@ impl Agent {
         HookInput {
             task: Some(self.task.clone()),
             agent: Some(self.name.clone()),
-            model: Some(self.llm.model().to_owned()),
+            model: Some(self.llm().model().to_owned()),
             step: Some(self.session.borrow().tally().steps),
             ..HookInput::default()
         }
@@ -140,6 +140,9 @@ async fn drive(agent: &Agent) -> Result<Verdict, EmitError> {
             Step::CallModel(Purpose::Closing) => drop(ask(agent, Purpose::Closing).await?),
             Step::RunTools(calls) => agent.run_tools(&calls).await?,
             Step::Refuse(calls) => agent.refuse(calls)?,
+            Step::Switch { from, to, because } => {
+                agent.emitter.emit(Event::ModelSwitched { from, to, because })?;
+            }
             Step::Say(origin, text) => {
                 agent.emitter.emit(Event::UserMessage { text, origin })?;
             }

@@ -1,8 +1,10 @@
 //! What a run may spend and has spent: the caps, and the sum that decides whether the next call still fits.
 
+use crate::agent::chain::Terms;
+use crate::agent::purse::{Amount, Purse};
 use crate::event::Purpose;
 use crate::message::{Message, Part};
-use crate::price::{Price, Usd};
+use crate::price::Usd;
 use crate::stop_reason::Limit;
 use crate::text::tokens;
 use crate::usage::Usage;
@@ -10,11 +12,17 @@ use crate::usage::Usage;
 /// The part of a cap that is kept for the closing summary: a tenth, as of the time.
 const CLOSING_SHARE: u64 = 10;
 
+/// Tokens of the shortest answer that a step is worth: below it a model cannot write the file it is about.
+pub const MIN_STEP_TOKENS: u32 = 1024;
+
+/// Tokens of the shortest answer that a closing summary is worth: a paragraph.
+const MIN_CLOSING_TOKENS: u32 = 256;
+
 /// Tokens that a chat template puts around a message, a call or a result, at most.
 const FRAME_TOKENS: u64 = 16;
 
 /// What a run may spend.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Caps {
     /// US dollars.
     pub usd: Option<Usd>,
@@ -24,10 +32,6 @@ pub struct Caps {
     pub tool_calls: Option<u32>,
     /// The cost at which it is said once.
     pub warn_at: Option<Usd>,
-    /// What the model costs; nothing when that is not known.
-    pub price: Option<Price>,
-    /// Tokens of the longest answer that a request allows.
-    pub output_limit: u64,
     /// Tokens of the tools that a request offers, at most.
     pub tools_tokens: u64,
     /// Whether a share is kept for a closing summary.
@@ -39,20 +43,27 @@ impl Caps {
     pub fn hold_calls(&self) -> bool {
         self.usd.is_some() || self.tokens.is_some()
     }
-}
 
-/// Money and tokens together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Amount {
-    usd: Usd,
-    tokens: u64,
+    /// The money that a call for `purpose` may use up: a step leaves something for the closing summary.
+    fn usable_usd(&self, purpose: Purpose) -> Option<Usd> {
+        self.usd.map(|cap| if self.keeps_a_share(purpose) { cap.less(cap.part(CLOSING_SHARE)) } else { cap })
+    }
+
+    /// The tokens likewise.
+    fn usable_tokens(&self, purpose: Purpose) -> Option<u64> {
+        let keeps = self.keeps_a_share(purpose);
+        self.tokens.map(|cap| if keeps { cap.saturating_sub(cap / CLOSING_SHARE) } else { cap })
+    }
+
+    fn keeps_a_share(&self, purpose: Purpose) -> bool {
+        self.closes && purpose == Purpose::Step
+    }
 }
 
 /// What one run has spent: the fold of its events.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Spending {
-    /// Reported by the provider, or assumed where it was not.
-    spent: Amount,
+    purse: Purse,
     /// The most that the request under way can cost.
     reserved: Amount,
     /// Tool calls the model made.
@@ -61,8 +72,8 @@ pub struct Spending {
     warned: bool,
     /// Tokens of the conversation, at most.
     conversation: u64,
-    /// Whether `conversation` was reported by the provider, tools included.
-    counted_by_provider: bool,
+    /// Tokens of the last prompt that `conversation` was reported for by the provider, tools included; 0: it is our guess.
+    counted: u64,
 }
 
 impl Spending {
@@ -76,40 +87,50 @@ impl Spending {
     /// The conversation is another one, and nobody has counted it yet.
     pub fn recount<'a>(&mut self, caps: &Caps, messages: impl Iterator<Item = &'a Message>) {
         self.conversation = 0;
-        self.counted_by_provider = false;
+        self.counted = 0;
         messages.for_each(|message| self.grow(caps, message));
     }
 
-    /// A request is about to go out: its worst case is set aside.
-    pub fn reserve(&mut self, caps: &Caps) {
-        self.reserved = if caps.hold_calls() { self.worst(caps) } else { Amount::default() };
+    /// A request whose answer has at most `longest` tokens is about to go out: its worst case is set aside.
+    pub fn reserve(&mut self, caps: &Caps, terms: &Terms, longest: Option<u32>) {
+        self.release(Amount::default());
+        if caps.hold_calls() {
+            self.reserved = self.worst(caps, terms, u64::from(longest.unwrap_or(0)));
+            self.purse.reserve(self.reserved);
+        }
     }
 
     /// An answer came: what it cost replaces what was set aside for it. What was not reported costs what it can cost.
     pub fn settle(&mut self, usage: Option<Usage>, cost: Option<Usd>) {
         let tokens = usage.map(|usage| usage.prompt().saturating_add(usage.output));
-        self.spend(Amount {
+        self.release(Amount {
             usd: cost.unwrap_or(self.reserved.usd),
             tokens: tokens.unwrap_or(self.reserved.tokens),
         });
     }
 
-    /// A request failed after it may have been billed, and nobody will ever say how much it was.
-    pub fn write_off(&mut self) {
-        self.spend(self.reserved);
+    /// A request failed and may be repeated; when it may have been `billed`, nobody will ever say how much it was.
+    pub fn write_off(&mut self, billed: bool) {
+        if billed {
+            self.purse.spend(self.reserved);
+        }
     }
 
-    fn spend(&mut self, amount: Amount) {
-        self.spent.usd += amount.usd;
-        self.spent.tokens = self.spent.tokens.saturating_add(amount.tokens);
+    /// The request failed and is not repeated.
+    pub fn give_up(&mut self, billed: bool) {
+        self.release(if billed { self.reserved } else { Amount::default() });
+    }
+
+    fn release(&mut self, actual: Amount) {
+        self.purse.settle(std::mem::take(&mut self.reserved), actual);
     }
 
     /// The provider said how long the conversation is, its own answer included: that is better than our guess.
     pub fn counted(&mut self, usage: Usage) {
-        if usage.prompt() > 0 {
+        if usage.is_whole(self.counted) {
             let known = usage.prompt().saturating_add(usage.output);
             self.conversation = known.saturating_add(FRAME_TOKENS);
-            self.counted_by_provider = true;
+            self.counted = usage.prompt();
         }
     }
 
@@ -127,32 +148,48 @@ impl Spending {
 
     /// Tokens of the prompt of the next request, at most.
     pub fn prompt(&self, caps: &Caps) -> u64 {
-        let tools = if self.counted_by_provider { 0 } else { caps.tools_tokens };
+        let tools = if self.counted > 0 { 0 } else { caps.tools_tokens };
         self.conversation.saturating_add(tools)
     }
 
-    /// The most that the next request can cost.
-    fn worst(&self, caps: &Caps) -> Amount {
+    /// The most that the next request can cost whose answer has at most `longest` tokens.
+    fn worst(&self, caps: &Caps, terms: &Terms, longest: u64) -> Amount {
         let prompt = self.prompt(caps);
         Amount {
-            usd: caps.price.map_or(Usd::ZERO, |price| price.worst(prompt, caps.output_limit)),
-            tokens: prompt.saturating_add(caps.output_limit),
+            usd: terms.price.map_or(Usd::ZERO, |price| price.worst(prompt, longest)),
+            tokens: prompt.saturating_add(longest),
         }
     }
 
-    /// The cap that stands in the way of a call for `purpose`.
-    pub fn exceeded(&self, caps: &Caps, purpose: Purpose) -> Option<Limit> {
-        if !caps.hold_calls() && caps.tool_calls.is_none() {
-            return None;
-        }
-        let worst = self.worst(caps);
-        let keeps = caps.closes && purpose == Purpose::Step;
-        let usd = |cap: Usd| if keeps { cap.less(cap.part(CLOSING_SHARE)) } else { cap };
-        let tokens = |cap: u64| if keeps { cap.saturating_sub(cap / CLOSING_SHARE) } else { cap };
-        if caps.usd.is_some_and(|cap| self.spent.usd + worst.usd > usd(cap)) {
+    /// Tokens of the longest answer that a request for `purpose` may ask for: what is wanted, lowered to what is left.
+    pub fn longest_answer(&self, caps: &Caps, terms: &Terms, purpose: Purpose) -> Option<u32> {
+        let wanted = terms.output_limit?;
+        let fits = self.paid_for(caps, terms, purpose).min(self.left_for(caps, purpose));
+        Some(u32::try_from(fits).map_or(wanted, |fits| fits.min(wanted)))
+    }
+
+    /// Tokens of an answer that the money pays for, after the prompt.
+    fn paid_for(&self, caps: &Caps, terms: &Terms, purpose: Purpose) -> u64 {
+        let Some((usable, price)) = caps.usable_usd(purpose).zip(terms.price) else { return u64::MAX };
+        price.longest_answer(self.prompt(caps), usable.less(self.purse.bound().usd)).unwrap_or(0)
+    }
+
+    /// Tokens of an answer that the cap on tokens leaves, after the prompt.
+    fn left_for(&self, caps: &Caps, purpose: Purpose) -> u64 {
+        let Some(usable) = caps.usable_tokens(purpose) else { return u64::MAX };
+        usable.saturating_sub(self.purse.bound().tokens).saturating_sub(self.prompt(caps))
+    }
+
+    /// The cap that stands in the way of a call for `purpose`: no answer fits that would be of use.
+    pub fn exceeded(&self, caps: &Caps, terms: &Terms, purpose: Purpose) -> Option<Limit> {
+        let least = match purpose {
+            Purpose::Step => MIN_STEP_TOKENS,
+            Purpose::Closing => MIN_CLOSING_TOKENS,
+        };
+        let least = u64::from(terms.output_limit.map_or(least, |wanted| wanted.min(least)));
+        if self.paid_for(caps, terms, purpose) < least {
             Some(Limit::Usd)
-        } else if caps.tokens.is_some_and(|cap| self.spent.tokens.saturating_add(worst.tokens) > tokens(cap))
-        {
+        } else if self.left_for(caps, purpose) < least {
             Some(Limit::Tokens)
         } else if keeps_within(self.tool_calls, caps.tool_calls) || purpose == Purpose::Closing {
             None
@@ -161,10 +198,18 @@ impl Spending {
         }
     }
 
+    /// Whether the request for `purpose` under way may be sent once more as it is.
+    pub fn affords_again(&self, caps: &Caps, purpose: Purpose) -> bool {
+        let bound = self.purse.bound();
+        caps.usable_usd(purpose).is_none_or(|usable| bound.usd <= usable)
+            && caps.usable_tokens(purpose).is_none_or(|usable| bound.tokens <= usable)
+    }
+
     /// What has been spent, when that is to be warned of now.
     pub fn warning(&self, caps: &Caps) -> Option<(Usd, Usd)> {
-        let at = caps.warn_at.filter(|at| !self.warned && caps.price.is_some() && self.spent.usd >= *at)?;
-        Some((self.spent.usd, at))
+        let spent = self.purse.spent().usd;
+        let at = caps.warn_at.filter(|at| !self.warned && spent > Usd::ZERO && spent >= *at)?;
+        Some((spent, at))
     }
 
     /// It has been warned of.

@@ -1,5 +1,6 @@
 //! The limits of a run, looked at before each model call.
 
+use crate::agent::chain::{Chain, Terms};
 use crate::agent::spending::Caps;
 use crate::stop_reason::StopReason;
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,10 @@ pub struct Limits {
     pub max_malformed: u32,
     /// What it may spend.
     pub caps: Caps,
+    /// The models that it may call.
+    pub models: Chain<Terms>,
+    /// Bytes of the tools that a request offers.
+    pub tools_bytes: u64,
 }
 
 impl Limits {
@@ -82,9 +87,11 @@ pub struct Readings {
     pub over_budget: bool,
     /// Whether a model call was given up for its time.
     pub step_timed_out: bool,
+    /// Whether the conversation no longer fits into the model's window.
+    pub context_full: bool,
 }
 
-/// The limit that is reached, in the order of the contract: steps, budget, timeout, (context,) then breakers.
+/// The limit that is reached, in the order of the contract: steps, budget, timeout, context, then breakers.
 pub fn check(limits: &Limits, readings: Readings) -> Option<StopReason> {
     let timed_out = readings.step_timed_out || limits.work_time().is_some_and(|end| readings.elapsed >= end);
     if readings.steps >= limits.max_steps {
@@ -93,6 +100,8 @@ pub fn check(limits: &Limits, readings: Readings) -> Option<StopReason> {
         Some(StopReason::BudgetExceeded)
     } else if timed_out {
         Some(StopReason::Timeout)
+    } else if readings.context_full {
+        Some(StopReason::ContextFull)
     } else if limits.max_malformed > 0 && readings.malformed >= limits.max_malformed {
         Some(StopReason::ConsecutiveErrors)
     } else {
@@ -113,6 +122,8 @@ mod tests {
             max_continuations: 3,
             max_malformed: 3,
             caps: Caps::default(),
+            models: Chain::default(),
+            tools_bytes: 0,
         }
     }
 
@@ -123,6 +134,7 @@ mod tests {
             elapsed: Duration::ZERO,
             over_budget: false,
             step_timed_out: false,
+            context_full: false,
         }
     }
 
@@ -132,8 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn steps_win_over_the_budget_the_budget_over_time_and_time_over_breakers() {
-        let late = Readings { elapsed: Duration::from_secs(99), malformed: 3, ..readings() };
+    fn steps_win_over_the_budget_the_budget_over_time_time_over_the_window_and_that_over_breakers() {
+        let full = Readings { context_full: true, malformed: 3, ..readings() };
+        assert_eq!(check(&limits(), full), Some(StopReason::ContextFull));
+        let late = Readings { elapsed: Duration::from_secs(99), ..full };
         assert_eq!(check(&limits(), late), Some(StopReason::Timeout));
         let over = Readings { over_budget: true, ..late };
         assert_eq!(check(&limits(), over), Some(StopReason::BudgetExceeded));

@@ -148,6 +148,9 @@ pub struct WorkArgs {
     /// provider/model, local/MODEL, or scripted:FILE
     #[arg(long)]
     pub model: Option<String>,
+    /// A model that takes over when the one before cannot be used; may be given several times
+    #[arg(long, value_name = "P/M")]
+    pub fallback_model: Vec<String>,
     /// The server's base URL, as `http://localhost:8080/v1`
     #[arg(long, value_name = "URL")]
     pub api_base: Option<String>,

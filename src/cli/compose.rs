@@ -1,11 +1,13 @@
 //! Puts the parts of a run together out of the settings.
 
+use crate::agent::chain::{Chain, Terms};
 use crate::agent::prompt::{PromptLayers, system_message};
 use crate::agent::spending::Caps;
 use crate::agent::watchdogs::Limits;
 use crate::change::ChangeAction;
 use crate::cli::app::App;
 use crate::cli::approver::AtTerminal;
+use crate::cli::costs::measured;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::instructions;
 use crate::config::settings::Settings;
@@ -64,6 +66,8 @@ pub struct Bench {
     pub emitter: Rc<Emitter>,
     /// Where long outputs go.
     pub outputs: PathBuf,
+    /// The tools.
+    pub toolbox: Toolbox,
 }
 
 /// The starter of children, with an environment free of keys.
@@ -122,6 +126,7 @@ pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
         api_key: settings.api_key.clone(),
         api_key_env: llm.api_key_env.clone(),
         temperature: llm.temperature,
+        window: llm.context_window,
         retries: llm.retries,
         deadlines: Deadlines {
             connect: Duration::from_secs(llm.timeouts.connect_seconds),
@@ -135,8 +140,9 @@ pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
     }
 }
 
-/// The limits of a run.
-pub fn limits(settings: &Settings, caps: Caps) -> Limits {
+/// The limits of a run whose requests offer `tools`.
+pub fn limits(settings: &Settings, caps: Caps, models: Chain<Terms>, tools: &[ToolDefinition]) -> Limits {
+    let (tools_tokens, tools_bytes) = measured(tools);
     Limits {
         max_steps: settings.agent.max_steps,
         timeout: settings.timeout,
@@ -144,7 +150,9 @@ pub fn limits(settings: &Settings, caps: Caps) -> Limits {
         on_limit: settings.run_loop.on_limit,
         max_continuations: settings.run_loop.max_continuations,
         max_malformed: settings.run_loop.max_malformed,
-        caps,
+        caps: Caps { tools_tokens, ..caps },
+        models,
+        tools_bytes,
     }
 }
 
@@ -183,7 +191,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         None => Box::new(Nobody),
     };
     Ok(Engine {
-        toolbox: toolbox(settings),
+        toolbox: bench.toolbox,
         policy: Arc::new(policy),
         commands,
         hooks,

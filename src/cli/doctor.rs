@@ -2,14 +2,30 @@
 
 use crate::cli::app::{App, flags_of};
 use crate::cli::args::DoctorArgs;
+use crate::cli::chain::falling_back;
 use crate::cli::compose;
-use crate::cli::costs::own_prices;
+use crate::cli::costs::{Prices, own_prices};
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
 use crate::cli::readiness;
 use crate::config::flags::Flags;
+use crate::config::settings::Settings;
 use crate::journal::store::Store;
 use std::fmt::Write;
+
+/// The model and those that take over, each with what it needs.
+async fn models(app: &App, settings: &Settings, prices: &Prices, online: bool) -> String {
+    let mut text = format!("model          {}", readiness::model(app, settings, prices, online).await);
+    for name in &settings.llm.fallback {
+        let said = match falling_back(settings, name, prices) {
+            Ok(settings) => readiness::model(app, &settings, prices, online).await,
+            Err(error) => format!("not ready: {error}\n"),
+        };
+        // Writing to a string does not fail.
+        let _ = write!(text, "fallback       {said}");
+    }
+    text
+}
 
 /// Prints the findings.
 ///
@@ -21,9 +37,8 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let settings = &loaded.settings;
     let launcher = compose::launcher(app, settings);
     let prices = own_prices(&settings.costs)?;
-    let (tier, model) = app.block_on(async {
-        Ok((launcher.tier(), readiness::model(app, settings, &prices, args.online).await))
-    })?;
+    let (tier, models) =
+        app.block_on(async { Ok((launcher.tier(), models(app, settings, &prices, args.online).await)) })?;
     let store = Store::new(settings.state.join("sessions"));
     let sessions = match store.list() {
         Ok(ids) => format!("ok: {} in {}", ids.len(), settings.state.display()),
@@ -38,7 +53,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
         settings.agent.mode.name()
     );
     let _ = writeln!(text, "workspace      ok: {}", settings.workspace.display());
-    let _ = write!(text, "model          {model}");
+    text.push_str(&models);
     let _ = writeln!(text, "keys           {}", readiness::keys(app, settings));
     let _ = writeln!(text, "sessions       {sessions}");
     let _ = writeln!(text, "commands       {tier}");

@@ -11,7 +11,11 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("agents", "agents: the built-in ones and your own", include_str!("../../config/help/agents.md")),
     ("config", "configuration: files, layers, every key", include_str!("../../config/help/config.md")),
     ("costs", "prices, budgets, what a run cost", include_str!("../../config/help/costs.md")),
-    ("errors", "what happens after each class of error", include_str!("../../config/help/errors.md")),
+    (
+        "errors",
+        "errors of the model: retries, fallback, a full window",
+        include_str!("../../config/help/errors.md"),
+    ),
     ("exit-codes", "what the exit code says", include_str!("../../config/help/exit-codes.md")),
     ("hooks", "hooks: your programs around tool and model calls", include_str!("../../hooks/README.md")),
     ("json", "the document of --json", include_str!("../../config/help/json.md")),

@@ -232,6 +232,9 @@ impl Report<'_> {
     }
 
     async fn window(&self, provider: &Provider, server: Option<&Server<'_>>, answers: bool) -> String {
+        if let Some(tokens) = self.options.window {
+            return format!("{} tokens, says llm.context_window", thousands(u64::from(tokens)));
+        }
         let question = provider.question().filter(|_| answers);
         let told = match (question, server, &self.target.model) {
             (Some(question), Some(server), Some(model)) => {

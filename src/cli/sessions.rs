@@ -110,6 +110,7 @@ fn describe(record: &Record) -> Option<String> {
         Event::ModelFailed { failure, .. } => {
             format!("  failed: {}", one_line(&failure.message, RESULT_CHARS))
         }
+        Event::ModelSwitched { from, to, .. } => format!("  {}", messages::model_switched(from, to)),
         Event::ModelAbandoned { reason, .. } => format!("  given up: {reason}"),
         Event::Retry { attempt, message, .. } => {
             format!("  retry after attempt {attempt}: {}", one_line(message, RESULT_CHARS))

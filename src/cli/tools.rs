@@ -67,7 +67,8 @@ async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResu
     let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(Keep(Rc::clone(&kept)))];
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks);
     let outputs = settings.state.join("calls").join(app.source.session_id());
-    let bench = compose::Bench { launcher, emitter: Rc::new(emitter), outputs };
+    let bench =
+        compose::Bench { launcher, emitter: Rc::new(emitter), outputs, toolbox: compose::toolbox(settings) };
     let manner = compose::Manner { asked: Some(interrupt.token().clone()), dry_run: false };
     let engine = compose::engine(app, settings, bench, manner)?;
     let token: &CancellationToken = interrupt.token();

@@ -1,10 +1,12 @@
 //! `agent run` and `agent resume`: from the words of the command line to the verdict.
 
+use crate::agent::context::result_tokens;
 use crate::agent::run;
 use crate::agent::session::{Session, Verdict, unknown_outcome};
 use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
 use crate::cli::args::{ResumeArgs, RunArgs, WorkArgs};
+use crate::cli::chain::Models;
 use crate::cli::compose::{self, Bench, Manner};
 use crate::cli::costs;
 use crate::cli::error::{CliError, CliResult};
@@ -108,13 +110,15 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let began = app.source.elapsed();
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
     let prices = costs::own_prices(&settings.costs)?;
-    settings.llm.max_output_tokens = costs::output_limit(&settings, &prices);
     let launcher = compose::launcher(app, &settings);
     let interrupt = compose::listen(app, &launcher)?.token().clone();
-    let llm = compose::model(app, &settings).await?;
-    let caps = costs::caps(&settings, &prices, llm.model())?;
-    notices.extend(costs::without_effect(&caps, llm.model()));
-    let price = caps.price;
+    let caps = costs::caps(&settings)?;
+    let models = Models::connect(app, &settings, &caps, &prices).await?;
+    notices.extend(costs::without_effect(&caps, &models.terms.first));
+    let window = models.smallest_window();
+    settings.context.max_tool_result_tokens = result_tokens(settings.context.max_tool_result_tokens, window);
+    let toolbox = compose::toolbox(&settings);
+    let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
     let report = ReportOptions {
         detail: detail(options, &settings),
         log_file: settings.logging.file.as_ref().map(Into::into),
@@ -129,20 +133,20 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         None => Earlier::create(app, &store(&settings))?,
     };
     notices.extend(damage(&reading));
-    let session = Rc::new(RefCell::new(Session::replay(compose::limits(&settings, caps), &reading.records)));
+    let session = Rc::new(RefCell::new(Session::replay(limits, &reading.records)));
     let mut all: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
     all.extend(sinks);
     let emitter =
         Rc::new(Emitter::new(Rc::clone(&app.source), app.source.short_id(), reading.next_seq(), all));
     let outputs = store(&settings).outputs_dir(&id)?;
-    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs };
+    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, toolbox };
     let asked = (!options.json).then(|| interrupt.clone());
     let engine = compose::engine(app, &settings, bench, Manner { asked, dry_run: options.dry_run })?;
     compose::restore(&engine.ledger, &reading.records);
     let definitions = compose::definitions(&engine);
     let words = words(task, &id, &session.borrow())?;
     let agent = Agent {
-        llm,
+        models: models.clients,
         engine,
         definitions,
         session,
@@ -151,8 +155,6 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         interrupt,
         name: settings.agent.name.clone(),
         task: words.clone().unwrap_or_default(),
-        price,
-        max_output_tokens: settings.llm.max_output_tokens,
         stream: settings.llm.stream,
         began,
     };
@@ -238,7 +240,7 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
     }
     emitter.emit(Event::RunStart {
         agent: settings.agent.name.clone(),
-        model: agent.llm.model().to_owned(),
+        model: agent.models.first.model().to_owned(),
         mode: settings.agent.mode.name().to_owned(),
         tools: agent.definitions.iter().map(|tool| tool.name.clone()).collect(),
         max_steps: settings.agent.max_steps,
@@ -379,6 +381,7 @@ fn flags(options: &WorkArgs) -> Flags {
         timeout: options.timeout,
         step_timeout: options.step_timeout,
         budget: options.budget,
+        fallback: options.fallback_model.clone(),
         allow_commands: options.allow_commands,
         no_commands: options.no_commands,
         log_file: options.log_file.clone(),

@@ -242,9 +242,15 @@ fn join(key: &str, name: &str) -> String {
 ///
 /// # Errors
 /// A wrong type or a value out of range.
-pub fn single(rules: &Rule, key: &str, scalar: Value) -> Result<Leaf, ConfigError> {
+pub fn single(rules: &Rule, key: &str, given: Value) -> Result<Leaf, ConfigError> {
     let rule = rules.find(key).ok_or_else(|| ConfigError::new("unknown key").key(key))?;
-    let node = Node { content: Content::Scalar(scalar), line: 0 };
+    let scalar = |value| Node { content: Content::Scalar(value), line: 0 };
+    let node = match given {
+        Value::Array(items) => {
+            Node { content: Content::List(items.into_iter().map(scalar).collect()), line: 0 }
+        }
+        value => scalar(value),
+    };
     Ok(Leaf { key: key.to_owned(), value: value(rule, &node, key)?, line: 0 })
 }
 

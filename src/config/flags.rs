@@ -23,6 +23,8 @@ pub struct Flags {
     pub mode: Option<Mode>,
     /// `--model`: the language model.
     pub model: Option<String>,
+    /// `--fallback-model`: the models that take over, in order; empty: as configured.
+    pub fallback: Vec<String>,
     /// `--api-base`: the server's base URL.
     pub api_base: Option<String>,
     /// `--api-key`: the key itself.
@@ -82,6 +84,11 @@ pub fn flags_layer(rules: &Rule, flags: &Flags) -> Result<Layers, ConfigError> {
         ("--workspace", "workspace.root", flags.workspace.as_ref().map(path)),
         ("--mode", "mode", flags.mode.map(|mode| mode.name().into())),
         ("--model", "llm.model", flags.model.clone().map(Value::from)),
+        (
+            "--fallback-model",
+            "llm.fallback",
+            (!flags.fallback.is_empty()).then(|| flags.fallback.clone().into()),
+        ),
         ("--api-base", "llm.api_base", flags.api_base.clone().map(Value::from)),
         ("--no-stream", "llm.stream", flags.no_stream.then(|| false.into())),
         ("--max-steps", "max_steps", flags.max_steps.map(Value::from)),

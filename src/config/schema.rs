@@ -69,6 +69,9 @@ pub struct Llm {
     /// `provider/model`, a bare model name, `local/…` or `scripted:FILE`.
     #[schemars(extend("x-scope" = "needs-trust"))]
     pub model: Option<String>,
+    /// Models that take over, in order, for the rest of a run, when the one before cannot be used (`agent help errors`).
+    #[schemars(extend("x-scope" = "needs-trust", "x-format" = "filled"))]
+    pub fallback: Vec<String>,
     /// Base URL of the server, without `/chat/completions`; absent: the provider's.
     #[schemars(extend("x-scope" = "never-from-project", "x-format" = "url"))]
     pub api_base: Option<String>,
@@ -88,6 +91,9 @@ pub struct Llm {
     /// Longest answer; absent: the server's default (Anthropic wants a figure: 32000).
     #[schemars(range(min = 1, max = 1_000_000), extend("x-unit" = "tokens"))]
     pub max_output_tokens: Option<u32>,
+    /// What the model may hold, prompt and answer together; absent: what its server or the table of models says.
+    #[schemars(range(min = 256, max = 100_000_000), extend("x-unit" = "tokens"))]
+    pub context_window: Option<u32>,
     /// How often a failed request is repeated.
     #[schemars(range(min = 0, max = 10), extend("x-unit" = "times"))]
     pub retries: u32,

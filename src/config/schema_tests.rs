@@ -146,6 +146,7 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             "mode"
             | "max_steps"
             | "llm.model"
+            | "llm.fallback"
             | "timeout_seconds"
             | "step_timeout_seconds"
             | "workspace.allow_delete"

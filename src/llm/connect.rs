@@ -36,6 +36,8 @@ pub struct ModelOptions {
     pub api_key_env: Option<String>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
+    /// What the model is to hold, in tokens; what its server says when absent.
+    pub window: Option<u32>,
     /// How many tries may follow the first.
     pub retries: u32,
     /// How long each phase of a try may take.
@@ -54,6 +56,7 @@ impl Default for ModelOptions {
             api_key: None,
             api_key_env: None,
             temperature: None,
+            window: None,
             retries: DEFAULT_RETRIES,
             deadlines: Deadlines::default(),
             probe_local: false,
@@ -142,9 +145,10 @@ pub async fn connect(
         Some(provider) => format!("{}/{model}", provider.name),
         None => model.clone(),
     };
-    let window = match provider.question() {
-        Some(question) => local::window(base, &headers, question, &model).await,
-        None => None,
+    let window = match (options.window, provider.question()) {
+        (Some(window), _) => Some(window),
+        (None, Some(question)) => local::window(base, &headers, question, &model).await,
+        (None, None) => None,
     };
     Ok(Box::new(RemoteModel {
         name,

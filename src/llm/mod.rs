@@ -141,7 +141,7 @@ pub trait LlmClient {
     /// `provider/model`, as the result names it.
     fn model(&self) -> &str;
 
-    /// What its server says that the model may hold, in tokens; none where nobody was asked or knew.
+    /// What the model may hold, prompt and answer together, in tokens, where its server was asked and said so.
     fn window(&self) -> Option<u32> {
         None
     }

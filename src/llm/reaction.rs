@@ -37,6 +37,31 @@ pub fn reaction(kind: ErrorKind) -> Reaction {
     }
 }
 
+/// Whether another model may take over (`llm.fallback`) when a call has failed for good with an error of class `kind`: when
+/// it is this model or its server that cannot be used now. What is wrong with the key, the configuration, the request or
+/// the conversation is for a person to mend, and a refusal is an answer.
+pub fn falls_back(kind: ErrorKind) -> bool {
+    match kind {
+        ErrorKind::RateLimit
+        | ErrorKind::Overloaded
+        | ErrorKind::Server
+        | ErrorKind::Network
+        | ErrorKind::Timeout
+        | ErrorKind::CutStream
+        | ErrorKind::Quota
+        | ErrorKind::EmptyAnswer => true,
+        ErrorKind::Auth
+        | ErrorKind::ContextOverflow
+        | ErrorKind::Refusal
+        | ErrorKind::Malformed
+        | ErrorKind::Request
+        | ErrorKind::Config
+        | ErrorKind::Usage
+        | ErrorKind::Session
+        | ErrorKind::Internal => false,
+    }
+}
+
 impl Reaction {
     fn in_words(self) -> &'static str {
         match self {
@@ -49,9 +74,12 @@ impl Reaction {
 
 /// The table of `agent help errors`.
 pub fn table() -> String {
-    let mut table = String::from("| error.kind | what it is | what happens |\n|---|---|---|\n");
+    let mut table =
+        String::from("| error.kind | what it is | what happens | `llm.fallback` |\n|---|---|---|---|\n");
     for kind in ErrorKind::ALL {
-        let _ = writeln!(table, "| `{}` | {} | {} |", kind.name(), kind.meaning(), reaction(kind).in_words());
+        let (meaning, happens) = (kind.meaning(), reaction(kind).in_words());
+        let then = if falls_back(kind) { "then the next model" } else { "" };
+        let _ = writeln!(table, "| `{}` | {meaning} | {happens} | {then} |", kind.name());
     }
     table
 }

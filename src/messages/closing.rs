@@ -70,6 +70,7 @@ pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
              be called. Answer now, in text: what is done, what you were trying to do last, and what is still missing.",
         ),
         StopReason::LlmDone
+        | StopReason::ContextFull
         | StopReason::Truncated
         | StopReason::ContentFilter
         | StopReason::UserInterrupt
@@ -81,12 +82,18 @@ pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
 
 /// The answer of a run that ended early and has no closing summary, because it was not asked for or did not come.
 pub fn fixed_closing(reason: StopReason, steps: u32) -> String {
+    let how_to_go_on = if reason == StopReason::ContextFull { AFTER_CONTEXT_FULL } else { "" };
     format!(
-        "The run ended early ({reason}: {}) after {}. What was done until then stands; there is no summary of it.",
+        "The run ended early ({reason}: {}) after {}. What was done until then stands; there is no summary of it.\
+         {how_to_go_on}",
         reason_in_words(reason),
         count(steps, "step")
     )
 }
+
+/// How to go on when the conversation is too long for its model.
+const AFTER_CONTEXT_FULL: &str = " To go on, give the rest of the task to a new session (`agent run`), or resume this one with \
+                                  a model that holds more (`agent resume --last --model …`).";
 
 /// Why a run ended, for people.
 pub fn reason_in_words(reason: StopReason) -> &'static str {
@@ -94,6 +101,7 @@ pub fn reason_in_words(reason: StopReason) -> &'static str {
         StopReason::LlmDone => "the LLM decided it was done",
         StopReason::MaxSteps => "the step limit was reached",
         StopReason::BudgetExceeded => "the budget was used up",
+        StopReason::ContextFull => "the conversation no longer fits into the model's window",
         StopReason::Timeout => "the time limit was reached",
         StopReason::ConsecutiveErrors => "too many tool calls in a row could not be read",
         StopReason::ContentFilter => "the provider filtered the answer",

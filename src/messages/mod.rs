@@ -3,6 +3,7 @@
 mod closing;
 mod figures;
 mod log;
+mod model;
 mod prompt;
 
 pub use closing::{
@@ -15,4 +16,5 @@ pub use log::{
     costs, interrupting, journal_damaged, log_file_lost, more_planned, offered, request_sent, session_place,
     spinner_model, spinner_tool, system_message, user_message,
 };
+pub use model::{after_fallback, context_overflow, model_switched};
 pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};

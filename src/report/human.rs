@@ -221,6 +221,13 @@ impl HumanLog {
         self.say(least, style, &self.form.notice(level, &one_line(text, NOTICE_CHARS)))
     }
 
+    /// What the model that failed has shown of its answer belongs to no answer.
+    fn model_switched(&mut self, from: &str, to: &str) -> io::Result<()> {
+        self.streamed = false;
+        self.shown_text.clear();
+        self.notice(Level::Warn, &messages::model_switched(from, to))
+    }
+
     fn closing(&self, reason: StopReason, steps: u32) -> io::Result<()> {
         self.say(Detail::Warn, Style::Caution, &self.form.watchdog(reason, steps, self.max_steps))?;
         self.say(Detail::Human, Style::Plain, &self.form.closing(reason, steps))
@@ -253,7 +260,9 @@ impl HumanLog {
             self.say(least, Style::Bad, &self.form.error(&one_line(&error.message, NOTICE_CHARS)))?;
         }
         self.say(Detail::Human, Style::Dim, &self.form.figures(&ending))?;
-        if let (true, Some(session)) = (result.status != Status::Success, &result.session_id) {
+        // The same model would stop at the same place: the answer says how to go on.
+        let goes_on = result.status != Status::Success && result.stop_reason != Some(StopReason::ContextFull);
+        if let (true, Some(session)) = (goes_on, &result.session_id) {
             self.say(Detail::Human, Style::Plain, &self.form.resume(&one_line(session, LINE_CHARS)))?;
         }
         self.refusals(result)
@@ -319,6 +328,7 @@ impl EventSink for HumanLog {
                 let message = one_line(&failure.message, NOTICE_CHARS);
                 self.say(Detail::Error, Style::Bad, &self.form.model_failed(failure.kind, &message))
             }
+            Event::ModelSwitched { from, to, .. } => self.model_switched(from, to),
             Event::ToolStart { call, summary } => {
                 self.shown_text.clear();
                 self.named_call = Some(call.id.clone());

@@ -1,7 +1,7 @@
 //! Costs: what is counted, where it is told, and budgets that are never exceeded.
 
 use crate::support::run::{Finished, Lab};
-use crate::support::server::Server;
+use crate::support::server::{Recorded, Server};
 use serde_json::{Value, json};
 
 /// A laboratory whose user has a price for the model `openai/mock`: a cent per million prompt tokens, forty dollars
@@ -225,4 +225,23 @@ fn o27_the_warning_comes_once_and_fires_its_hook() {
     let done = lab.run(&reads(4, 200), &[]).exits(0);
     assert_eq!(done.stderr.matches("costs.warn_at_usd").count(), 1, "{}", done.stderr);
     assert_eq!(lab.read("warned"), "budget_warning 0.016000\n");
+}
+
+#[test]
+fn l12_the_longest_answer_of_each_call_is_lowered_to_what_is_left() {
+    let read = |output: u64| {
+        let calls = "calls: [{name: read_file, arguments: {path: a.txt}}]";
+        format!("{{{calls}, usage: {{input: 0, output: {output}}}}}")
+    };
+    let turns = [read(9_000), read(9_000), read(4_000)].join(", ");
+    let server =
+        Server::start(&format!("turns: [{turns}, {{text: summary, usage: {{input: 0, output: 2000}}}}]"));
+    let lab = lab("llm: {max_output_tokens: 10000}\n");
+    let json = ended_over_budget(lab.run(&server, &["--json", "--budget", "1"]), "usd");
+    let limit = |request: &Recorded| request.body["max_completion_tokens"].as_u64().unwrap();
+    let sent: Vec<u64> = server.requests().iter().map(limit).collect();
+    let [first, second, third, closing] = sent.as_slice() else { panic!("{sent:?}") };
+    assert_eq!((first, second), (&10_000, &10_000));
+    assert!((4_000..4_500).contains(third) && (2_000..3_000).contains(closing), "{sent:?}");
+    assert_eq!((&json["output"], &json["cost"]["total_usd"]), (&json!("summary"), &json!(0.96)));
 }

@@ -113,7 +113,6 @@ fn lr1_other_errors_are_not_retried() {
         ("status: 404", "request"),
         ("status: 422", "request"),
         ("status: 429, code: insufficient_quota", "quota"),
-        ("status: 400, code: context_length_exceeded", "context_overflow"),
     ] {
         let script = format!("turns: [{{error: {{{error}}}}}, {{text: never}}]");
         let (done, requests) = play(&lab, &script, &["--json"]);

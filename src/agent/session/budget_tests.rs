@@ -2,31 +2,46 @@
 
 use super::tests::*;
 use super::*;
+use crate::agent::chain::{Chain, Terms};
 use crate::agent::spending::Caps;
+use crate::failure::ErrorKind;
 use crate::price::{Price, Quote, Rates, Usd};
+use crate::stop_reason::Limit;
 use crate::usage::Usage;
 use proptest::prelude::*;
 
-/// A model that is paid for: ten dollars for a million prompt tokens, a hundred for a million generated ones.
-fn priced(usd: Option<f64>, tokens: Option<u64>) -> Caps {
+/// The limits of a run with a model that is paid for: ten dollars for a million prompt tokens, a hundred for a million
+/// generated ones.
+fn paid(usd: Option<f64>, tokens: Option<u64>) -> Limits {
     let quote = Quote { input: 10.0, output: 100.0, cached_read: Some(1.0), cached_write: Some(12.5) };
     let price = Price { rates: Rates::try_from(quote).unwrap(), long: None };
-    Caps {
+    let caps = Caps {
         usd: usd.map(|usd| Usd::try_from(usd).unwrap()),
         tokens,
-        price: Some(price),
-        output_limit: 1000,
         tools_tokens: 500,
         closes: true,
         ..Caps::default()
-    }
+    };
+    let terms = Terms { price: Some(price), output_limit: Some(4000), ..Terms::default() };
+    Limits { caps, models: Chain { first: terms, fallbacks: Vec::new() }, ..limits() }
+}
+
+/// What a provider says of what it bills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Report {
+    /// All of it.
+    Whole,
+    /// Nothing.
+    Nothing,
+    /// More than the request allowed, and bills that.
+    TooMuch,
 }
 
 /// What becomes of one request to a provider that honours the limits it is sent.
 #[derive(Debug, Clone)]
 enum Attempt {
     /// It answers: with calls or not, and these shares of what the prompt and the answer may have.
-    Answers { calls: bool, prompt: f64, output: f64, reports: bool },
+    Answers { calls: bool, prompt: f64, output: f64, report: Report },
     /// It breaks off, billed in full although nobody says so, and is tried again or not.
     Breaks { again: bool },
     /// It is turned away, which costs nothing, and tried again.
@@ -34,9 +49,14 @@ enum Attempt {
 }
 
 fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
+    let report = prop_oneof![
+        20 => Just(Report::Whole),
+        5 => Just(Report::Nothing),
+        1 => Just(Report::TooMuch),
+    ];
     let attempt = prop_oneof![
-        6 => (any::<bool>(), 0.0..=1.0f64, 0.0..=1.0f64, prop::bool::weighted(0.8)).prop_map(
-            |(calls, prompt, output, reports)| Attempt::Answers { calls, prompt, output, reports }
+        6 => (any::<bool>(), 0.0..=1.0f64, 0.0..=1.0f64, report).prop_map(
+            |(calls, prompt, output, report)| Attempt::Answers { calls, prompt, output, report }
         ),
         1 => any::<bool>().prop_map(|again| Attempt::Breaks { again }),
         1 => Just(Attempt::TurnedAway),
@@ -55,34 +75,47 @@ fn share(whole: u64, part: f64) -> u64 {
     ((whole as f64 * part) as u64).min(whole)
 }
 
-/// One call of `purpose`, its repetitions included, the way the loop makes it; returns what the provider bills.
-fn bill(
+/// What a provider has billed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bill {
+    usd: Usd,
+    tokens: u64,
+    /// It has kept to the limits that it was sent.
+    honest: bool,
+}
+
+/// One call of `purpose`, its repetitions included, the way the loop makes it; adds what the provider bills.
+fn call_model(
     session: &mut Session,
     purpose: Purpose,
     script: &mut dyn Iterator<Item = Attempt>,
     turn: u32,
-) -> (Usd, u64) {
-    let caps = session.limits().caps.clone();
-    let price = caps.price.unwrap();
+    bill: &mut Bill,
+) {
+    let price = session.terms().price.unwrap();
+    let prompt = session.run.spending.prompt(&session.limits().caps);
+    let longest = u64::from(session.output_limit(purpose).unwrap());
     session.apply(&Event::StepStart { purpose, messages: 1 });
-    let prompt = session.run.spending.prompt(&caps);
-    let worst = (price.worst(prompt, caps.output_limit), prompt + caps.output_limit);
-    let (mut usd, mut tokens) = (Usd::ZERO, 0);
     loop {
         let attempt = script.next().unwrap_or(Attempt::Answers {
             calls: false,
             prompt: 1.0,
             output: 1.0,
-            reports: true,
+            report: Report::Whole,
         });
         let kind = match attempt {
-            Attempt::Answers { calls, prompt: part, output, reports } => {
-                let (prompt, output) = (share(prompt, part).max(1), share(caps.output_limit, output));
+            Attempt::Answers { calls, prompt: part, output, report } => {
+                let (prompt, output) = (share(prompt, part).max(1), share(longest, output));
+                let output = if report == Report::TooMuch { longest + 1_000 + output } else { output };
+                bill.honest &= report != Report::TooMuch;
                 let usage =
                     Usage { input: prompt / 2, cached_read: prompt - prompt / 2, output, ..Usage::default() };
                 let cost = price.of(usage);
+                bill.usd += cost;
+                bill.tokens += usage.prompt() + output;
                 let calls = calls && purpose == Purpose::Step;
                 let parts = if calls { vec![call(&format!("c{turn}"), "{}")] } else { text("x") };
+                let reports = report != Report::Nothing;
                 session.apply(&Event::ModelResponse {
                     purpose,
                     message: Message { role: Role::Assistant, parts },
@@ -91,32 +124,58 @@ fn bill(
                     cost_usd: reports.then_some(cost),
                     latency_ms: 1,
                 });
-                return (usd + cost, tokens + usage.prompt() + output);
+                return;
             }
             Attempt::Breaks { again } => {
-                usd += worst.0;
-                tokens += worst.1;
+                bill.usd += price.worst(prompt, longest);
+                bill.tokens += prompt + longest;
                 if !again {
                     let failure =
                         Failure { kind: ErrorKind::CutStream, message: "cut".into(), retryable: true };
                     session.apply(&Event::ModelFailed { purpose, failure });
-                    return (usd, tokens);
+                    return;
                 }
                 ErrorKind::CutStream
             }
             Attempt::TurnedAway => ErrorKind::RateLimit,
         };
         session.apply(&Event::Retry { attempt: 1, delay_ms: 0, kind, message: String::new() });
-        if session.exceeded(purpose).is_some() {
+        if !session.affords_again(purpose) {
             session.apply(&Event::ModelAbandoned { purpose, reason: StopReason::BudgetExceeded });
-            return (usd, tokens);
+            return;
         }
     }
 }
 
 #[test]
+fn l12_the_longest_answer_shrinks_with_what_is_left_until_it_is_of_no_use() {
+    let mut session = begun(paid(Some(1.0), None));
+    let spend = |session: &mut Session, dollars: f64| {
+        session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1 });
+        session.apply(&Event::ModelResponse {
+            purpose: Purpose::Step,
+            message: Message { role: Role::Assistant, parts: text("x") },
+            finish: FinishReason::Length,
+            usage: Some(Usage { input: 1000, ..Usage::default() }),
+            cost_usd: Some(Usd::try_from(dollars).unwrap()),
+            latency_ms: 1,
+        });
+    };
+    assert_eq!(session.output_limit(Purpose::Step), Some(4000));
+    spend(&mut session, 0.6);
+    let lowered = session.output_limit(Purpose::Step).unwrap();
+    assert!((2000..3000).contains(&lowered), "{lowered}");
+    assert_eq!(session.exceeded(Purpose::Step), None);
+    spend(&mut session, 0.2);
+    assert_eq!(session.exceeded(Purpose::Step), Some(Limit::Usd));
+    assert_eq!(session.exceeded(Purpose::Closing), None);
+    spend(&mut session, 0.19);
+    assert_eq!(session.exceeded(Purpose::Closing), Some(Limit::Usd));
+}
+
+#[test]
 fn l13_a_call_that_may_not_fit_is_not_made_and_nothing_is_summarised() {
-    let session = begun(Limits { caps: priced(Some(0.05), None), ..limits() });
+    let session = begun(paid(Some(0.05), None));
     assert_eq!(session.next_step(now()), Step::Close(StopReason::BudgetExceeded));
     let mut closing = session.clone();
     closing.apply(&Event::Closing { reason: StopReason::BudgetExceeded });
@@ -146,7 +205,7 @@ fn calls_beyond_the_cap_do_not_run_and_close_the_run() {
 
 #[test]
 fn a_run_of_a_resumed_session_has_a_budget_of_its_own_and_the_costs_add_up() {
-    let mut session = begun(Limits { caps: priced(Some(1.0), None), ..limits() });
+    let mut session = begun(paid(Some(1.0), None));
     let cost = Usd::try_from(0.95).unwrap();
     for finish in [FinishReason::Stop, FinishReason::ToolCalls] {
         session.apply(&run_start());
@@ -174,28 +233,31 @@ proptest! {
         usd in prop::option::of(0.0..3.0f64),
         tokens in prop::option::of(1u64..60_000),
     ) {
-        let mut session = begun(Limits { caps: priced(usd, tokens), ..limits() });
+        let mut session = begun(paid(usd, tokens));
         let mut script = script.into_iter();
-        let (mut billed, mut used, mut turn) = (Usd::ZERO, 0, 0);
+        let mut bill = Bill { honest: true, ..Bill::default() };
+        let mut turn = 0;
         loop {
             turn += 1;
             prop_assert!(turn < 1000, "the run does not end");
             match session.next_step(now()) {
                 Step::CallModel(purpose) => {
-                    let (usd, tokens) = bill(&mut session, purpose, &mut script, turn);
-                    billed += usd;
-                    used += tokens;
+                    let within = session.limits().caps.usd.is_none_or(|cap| bill.usd <= cap);
+                    prop_assert!(within && tokens.is_none_or(|cap| bill.tokens <= cap), "{bill:?}");
+                    call_model(&mut session, purpose, &mut script, turn, &mut bill);
                 }
                 Step::RunTools(calls) => calls.iter().for_each(|call| answer_call(&mut session, &call.id)),
                 Step::Refuse(calls) => panic!("no cap on calls was set: {calls:?}"),
+                Step::Switch { from, .. } => panic!("nothing takes over from {from}"),
                 Step::Say(origin, text) => session.apply(&Event::UserMessage { text, origin }),
                 Step::Close(reason) => session.apply(&Event::Closing { reason }),
                 Step::Stop(_) => break,
             }
         }
-        if let Some(cap) = session.limits().caps.usd {
-            prop_assert!(billed <= cap, "{billed} of {cap}");
+        if bill.honest {
+            let cap = session.limits().caps.usd;
+            prop_assert!(cap.is_none_or(|cap| bill.usd <= cap), "{bill:?} of {cap:?}");
+            prop_assert!(tokens.is_none_or(|cap| bill.tokens <= cap), "{bill:?} of {tokens:?}");
         }
-        prop_assert!(tokens.is_none_or(|cap| used <= cap), "{used} of {tokens:?}");
     }
 }

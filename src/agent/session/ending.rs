@@ -31,9 +31,9 @@ impl Session {
     /// The closing: the instruction, one call without tools if it still fits, the end.
     pub(super) fn closing_step(&self, closing: &Closing, moment: Moment) -> Step {
         let in_time = !self.limits.closing_time(moment.elapsed).is_zero();
-        // A run that could not afford its first step has nothing to summarise.
-        let began = closing.reason != StopReason::BudgetExceeded || self.run.steps > 0;
-        let fits = in_time && began && self.exceeded(Purpose::Closing).is_none();
+        // A run that could not afford its first answer has nothing to summarise.
+        let began = closing.reason != StopReason::BudgetExceeded || self.run.answered;
+        let fits = in_time && began && self.exceeded(Purpose::Closing).is_none() && self.overflow().is_none();
         match (messages::closing_instruction(closing.reason), closing.stage) {
             (Some(text), Stage::Begun) if fits => Step::Say(Origin::System, text.to_owned()),
             (Some(_), Stage::Instructed) if fits => Step::CallModel(Purpose::Closing),
@@ -47,6 +47,7 @@ impl Session {
             StopReason::MaxSteps => Some(Limit::Steps),
             StopReason::Timeout => Some(Limit::Time),
             StopReason::BudgetExceeded => self.exceeded(Purpose::Step),
+            StopReason::ContextFull => Some(Limit::Window),
             _ => None,
         }
     }

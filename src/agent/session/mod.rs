@@ -1,15 +1,16 @@
 //! A session: the fold of its journal, and what is next.
 
 mod ending;
+mod model;
 
+use crate::agent::context::Filling;
 use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Limits, OnLimit, Readings};
 use crate::event::{Event, FinishReason, Origin, Purpose, Record, SCHEMA_VERSION};
-use crate::failure::{ErrorKind, Failure};
+use crate::failure::Failure;
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::messages;
-use crate::price::Usd;
 use crate::result::{ChangedBy, RunResult};
 use crate::stop_reason::{Limit, StopReason};
 use serde::de::IgnoredAny;
@@ -28,6 +29,15 @@ pub enum Step {
     Refuse(Vec<ToolCall>),
     /// Put this user message into the conversation.
     Say(Origin, String),
+    /// The model cannot be used: the next one takes over.
+    Switch {
+        /// The model that failed.
+        from: String,
+        /// The one that takes over.
+        to: String,
+        /// What went wrong.
+        because: Failure,
+    },
     /// A limit is reached: begin the closing.
     Close(StopReason),
     /// The run is over.
@@ -66,6 +76,12 @@ struct RunState {
     spending: Spending,
     /// Why a step's model call was given up: `timeout`, `user_interrupt` or `budget_exceeded`.
     abandoned: Option<StopReason>,
+    /// Which of its models is in use, by its place in the chain.
+    model: usize,
+    /// What went wrong with those before it, in words.
+    unusable: Vec<String>,
+    /// Whether a model has answered.
+    answered: bool,
 }
 
 /// How far the closing has come.
@@ -95,6 +111,8 @@ pub struct Session {
     model: String,
     sandbox: String,
     messages: Vec<Arc<Message>>,
+    /// How long the conversation is.
+    filling: Filling,
     pending: Vec<ToolCall>,
     results: BTreeMap<String, ToolResult>,
     call_ids: HashSet<String>,
@@ -117,6 +135,7 @@ impl Session {
             model: String::new(),
             sandbox: String::new(),
             messages: Vec::new(),
+            filling: Filling::default(),
             pending: Vec::new(),
             results: BTreeMap::new(),
             call_ids: HashSet::new(),
@@ -194,9 +213,7 @@ impl Session {
             None => {}
         }
         if let Some(failure) = &self.run.failure {
-            let auth = failure.kind == ErrorKind::Auth;
-            let reason = if auth { StopReason::AuthError } else { StopReason::LlmError };
-            return self.stop(reason, Some(failure.clone()));
+            return self.failed(failure, moment);
         }
         let readings = Readings {
             steps: self.run.steps,
@@ -204,8 +221,10 @@ impl Session {
             elapsed: moment.elapsed,
             over_budget: self.exceeded(Purpose::Step).is_some(),
             step_timed_out: self.run.abandoned == Some(StopReason::Timeout),
+            context_full: self.overflow().is_some(),
         };
         match watchdogs::check(&self.limits, readings) {
+            Some(StopReason::ContextFull) => self.context_full(self.overflow_failure()),
             Some(reason) if self.limits.on_limit == OnLimit::Stop => self.stop(reason, None),
             Some(reason) => Step::Close(reason),
             None => Step::CallModel(Purpose::Step),
@@ -221,11 +240,11 @@ impl Session {
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             Event::StepStart { purpose: Purpose::Step, .. } => {
                 self.run.steps = self.run.steps.saturating_add(1);
-                self.run.spending.reserve(&self.limits.caps);
+                self.reserve(Purpose::Step);
                 self.tally.steps = self.tally.steps.saturating_add(1);
             }
             Event::RequestSent { .. } => self.tally.requests = self.tally.requests.saturating_add(1),
-            Event::Retry { kind, .. } => self.write_off(kind.may_be_billed()),
+            Event::Retry { kind, .. } => self.run.spending.write_off(kind.may_be_billed()),
             Event::ModelResponse { purpose, message, finish, usage, cost_usd, .. } => {
                 self.tally.usage += usage.unwrap_or_default();
                 self.tally.cost(*purpose, *cost_usd);
@@ -233,30 +252,30 @@ impl Session {
                 self.response(*purpose, message, finish);
                 if let (Purpose::Step, Some(usage)) = (purpose, usage) {
                     self.run.spending.counted(*usage);
+                    self.filling.counted(*usage);
                 }
             }
             Event::ModelFailed { purpose, failure } => {
-                self.write_off(failure.kind.may_be_billed());
+                self.run.spending.give_up(failure.kind.may_be_billed());
                 match purpose {
                     Purpose::Step => self.run.failure = Some(failure.clone()),
                     Purpose::Closing => self.closing_is(Stage::Over),
                 }
             }
             Event::ModelAbandoned { purpose, reason } => {
-                self.write_off(*reason != StopReason::BudgetExceeded);
+                self.run.spending.give_up(*reason != StopReason::BudgetExceeded);
                 match purpose {
                     Purpose::Step => self.run.abandoned = Some(*reason),
                     Purpose::Closing => self.closing_is(Stage::Over),
                 }
             }
+            Event::ModelSwitched { from, to, because } => self.switch(from, to, because),
             Event::ToolEnd { .. } => self.tool_end(event),
             Event::Closing { reason } => {
                 let limit = self.limit_of(*reason);
                 self.run.closing = Some(Closing { reason: *reason, limit, stage: Stage::Begun, text: None });
             }
-            Event::StepStart { purpose: Purpose::Closing, .. } => {
-                self.run.spending.reserve(&self.limits.caps);
-            }
+            Event::StepStart { purpose: Purpose::Closing, .. } => self.reserve(Purpose::Closing),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
@@ -284,7 +303,7 @@ impl Session {
             duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
             model: Some(self.model.clone()),
             usage: self.tally.usage,
-            cost: self.tally.total(self.limits.caps.price.is_some()),
+            cost: self.tally.total(self.terms().price.is_some()),
             permission_denials: self.tally.denials.clone(),
             sandbox: self.sandbox.clone(),
             limit: verdict.limit,
@@ -303,30 +322,9 @@ impl Session {
         if run.is_empty() { Step::Refuse(open(beyond)) } else { Step::RunTools(run) }
     }
 
-    /// The cap that stands in the way of a call for `purpose`.
-    pub fn exceeded(&self, purpose: Purpose) -> Option<Limit> {
-        let spending = self.run.spending.exceeded(&self.limits.caps, purpose);
-        let given_up = purpose == Purpose::Step && self.run.abandoned == Some(StopReason::BudgetExceeded);
-        spending.or(given_up.then_some(Limit::Usd))
-    }
-
-    /// What the run has spent and the mark it has reached, when that is to be said now.
-    pub fn cost_warning(&self) -> Option<(Usd, Usd)> {
-        self.run.spending.warning(&self.limits.caps)
-    }
-
-    fn write_off(&mut self, billed: bool) {
-        if billed {
-            self.run.spending.write_off();
-        }
-    }
-
-    fn recount(&mut self) {
-        self.run.spending.recount(&self.limits.caps, self.messages.iter().map(AsRef::as_ref));
-    }
-
     fn push(&mut self, message: Message) {
         self.run.spending.grow(&self.limits.caps, &message);
+        self.filling.grow(&message);
         self.messages.push(Arc::new(message));
     }
 
@@ -344,13 +342,9 @@ impl Session {
 
     /// A run begins: limits, closing and refusals are its own, the conversation and the costs go on.
     fn run_start(&mut self, model: &str, sandbox: &str) {
-        if provider(&self.model) != provider(model) {
-            self.messages.iter_mut().for_each(|message| Arc::make_mut(message).forget_opaque());
-        }
-        model.clone_into(&mut self.model);
         sandbox.clone_into(&mut self.sandbox);
         self.run = RunState::default();
-        self.recount();
+        self.speak_to(model);
         self.malformed = 0;
         self.tally.denials.clear();
     }
@@ -361,6 +355,7 @@ impl Session {
             Some(first) if first.role == Role::System => *first = message,
             _ => self.messages.insert(0, message),
         }
+        self.filling.recount(self.messages.iter().map(AsRef::as_ref));
         self.recount();
     }
 
@@ -409,6 +404,7 @@ impl Session {
             }
         }
         self.finish = Some(finish.clone());
+        self.run.answered = true;
         self.run.spending.called(self.pending.len());
         self.push(message.clone());
     }
@@ -460,12 +456,9 @@ fn is_object(arguments: &str) -> bool {
     arguments.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(arguments).is_ok()
 }
 
-/// The provider of a `provider/model`: what it wants back unmodified, such as signatures, another could not read.
-fn provider(model: &str) -> &str {
-    model.split_once('/').map_or(model, |(provider, _)| provider)
-}
-
 #[cfg(test)]
 mod budget_tests;
+#[cfg(test)]
+mod model_tests;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,9 @@
 //! The session driven by made-up models: no network, no files, no clock.
 
 use super::*;
+use crate::agent::chain::Chain;
 use crate::agent::spending::Caps;
+use crate::failure::ErrorKind;
 use crate::message::Opaque;
 use crate::message::Part;
 use crate::stop_reason::Status;
@@ -17,6 +19,8 @@ pub(super) fn limits() -> Limits {
         max_continuations: 3,
         max_malformed: 3,
         caps: Caps::default(),
+        models: Chain::default(),
+        tools_bytes: 0,
     }
 }
 
@@ -320,6 +324,7 @@ proptest! {
                     }
                 }
                 Step::Refuse(calls) => panic!("no cap was set: {calls:?}"),
+                Step::Switch { from, .. } => panic!("nothing takes over from {from}"),
                 Step::Say(origin, text) => session.apply(&Event::UserMessage { text, origin }),
                 Step::Close(reason) => session.apply(&Event::Closing { reason }),
                 Step::Stop(verdict) => {

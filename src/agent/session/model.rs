@@ -1,0 +1,132 @@
+//! The model in use: what a call to it may cost and hold, and what happens when it cannot be used.
+
+use super::{Moment, Session, Step};
+use crate::agent::chain::Terms;
+use crate::agent::context::Overflow;
+use crate::event::Purpose;
+use crate::failure::{ErrorKind, Failure};
+use crate::llm::reaction::falls_back;
+use crate::messages;
+use crate::price::Usd;
+use crate::stop_reason::{Limit, StopReason};
+use crate::usage::Usage;
+use std::sync::Arc;
+
+impl Session {
+    /// Which of the run's models is in use, by its place in the chain.
+    pub fn model_in_use(&self) -> usize {
+        self.run.model
+    }
+
+    /// What must be known of it.
+    pub(super) fn terms(&self) -> &Terms {
+        self.limits.models.at(self.run.model)
+    }
+
+    /// What an answer of it costs that took `usage`; nothing when its price is not known.
+    pub fn cost_of(&self, usage: Usage) -> Option<Usd> {
+        self.terms().price.map(|price| price.of(usage))
+    }
+
+    /// Tokens of the longest answer that a request for `purpose` may ask for: what was wanted, lowered to what is left to
+    /// spend and to what the window leaves beside the prompt; the server's own limit when absent.
+    pub fn output_limit(&self, purpose: Purpose) -> Option<u32> {
+        let terms = self.terms();
+        let longest = self.run.spending.longest_answer(&self.limits.caps, terms, purpose)?;
+        let room = terms.window.map(|window| self.filling.room(window, self.limits.tools_bytes));
+        Some(room.and_then(|room| u32::try_from(room).ok()).map_or(longest, |room| room.min(longest)))
+    }
+
+    /// The cap that stands in the way of a call for `purpose`.
+    pub fn exceeded(&self, purpose: Purpose) -> Option<Limit> {
+        let spending = self.run.spending.exceeded(&self.limits.caps, self.terms(), purpose);
+        let given_up = purpose == Purpose::Step && self.run.abandoned == Some(StopReason::BudgetExceeded);
+        let cap = if self.limits.caps.usd.is_some() { Limit::Usd } else { Limit::Tokens };
+        spending.or(given_up.then_some(cap))
+    }
+
+    /// Whether the request for `purpose` under way may be sent once more.
+    pub fn affords_again(&self, purpose: Purpose) -> bool {
+        self.run.spending.affords_again(&self.limits.caps, purpose)
+    }
+
+    /// What the run has spent and the mark it has reached, when that is to be said now.
+    pub fn cost_warning(&self) -> Option<(Usd, Usd)> {
+        self.run.spending.warning(&self.limits.caps)
+    }
+
+    /// Sets aside the most that the call for `purpose` that begins now can cost.
+    pub(super) fn reserve(&mut self, purpose: Purpose) {
+        let longest = self.output_limit(purpose);
+        let terms = self.limits.models.at(self.run.model);
+        self.run.spending.reserve(&self.limits.caps, terms, longest);
+    }
+
+    /// What is wrong when the next prompt does not fit into the window.
+    pub(super) fn overflow(&self) -> Option<Overflow> {
+        self.filling.overflow(self.terms().window, self.limits.tools_bytes)
+    }
+
+    /// What is wrong with a conversation that does not fit into the window by our own estimate, so that it is not sent.
+    pub(super) fn overflow_failure(&self) -> Option<Failure> {
+        let Overflow { prompt, window } = self.overflow()?;
+        let first = self.tally.steps == 0;
+        let message = messages::context_overflow(prompt, window.tokens, window.source.name(), first);
+        Some(Failure { kind: ErrorKind::ContextOverflow, message, retryable: false })
+    }
+
+    /// The conversation does not fit into the window, as the server or our own estimate says. A summary cannot be asked for, as
+    /// that request would not fit either. What makes a conversation shorter belongs here, before the stop.
+    pub(super) fn context_full(&self, failure: Option<Failure>) -> Step {
+        self.stop(StopReason::ContextFull, failure)
+    }
+
+    /// A model call failed for good: the next model takes over, or the run ends.
+    pub(super) fn failed(&self, failure: &Failure, moment: Moment) -> Step {
+        let in_time = self.limits.work_time().is_none_or(|end| moment.elapsed < end);
+        let next = self.limits.models.after(self.run.model).filter(|_| in_time && falls_back(failure.kind));
+        if let Some(next) = next {
+            let (from, to) = (self.terms().model.clone(), next.model.clone());
+            return Step::Switch { from, to, because: failure.clone() };
+        }
+        let message = messages::after_fallback(&self.model, &failure.message, &self.run.unusable);
+        let told = Some(Failure { message, ..failure.clone() });
+        match failure.kind {
+            ErrorKind::ContextOverflow => self.context_full(told),
+            ErrorKind::Auth => self.stop(StopReason::AuthError, told),
+            _ => self.stop(StopReason::LlmError, told),
+        }
+    }
+
+    /// The next model takes over, for the rest of the run: the step begins again.
+    pub(super) fn switch(&mut self, from: &str, to: &str, because: &Failure) {
+        self.run.failure = None;
+        self.run.steps = self.run.steps.saturating_sub(1);
+        self.tally.steps = self.tally.steps.saturating_sub(1);
+        self.run.model = self.run.model.saturating_add(1);
+        self.run.unusable.push(format!("{from}: {}", because.message));
+        self.speak_to(to);
+    }
+
+    /// The conversation goes on with `model`: what only another provider can read is dropped, and lengths are counted anew.
+    pub(super) fn speak_to(&mut self, model: &str) {
+        if provider(&self.model) != provider(model) {
+            self.messages.iter_mut().for_each(|message| Arc::make_mut(message).forget_opaque());
+        }
+        if self.model != model {
+            self.filling.recount(self.messages.iter().map(AsRef::as_ref));
+        }
+        model.clone_into(&mut self.model);
+        self.recount();
+    }
+
+    /// Counts anew what the conversation costs.
+    pub(super) fn recount(&mut self) {
+        self.run.spending.recount(&self.limits.caps, self.messages.iter().map(AsRef::as_ref));
+    }
+}
+
+/// The provider of a `provider/model`: what it wants back unmodified, such as signatures, another could not read.
+fn provider(model: &str) -> &str {
+    model.split_once('/').map_or(model, |(provider, _)| provider)
+}

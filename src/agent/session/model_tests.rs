@@ -1,0 +1,194 @@
+//! A session whose model cannot be used, or is full.
+
+use super::tests::*;
+use super::*;
+use crate::agent::chain::{Chain, Terms, Window, WindowSource};
+use crate::failure::ErrorKind;
+use crate::message::{Opaque, Part};
+use crate::usage::Usage;
+use proptest::prelude::*;
+
+fn chain(names: &[&str]) -> Limits {
+    let mut terms = names.iter().map(|name| Terms { model: (*name).to_owned(), ..Terms::default() });
+    let models = Chain { first: terms.next().unwrap(), fallbacks: terms.collect() };
+    Limits { models, ..limits() }
+}
+
+fn start(session: &mut Session, model: &str) {
+    session.apply(&Event::RunStart {
+        agent: "build".into(),
+        model: model.into(),
+        mode: "yolo".into(),
+        tools: Vec::new(),
+        max_steps: 50,
+        resumed: false,
+        sandbox: "none".into(),
+    });
+}
+
+fn fail(session: &mut Session, kind: ErrorKind) -> Failure {
+    session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1 });
+    let failure = Failure { kind, message: format!("it is {}", kind.name()), retryable: false };
+    session.apply(&Event::ModelFailed { purpose: Purpose::Step, failure: failure.clone() });
+    failure
+}
+
+/// Does what the session says when that is a switch.
+#[track_caller]
+fn switch(session: &mut Session) {
+    let Step::Switch { from, to, because } = session.next_step(now()) else {
+        panic!("nothing takes over: {:?}", session.next_step(now()))
+    };
+    session.apply(&Event::ModelSwitched { from, to, because });
+}
+
+#[test]
+fn lr6_the_next_model_takes_over_for_the_rest_of_the_run_and_the_step_begins_again() {
+    let mut session = begun(Limits { max_steps: 1, ..chain(&["a/x", "b/y", "c/z"]) });
+    start(&mut session, "a/x");
+    fail(&mut session, ErrorKind::Overloaded);
+    switch(&mut session);
+    assert_eq!((session.model_in_use(), session.tally().steps), (1, 0));
+    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+    fail(&mut session, ErrorKind::Quota);
+    switch(&mut session);
+    let failure = fail(&mut session, ErrorKind::Server);
+    let verdict = stop_of(&session, now());
+    assert_eq!(verdict.reason, StopReason::LlmError);
+    let error = verdict.error.unwrap();
+    assert_eq!(error.kind, failure.kind);
+    let all = "c/z: it is server; before that, a/x: it is overloaded; b/y: it is quota";
+    assert_eq!(error.message, all);
+    assert_eq!(session.result(stop_of(&session, now()), Duration::ZERO).model.as_deref(), Some("c/z"));
+}
+
+#[test]
+fn lr6_a_resumed_session_begins_with_the_chosen_model_again() {
+    let mut session = begun(chain(&["a/x", "b/y"]));
+    start(&mut session, "a/x");
+    fail(&mut session, ErrorKind::Overloaded);
+    switch(&mut session);
+    start(&mut session, "a/x");
+    assert_eq!(session.model_in_use(), 0);
+    fail(&mut session, ErrorKind::Overloaded);
+    switch(&mut session);
+}
+
+#[test]
+fn lr6_what_a_person_must_mend_ends_the_run_and_so_does_the_end_of_its_time() {
+    for kind in [ErrorKind::Auth, ErrorKind::Request, ErrorKind::ContextOverflow, ErrorKind::Malformed] {
+        let mut session = begun(chain(&["a/x", "b/y"]));
+        fail(&mut session, kind);
+        assert_eq!(stop_of(&session, now()).error.unwrap().message, format!("it is {}", kind.name()));
+    }
+    let mut session = begun(Limits { timeout: Some(Duration::from_secs(10)), ..chain(&["a/x", "b/y"]) });
+    fail(&mut session, ErrorKind::Overloaded);
+    let late = Moment { elapsed: Duration::from_secs(9), interrupted: false };
+    assert_eq!(stop_of(&session, late).reason, StopReason::LlmError);
+    assert!(matches!(session.next_step(now()), Step::Switch { .. }));
+}
+
+#[test]
+fn lr6_what_only_another_provider_can_read_is_dropped_at_a_switch() {
+    let opaque = |session: &Session| {
+        session.messages().iter().flat_map(|message| &message.parts).any(|part| match part {
+            Part::Thinking { opaque, .. } => opaque.is_some(),
+            _ => false,
+        })
+    };
+    for (to, kept) in [("a/y", true), ("b/y", false)] {
+        let mut session = begun(chain(&["a/x", to]));
+        start(&mut session, "a/x");
+        let data = Some(Opaque { codec: "messages".into(), data: serde_json::json!("signature") });
+        let parts = vec![Part::Thinking { text: "hm".into(), opaque: data }, call("c1", "{}")];
+        respond(&mut session, Purpose::Step, parts, FinishReason::ToolCalls);
+        answer_call(&mut session, "c1");
+        fail(&mut session, ErrorKind::Network);
+        switch(&mut session);
+        assert_eq!(opaque(&session), kept, "{to}");
+    }
+}
+
+#[test]
+fn l14_a_conversation_that_fills_the_window_ends_the_run_without_another_call() {
+    let mut limits = chain(&["a/x"]);
+    limits.models.first.window = Some(Window { tokens: 10_000, source: WindowSource::Server });
+    let mut session = begun(limits);
+    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+    session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1 });
+    session.apply(&Event::ModelResponse {
+        purpose: Purpose::Step,
+        message: Message { role: Role::Assistant, parts: text("x") },
+        finish: FinishReason::Length,
+        usage: Some(Usage { input: 9_500, output: 100, ..Usage::default() }),
+        cost_usd: None,
+        latency_ms: 1,
+    });
+    prompt(&mut session, "go on");
+    let verdict = stop_of(&session, now());
+    assert_eq!((verdict.reason, verdict.limit), (StopReason::ContextFull, Some(Limit::Window)));
+    assert!(verdict.output.contains("agent resume --last --model"), "{}", verdict.output);
+    let error = verdict.error.unwrap();
+    assert_eq!(error.kind, ErrorKind::ContextOverflow);
+    assert!(error.message.contains("10,000 (the server)"), "{}", error.message);
+}
+
+#[test]
+fn l14_a_server_that_says_so_ends_the_run_the_same_way() {
+    let mut session = begun(chain(&["a/x"]));
+    fail(&mut session, ErrorKind::ContextOverflow);
+    assert_eq!(stop_of(&session, now()).reason, StopReason::ContextFull);
+}
+
+#[test]
+fn an_answer_asked_for_is_no_longer_than_the_window_leaves() {
+    let mut limits = chain(&["a/x"]);
+    limits.models.first.window = Some(Window { tokens: 10_000, source: WindowSource::User });
+    assert_eq!(begun(limits.clone()).output_limit(Purpose::Step), None);
+    limits.models.first.output_limit = Some(32_000);
+    let longest = begun(limits).output_limit(Purpose::Step).unwrap();
+    assert!((9_900..10_000).contains(&longest), "{longest}");
+}
+
+proptest! {
+    #[test]
+    fn lr6_no_more_models_take_over_than_there_are_and_every_run_ends(
+        kinds in prop::collection::vec(prop::option::of(prop::sample::select(ErrorKind::ALL.to_vec())), 0..30),
+        models in 1usize..5,
+    ) {
+        let names: Vec<String> = (0..models).map(|number| format!("p{number}/m")).collect();
+        let mut session = begun(chain(&names.iter().map(String::as_str).collect::<Vec<_>>()));
+        start(&mut session, "p0/m");
+        let mut kinds = kinds.into_iter();
+        let (mut asked, mut switches) = (0, 0);
+        loop {
+            match session.next_step(now()) {
+                Step::CallModel(purpose) => {
+                    asked += 1;
+                    match kinds.next() {
+                        Some(Some(kind)) => drop(fail(&mut session, kind)),
+                        Some(None) => {
+                            let calls = vec![call(&format!("c{asked}"), "{}")];
+                            respond(&mut session, purpose, calls, FinishReason::ToolCalls);
+                        }
+                        None => respond(&mut session, purpose, text("done"), FinishReason::Stop),
+                    }
+                }
+                Step::Switch { from, to, because } => {
+                    switches += 1;
+                    prop_assert_eq!(&from, &names[switches - 1]);
+                    prop_assert_eq!(&to, &names[switches]);
+                    session.apply(&Event::ModelSwitched { from, to, because });
+                }
+                Step::RunTools(calls) => calls.iter().for_each(|call| answer_call(&mut session, &call.id)),
+                Step::Stop(verdict) => {
+                    prop_assert_eq!(verdict.error.is_some(), verdict.reason != StopReason::LlmDone);
+                    break;
+                }
+                other => prop_assert!(false, "{other:?}"),
+            }
+        }
+        prop_assert!(switches < models && asked <= 31);
+        prop_assert_eq!(session.model_in_use(), switches);
+    }
+}

@@ -1,0 +1,126 @@
+//! The models of a run, connected: the chosen one and those it falls back to, each with its price, its longest answer and
+//! its window.
+
+use crate::agent::chain::{Chain, Terms, Window, WindowSource};
+use crate::agent::spending::Caps;
+use crate::cli::app::App;
+use crate::cli::compose;
+use crate::cli::costs::{self, Prices};
+use crate::cli::error::{CliError, CliResult};
+use crate::config::schema::Llm;
+use crate::config::settings::Settings;
+use crate::failure::ErrorKind;
+use crate::llm::LlmClient;
+use crate::llm::catalog::{self, Provider};
+use crate::llm::models::{Known, look_up};
+use crate::terminal::one_line;
+
+/// Models that may take over: more is a mistake, and what went wrong with each is told at the end.
+const MAX_FALLBACKS: usize = 8;
+
+/// Characters shown of a name that somebody gave.
+const NAME_CHARS: usize = 100;
+
+/// The models of a run and what it must know of each.
+pub struct Models {
+    /// The clients.
+    pub clients: Chain<Box<dyn LlmClient>>,
+    /// What each may cost and hold.
+    pub terms: Chain<Terms>,
+}
+
+impl Models {
+    /// Connects the models that `settings` name; `caps` decide how long an answer may be.
+    ///
+    /// # Errors
+    /// When one of them is not there, lacks its key, or cannot be held to the budget.
+    pub async fn connect(app: &App, settings: &Settings, caps: &Caps, prices: &Prices) -> CliResult<Self> {
+        let fallbacks = &settings.llm.fallback;
+        if fallbacks.len() > MAX_FALLBACKS {
+            let message = format!("llm.fallback: at most {MAX_FALLBACKS} models, not {}", fallbacks.len());
+            return Err(CliError::new(ErrorKind::Config, message));
+        }
+        let client = compose::model(app, settings).await?;
+        let of = |settings: &Settings, client: &dyn LlmClient| terms(settings, caps, prices, client);
+        let mut terms = Chain { first: of(settings, client.as_ref())?, fallbacks: Vec::new() };
+        let mut clients = Chain { first: client, fallbacks: Vec::new() };
+        for name in fallbacks {
+            let settings = falling_back(settings, name, prices)?;
+            let client = compose::model(app, &settings).await.map_err(|error| wrong(name, &error))?;
+            terms.fallbacks.push(of(&settings, client.as_ref()).map_err(|error| wrong(name, &error))?);
+            clients.fallbacks.push(client);
+        }
+        Ok(Self { clients, terms })
+    }
+
+    /// The smallest window of them, in tokens: what is put into the conversation must fit into each.
+    pub fn smallest_window(&self) -> Option<u64> {
+        self.terms.iter().filter_map(|terms| Some(terms.window?.tokens)).min()
+    }
+}
+
+/// A fallback that cannot be used is found before the run, not when it is needed.
+fn wrong(name: &str, error: &CliError) -> CliError {
+    CliError::new(ErrorKind::Config, format!("llm.fallback: {}: {error}", one_line(name, NAME_CHARS)))
+}
+
+/// The settings as they are for the model `name`, which takes over: server and key are those given for the chosen model
+/// only where it is the same server, another provider's own are used otherwise; what is known of the chosen model does not
+/// hold for it, and its answers are no longer than it can write.
+///
+/// # Errors
+/// When a provider of the user is not one.
+pub fn falling_back(settings: &Settings, name: &str, prices: &Prices) -> CliResult<Settings> {
+    let table = catalog::table(&settings.llm.providers)
+        .map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })?;
+    let chosen = settings.llm.model.as_deref().unwrap_or_default();
+    let mut settings = settings.clone();
+    let most = look_up(name, prices).as_ref().and_then(Known::output_limit);
+    let most = most.and_then(|most| u32::try_from(most).ok()).unwrap_or(u32::MAX);
+    settings.llm = Llm {
+        model: Some(name.to_owned()),
+        context_window: None,
+        max_output_tokens: settings.llm.max_output_tokens.map(|wanted| wanted.min(most)),
+        ..settings.llm
+    };
+    if server(&table, chosen) != server(&table, name) {
+        settings.llm.api_base = None;
+        settings.llm.api_key_env = None;
+        settings.api_key = None;
+    }
+    Ok(settings)
+}
+
+/// Where the table says that `model` is; nothing for one that names none of its providers.
+fn server<'a>(table: &'a [Provider], model: &str) -> Option<&'a str> {
+    let (name, _) = model.split_once('/')?;
+    catalog::find(table, name)?.base.as_deref()
+}
+
+/// What the run must know of the model that `settings` chose and `client` speaks to.
+fn terms(settings: &Settings, caps: &Caps, prices: &Prices, client: &dyn LlmClient) -> CliResult<Terms> {
+    let model = client.model();
+    let known = look_up(model, prices);
+    let price = known.as_ref().map(Known::price).transpose();
+    let price = price.map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })?;
+    if caps.usd.is_some() && price.is_none() {
+        let message = format!(
+            "a budget is set, but the price of `{model}` is not known: add it to costs.prices_file (see `agent help \
+             costs`), choose a model that `agent models` lists, or leave the budget away"
+        );
+        return Err(CliError::new(ErrorKind::Config, message));
+    }
+    let window = window(settings.llm.context_window, client, known.as_ref());
+    let configured = settings.llm.max_output_tokens;
+    let output_limit = costs::output_limit(configured, caps, known.as_ref(), window);
+    Ok(Terms { model: model.to_owned(), price, output_limit, window })
+}
+
+/// What the model may hold: what the user says, else what its server said, else what the table says.
+pub fn window(configured: Option<u32>, client: &dyn LlmClient, known: Option<&Known>) -> Option<Window> {
+    let of = |tokens: u64, source| Window { tokens, source };
+    let configured = configured.map(|tokens| of(tokens.into(), WindowSource::User));
+    let said = || client.window().map(|tokens| of(tokens.into(), WindowSource::Server));
+    let listed = || known.and_then(Known::window).map(|tokens| of(tokens, WindowSource::Table));
+    configured.or_else(said).or_else(listed)
+}

@@ -1,0 +1,31 @@
+//! What is said about the model in use: that another took over, that the conversation no longer fits.
+
+use super::figures::thousands;
+
+/// A prompt of about `prompt` tokens does not fit into a window of `window`, which `source` says; when it is the `first`, no
+/// other session would do better.
+pub fn context_overflow(prompt: u64, window: u64, source: &str, first: bool) -> String {
+    let advice = if first {
+        ": instructions, tools and task alone are too long; choose a model that holds more, or have its server provide more"
+    } else {
+        ""
+    };
+    format!(
+        "the conversation has about {} tokens, too many for the model's window of {} ({source}), so it was not sent{advice}",
+        thousands(prompt),
+        thousands(window)
+    )
+}
+
+/// Why the last of several models could not be used, and why those before it could not; `unusable` says it of each.
+pub fn after_fallback(model: &str, message: &str, unusable: &[String]) -> String {
+    match unusable {
+        [] => message.to_owned(),
+        before => format!("{model}: {message}; before that, {}", before.join("; ")),
+    }
+}
+
+/// Another model takes over.
+pub fn model_switched(from: &str, to: &str) -> String {
+    format!("{from} cannot be used, {to} takes over for the rest of the run")
+}
