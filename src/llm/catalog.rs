@@ -57,6 +57,7 @@ pub fn providers() -> serde_json::Result<Vec<Provider>> {
 mod tests {
     use super::*;
     use crate::http::{Deadlines, Endpoint};
+    use crate::llm::quirks::TextCalls;
     use std::collections::BTreeSet;
 
     #[test]
@@ -68,7 +69,11 @@ mod tests {
             let endpoint = Endpoint::new(&provider.base, &[], Deadlines::default()).unwrap();
             assert_eq!(endpoint.is_loopback(), provider.base.starts_with("http://"), "{}", provider.name);
             assert!(provider.local || !provider.keys.is_empty(), "{}", provider.name);
-            let plain = provider.quirks == Quirks::default();
+            let text_calls = provider.quirks.text_calls;
+            let ollama = provider.format == Format::Ollama;
+            let plain =
+                Quirks { text_calls: if ollama { text_calls } else { TextCalls::Json }, ..Quirks::default() };
+            let plain = provider.quirks == plain;
             assert!(plain || provider.format == Format::ChatCompletions, "{}", provider.name);
         }
     }

@@ -50,6 +50,9 @@ const OVERFLOW_PHRASES: [&str; 10] = [
     "exceed context limit",
 ];
 
+/// How Groq says that its model's tool call did not parse; a proxy passes it on within its own message.
+const TOOL_USE_FAILED: &str = "tool_use_failed";
+
 /// An error as a provider words it, from a body or from the middle of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderError {
@@ -83,7 +86,11 @@ impl ProviderError {
                 ),
         };
         let codes = ["code", "type", "status"].iter().filter_map(|key| code(inner.get(*key)?)).collect();
-        Self { message: one_line(&message, MESSAGE_CAP), codes }
+        let mut message = one_line(&message, MESSAGE_CAP);
+        if let Some(generation) = inner.get("failed_generation").and_then(Value::as_str) {
+            message.extend([" (the model wrote `", &one_line(generation, EXCERPT_CAP), "`)"]);
+        }
+        Self { message, codes }
     }
 
     /// The class of an error with this HTTP status, and whether asking again can help.
@@ -98,8 +105,9 @@ impl ProviderError {
             409 => (ErrorKind::Request, true),
             429 => (ErrorKind::RateLimit, true),
             503 | 529 => (ErrorKind::Overloaded, true),
-            // Groq: the model's tool call did not parse; another sample may.
-            400 if self.has_code(&["tool_use_failed"]) => (ErrorKind::Malformed, true),
+            400 | 422 if self.has_code(&[TOOL_USE_FAILED]) || self.says(&[TOOL_USE_FAILED]) => {
+                (ErrorKind::ToolUseFailed, true)
+            }
             400 | 413 | 422 | 500 if self.is_overflow() => (ErrorKind::ContextOverflow, false),
             500.. => (ErrorKind::Server, true),
             _ => (ErrorKind::Request, false),
@@ -239,7 +247,7 @@ mod tests {
         assert_eq!(class(402, r#"{"error":{"type":"billing_error"}}"#), (ErrorKind::Quota, false));
         let overflow = r#"{"error":"This model's maximum context length is 8 tokens"}"#;
         assert_eq!(class(400, overflow), (ErrorKind::ContextOverflow, false));
-        assert_eq!(class(400, r#"{"error":{"code":"tool_use_failed"}}"#), (ErrorKind::Malformed, true));
+        assert_eq!(class(400, r#"{"error":{"code":"tool_use_failed"}}"#), (ErrorKind::ToolUseFailed, true));
     }
 
     #[test]

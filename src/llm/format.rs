@@ -31,12 +31,12 @@ impl Format {
     pub const ALL: [Self; 5] =
         [Self::ChatCompletions, Self::Messages, Self::Ollama, Self::Gemini, Self::Responses];
 
-    /// The codec; `quirks` are how a server of Chat Completions differs.
+    /// The codec; `quirks` are how a server of Chat Completions differs, and how one of Ollama writes calls.
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
         match self {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
             Self::Messages => Box::new(Messages),
-            Self::Ollama => Box::new(Ollama),
+            Self::Ollama => Box::new(Ollama { text_calls: quirks.text_calls }),
             Self::Gemini => Box::new(Gemini),
             Self::Responses => Box::new(Responses),
         }

@@ -24,6 +24,17 @@ pub enum NoContent {
     Null,
 }
 
+/// Which calls that a model writes as its whole text, instead of calling, are calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TextCalls {
+    /// Those that are JSON.
+    #[default]
+    Json,
+    /// Also those in a model's own marks, which a server that runs any model lets through when it does not know them.
+    Tagged,
+}
+
 /// How a server differs from the common ground of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -38,6 +49,8 @@ pub struct Quirks {
     pub replay_reasoning: bool,
     /// Refuses a history with tool calls when no tools are offered.
     pub tools_with_history: bool,
+    /// Which calls that a model writes as its whole text are calls.
+    pub text_calls: TextCalls,
 }
 
 impl Default for Quirks {
@@ -48,6 +61,7 @@ impl Default for Quirks {
             stream_usage: true,
             replay_reasoning: false,
             tools_with_history: false,
+            text_calls: TextCalls::Json,
         }
     }
 }

@@ -23,3 +23,4 @@ mod sessions;
 mod support;
 mod tidy;
 mod wire;
+mod wrong_turns;

@@ -312,6 +312,7 @@ mod tests {
             stream_usage: false,
             replay_reasoning: true,
             tools_with_history: true,
+            ..Quirks::default()
         };
         let body = encoded(&history(), &[], true, quirks);
         assert_eq!((&body["max_completion_tokens"], &body["max_tokens"]), (&json!(9), &Value::Null));
