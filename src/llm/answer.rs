@@ -6,6 +6,7 @@ use crate::llm::calls::{CALLS_CAP, CallDelta, Calls, JoinedCall};
 use crate::llm::embedded_call::{self, offered_name};
 use crate::llm::error_body::one_line;
 use crate::llm::tagged_call::{self, TaggedCalls};
+use crate::llm::think_tags::{Piece, ThinkTags};
 use crate::llm::{LlmError, Progress, Response};
 use crate::message::{Message, Opaque, Part, Role, ToolCall};
 use crate::usage::Usage;
@@ -41,6 +42,8 @@ pub struct Answer {
     hold: bool,
     /// Recognises calls in a model's own marks, where that is allowed.
     tagged: Option<TaggedCalls>,
+    /// Where the text may begin with reasoning in tags: what divides it, and the slot of the text.
+    tags: Option<(ThinkTags, u64)>,
     refusal: String,
     calls: Calls,
     finish: Option<FinishReason>,
@@ -74,6 +77,7 @@ impl Answer {
             held: String::new(),
             hold: tools,
             tagged: None,
+            tags: None,
             refusal: String::new(),
             calls: Calls::default(),
             finish: None,
@@ -82,10 +86,10 @@ impl Answer {
         }
     }
 
-    /// Also recognises calls written in a model's own marks.
+    /// Also recognises what a model writes in its own marks: calls, and reasoning before its text.
     #[must_use]
     pub fn recognising(self, tagged: TaggedCalls) -> Self {
-        Self { tagged: Some(tagged), ..self }
+        Self { tagged: Some(tagged), tags: Some(<(ThinkTags, u64)>::default()), ..self }
     }
 
     /// Adds a piece of text and shows it, unless it could still be a call written as text.
@@ -93,6 +97,32 @@ impl Answer {
     /// # Errors
     /// When there are too many blocks.
     pub fn write(
+        &mut self,
+        slot: u64,
+        piece: &str,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        let Some((mut tags, _)) = self.tags.take() else { return self.write_text(slot, piece, show) };
+        for piece in tags.take(piece) {
+            self.write_piece(slot, &piece, show)?;
+        }
+        self.tags = (!tags.is_over()).then_some((tags, slot));
+        Ok(())
+    }
+
+    fn write_piece(
+        &mut self,
+        slot: u64,
+        piece: &Piece,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        match piece {
+            Piece::Thinking(piece) => self.think(slot, piece, show),
+            Piece::Text(piece) => self.write_text(slot, piece, show),
+        }
+    }
+
+    fn write_text(
         &mut self,
         slot: u64,
         piece: &str,
@@ -187,6 +217,11 @@ impl Answer {
     ) -> Result<Response, LlmError> {
         if self.finish.is_none() && !self.done {
             return Err(LlmError::new(ErrorKind::CutStream, "the answer ended before it was complete"));
+        }
+        if let Some((tags, slot)) = self.tags.take()
+            && let Some(piece) = tags.end()
+        {
+            self.write_piece(slot, &piece, show)?;
         }
         let mut joined = std::mem::take(&mut self.calls).into_joined();
         let said = |call: &JoinedCall| !call.name.is_empty() || !call.arguments.is_empty();

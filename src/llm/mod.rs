@@ -35,6 +35,7 @@ pub mod scripted;
 pub mod tagged_call;
 #[cfg(test)]
 mod testing;
+pub mod think_tags;
 
 use crate::event::FinishReason;
 use crate::failure::{ErrorKind, Failure};

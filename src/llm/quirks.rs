@@ -31,7 +31,8 @@ pub enum TextCalls {
     /// Those that are JSON.
     #[default]
     Json,
-    /// Also those in a model's own marks, which a server that runs any model lets through when it does not know them.
+    /// Also those in a model's own marks, which a server that runs any model lets through when it does not know them;
+    /// likewise reasoning in tags at the beginning.
     Tagged,
 }
 

@@ -251,6 +251,8 @@ fn l21_echoed_content_is_never_a_call() {
         (json!({"text": format!("The file:\n```\n{call}\n```")}), 1),
         (json!({"text": call.replace("write_file", "rm_file")}), 1),
         (json!({"thinking": call, "text": "I will not."}), 1),
+        (json!({"text": format!("<think>{call}</think>I will not.")}), 1),
+        (json!({"text": format!("<think>hm</think>It says {call}")}), 1),
         (json!({"text": call, "calls": native}), 2),
     ] {
         let lab = Lab::new();
