@@ -185,6 +185,25 @@ mod tests {
     }
 
     #[test]
+    fn l20_a_call_that_its_server_could_not_read_is_asked_again_twice_unless_text_was_shown() {
+        let failed = || Err(fail(ErrorKind::ToolUseFailed));
+        let (outcome, sent) = play(vec![("", failed()), (" ", failed()), ("", Ok(answer("x")))], None);
+        assert_eq!((outcome, sent), (Ok(answer("x")), 3));
+        let (outcome, sent) = play(vec![("", failed()), ("", failed()), ("", failed())], None);
+        assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::ToolUseFailed, 3));
+        let (outcome, sent) = play(vec![("half", failed())], None);
+        assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::ToolUseFailed, 1));
+    }
+
+    #[test]
+    fn what_an_empty_answer_used_goes_with_its_error() {
+        let usage = Some(crate::usage::Usage { input: 7, ..Default::default() });
+        let empty = Response { usage, ..answer("") };
+        let (outcome, _) = play(vec![("", Ok(empty.clone())), ("", Ok(empty))], None);
+        assert_eq!(outcome.unwrap_err().usage, usage);
+    }
+
+    #[test]
     fn a_wait_that_does_not_fit_into_the_deadline_is_not_begun() {
         let late = LlmError { retry_after: Some(Duration::from_mins(1)), ..fail(ErrorKind::RateLimit) };
         let (outcome, sent) = play(vec![("", Err(late))], Some(Duration::from_secs(30)));

@@ -114,6 +114,25 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_name_is_freed_of_what_stands_around_it_only_where_that_makes_it_one_of_the_offered() {
+        let offered = |name: &str| name == "read" || name == "a:1";
+        for name in [
+            "read",
+            " read ",
+            "functions.read",
+            "functions.read:12",
+            "default_api.read",
+            "read<|channel|>json",
+        ] {
+            assert_eq!(offered_name(name, &offered), Some("read"), "{name}");
+        }
+        assert_eq!(offered_name("a:1", &offered), Some("a:1"));
+        for name in ["", "reader", "read:x", "x.read", "functions.write", "<|channel|>read"] {
+            assert_eq!(offered_name(name, &offered), None, "{name}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_text_makes_it_fail(text in r#"[`{}\[\]"a-z:,\n ]{0,60}"#) {

@@ -1,19 +1,12 @@
 //! Turns that went wrong: calls that nobody can read, that come too often, as text or in odd shapes, and answers of no use.
 
-use crate::support::run::{Finished, KEY, Lab};
-use crate::support::server::{Recorded, Server};
+use crate::formats::play;
+use crate::support::run::Lab;
+use crate::support::server::Recorded;
 use serde_json::{Value, json};
 
 /// The model of each wire format.
 const MODELS: [&str; 5] = ["openai/m", "anthropic/claude-m", "ollama/m", "gemini/m", "openai-responses/m"];
-
-fn play(model: &str, lab: &Lab, script: &str, more: &[&str]) -> (Finished, Vec<Recorded>) {
-    let server = Server::start(script);
-    let url = server.url();
-    let args = ["run", "task", "--mode", "yolo", "--model", model, "--api-base", &url, "--api-key", KEY];
-    let done = lab.agent(&[&args, more].concat());
-    (done, server.requests())
-}
 
 /// A turn that is this body, word for word.
 fn raw(status: u16, kind: &str, body: &str) -> Value {
