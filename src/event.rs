@@ -101,6 +101,16 @@ pub enum HookVerdict {
     Warn,
 }
 
+/// What a request used that gave no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Billed {
+    /// Tokens.
+    pub usage: Usage,
+    /// US dollars, where the price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Usd>,
+}
+
 /// A fact about a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "type")]
@@ -165,6 +175,9 @@ pub enum Event {
         kind: ErrorKind,
         /// In words.
         message: String,
+        /// What it used all the same, where the provider said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        billed: Option<Billed>,
     },
     /// A piece of answer text arrived. Never journaled.
     TextDelta {
@@ -199,6 +212,9 @@ pub enum Event {
         purpose: Purpose,
         /// What went wrong.
         failure: Failure,
+        /// What the last attempt used all the same, where the provider said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        billed: Option<Billed>,
     },
     /// A model call was given up before it answered.
     ModelAbandoned {

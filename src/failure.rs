@@ -29,6 +29,8 @@ pub enum ErrorKind {
     Malformed,
     /// An answer without text and without tool calls, twice.
     EmptyAnswer,
+    /// A tool call of the model that its own server could not read, several times.
+    ToolUseFailed,
     /// The stream ended without a finish reason.
     CutStream,
     /// The request was refused as invalid (other 4xx).
@@ -45,7 +47,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every class.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Auth,
         Self::RateLimit,
         Self::Overloaded,
@@ -57,6 +59,7 @@ impl ErrorKind {
         Self::Refusal,
         Self::Malformed,
         Self::EmptyAnswer,
+        Self::ToolUseFailed,
         Self::CutStream,
         Self::Request,
         Self::Config,
@@ -79,6 +82,7 @@ impl ErrorKind {
             Self::Refusal => "the model or the provider refused to answer",
             Self::Malformed => "the answer is not what the wire format promises",
             Self::EmptyAnswer => "an answer with neither text nor a tool call",
+            Self::ToolUseFailed => "the model wrote a tool call that its server could not read",
             Self::CutStream => "the stream ended without its end",
             Self::Request => "the request was refused as invalid (other 4xx)",
             Self::Config => "a flag, key or file of the configuration is wrong",
@@ -97,6 +101,7 @@ impl ErrorKind {
             | Self::Refusal
             | Self::Malformed
             | Self::EmptyAnswer
+            | Self::ToolUseFailed
             | Self::CutStream
             | Self::Internal => true,
             Self::Auth
@@ -125,6 +130,7 @@ impl ErrorKind {
             Self::Refusal => "refusal",
             Self::Malformed => "malformed",
             Self::EmptyAnswer => "empty_answer",
+            Self::ToolUseFailed => "tool_use_failed",
             Self::CutStream => "cut_stream",
             Self::Request => "request",
             Self::Config => "config",

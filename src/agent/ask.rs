@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::emit::EmitError;
-use crate::event::{Event, Purpose};
+use crate::event::{Billed, Event, Purpose};
 use crate::failure::ErrorKind;
 use crate::llm::{LlmError, Progress, Request, Response};
 use crate::message::{Message, Part};
@@ -57,7 +57,10 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
                 latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
             }
         }
-        Err(Unanswered::Failed(error)) => Event::ModelFailed { purpose, failure: error.into() },
+        Err(Unanswered::Failed(error)) => {
+            let billed = agent.billed(&error);
+            Event::ModelFailed { purpose, failure: error.into(), billed }
+        }
         Err(Unanswered::Abandoned(reason)) => Event::ModelAbandoned { purpose, reason },
     };
     agent.emitter.emit(event)?;
@@ -77,7 +80,7 @@ async fn answer(
     let out_of_time = || request.deadline.is_some_and(|deadline| spent() >= deadline);
     let outcome = {
         let mut tell = |progress: Progress<'_>| {
-            if let Err(error) = agent.emitter.emit(event_of(&progress)) {
+            if let Err(error) = agent.emitter.emit(event_of(agent, &progress)) {
                 told = Err(error);
             }
             if matches!(progress, Progress::Retry { .. }) && !agent.session.borrow().affords_again(purpose) {
@@ -105,9 +108,14 @@ impl Agent {
     fn affords(&self, purpose: Purpose) -> bool {
         self.session.borrow().exceeded(purpose).is_none()
     }
+
+    /// What a request without an answer used all the same, as far as that was said.
+    fn billed(&self, error: &LlmError) -> Option<Billed> {
+        error.usage.map(|usage| Billed { usage, cost_usd: self.session.borrow().cost_of(usage) })
+    }
 }
 
-fn event_of(progress: &Progress<'_>) -> Event {
+fn event_of(agent: &Agent, progress: &Progress<'_>) -> Event {
     match *progress {
         Progress::Sent { attempt } => Event::RequestSent { attempt },
         Progress::Retry { attempt, delay, error } => Event::Retry {
@@ -115,6 +123,7 @@ fn event_of(progress: &Progress<'_>) -> Event {
             delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
             kind: error.kind,
             message: error.message.clone(),
+            billed: agent.billed(error),
         },
         Progress::Text(text) => Event::TextDelta { text: text.to_owned() },
         Progress::Thinking(text) => Event::ThinkingDelta { text: text.to_owned() },

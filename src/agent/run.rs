@@ -80,9 +80,9 @@ impl Agent {
     }
 
     /// Answers the calls beyond the cap, so that the conversation stays whole.
-    fn refuse(&self, calls: Vec<ToolCall>) -> Result<(), EmitError> {
+    fn refuse(&self, calls: Vec<ToolCall>, why: &str) -> Result<(), EmitError> {
         for call in calls {
-            let text = messages::CALLS_USED_UP.to_owned();
+            let text = why.to_owned();
             self.emitter.emit(Event::ToolEnd {
                 name: call.name,
                 summary: String::new(),
@@ -139,7 +139,7 @@ async fn drive(agent: &Agent) -> Result<Verdict, EmitError> {
             Step::CallModel(Purpose::Step) => agent.take_step().await?,
             Step::CallModel(Purpose::Closing) => drop(ask(agent, Purpose::Closing).await?),
             Step::RunTools(calls) => agent.run_tools(&calls).await?,
-            Step::Refuse(calls) => agent.refuse(calls)?,
+            Step::Refuse(calls, why) => agent.refuse(calls, &why)?,
             Step::Switch { from, to, because } => {
                 agent.emitter.emit(Event::ModelSwitched { from, to, because })?;
             }

@@ -102,11 +102,17 @@ impl Spending {
 
     /// An answer came: what it cost replaces what was set aside for it. What was not reported costs what it can cost.
     pub fn settle(&mut self, usage: Option<Usage>, cost: Option<Usd>) {
+        self.release(self.actual(usage, cost));
+    }
+
+    /// An answer of no use came, and the request is repeated: it cost this, and as much as before stays set aside.
+    pub fn pay(&mut self, usage: Usage, cost: Option<Usd>) {
+        self.purse.spend(self.actual(Some(usage), cost));
+    }
+
+    fn actual(&self, usage: Option<Usage>, cost: Option<Usd>) -> Amount {
         let tokens = usage.map(|usage| usage.prompt().saturating_add(usage.output));
-        self.release(Amount {
-            usd: cost.unwrap_or(self.reserved.usd),
-            tokens: tokens.unwrap_or(self.reserved.tokens),
-        });
+        Amount { usd: cost.unwrap_or(self.reserved.usd), tokens: tokens.unwrap_or(self.reserved.tokens) }
     }
 
     /// A request failed and may be repeated; when it may have been `billed`, nobody will ever say how much it was.

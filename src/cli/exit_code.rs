@@ -79,6 +79,7 @@ impl ExitCode {
             | ErrorKind::Refusal
             | ErrorKind::Malformed
             | ErrorKind::EmptyAnswer
+            | ErrorKind::ToolUseFailed
             | ErrorKind::CutStream
             | ErrorKind::Request
             | ErrorKind::Internal => Self::Failed,

@@ -3,6 +3,7 @@
 use crate::decision::{Decision, Denial};
 use crate::emit::EmitError;
 use crate::engine::approve::{Answer, Question};
+use crate::engine::arguments;
 use crate::engine::command_class::{CommandClass, NamedFile, classify, named_files, reading};
 use crate::engine::fire::{Told, append};
 use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
@@ -75,7 +76,7 @@ impl Engine {
         let tool = self.toolbox.get(&call.name);
         let access = tool.as_ref().map_or(Access::Execute, |tool| tool.access());
         let ready = tool.and_then(|tool| {
-            let args = parse_arguments(&call.arguments)?;
+            let args = arguments::read(&call.arguments)?;
             Ok(Ready { tool, plan: tool.plan(&args)?, args })
         });
         Prepared { call, access, ready }
@@ -327,20 +328,6 @@ impl Engine {
 }
 
 /// Reads the arguments as a JSON object; some servers send nothing for a call without arguments.
-fn parse_arguments(raw: &str) -> Result<Value, String> {
-    if raw.trim().is_empty() {
-        return Ok(Value::Object(serde_json::Map::new()));
-    }
-    match serde_json::from_str(raw) {
-        Ok(value @ Value::Object(_)) => Ok(value),
-        Ok(_) => Err("Invalid arguments: they must be a JSON object.".to_owned()),
-        Err(error) => Err(format!(
-            "Invalid arguments: not valid JSON ({error}). The tool was not run; send the call again with complete, \
-             correctly escaped JSON."
-        )),
-    }
-}
-
 fn not_executed(interrupt: &CancellationToken) -> ToolOutput {
     let why = if interrupt.is_cancelled() { "the run was interrupted" } else { "the run's time was up" };
     ToolOutput::error(format!("not executed: {why}"))

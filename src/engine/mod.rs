@@ -1,6 +1,7 @@
 //! One tool call in its fixed order: look up, plan, decide, hooks, approve, execute, hooks.
 
 pub mod approve;
+pub mod arguments;
 pub mod batch;
 pub mod call;
 pub mod command_class;

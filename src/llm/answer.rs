@@ -2,9 +2,11 @@
 
 use crate::event::FinishReason;
 use crate::failure::ErrorKind;
-use crate::llm::calls::{CallDelta, Calls, JoinedCall};
-use crate::llm::embedded_call;
+use crate::llm::calls::{CALLS_CAP, CallDelta, Calls, JoinedCall};
+use crate::llm::embedded_call::{self, offered_name};
 use crate::llm::error_body::one_line;
+use crate::llm::tagged_call::{self, TaggedCalls};
+use crate::llm::think_tags::{Piece, ThinkTags};
 use crate::llm::{LlmError, Progress, Response};
 use crate::message::{Message, Opaque, Part, Role, ToolCall};
 use crate::usage::Usage;
@@ -38,6 +40,10 @@ pub struct Answer {
     held: String,
     /// Whether text that looks like a call is held back, because tools were offered.
     hold: bool,
+    /// Recognises calls in a model's own marks, where that is allowed.
+    tagged: Option<TaggedCalls>,
+    /// Where the text may begin with reasoning in tags: what divides it, and the slot of the text.
+    tags: Option<(ThinkTags, u64)>,
     refusal: String,
     calls: Calls,
     finish: Option<FinishReason>,
@@ -70,12 +76,20 @@ impl Answer {
             blocks: Vec::new(),
             held: String::new(),
             hold: tools,
+            tagged: None,
+            tags: None,
             refusal: String::new(),
             calls: Calls::default(),
             finish: None,
             usage: None,
             done: false,
         }
+    }
+
+    /// Also recognises what a model writes in its own marks: calls, and reasoning before its text.
+    #[must_use]
+    pub fn recognising(self, tagged: TaggedCalls) -> Self {
+        Self { tagged: Some(tagged), tags: Some(<(ThinkTags, u64)>::default()), ..self }
     }
 
     /// Adds a piece of text and shows it, unless it could still be a call written as text.
@@ -88,12 +102,38 @@ impl Answer {
         piece: &str,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
+        let Some((mut tags, _)) = self.tags.take() else { return self.write_text(slot, piece, show) };
+        for piece in tags.take(piece) {
+            self.write_piece(slot, &piece, show)?;
+        }
+        self.tags = (!tags.is_over()).then_some((tags, slot));
+        Ok(())
+    }
+
+    fn write_piece(
+        &mut self,
+        slot: u64,
+        piece: &Piece,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        match piece {
+            Piece::Thinking(piece) => self.think(slot, piece, show),
+            Piece::Text(piece) => self.write_text(slot, piece, show),
+        }
+    }
+
+    fn write_text(
+        &mut self,
+        slot: u64,
+        piece: &str,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
         if piece.is_empty() {
             return Ok(());
         }
         self.change(slot, Kind::Text, |block| block.text.push_str(piece))?;
         self.held.push_str(piece);
-        if !self.hold || self.held.len() > HELD_CAP || !embedded_call::may_begin(&self.held) {
+        if !self.hold || self.held.len() > HELD_CAP || !self.may_be_calls() {
             self.hold = false;
             self.show_held(show);
         }
@@ -131,7 +171,7 @@ impl Answer {
     /// # Errors
     /// When a limit on calls is exceeded.
     pub fn call(&mut self, slot: u64, delta: CallDelta<'_>) -> Result<(), LlmError> {
-        let at = self.calls.add(delta)?;
+        let Some(at) = self.calls.add(delta)? else { return Ok(()) };
         let known = self.blocks.iter().rev().any(|block| block.kind == Kind::Call(at));
         if known { Ok(()) } else { self.change(slot, Kind::Call(at), |_| {}) }
     }
@@ -149,6 +189,11 @@ impl Answer {
     /// Notes the tokens so far; the latest count.
     pub fn counted(&mut self, usage: Usage) {
         self.usage = Some(usage);
+    }
+
+    /// The tokens so far, where the server said.
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
     }
 
     /// Notes that nothing more comes.
@@ -172,6 +217,11 @@ impl Answer {
     ) -> Result<Response, LlmError> {
         if self.finish.is_none() && !self.done {
             return Err(LlmError::new(ErrorKind::CutStream, "the answer ended before it was complete"));
+        }
+        if let Some((tags, slot)) = self.tags.take()
+            && let Some(piece) = tags.end()
+        {
+            self.write_piece(slot, &piece, show)?;
         }
         let mut joined = std::mem::take(&mut self.calls).into_joined();
         let said = |call: &JoinedCall| !call.name.is_empty() || !call.arguments.is_empty();
@@ -205,6 +255,11 @@ impl Answer {
         Ok(())
     }
 
+    /// Whether the text so far could still turn out to be calls.
+    fn may_be_calls(&self) -> bool {
+        embedded_call::may_begin(&self.held) || (self.tagged.is_some() && tagged_call::may_begin(&self.held))
+    }
+
     fn show_held(&mut self, show: &mut dyn FnMut(Progress<'_>)) {
         if !self.held.is_empty() {
             show(Progress::Text(&self.held));
@@ -220,10 +275,14 @@ impl Answer {
             .filter(|block| block.kind == Kind::Text)
             .map(|block| block.text.as_str())
             .collect();
-        let found = embedded_call::find(&text, surroundings.offered);
+        let mut found = embedded_call::find(&text, surroundings.offered);
+        if let Some(tagged) = self.tagged.as_ref().filter(|_| found.is_empty()) {
+            found = tagged.find(&text);
+        }
         if found.is_empty() {
             return Vec::new();
         }
+        found.truncate(CALLS_CAP + 1);
         self.held.clear();
         self.blocks.retain(|block| block.kind == Kind::Thinking);
         let block =
@@ -263,6 +322,17 @@ impl Answer {
     }
 }
 
+/// Arguments of which some models and gateways write the JSON once more as a JSON string.
+fn unquoted(arguments: String) -> String {
+    if !arguments.trim_start().starts_with('"') {
+        return arguments;
+    }
+    match serde_json::from_str::<String>(&arguments) {
+        Ok(inner) if inner.trim_start().starts_with('{') => inner,
+        _ => arguments,
+    }
+}
+
 /// Calls with ids that no other call of the conversation has; none where the server sent nothing of it. Arguments that
 /// are empty or `null` mean none, unless the answer was cut, when they had not begun.
 fn tool_calls(
@@ -282,9 +352,10 @@ fn tool_calls(
         }
         ids.insert(id.clone());
         let none = matches!(call.arguments.trim(), "" | "null") && !cut;
-        let arguments = if none { "{}".into() } else { call.arguments };
+        let arguments = if none { "{}".into() } else { unquoted(call.arguments) };
         let opaque = (!call.extra.is_null()).then(|| Opaque { codec: codec.into(), data: call.extra });
-        Some(ToolCall { id, name: call.name, arguments, opaque })
+        let name = offered_name(&call.name, surroundings.offered).map_or(call.name.clone(), str::to_owned);
+        Some(ToolCall { id, name, arguments, opaque })
     };
     joined.into_iter().map(&mut call).collect()
 }

@@ -21,8 +21,8 @@ pub struct Attempts<'a> {
 impl Attempts<'_> {
     /// Calls `attempt` until it succeeds, an error is final, or the request's deadline passes.
     ///
-    /// A streamed answer is repeated only as long as none of it was shown. An empty answer is asked again once,
-    /// whatever the retries.
+    /// A streamed answer is repeated only as long as none of it was shown. An answer that came and is of no use is
+    /// asked for again at once, whatever the retries, as long as no text of it was shown.
     ///
     /// # Errors
     /// The last error.
@@ -36,14 +36,15 @@ impl Attempts<'_> {
         let deadline = request.deadline.map_or(self.whole, |deadline| deadline.min(self.whole));
         let left = || deadline.saturating_sub(self.source.elapsed().saturating_sub(begun));
         let mut number = 0;
-        let mut empty_answers = 0;
+        let mut useless = 0;
         loop {
             number += 1;
             progress(Progress::Sent { attempt: number });
-            let mut shown = false;
+            let (mut shown, mut said) = (false, false);
             let mut show = |piece: Progress<'_>| {
                 if request.stream {
                     shown = true;
+                    said |= matches!(piece, Progress::Text(text) if !text.trim().is_empty());
                     progress(piece);
                 }
             };
@@ -51,14 +52,14 @@ impl Attempts<'_> {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
-            let failed = number - empty_answers;
-            let delay = if reaction(error.kind) == Reaction::AskAgain {
-                empty_answers += 1;
-                (empty_answers == 1).then_some(Duration::ZERO)
-            } else if shown {
-                return Err(broken_off(error));
-            } else {
-                retry::delay(&error, failed, self.retries, self.source.random())
+            let failed = number - useless;
+            let delay = match reaction(error.kind) {
+                Reaction::AskAgain(times) if !said => {
+                    useless += 1;
+                    (useless <= times).then_some(Duration::ZERO)
+                }
+                _ if shown => return Err(broken_off(error)),
+                _ => retry::delay(&error, failed, self.retries, self.source.random()),
             };
             match delay {
                 Some(delay) if delay < left() => {
@@ -93,7 +94,8 @@ fn not_empty(response: Response) -> Result<Response, LlmError> {
             FinishReason::Other(reason) => format!("{message}; it stopped with `{reason}`"),
             _ => message.to_owned(),
         };
-        return Err(LlmError::new(ErrorKind::EmptyAnswer, message));
+        let error = LlmError::new(ErrorKind::EmptyAnswer, message);
+        return Err(LlmError { usage: response.usage, ..error });
     }
     Ok(response)
 }
@@ -180,6 +182,25 @@ mod tests {
         assert_eq!((outcome, sent), (Ok(answer("x")), 2));
         let (outcome, sent) = play(vec![("", Ok(answer(""))); 2], None);
         assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::EmptyAnswer, 2));
+    }
+
+    #[test]
+    fn l20_a_call_that_its_server_could_not_read_is_asked_again_twice_unless_text_was_shown() {
+        let failed = || Err(fail(ErrorKind::ToolUseFailed));
+        let (outcome, sent) = play(vec![("", failed()), (" ", failed()), ("", Ok(answer("x")))], None);
+        assert_eq!((outcome, sent), (Ok(answer("x")), 3));
+        let (outcome, sent) = play(vec![("", failed()), ("", failed()), ("", failed())], None);
+        assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::ToolUseFailed, 3));
+        let (outcome, sent) = play(vec![("half", failed())], None);
+        assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::ToolUseFailed, 1));
+    }
+
+    #[test]
+    fn what_an_empty_answer_used_goes_with_its_error() {
+        let usage = Some(crate::usage::Usage { input: 7, ..Default::default() });
+        let empty = Response { usage, ..answer("") };
+        let (outcome, _) = play(vec![("", Ok(empty.clone())), ("", Ok(empty))], None);
+        assert_eq!(outcome.unwrap_err().usage, usage);
     }
 
     #[test]

@@ -8,7 +8,8 @@ use serde_json::Value;
 pub const ARGUMENTS_CAP: usize = 1024 * 1024;
 /// The longest id or name, in bytes; some gateways pack signatures of a few KiB into ids.
 pub const NAME_CAP: usize = 64 * 1024;
-/// The most calls of one answer; real models make up to a dozen.
+/// The most calls of one answer that may run; real models make up to a dozen, and one that goes round in circles makes
+/// thousands. One more is kept, to which the model can be told that it and all after it did not run.
 pub const CALLS_CAP: usize = 128;
 
 /// A piece of a call, or a whole one.
@@ -45,14 +46,17 @@ pub struct JoinedCall {
 #[derive(Debug, Default)]
 pub struct Calls {
     calls: Vec<JoinedCall>,
+    /// Whether there were more calls than are kept.
+    beyond: bool,
 }
 
 impl Calls {
-    /// Adds one piece to the call it belongs to; returns that call's place in the order of their beginning.
+    /// Adds one piece to the call it belongs to; returns that call's place in the order of their beginning, or none
+    /// when the call is beyond those that are kept: [`CALLS_CAP`] and one.
     ///
     /// # Errors
-    /// When there are more than [`CALLS_CAP`] calls or [`ARGUMENTS_CAP`] bytes of arguments.
-    pub fn add(&mut self, delta: CallDelta<'_>) -> Result<usize, LlmError> {
+    /// When there are more than [`ARGUMENTS_CAP`] bytes of arguments, or an id or name is too long.
+    pub fn add(&mut self, delta: CallDelta<'_>) -> Result<Option<usize>, LlmError> {
         let CallDelta { index, id, name, arguments, extra } = delta;
         if id.len() > NAME_CAP || name.len() > NAME_CAP {
             return Err(malformed(format!(
@@ -60,15 +64,22 @@ impl Calls {
                 NAME_CAP / 1024
             )));
         }
-        let known = self.find(index, id).filter(|(_, call)| !call.is_other(id, name, arguments));
+        let known = self.find(index, id);
+        if let Some((at, call)) = known
+            && call.is_repeated(id, name, arguments)
+        {
+            return Ok(Some(at));
+        }
+        let known = known.filter(|(_, call)| !call.is_other(id, name, arguments));
         let at = known.map_or(self.calls.len(), |(at, _)| at);
-        if at >= CALLS_CAP {
-            return Err(malformed(format!("more than {CALLS_CAP} tool calls in one answer")));
+        self.beyond |= at > CALLS_CAP;
+        if self.beyond && at >= CALLS_CAP {
+            return Ok(None);
         }
         if at == self.calls.len() {
             self.calls.push(JoinedCall { index, ..JoinedCall::default() });
         }
-        let Some(call) = self.calls.get_mut(at) else { return Ok(at) };
+        let Some(call) = self.calls.get_mut(at) else { return Ok(None) };
         if call.arguments.len() + arguments.len() > ARGUMENTS_CAP {
             let cap = ARGUMENTS_CAP / 1024 / 1024;
             return Err(malformed(format!("the arguments of a tool call are longer than {cap} MiB")));
@@ -84,7 +95,7 @@ impl Calls {
         }
         call.extent.read(arguments);
         call.arguments.push_str(arguments);
-        Ok(at)
+        Ok(Some(at))
     }
 
     /// The calls in the order in which they began.
@@ -105,6 +116,12 @@ impl JoinedCall {
     /// A call that came in one piece and without an id.
     pub fn whole(name: String, arguments: String) -> Self {
         Self { name, arguments, ..Self::default() }
+    }
+
+    /// Whether a piece is this whole call once more, as some gateways end a call with all of it: it must not run twice.
+    fn is_repeated(&self, id: &str, name: &str, arguments: &str) -> bool {
+        let same = id == self.id && name == self.name && arguments == self.arguments;
+        same && !id.is_empty() && self.extent.is_complete()
     }
 
     /// Whether a piece that names this call's index begins another call all the same.
@@ -237,6 +254,34 @@ mod tests {
         let mut add = |index: u64, arguments: &str| calls.add(read(&delta(index, "", "read", arguments)));
         add(0, &piece).unwrap();
         assert_eq!(add(0, &piece).unwrap_err().kind, ErrorKind::Malformed);
-        assert!((1..=200).map(|index| add(index, "")).any(|added| added.is_err()));
+    }
+
+    #[test]
+    fn of_a_hundred_thousand_calls_the_first_and_one_more_are_kept() {
+        for index in [Some(0), None] {
+            let mut calls = Calls::default();
+            for number in 0..100_000 {
+                let (id, arguments) = (format!("c{number}"), format!("{{\"n\":{number}}}"));
+                let at =
+                    calls.add(CallDelta { index, id: &id, name: "read", ..CallDelta::default() }).unwrap();
+                assert_eq!(at, (number <= CALLS_CAP).then_some(number));
+                calls.add(CallDelta { index, arguments: &arguments, ..CallDelta::default() }).unwrap();
+            }
+            let joined = calls.into_joined();
+            assert_eq!(joined.len(), CALLS_CAP + 1);
+            for (number, call) in joined.iter().enumerate() {
+                assert_eq!(call.arguments, format!("{{\"n\":{number}}}"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_whole_call_that_is_sent_once_more_is_one_call() {
+        let whole = delta(0, "a", "read", "{\"p\":1}");
+        let pieces = [delta(0, "a", "read", "{\"p\""), json!({"index": 0, "function": {"arguments": ":1}"}})];
+        assert_eq!(joined(&[whole.clone(), whole.clone()]), [call("a", "read", "{\"p\":1}")]);
+        assert_eq!(joined(&[&pieces[..], &[whole]].concat()), [call("a", "read", "{\"p\":1}")]);
+        let without_id = delta(0, "", "read", "{\"p\":1}");
+        assert_eq!(joined(&[without_id.clone(), without_id]).len(), 2);
     }
 }

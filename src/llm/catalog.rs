@@ -192,7 +192,8 @@ mod tests {
                 Format::Messages => {
                     Quirks { unsigned_thinking: provider.quirks.unsigned_thinking, ..Quirks::default() }
                 }
-                Format::Ollama | Format::Gemini | Format::Responses => Quirks::default(),
+                Format::Ollama => Quirks { text_calls: provider.quirks.text_calls, ..Quirks::default() },
+                Format::Gemini | Format::Responses => Quirks::default(),
             };
             assert_eq!(provider.quirks, known, "{}", provider.name);
         }

@@ -70,6 +70,11 @@ pub trait Codec: Debug {
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>>;
 
+    /// Whether calls that stand in the text of an answer in a model's own marks count (`text_calls` in the table).
+    fn tagged_calls(&self) -> bool {
+        false
+    }
+
     /// A decoder for one answer.
     fn decoder(&self) -> Box<dyn Decoder>;
 

@@ -33,12 +33,13 @@ pub fn find(text: &str, offered: &dyn Fn(&str) -> bool) -> Vec<EmbeddedCall> {
     calls.unwrap_or_default()
 }
 
-fn call(item: Value, offered: &dyn Fn(&str) -> bool) -> Option<EmbeddedCall> {
+/// The call that a JSON value is, if it is one of an offered tool.
+pub fn call(item: Value, offered: &dyn Fn(&str) -> bool) -> Option<EmbeddedCall> {
     let Value::Object(mut object) = item else { return None };
     if let Some(Value::Object(inner)) = object.shift_remove("function") {
         object = inner;
     }
-    let name = object.get("name")?.as_str().filter(|name| offered(name))?.to_owned();
+    let name = object.get("name").and_then(|name| offered_name(name.as_str()?, offered))?.to_owned();
     let arguments = ["arguments", "parameters", "args"].iter().find_map(|key| object.get(*key))?;
     let arguments = match arguments {
         Value::Object(_) => arguments.to_string(),
@@ -46,6 +47,21 @@ fn call(item: Value, offered: &dyn Fn(&str) -> bool) -> Option<EmbeddedCall> {
         _ => return None,
     };
     Some(EmbeddedCall { name, arguments })
+}
+
+/// The offered tool that a model means by `name`: itself, or what is left of it without what models and servers are
+/// known to put around it: `functions.NAME:0` (Kimi), `default_api.NAME` (Gemini), `NAME<|channel|>commentary` (gpt-oss).
+pub fn offered_name<'a>(name: &'a str, offered: &dyn Fn(&str) -> bool) -> Option<&'a str> {
+    const PREFIXES: [&str; 3] = ["functions.", "default_api.", "default_api:"];
+    let name = name.trim();
+    if offered(name) {
+        return Some(name);
+    }
+    let bare = name.split_once("<|").map_or(name, |(bare, _)| bare).trim();
+    let bare = PREFIXES.iter().find_map(|prefix| bare.strip_prefix(prefix)).unwrap_or(bare);
+    let numbered =
+        bare.rsplit_once(':').filter(|(_, number)| number.bytes().all(|byte| byte.is_ascii_digit()));
+    Some(numbered.map_or(bare, |(bare, _)| bare)).filter(|name| offered(name))
 }
 
 /// The content of a text that is one code fence, or the text itself.
@@ -95,6 +111,25 @@ mod tests {
             "",
         ] {
             assert_eq!(names(text), Vec::<String>::new(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_freed_of_what_stands_around_it_only_where_that_makes_it_one_of_the_offered() {
+        let offered = |name: &str| name == "read" || name == "a:1";
+        for name in [
+            "read",
+            " read ",
+            "functions.read",
+            "functions.read:12",
+            "default_api.read",
+            "read<|channel|>json",
+        ] {
+            assert_eq!(offered_name(name, &offered), Some("read"), "{name}");
+        }
+        assert_eq!(offered_name("a:1", &offered), Some("a:1"));
+        for name in ["", "reader", "read:x", "x.read", "functions.write", "<|channel|>read"] {
+            assert_eq!(offered_name(name, &offered), None, "{name}");
         }
     }
 

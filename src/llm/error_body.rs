@@ -50,6 +50,18 @@ const OVERFLOW_PHRASES: [&str; 10] = [
     "exceed context limit",
 ];
 
+/// What servers answer, in lower case, under status 500 when it is the request or how they were started: llama.cpp
+/// without `--jinja`, and templates that refuse a conversation.
+const SETUP_PHRASES: [&str; 4] = [
+    "requires --jinja",
+    "unsupported param: tools",
+    "jinja exception",
+    "cannot pass both content and thinking",
+];
+
+/// How Groq says that its model's tool call did not parse; a proxy passes it on within its own message.
+const TOOL_USE_FAILED: &str = "tool_use_failed";
+
 /// An error as a provider words it, from a body or from the middle of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProviderError {
@@ -83,7 +95,11 @@ impl ProviderError {
                 ),
         };
         let codes = ["code", "type", "status"].iter().filter_map(|key| code(inner.get(*key)?)).collect();
-        Self { message: one_line(&message, MESSAGE_CAP), codes }
+        let mut message = one_line(&message, MESSAGE_CAP);
+        if let Some(generation) = inner.get("failed_generation").and_then(Value::as_str) {
+            message.extend([" (the model wrote `", &one_line(generation, EXCERPT_CAP), "`)"]);
+        }
+        Self { message, codes }
     }
 
     /// The class of an error with this HTTP status, and whether asking again can help.
@@ -98,9 +114,11 @@ impl ProviderError {
             409 => (ErrorKind::Request, true),
             429 => (ErrorKind::RateLimit, true),
             503 | 529 => (ErrorKind::Overloaded, true),
-            // Groq: the model's tool call did not parse; another sample may.
-            400 if self.has_code(&["tool_use_failed"]) => (ErrorKind::Malformed, true),
+            400 | 422 if self.has_code(&[TOOL_USE_FAILED]) || self.says(&[TOOL_USE_FAILED]) => {
+                (ErrorKind::ToolUseFailed, true)
+            }
             400 | 413 | 422 | 500 if self.is_overflow() => (ErrorKind::ContextOverflow, false),
+            500 if self.says(&SETUP_PHRASES) => (ErrorKind::Request, false),
             500.. => (ErrorKind::Server, true),
             _ => (ErrorKind::Request, false),
         }
@@ -237,9 +255,24 @@ mod tests {
         let billing = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low."}}"#;
         assert_eq!(class(400, billing), (ErrorKind::Quota, false));
         assert_eq!(class(402, r#"{"error":{"type":"billing_error"}}"#), (ErrorKind::Quota, false));
-        let overflow = r#"{"error":"This model's maximum context length is 8 tokens"}"#;
+        let overflow = r#"{"error":"This model's maximum context length is 128000 tokens. However, you requested 65535 output tokens"}"#;
         assert_eq!(class(400, overflow), (ErrorKind::ContextOverflow, false));
-        assert_eq!(class(400, r#"{"error":{"code":"tool_use_failed"}}"#), (ErrorKind::Malformed, true));
+        assert_eq!(class(400, r#"{"error":{"code":"tool_use_failed"}}"#), (ErrorKind::ToolUseFailed, true));
+    }
+
+    #[test]
+    fn a_request_that_cannot_succeed_is_not_repeated() {
+        for (status, message) in [
+            (400, "registry.ollama.ai/library/smollm2:360m does not support tools"),
+            (400, "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"),
+            (500, "tools param requires --jinja flag"),
+            (500, "Unsupported param: tools"),
+            (500, "Jinja Exception: System message must be at the beginning."),
+            (500, "Cannot pass both content and thinking in an assistant message with tool calls!"),
+        ] {
+            let body = serde_json::json!({"error": {"message": message}}).to_string();
+            assert_eq!(class(status, &body), (ErrorKind::Request, false), "{message}");
+        }
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Format {
         match self {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
             Self::Messages => Box::new(Messages { quirks }),
-            Self::Ollama => Box::new(Ollama),
+            Self::Ollama => Box::new(Ollama { text_calls: quirks.text_calls }),
             Self::Gemini => Box::new(Gemini),
             Self::Responses => Box::new(Responses),
         }

@@ -5,7 +5,7 @@
 //! [`format::Format`], which stands for a [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
 //! [`answer::Answer`], whose terms all formats share. What is the same everywhere stands beside the codecs: the JSON of
 //! the conversation kept between requests ([`history`]), division of a stream into events ([`framing`]), calls put
-//! together from pieces ([`calls`]) or found in text ([`embedded_call`]), what may be replayed ([`replay`]), classes of
+//! together from pieces ([`calls`]) or found in text ([`embedded_call`], [`tagged_call`]), what may be replayed ([`replay`]), classes of
 //! errors ([`error_body`]). [`remote`] puts codec, transport and [`attempts`] together. A further format is a folder
 //! beside `chat_completions`, a variant of [`format::Format`], and fixtures in `tests/wire`.
 
@@ -35,8 +35,10 @@ pub mod replay;
 pub mod responses;
 pub mod retry;
 pub mod scripted;
+pub mod tagged_call;
 #[cfg(test)]
 mod testing;
+pub mod think_tags;
 
 use crate::event::FinishReason;
 use crate::failure::{ErrorKind, Failure};
@@ -120,13 +122,15 @@ pub struct LlmError {
     pub retryable: bool,
     /// How long the server asked us to wait.
     pub retry_after: Option<Duration>,
+    /// The tokens of an answer that came, was counted, and is of no use.
+    pub usage: Option<Usage>,
 }
 
 impl LlmError {
     /// A failure whose class alone decides whether a later try could succeed.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let retryable = reaction(kind) != Reaction::Stop;
-        Self { kind, message: message.into(), retryable, retry_after: None }
+        Self { kind, message: message.into(), retryable, retry_after: None, usage: None }
     }
 }
 

@@ -71,6 +71,18 @@ impl CallIds {
     }
 }
 
+/// Which calls that a model writes as its whole text, instead of calling, are calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TextCalls {
+    /// Those that are JSON.
+    #[default]
+    Json,
+    /// Also those in a model's own marks, which a server that runs any model lets through when it does not know them;
+    /// likewise reasoning in tags at the beginning.
+    Tagged,
+}
+
 /// How a server differs from the common ground of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -96,6 +108,8 @@ pub struct Quirks {
     pub stream_only: bool,
     /// Refuses a history with tool calls when no tools are offered.
     pub tools_with_history: bool,
+    /// Which calls that a model writes as its whole text are calls.
+    pub text_calls: TextCalls,
 }
 
 impl Default for Quirks {
@@ -111,6 +125,7 @@ impl Default for Quirks {
             ask_parallel_calls: false,
             stream_only: false,
             tools_with_history: false,
+            text_calls: TextCalls::Json,
         }
     }
 }

@@ -3,13 +3,18 @@
 use crate::failure::ErrorKind;
 use std::fmt::Write;
 
+/// How often an empty answer is asked for again: a model that has nothing to say twice has nothing to say.
+const EMPTY_AGAIN: u32 = 1;
+/// How often a model may try again to write a tool call that its server can read: most manage at the second sample.
+const CALL_AGAIN: u32 = 2;
+
 /// What happens after a model call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reaction {
     /// It is repeated after a wait, up to `llm.retries` times, as long as nothing of the answer was shown.
     Retry,
-    /// It is asked again once, at once.
-    AskAgain,
+    /// It is asked again at once, at most so often, as long as no text of the answer was shown.
+    AskAgain(u32),
     /// The run ends: the same request would fail again.
     Stop,
 }
@@ -23,7 +28,8 @@ pub fn reaction(kind: ErrorKind) -> Reaction {
         | ErrorKind::Network
         | ErrorKind::Timeout
         | ErrorKind::CutStream => Reaction::Retry,
-        ErrorKind::EmptyAnswer => Reaction::AskAgain,
+        ErrorKind::EmptyAnswer => Reaction::AskAgain(EMPTY_AGAIN),
+        ErrorKind::ToolUseFailed => Reaction::AskAgain(CALL_AGAIN),
         ErrorKind::Auth
         | ErrorKind::Quota
         | ErrorKind::ContextOverflow
@@ -49,7 +55,8 @@ pub fn falls_back(kind: ErrorKind) -> bool {
         | ErrorKind::Timeout
         | ErrorKind::CutStream
         | ErrorKind::Quota
-        | ErrorKind::EmptyAnswer => true,
+        | ErrorKind::EmptyAnswer
+        | ErrorKind::ToolUseFailed => true,
         ErrorKind::Auth
         | ErrorKind::ContextOverflow
         | ErrorKind::Refusal
@@ -66,7 +73,8 @@ impl Reaction {
     fn in_words(self) -> &'static str {
         match self {
             Self::Retry => "repeated up to `llm.retries` times, unless part of the answer was shown",
-            Self::AskAgain => "asked again once",
+            Self::AskAgain(1) => "asked again once",
+            Self::AskAgain(_) => "asked again twice, unless text of the answer was shown",
             Self::Stop => "the run ends",
         }
     }

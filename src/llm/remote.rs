@@ -10,6 +10,7 @@ use crate::llm::error_body::excerpt;
 use crate::llm::framing::{FrameDecoder, Framing};
 use crate::llm::history::History;
 use crate::llm::retry::Advice;
+use crate::llm::tagged_call::TaggedCalls;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::secret::Secret;
 use crate::source::Source;
@@ -104,6 +105,9 @@ impl RemoteModel {
             return Err(self.refused(reply).await);
         }
         let mut answer = Answer::new(self.codec.name(), !request.tools.is_empty());
+        if self.codec.tagged_calls() {
+            answer = answer.recognising(TaggedCalls::of(request.tools));
+        }
         self.receive(reply, request.stream, &mut answer, show).await.map_err(|error| self.located(error))?;
         let surroundings = Surroundings {
             offered: &|name| request.tools.iter().any(|tool| tool.name == name),

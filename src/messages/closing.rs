@@ -34,6 +34,14 @@ pub fn leftover_kept(path: &str) -> String {
 /// What the model reads as the result of a call beyond the cap.
 pub const CALLS_USED_UP: &str = "This call did not run: the run has used up its tool calls.";
 
+/// What the model reads as the result of the first call beyond those of one answer that may run.
+pub fn too_many_calls(cap: usize) -> String {
+    format!(
+        "This call did not run, and neither did any after it: of one answer at most {cap} calls run. Make those that \
+         are still needed in your next answer, fewer at a time."
+    )
+}
+
 /// What the model is told by a hook.
 pub fn hook_context(text: &str) -> String {
     format!("[Hook context]: {text}")

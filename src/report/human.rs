@@ -312,7 +312,7 @@ impl EventSink for HumanLog {
             }
             Event::StepStart { .. } | Event::StepEnd | Event::ModelAbandoned { .. } => Ok(()),
             Event::RequestSent { attempt } => self.notice(Level::Debug, &messages::request_sent(*attempt)),
-            Event::Retry { attempt, delay_ms, kind, message } => {
+            Event::Retry { attempt, delay_ms, kind, message, .. } => {
                 let (delay, message) = (Duration::from_millis(*delay_ms), first_line(message, LINE_CHARS));
                 self.say(Detail::Warn, Style::Caution, &self.form.retry(*attempt, delay, *kind, &message))
             }

@@ -244,7 +244,7 @@ fn a_failure_is_told_once_and_another_one_too() {
         result.error = Some(failure(message));
         script::record(1, Event::RunEnd { result: Box::new(result) })
     };
-    let failed = Event::ModelFailed { purpose: Purpose::Step, failure: failure("500 twice") };
+    let failed = Event::ModelFailed { purpose: Purpose::Step, failure: failure("500 twice"), billed: None };
     let told = in_pipe(Detail::Error, &[script::record(1, failed.clone()), end("500 twice")]);
     assert_eq!(
         told,

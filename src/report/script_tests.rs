@@ -155,6 +155,7 @@ fn first_step() -> Vec<Event> {
             delay_ms: 2_000,
             kind: ErrorKind::RateLimit,
             message: "429 from the server".into(),
+            billed: None,
         },
         Event::ThinkingDelta { text: "Hm.".into() },
         delta("I look at\u{1b}"),
@@ -218,7 +219,7 @@ pub(crate) fn stopped() -> Vec<Record> {
         },
         Event::Closing { reason: StopReason::MaxSteps },
         Event::StepStart { purpose: Purpose::Closing, messages: 9 },
-        Event::ModelFailed { purpose: Purpose::Closing, failure },
+        Event::ModelFailed { purpose: Purpose::Closing, failure, billed: None },
         Event::RunEnd { result: Box::new(result) },
     ];
     told.into_iter().map(|event| record(2, event)).collect()

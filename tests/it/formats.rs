@@ -40,7 +40,7 @@ const TASK: &str = "turns:
 ";
 
 /// Runs the task of a script with `model`; gives back what came of it and what was asked.
-fn play(model: &str, lab: &Lab, script: &str, more: &[&str]) -> (Finished, Vec<Recorded>) {
+pub fn play(model: &str, lab: &Lab, script: &str, more: &[&str]) -> (Finished, Vec<Recorded>) {
     let server = Server::start(script);
     let url = server.url();
     let args = ["run", "task", "--mode", "yolo", "--model", model, "--api-base", &url, "--api-key", KEY];

@@ -26,3 +26,4 @@ mod support;
 mod tidy;
 mod window;
 mod wire;
+mod wrong_turns;

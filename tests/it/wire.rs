@@ -1,38 +1,69 @@
 //! The streams of `tests/wire`, decoded whole and cut in two at every byte. The first comments of each name its source,
-//! its format (Chat Completions where none is named) and what must come of it. Lines have no comments, so in a file of
-//! lines these stand before the stream and are not part of it.
+//! its format (Chat Completions where none is named), how its server differs, and what must come of it. Lines and whole
+//! bodies have no comments, so there these stand before what was sent and are not part of it.
 
 use agent::llm::answer::{Answer, Surroundings};
-use agent::llm::codec::Codec;
+use agent::llm::codec::{Codec, Decoder};
 use agent::llm::format::Format;
 use agent::llm::framing::{FrameDecoder, Framing};
 use agent::llm::quirks::Quirks;
-use agent::llm::{LlmError, Response};
+use agent::llm::tagged_call::TaggedCalls;
+use agent::llm::{LlmError, Response, ToolDefinition};
 use agent::message::{Message, Part};
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
 use std::path::Path;
 
-fn decode(codec: &dyn Codec, pieces: &[&[u8]]) -> Result<Response, LlmError> {
+/// The tools that every answer may call.
+fn tools() -> Vec<ToolDefinition> {
+    let tool = |name: &str| ToolDefinition {
+        name: name.into(),
+        description: String::new(),
+        parameters: json!({"properties": {"path": {"type": "string"}}}),
+    };
+    ["list", "read", "write"].map(tool).into()
+}
+
+/// The events of a stream that arrives in these pieces.
+fn events(codec: &dyn Codec, pieces: &[&[u8]]) -> Vec<String> {
     let mut frames = FrameDecoder::new(codec.framing());
     let mut events = Vec::new();
     for piece in pieces {
         frames.push(piece, &mut events).unwrap();
     }
     frames.finish(&mut events).unwrap();
+    events
+}
+
+fn decode(codec: &dyn Codec, events: &[String]) -> Result<Response, LlmError> {
+    finished(codec, |decoder, answer| {
+        events.iter().try_for_each(|event| {
+            if answer.is_complete() { Ok(()) } else { decoder.event(event, answer, &mut |_| {}) }
+        })
+    })
+}
+
+/// The answer that `feed` makes.
+fn finished(
+    codec: &dyn Codec,
+    feed: impl FnOnce(&mut dyn Decoder, &mut Answer) -> Result<(), LlmError>,
+) -> Result<Response, LlmError> {
+    let tools = tools();
     let mut answer = Answer::new(codec.name(), true);
-    let mut decoder = codec.decoder();
-    for event in events {
-        if !answer.is_complete() {
-            decoder.event(&event, &mut answer, &mut |_| {})?;
-        }
+    if codec.tagged_calls() {
+        answer = answer.recognising(TaggedCalls::of(&tools));
     }
+    feed(codec.decoder().as_mut(), &mut answer)?;
     let made = Cell::new(0);
     let new_id = || {
         made.set(made.get() + 1);
         format!("made_{}", made.get())
     };
-    let surroundings = Surroundings { offered: &|_| true, taken: &|_| false, new_id: &new_id };
+    let surroundings = Surroundings {
+        offered: &|name| tools.iter().any(|tool| tool.name == name),
+        taken: &|_| false,
+        new_id: &new_id,
+    };
     answer.finish(&surroundings, &mut |_| {})
 }
 
@@ -66,38 +97,102 @@ fn thinking(message: &Message) -> Option<&str> {
     })
 }
 
-#[test]
-fn o07_known_streams_decode_the_same_however_they_are_cut() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
-    let mut seen = 0;
-    for entry in folder.read_dir().unwrap() {
-        let path = entry.unwrap().path();
-        let lines = path.extension().is_some_and(|extension| extension == "ndjson");
-        if !lines && path.extension().is_none_or(|extension| extension != "sse") {
-            continue;
-        }
-        seen += 1;
-        let text = std::fs::File::open(&path).and_then(std::io::read_to_string).unwrap();
-        let header = |name: &str| {
-            let start = format!(": {name}: ");
-            text.split(['\r', '\n']).find_map(|line| line.strip_prefix(&start))
-        };
-        let expected: Value = serde_json::from_str(header("expect").unwrap()).unwrap();
-        let format: Format =
-            serde_json::from_value(json!(header("format").unwrap_or("chat_completions"))).unwrap();
-        let codec = format.codec(Quirks::default());
-        assert_eq!(codec.framing() == Framing::Ndjson, lines, "{}", path.display());
-        let mut bytes = text.as_bytes();
-        while lines && bytes.starts_with(b": ") {
+/// A file of `tests/wire`.
+struct Fixture {
+    name: String,
+    text: String,
+    /// Whether its comments are part of it.
+    sse: bool,
+}
+
+impl Fixture {
+    /// All files of one of these kinds, sorted.
+    fn all(kinds: &[&str]) -> Vec<Self> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire");
+        let paths = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+        let wanted =
+            paths.filter(|path| kinds.iter().any(|kind| path.extension().is_some_and(|is| is == *kind)));
+        let mut all: Vec<_> = wanted
+            .map(|path| Self {
+                name: path.file_name().unwrap().to_string_lossy().into_owned(),
+                text: std::fs::File::open(&path).and_then(std::io::read_to_string).unwrap(),
+                sse: path.extension().is_some_and(|is| is == "sse"),
+            })
+            .collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        all
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let start = format!(": {name}: ");
+        self.text.split(['\r', '\n']).find_map(|line| line.strip_prefix(&start))
+    }
+
+    fn expected(&self) -> Value {
+        serde_json::from_str(self.header("expect").unwrap()).unwrap()
+    }
+
+    fn codec(&self) -> Box<dyn Codec> {
+        let format = self.header("format").unwrap_or("chat_completions");
+        let format: Format = serde_json::from_value(json!(format)).unwrap();
+        format.codec(
+            self.header("quirks")
+                .map_or_else(Quirks::default, |quirks| serde_json::from_str(quirks).unwrap()),
+        )
+    }
+
+    /// What the server sent.
+    fn bytes(&self) -> &[u8] {
+        let mut bytes = self.text.as_bytes();
+        while !self.sse && bytes.starts_with(b": ") {
             bytes = &bytes[bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1..];
         }
+        bytes
+    }
+}
+
+#[test]
+fn o07_known_streams_decode_the_same_however_they_are_cut() {
+    let fixtures = Fixture::all(&["sse", "ndjson"]);
+    assert!(fixtures.len() >= 85, "only {} streams found", fixtures.len());
+    for fixture in fixtures {
+        let (codec, expected, bytes) = (fixture.codec(), fixture.expected(), fixture.bytes());
+        assert_eq!(codec.framing() == Framing::Sse, fixture.sse, "{}", fixture.name);
+        let whole = events(codec.as_ref(), &[bytes]);
+        assert_eq!(summary(decode(codec.as_ref(), &whole)), expected, "{}", fixture.name);
         for cut in 0..=bytes.len() {
             let (front, back) = bytes.split_at(cut);
-            let decoded = decode(codec.as_ref(), &[front, back]);
-            assert_eq!(summary(decoded), expected, "{} cut at {cut}", path.display());
+            assert_eq!(events(codec.as_ref(), &[front, back]), whole, "{} cut at {cut}", fixture.name);
         }
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        assert_eq!(summary(decode(codec.as_ref(), &single)), expected, "{} byte by byte", path.display());
+        assert_eq!(events(codec.as_ref(), &single), whole, "{} byte by byte", fixture.name);
     }
-    assert!(seen >= 15, "only {seen} streams found");
+}
+
+#[test]
+fn known_bodies_decode_to_what_they_mean() {
+    for fixture in Fixture::all(&["body"]) {
+        let codec = fixture.codec();
+        let decoded =
+            finished(codec.as_ref(), |decoder, answer| decoder.body(fixture.bytes(), answer, &mut |_| {}));
+        assert_eq!(summary(decoded), fixture.expected(), "{}", fixture.name);
+    }
+}
+
+#[test]
+fn the_table_of_quirks_names_every_fixture_and_only_those() {
+    let table = include_str!("../wire/README.md");
+    let fixtures = Fixture::all(&["sse", "ndjson", "body"]);
+    for fixture in &fixtures {
+        assert!(
+            table.contains(&format!("`{}`", fixture.name)),
+            "{} is not in tests/wire/README.md",
+            fixture.name
+        );
+    }
+    let named =
+        table.split('`').filter(|word| [".sse", ".ndjson", ".body"].iter().any(|end| word.ends_with(end)));
+    for name in named {
+        assert!(fixtures.iter().any(|fixture| fixture.name == name), "{name} is not in tests/wire");
+    }
 }

@@ -132,14 +132,14 @@ fn call_model(
                 if !again {
                     let failure =
                         Failure { kind: ErrorKind::CutStream, message: "cut".into(), retryable: true };
-                    session.apply(&Event::ModelFailed { purpose, failure });
+                    session.apply(&Event::ModelFailed { purpose, failure, billed: None });
                     return;
                 }
                 ErrorKind::CutStream
             }
             Attempt::TurnedAway => ErrorKind::RateLimit,
         };
-        session.apply(&Event::Retry { attempt: 1, delay_ms: 0, kind, message: String::new() });
+        session.apply(&Event::Retry { attempt: 1, delay_ms: 0, kind, message: String::new(), billed: None });
         if !session.affords_again(purpose) {
             session.apply(&Event::ModelAbandoned { purpose, reason: StopReason::BudgetExceeded });
             return;
@@ -194,7 +194,7 @@ fn calls_beyond_the_cap_do_not_run_and_close_the_run() {
     assert_eq!(run.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     answer_call(&mut session, "b");
     answer_call(&mut session, "a");
-    let Step::Refuse(refused) = session.next_step(now()) else { panic!("nothing is refused") };
+    let Step::Refuse(refused, _) = session.next_step(now()) else { panic!("nothing is refused") };
     assert_eq!(refused.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["c"]);
     answer_call(&mut session, "c");
     assert_eq!(session.next_step(now()), Step::Close(StopReason::BudgetExceeded));
@@ -247,7 +247,7 @@ proptest! {
                     call_model(&mut session, purpose, &mut script, turn, &mut bill);
                 }
                 Step::RunTools(calls) => calls.iter().for_each(|call| answer_call(&mut session, &call.id)),
-                Step::Refuse(calls) => panic!("no cap on calls was set: {calls:?}"),
+                Step::Refuse(calls, _) => panic!("no cap on calls was set: {calls:?}"),
                 Step::Switch { from, .. } => panic!("nothing takes over from {from}"),
                 Step::Say(origin, text) => session.apply(&Event::UserMessage { text, origin }),
                 Step::Close(reason) => session.apply(&Event::Closing { reason }),

@@ -7,13 +7,14 @@ use crate::agent::context::Filling;
 use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Limits, OnLimit, Readings};
-use crate::event::{Event, FinishReason, Origin, Purpose, Record, SCHEMA_VERSION};
-use crate::failure::Failure;
+use crate::engine::arguments;
+use crate::event::{Billed, Event, FinishReason, Origin, Purpose, Record, SCHEMA_VERSION};
+use crate::failure::{ErrorKind, Failure};
+use crate::llm::calls::CALLS_CAP;
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::messages;
 use crate::result::{ChangedBy, RunResult};
 use crate::stop_reason::{Limit, StopReason};
-use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,8 +26,8 @@ pub enum Step {
     CallModel(Purpose),
     /// Run these calls and record a result for each.
     RunTools(Vec<ToolCall>),
-    /// Record for these calls that they are beyond what may be called.
-    Refuse(Vec<ToolCall>),
+    /// Record for these calls that they are beyond what may be called, in these words.
+    Refuse(Vec<ToolCall>, String),
     /// Put this user message into the conversation.
     Say(Origin, String),
     /// The model cannot be used: the next one takes over.
@@ -244,7 +245,7 @@ impl Session {
                 self.tally.steps = self.tally.steps.saturating_add(1);
             }
             Event::RequestSent { .. } => self.tally.requests = self.tally.requests.saturating_add(1),
-            Event::Retry { kind, .. } => self.run.spending.write_off(kind.may_be_billed()),
+            Event::Retry { kind, billed, .. } => self.repeated(*kind, *billed),
             Event::ModelResponse { purpose, message, finish, usage, cost_usd, .. } => {
                 self.tally.usage += usage.unwrap_or_default();
                 self.tally.cost(*purpose, *cost_usd);
@@ -255,8 +256,8 @@ impl Session {
                     self.filling.counted(*usage);
                 }
             }
-            Event::ModelFailed { purpose, failure } => {
-                self.run.spending.give_up(failure.kind.may_be_billed());
+            Event::ModelFailed { purpose, failure, billed } => {
+                self.given_up(*purpose, failure.kind, *billed);
                 match purpose {
                     Purpose::Step => self.run.failure = Some(failure.clone()),
                     Purpose::Closing => self.closing_is(Stage::Over),
@@ -313,13 +314,43 @@ impl Session {
 
     /// The tools that are to run, and then the calls that are too many.
     fn tools_step(&self) -> Step {
-        let runnable = self.run.spending.runnable(&self.limits.caps, self.pending.len());
-        let (run, beyond) = self.pending.split_at(runnable.min(self.pending.len()));
+        let affordable = self.run.spending.runnable(&self.limits.caps, self.pending.len());
+        let (run, beyond) = self.pending.split_at(affordable.min(CALLS_CAP).min(self.pending.len()));
         let open = |calls: &[ToolCall]| -> Vec<ToolCall> {
             calls.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
         };
         let run = open(run);
-        if run.is_empty() { Step::Refuse(open(beyond)) } else { Step::RunTools(run) }
+        if !run.is_empty() {
+            return Step::RunTools(run);
+        }
+        let why = if affordable > CALLS_CAP {
+            messages::too_many_calls(CALLS_CAP)
+        } else {
+            messages::CALLS_USED_UP.to_owned()
+        };
+        Step::Refuse(open(beyond), why)
+    }
+
+    /// Counts a request that gave no answer and is repeated: what the provider said that it used, or the worst that it
+    /// may have.
+    fn repeated(&mut self, kind: ErrorKind, billed: Option<Billed>) {
+        let Some(Billed { usage, cost_usd }) = billed else {
+            return self.run.spending.write_off(kind.may_be_billed());
+        };
+        let purpose = if self.run.closing.is_some() { Purpose::Closing } else { Purpose::Step };
+        self.tally.usage += usage;
+        self.tally.cost(purpose, cost_usd);
+        self.run.spending.pay(usage, cost_usd);
+    }
+
+    /// The same for one that is not repeated.
+    fn given_up(&mut self, purpose: Purpose, kind: ErrorKind, billed: Option<Billed>) {
+        let Some(Billed { usage, cost_usd }) = billed else {
+            return self.run.spending.give_up(kind.may_be_billed());
+        };
+        self.tally.usage += usage;
+        self.tally.cost(purpose, cost_usd);
+        self.run.spending.settle(Some(usage), cost_usd);
     }
 
     fn push(&mut self, message: Message) {
@@ -393,8 +424,11 @@ impl Session {
             }
         } else {
             for call in message.tool_calls() {
-                self.malformed =
-                    if is_object(&call.arguments) { 0 } else { self.malformed.saturating_add(1) };
+                self.malformed = if arguments::read(&call.arguments).is_ok() {
+                    0
+                } else {
+                    self.malformed.saturating_add(1)
+                };
                 self.tally.tool_calls = self.tally.tool_calls.saturating_add(1);
                 self.call_ids.insert(call.id.clone());
                 self.pending.push(call.clone());
@@ -449,11 +483,6 @@ impl Session {
 /// The result of a call of which nobody knows what became of it.
 pub fn unknown_outcome(call_id: String) -> ToolResult {
     ToolResult { call_id, text: messages::OUTCOME_UNKNOWN.to_owned(), is_error: true }
-}
-
-/// Whether the arguments of a call are a JSON object; anything else is of no use to any tool.
-fn is_object(arguments: &str) -> bool {
-    arguments.trim_start().starts_with('{') && serde_json::from_str::<IgnoredAny>(arguments).is_ok()
 }
 
 #[cfg(test)]

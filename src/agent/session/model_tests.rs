@@ -29,7 +29,7 @@ fn start(session: &mut Session, model: &str) {
 fn fail(session: &mut Session, kind: ErrorKind) -> Failure {
     session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1 });
     let failure = Failure { kind, message: format!("it is {}", kind.name()), retryable: false };
-    session.apply(&Event::ModelFailed { purpose: Purpose::Step, failure: failure.clone() });
+    session.apply(&Event::ModelFailed { purpose: Purpose::Step, failure: failure.clone(), billed: None });
     failure
 }
 

@@ -9,7 +9,7 @@ pub mod usage;
 
 use crate::llm::Request;
 use crate::llm::codec::{Codec, Decoder, Parameters};
-use crate::llm::quirks::Quirks;
+use crate::llm::quirks::{Quirks, TextCalls};
 use crate::message::Message;
 use decode::ChunkDecoder;
 use request::CODEC;
@@ -51,6 +51,10 @@ impl Codec for ChatCompletions {
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>> {
         request::encode(request, parameters, self.quirks, messages)
+    }
+
+    fn tagged_calls(&self) -> bool {
+        self.quirks.text_calls == TextCalls::Tagged
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

@@ -167,7 +167,8 @@ impl PartDecoder {
                 self.part(part.get(), answer, show)?;
             }
             let reason = candidate.finish_reason.as_str().unwrap_or_default();
-            if let Some(reason) = finish(reason, &candidate.finish_message)? {
+            let finish = finish(reason, &candidate.finish_message);
+            if let Some(reason) = finish.map_err(|error| LlmError { usage: answer.usage(), ..error })? {
                 answer.stopped(reason);
             }
         }
@@ -274,7 +275,7 @@ fn finish(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmErro
         // The model's call did not parse; another sample may.
         "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" => {
             let message = format!("the model's answer was of no use: `{reason}`{}", said(Some(message)));
-            return Err(LlmError { retryable: true, ..LlmError::new(ErrorKind::Malformed, message) });
+            return Err(LlmError::new(ErrorKind::ToolUseFailed, message));
         }
         other => FinishReason::Other(other.to_owned()),
     }))

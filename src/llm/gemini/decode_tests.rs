@@ -127,11 +127,11 @@ fn a_call_that_did_not_parse_is_an_error_with_its_text_and_may_be_asked_again() 
     let event = json!({"candidates": [{"content": {}, "finishReason": "MALFORMED_FUNCTION_CALL",
         "finishMessage": "Malformed function call: print(read(\u{1b}path='a'))"}]});
     let error = error_of(&[&event.to_string()]);
-    assert_eq!((error.kind, error.retryable), (ErrorKind::Malformed, true));
+    assert_eq!((error.kind, error.retryable), (ErrorKind::ToolUseFailed, true));
     assert!(
         error.message.contains("`MALFORMED_FUNCTION_CALL` (Malformed function call: print(read(path='a')))")
     );
-    assert_eq!(error_of(&[&end("UNEXPECTED_TOOL_CALL")]).kind, ErrorKind::Malformed);
+    assert_eq!(error_of(&[&end("UNEXPECTED_TOOL_CALL")]).kind, ErrorKind::ToolUseFailed);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::usage::Figures;
 use crate::event::FinishReason;
 use crate::failure::ErrorKind;
 use crate::llm::answer::Answer;
-use crate::llm::calls::CallDelta;
+use crate::llm::calls::{CALLS_CAP, CallDelta};
 use crate::llm::codec::Decoder;
 use crate::llm::error_body::{ProviderError, not_understood, one_line};
 use crate::llm::{LlmError, Progress};
@@ -113,7 +113,10 @@ impl EventDecoder {
             }
             "redacted_thinking" => sign(slot, REDACTED, text("data"), answer),
             "tool_use" => {
-                if let Some(input) = block.get("input").and_then(input) {
+                // Of more calls than are kept, nothing is.
+                if let Some(input) =
+                    block.get("input").and_then(input).filter(|_| self.inputs.len() <= CALLS_CAP)
+                {
                     self.inputs.insert(slot, input);
                 }
                 let (id, name) = (text("id"), text("name"));

@@ -230,8 +230,17 @@ fn json_that_is_nested_without_end_is_refused_not_a_crash() {
 fn an_endless_number_of_blocks_is_refused() {
     let events: Vec<_> = (0..5000).map(|index| begin(index, json!({"type": "text", "text": "a"}))).collect();
     assert_eq!(stream(&events).unwrap_err().kind, ErrorKind::Malformed);
-    let calls: Vec<_> = (0..5000).map(|index| tool_use(index, json!({"a": 1}))).collect();
-    assert_eq!(stream(&calls).unwrap_err().kind, ErrorKind::Malformed);
+}
+
+#[test]
+fn of_more_calls_than_may_run_one_is_kept_and_none_loses_its_input() {
+    let mut events: Vec<_> = (0..5000).map(|index| tool_use(index, json!({"a": index}))).collect();
+    events.push(json!({"type": "message_stop"}));
+    let response = stream(&events).unwrap();
+    let arguments = arguments_of(&response);
+    let expected: Vec<String> = (0..CALLS_CAP).map(|index| format!("{{\"a\":{index}}}")).collect();
+    assert_eq!(arguments.len(), CALLS_CAP + 1);
+    assert!(arguments.iter().zip(&expected).all(|(sent, expected)| sent == expected));
 }
 
 proptest! {

@@ -2,6 +2,7 @@
 
 use super::super::request::CODEC;
 use super::*;
+use crate::llm::calls::CALLS_CAP;
 use crate::llm::{Response, testing};
 use proptest::prelude::*;
 use serde_json::json;
@@ -145,7 +146,9 @@ fn what_is_not_the_format_is_an_error_that_shows_it() {
 #[test]
 fn limits_hold_and_depth_is_no_danger() {
     let call = said(&json!({"tool_calls": [{"function": {"name": "read", "arguments": {}}}]}));
-    assert_eq!(kind(&vec![call.as_str(); 100_000]), ErrorKind::Malformed);
+    let mut lines = vec![call.as_str(); 100_000];
+    lines.push("{\"done\":true}");
+    assert_eq!(decode(&lines, false).unwrap().message.tool_calls().count(), CALLS_CAP + 1);
     let deep = format!("{{\"error\":{}", "[".repeat(200_000));
     assert_eq!(kind(&[&deep]), ErrorKind::Malformed);
     let deep = format!(

@@ -9,6 +9,7 @@ pub mod window;
 
 use crate::llm::codec::{Codec, Decoder, Parameters};
 use crate::llm::framing::Framing;
+use crate::llm::quirks::TextCalls;
 use crate::llm::{LlmError, Request};
 use crate::message::Message;
 use decode::LineDecoder;
@@ -17,7 +18,10 @@ use std::sync::Arc;
 
 /// The format.
 #[derive(Debug)]
-pub struct Ollama;
+pub struct Ollama {
+    /// Which calls that a model writes as its whole text are calls.
+    pub text_calls: TextCalls,
+}
 
 impl Codec for Ollama {
     fn name(&self) -> &'static str {
@@ -61,6 +65,10 @@ impl Codec for Ollama {
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>> {
         request::encode(request, parameters, messages)
+    }
+
+    fn tagged_calls(&self) -> bool {
+        self.text_calls == TextCalls::Tagged
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

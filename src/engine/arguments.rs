@@ -1,0 +1,110 @@
+//! The arguments of a call as the model wrote them: read strictly, and told with the position when they are wrong.
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// How much of a key that stands twice is shown, in characters; the names of arguments are short.
+const MAX_SHOWN_KEY_CHARS: usize = 40;
+
+/// The object that `raw` is.
+///
+/// # Errors
+/// In words for the model, when it is anything else. No arguments at all are not taken for an empty object: the answer
+/// may have been cut before they began. Nor does one of two values of a key win: the other may be what was meant.
+pub fn read(raw: &str) -> Result<Value, String> {
+    if raw.trim().is_empty() {
+        return Err(
+            "Invalid arguments: there are none. The tool was not run; send the call again with a JSON \
+                    object, {} where nothing is to be said."
+                .to_owned(),
+        );
+    }
+    match serde_json::from_str::<Strict>(raw) {
+        Ok(Strict(object)) => Ok(Value::Object(object)),
+        Err(error) if error.is_data() => Err(format!(
+            "Invalid arguments: {error}. The tool was not run; send the call again with one JSON object."
+        )),
+        Err(error) => Err(format!(
+            "Invalid arguments: not valid JSON ({error}). The tool was not run; send the call again with complete, \
+             correctly escaped JSON."
+        )),
+    }
+}
+
+/// An object of which no key stands twice.
+struct Strict(Map<String, Value>);
+
+impl<'de> Deserialize<'de> for Strict {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(StrictVisitor).map(Self)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> Visitor<'de> for StrictVisitor {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut object = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if object.contains_key(&key) {
+                let shown: String = key.chars().take(MAX_SHOWN_KEY_CHARS).collect();
+                return Err(A::Error::custom(format!("the key `{shown}` stands twice")));
+            }
+            object.insert(key, entries.next_value()?);
+        }
+        Ok(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    #[test]
+    fn l20_what_is_wrong_is_told_with_its_position() {
+        for (raw, told) in [
+            ("{\"path\":", "EOF while parsing a value at line 1 column 8"),
+            ("{\"path\": \"C:\\users\"}", "invalid escape at line 1 column"),
+            ("{\"path\":\"a\"}{\"path\":\"b\"}", "trailing characters at line 1 column 13"),
+            ("{\"content\":\"a\nb\"}", "control character"),
+            ("{\"path\":\"a\",\n \"path\":\"b\"}", "the key `path` stands twice at line 2 column"),
+            ("[\"a\"]", "expected a JSON object at line 1 column"),
+            ("3", "expected a JSON object at line 1 column"),
+        ] {
+            let problem = read(raw).unwrap_err();
+            assert!(problem.contains(told) && problem.contains("The tool was not run"), "{raw}: {problem}");
+        }
+    }
+
+    #[test]
+    fn l19_missing_arguments_are_not_an_empty_object() {
+        for raw in ["", " \n", "null"] {
+            assert!(read(raw).is_err(), "{raw:?}");
+        }
+        assert_eq!(read(" {\"a\": {\"b\": 1}} "), Ok(json!({"a": {"b": 1}})));
+    }
+
+    #[test]
+    fn a_long_key_is_not_repeated_to_the_model() {
+        let key = "k".repeat(100_000);
+        assert!(read(&format!("{{\"{key}\":1,\"{key}\":2}}")).unwrap_err().len() < 300);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_accepted_is_what_was_written(raw in r#"[{}\[\]":,a-b0-1 \\]{0,24}"#) {
+            if let Ok(value) = read(&raw) {
+                prop_assert_eq!(Ok(value), serde_json::from_str::<Value>(&raw).map_err(|error| error.to_string()));
+            }
+        }
+    }
+}

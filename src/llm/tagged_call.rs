@@ -1,0 +1,344 @@
+//! Tool calls that a model writes as text in its own marks, where its server did not read them: the forms of the field.
+//!
+//! Sources: the tool parsers of vLLM (`vllm/tool_parsers`), the chat templates of the models, `OpenAI`'s description of
+//! the harmony format. Only for servers marked with `text_calls`, and only when calls are all there is: text that
+//! holds such marks, such as a file that a model repeats, is text.
+
+use crate::llm::ToolDefinition;
+use crate::llm::embedded_call::{self, EmbeddedCall, offered_name};
+use serde_json::{Map, Value};
+
+/// What stands around the calls of one answer, of which the end may be missing.
+const WRAPPERS: [(&str, &str); 8] = [
+    ("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"),
+    ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
+    ("<｜DSML｜function_calls>", "</｜DSML｜function_calls>"),
+    ("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
+    ("<|DSML|function_calls>", "</|DSML|function_calls>"),
+    ("<|DSML|tool_calls>", "</|DSML|tool_calls>"),
+    ("<minimax:tool_call>", "</minimax:tool_call>"),
+    ("<function_calls>", "</function_calls>"),
+];
+
+/// What a single call begins with.
+const OPENINGS: [&str; 11] = [
+    "<tool_call>",
+    "<function=",
+    "<invoke name=",
+    "<｜DSML｜invoke name=",
+    "<|DSML|invoke name=",
+    "<|tool_call_begin|>",
+    "<｜tool▁call▁begin｜>",
+    "<|channel|>commentary",
+    "<|start|>assistant",
+    "<|python_tag|>",
+    "[TOOL_CALLS]",
+];
+
+/// What `DeepSeek` puts between the parts of a call.
+const SEPARATOR: &str = "<｜tool▁sep｜>";
+
+/// Recognises the calls of the tools that are offered.
+#[derive(Debug)]
+pub struct TaggedCalls {
+    tools: Vec<Tool>,
+}
+
+/// What must be known of a tool to read its arguments.
+#[derive(Debug)]
+struct Tool {
+    name: String,
+    /// Arguments that are anything but text: forms without quotes do not tell `5` from `"5"`.
+    no_text: Vec<String>,
+}
+
+/// Reads the one call that a text begins with.
+type Form = fn(&TaggedCalls, &mut Rest<'_>) -> Option<EmbeddedCall>;
+
+impl TaggedCalls {
+    /// For these tools.
+    pub fn of(tools: &[ToolDefinition]) -> Self {
+        let tool = |tool: &ToolDefinition| {
+            let properties = tool.parameters.get("properties").and_then(Value::as_object);
+            let no_text = properties.into_iter().flatten().filter(|(_, schema)| !may_be_text(schema));
+            Tool { name: tool.name.clone(), no_text: no_text.map(|(name, _)| name.clone()).collect() }
+        };
+        Self { tools: tools.iter().map(tool).collect() }
+    }
+
+    /// The calls that `text` consists of; empty when there is anything else in it, a call is not whole, or one names a
+    /// tool that is not offered.
+    pub fn find(&self, text: &str) -> Vec<EmbeddedCall> {
+        let text = text.trim();
+        let wrapper = WRAPPERS.iter().find_map(|(begin, end)| Some((text.strip_prefix(begin)?, *end)));
+        let inner = wrapper.map_or(text, |(inner, end)| inner.strip_suffix(end).unwrap_or(inner));
+        if let Some(list) =
+            inner.strip_prefix("[TOOL_CALLS]").filter(|list| list.trim_start().starts_with('['))
+        {
+            return embedded_call::find(list, &|name| self.offers(name));
+        }
+        let mut rest = Rest(inner);
+        let mut calls = Vec::new();
+        while !rest.is_over() {
+            let Some(call) = self.call(&mut rest) else { return Vec::new() };
+            calls.push(call);
+        }
+        calls
+    }
+
+    fn call(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+        const FORMS: [Form; 8] = [
+            TaggedCalls::in_tool_call,
+            TaggedCalls::bare_function,
+            TaggedCalls::invoke,
+            TaggedCalls::kimi,
+            TaggedCalls::deepseek,
+            TaggedCalls::harmony,
+            TaggedCalls::llama,
+            TaggedCalls::mistral,
+        ];
+        FORMS.iter().find_map(|form| {
+            let mut tried = Rest(rest.0);
+            let call = form(self, &mut tried)?;
+            *rest = tried;
+            Some(call)
+        })
+    }
+
+    /// `<tool_call>` around JSON (Hermes, Qwen), around [`function`](Self::function) (Qwen Coder), or around a name and
+    /// pairs of keys and values (GLM).
+    fn in_tool_call(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+        rest.eat("<tool_call>")?;
+        let call = match rest.peek() {
+            '{' => self.object(rest.json()?)?,
+            '<' => self.function(rest)?,
+            _ => self.pairs(rest)?,
+        };
+        rest.end("</tool_call>")?;
+        Some(call)
+    }
+
+    /// A function whose `<tool_call>` is missing, as Qwen Coder forgets it, and often not its end.
+    fn bare_function(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+        let call = self.function(rest)?;
+        let _ = rest.eat("</tool_call>");
+        Some(call)
+    }
+
+    /// `<function=NAME>` with `<parameter=KEY>` in it (Qwen Coder), or with JSON (Llama).
+    fn function(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+        rest.eat("<function=")?;
+        let tool = self.tool(rest.until(">")?)?;
+        if rest.peek() == '{' {
+            let arguments = rest.json()?;
+            rest.end("</function>")?;
+            return whole(tool, &arguments);
+        }
+        let mut arguments = Map::new();
+        while rest.eat("<parameter=").is_some() {
+            let key = rest.until(">")?.trim();
+            let value = rest.until("</parameter>")?;
+            add(&mut arguments, key, tool.value(key, value))?;
+        }
+        rest.eat("</function>")?;
+        whole(tool, &Value::Object(arguments))
+    }
+
+    /// A name, and after it `<arg_key>` and `<arg_value>` by turns.
+    fn pairs(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+        let end = rest.0.find('<')?;
+        let (name, after) = rest.0.split_at(end);
+        let tool = self.tool(name)?;
+        rest.0 = after;
+        let mut arguments = Map::new();
+        while rest.eat("<arg_key>").is_some() {
+            let key = rest.until("</arg_key>")?.trim();
+            rest.eat("<arg_value>")?;
+            let value = rest.until("</arg_value>")?;
+            add(&mut arguments, key, tool.value(key, value))?;
+        }
+        whole(tool, &Value::Object(arguments))
+    }
+
+    /// `<invoke name="NAME">` with `<parameter name="KEY">` in it (`MiniMax`, `DeepSeek` with its DSML marks).
+    fn invoke(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+        let mark = ["｜DSML｜", "|DSML|", ""]
+            .into_iter()
+            .find(|mark| rest.eat(&format!("<{mark}invoke name=\"")).is_some())?;
+        let tool = self.tool(rest.until("\">")?)?;
+        let (begin, end) = (format!("<{mark}parameter name=\""), format!("</{mark}parameter>"));
+        let mut arguments = Map::new();
+        while rest.eat(&begin).is_some() {
+            let head = rest.until(">")?;
+            let value = rest.until(&end)?;
+            let (key, more) = head.split_once('"')?;
+            let value = match more.trim() {
+                "string=\"true\"" => Value::String(value.to_owned()),
+                "string=\"false\"" => serde_json::from_str(value).ok()?,
+                "" => tool.value(key, value),
+                _ => return None,
+            };
+            add(&mut arguments, key, value)?;
+        }
+        rest.eat(&format!("</{mark}invoke>"))?;
+        whole(tool, &Value::Object(arguments))
+    }
+
+    fn kimi(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+        rest.eat("<|tool_call_begin|>")?;
+        let tool = self.tool(rest.until("<|tool_call_argument_begin|>")?)?;
+        let arguments = rest.json()?;
+        rest.end("<|tool_call_end|>")?;
+        whole(tool, &arguments)
+    }
+
+    /// A name, a separator and JSON; in older models the word `function`, the separator, a name and JSON in a fence.
+    fn deepseek(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+        rest.eat("<｜tool▁call▁begin｜>")?;
+        let first = rest.until(SEPARATOR)?;
+        let fenced = first.trim() == "function";
+        let name = if fenced { rest.until("```json")? } else { first };
+        let tool = self.tool(name)?;
+        let arguments = rest.json()?;
+        if fenced {
+            rest.eat("```")?;
+        }
+        rest.end("<｜tool▁call▁end｜>")?;
+        whole(tool, &arguments)
+    }
+
+    /// `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>JSON<|call|>`; the recipient may stand
+    /// before the channel.
+    fn harmony(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+        let started = rest.eat("<|start|>assistant").is_some();
+        if !started && !rest.0.trim_start().starts_with("<|channel|>commentary") {
+            return None;
+        }
+        let head = rest.until("<|message|>")?;
+        let (channel, recipient) = head.split_once("to=")?;
+        if channel.contains("analysis") || channel.contains("final") {
+            return None;
+        }
+        let name = recipient.split(|c: char| c.is_whitespace() || c == '<').next()?;
+        let tool = self.tool(name)?;
+        let arguments = rest.json()?;
+        rest.end("<|call|>")?;
+        whole(tool, &arguments)
+    }
+
+    fn llama(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+        rest.eat("<|python_tag|>")?;
+        let call = self.object(rest.json()?)?;
+        // Several are divided by semicolons.
+        let _ = rest.eat(";");
+        Some(call)
+    }
+
+    fn mistral(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+        rest.eat("[TOOL_CALLS]")?;
+        let tool = self.tool(rest.until("[ARGS]")?)?;
+        whole(tool, &rest.json()?)
+    }
+
+    fn object(&self, item: Value) -> Option<EmbeddedCall> {
+        embedded_call::call(item, &|name| self.offers(name))
+    }
+
+    fn offers(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name == name)
+    }
+
+    fn tool(&self, name: &str) -> Option<&Tool> {
+        let name = offered_name(name, &|name| self.offers(name))?;
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+}
+
+impl Tool {
+    /// The value of an argument as it stands between its marks, where the line breaks next to them do not count.
+    fn value(&self, key: &str, written: &str) -> Value {
+        let text = written.strip_prefix('\n').unwrap_or(written);
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        let read = || match text.trim() {
+            // As Python writes them.
+            "True" => Some(Value::Bool(true)),
+            "False" => Some(Value::Bool(false)),
+            json => serde_json::from_str(json).ok(),
+        };
+        let no_text = self.no_text.iter().any(|name| name == key);
+        no_text.then(read).flatten().unwrap_or_else(|| Value::String(text.to_owned()))
+    }
+}
+
+/// Whether an answer that begins like this could still turn out to be such calls.
+pub fn may_begin(text: &str) -> bool {
+    let text = text.trim_start();
+    let begins = |mark: &str| text.starts_with(mark) || mark.starts_with(text);
+    OPENINGS.iter().any(|mark| begins(mark)) || WRAPPERS.iter().any(|(mark, _)| begins(mark))
+}
+
+fn whole(tool: &Tool, arguments: &Value) -> Option<EmbeddedCall> {
+    let arguments = arguments.is_object().then(|| arguments.to_string())?;
+    Some(EmbeddedCall { name: tool.name.clone(), arguments })
+}
+
+/// Adds an argument, unless it is there already.
+fn add(arguments: &mut Map<String, Value>, key: &str, value: Value) -> Option<()> {
+    arguments.insert(key.to_owned(), value).is_none().then_some(())
+}
+
+/// Whether a schema allows text, or does not say what it allows.
+fn may_be_text(schema: &Value) -> bool {
+    let alternatives = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(*key)?.as_array());
+    match (schema.get("type"), alternatives) {
+        (Some(Value::String(kind)), _) => kind == "string",
+        (Some(Value::Array(kinds)), _) => kinds.iter().any(|kind| kind == "string"),
+        (_, Some(alternatives)) => alternatives.iter().any(may_be_text),
+        _ => true,
+    }
+}
+
+/// What of a text was not read yet.
+struct Rest<'a>(&'a str);
+
+impl<'a> Rest<'a> {
+    /// Whether nothing but space is left.
+    fn is_over(&self) -> bool {
+        self.0.trim_start().is_empty()
+    }
+
+    /// The next character that is no space; a space where there is none.
+    fn peek(&self) -> char {
+        self.0.trim_start().chars().next().unwrap_or(' ')
+    }
+
+    /// Passes over a mark and the space before it.
+    fn eat(&mut self, mark: &str) -> Option<()> {
+        self.0 = self.0.trim_start().strip_prefix(mark)?;
+        Some(())
+    }
+
+    /// Passes over the last mark of a call, which may be missing at the end: servers take it for a stop word.
+    fn end(&mut self, mark: &str) -> Option<()> {
+        if self.is_over() { Some(()) } else { self.eat(mark) }
+    }
+
+    /// Passes over everything up to and with a mark; gives back what stands before it.
+    fn until(&mut self, mark: &str) -> Option<&'a str> {
+        let (before, after) = self.0.split_once(mark)?;
+        self.0 = after;
+        Some(before)
+    }
+
+    /// Passes over one JSON value, in which marks are only text.
+    fn json(&mut self) -> Option<Value> {
+        let mut values = serde_json::Deserializer::from_str(self.0).into_iter::<Value>();
+        let value = values.next()?.ok()?;
+        self.0 = self.0.get(values.byte_offset()..)?;
+        Some(value)
+    }
+}
+
+#[cfg(test)]
+#[path = "tagged_call_tests.rs"]
+mod tests;

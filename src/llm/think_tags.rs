@@ -1,0 +1,149 @@
+//! Reasoning with which a model begins its text, between tags that its server did not read.
+
+/// The tags of the field: most models, some of `Qwen`, `EXAONE`.
+const TAGS: [(&str, &str); 3] =
+    [("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<thought>", "</thought>")];
+
+/// What a piece of text turns out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Reasoning.
+    Thinking(String),
+    /// The answer.
+    Text(String),
+}
+
+/// Divides a text that comes in pieces, as long as it must.
+#[derive(Debug, Default)]
+pub struct ThinkTags {
+    state: State,
+    /// What could still be a part of a tag.
+    held: String,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum State {
+    #[default]
+    Before,
+    /// Within reasoning that ends with this.
+    Within(&'static str),
+    /// After it, where the line breaks do not belong to the answer.
+    After,
+    Text,
+}
+
+impl ThinkTags {
+    /// Takes in the next piece.
+    pub fn take(&mut self, piece: &str) -> Vec<Piece> {
+        self.held.push_str(piece);
+        let mut pieces = Vec::new();
+        if self.state == State::Before {
+            self.begin();
+        }
+        if let State::Within(end) = self.state {
+            let (thinking, over) = match self.held.find(end) {
+                Some(at) => (at, Some(at + end.len())),
+                None => (self.held.len() - begun(&self.held, end), None),
+            };
+            let rest = self.held.split_off(over.unwrap_or(thinking));
+            self.held.truncate(thinking);
+            pieces.push(Piece::Thinking(std::mem::replace(&mut self.held, rest)));
+            if over.is_some() {
+                self.state = State::After;
+            }
+        }
+        if self.state == State::After {
+            self.held = self.held.trim_start().to_owned();
+            if !self.held.is_empty() {
+                self.state = State::Text;
+            }
+        }
+        if self.state == State::Text {
+            pieces.push(Piece::Text(std::mem::take(&mut self.held)));
+        }
+        pieces
+    }
+
+    /// Whether all that follows is text.
+    pub fn is_over(&self) -> bool {
+        self.state == State::Text
+    }
+
+    /// What is left when nothing more comes.
+    pub fn end(self) -> Option<Piece> {
+        match self.state {
+            _ if self.held.is_empty() => None,
+            State::Within(_) => Some(Piece::Thinking(self.held)),
+            State::Before | State::After | State::Text => Some(Piece::Text(self.held)),
+        }
+    }
+
+    /// Looks whether the text begins with a tag, unless that cannot be said yet.
+    fn begin(&mut self) {
+        let text = self.held.trim_start();
+        if let Some((begin, end)) = TAGS.iter().find(|(begin, _)| text.starts_with(begin)) {
+            self.state = State::Within(end);
+            self.held = text.split_at(begin.len()).1.to_owned();
+        } else if !TAGS.iter().any(|(begin, _)| begin.starts_with(text)) {
+            self.state = State::Text;
+        }
+    }
+}
+
+/// How many bytes at the end of `text` are the beginning of `mark`, which is ASCII.
+fn begun(text: &str, mark: &str) -> usize {
+    (1..mark.len())
+        .rev()
+        .find(|length| mark.get(..*length).is_some_and(|begun| text.ends_with(begun)))
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Reasoning and answer of a text that comes in these pieces.
+    fn divided<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
+        let (mut tags, mut thinking, mut text) = (ThinkTags::default(), String::new(), String::new());
+        let mut all: Vec<_> = pieces.into_iter().flat_map(|piece| tags.take(piece)).collect();
+        all.extend(tags.end());
+        for piece in all {
+            match piece {
+                Piece::Thinking(piece) => thinking.push_str(&piece),
+                Piece::Text(piece) => text.push_str(&piece),
+            }
+        }
+        (thinking, text)
+    }
+
+    #[test]
+    fn reasoning_at_the_beginning_is_told_apart_and_other_tags_are_text() {
+        for (whole, thinking, text) in [
+            ("<think>\nhm</think>\n\nok", "\nhm", "ok"),
+            ("\n<thought>hm < 1</thought>ok</think>", "hm < 1", "ok</think>"),
+            ("<think></think>ok", "", "ok"),
+            ("<think>hm", "hm", ""),
+            ("<thin", "", "<thin"),
+            (" ok <think>x</think>", "", " ok <think>x</think>"),
+            ("<tool_call>", "", "<tool_call>"),
+        ] {
+            assert_eq!(divided([whole]), (thinking.into(), text.into()), "{whole}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_division_does_not_depend_on_the_pieces(
+            whole in "[ \n]{0,2}(<think>|<thinking>|<thi|a)?[a-zé<\n]{0,6}(</think>|</think|</)?[ \né<]{0,4}",
+            cuts in prop::collection::vec(0..40_usize, 0..6),
+        ) {
+            let mut cuts: Vec<_> = cuts.into_iter().filter(|cut| whole.is_char_boundary(*cut)).collect();
+            cuts.extend([0, whole.len()]);
+            cuts.retain(|cut| *cut <= whole.len());
+            cuts.sort_unstable();
+            let pieces = cuts.windows(2).map(|pair| &whole[pair[0]..pair[1]]);
+            prop_assert_eq!(divided(pieces), divided([whole.as_str()]));
+        }
+    }
+}
