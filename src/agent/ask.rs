@@ -41,12 +41,14 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
         Purpose::Step => agent.definitions.as_slice(),
         Purpose::Closing => &[],
     };
+    let session = agent.session.borrow().id().to_owned();
     let request = Request {
         messages: &messages,
         tools,
         stream: agent.stream,
         max_output_tokens: agent.max_output_tokens,
         deadline,
+        session: Some(&session),
     };
     let event = match answer(agent, purpose, &request).await? {
         Ok(response) => {

@@ -112,6 +112,8 @@ pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClien
         api_key: settings.api_key.clone(),
         api_key_env: llm.api_key_env.clone(),
         temperature: llm.temperature,
+        effort: llm.effort,
+        prompt_caching: llm.prompt_caching,
         retries: llm.retries,
         deadlines: Deadlines {
             connect: Duration::from_secs(llm.timeouts.connect_seconds),

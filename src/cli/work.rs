@@ -112,6 +112,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let launcher = compose::launcher(app, &settings);
     let interrupt = compose::listen(app, &launcher)?.token().clone();
     let llm = compose::model(app, &settings).await?;
+    notices.extend(llm.remarks().iter().cloned());
     let caps = costs::caps(&settings, &prices, llm.model())?;
     notices.extend(costs::without_effect(&caps, llm.model()));
     let price = caps.price;
@@ -374,6 +375,11 @@ fn flags(options: &WorkArgs) -> Flags {
         model: options.model.clone(),
         api_base: options.api_base.clone(),
         api_key: options.api_key.as_deref().map(Secret::new),
+        effort: options.effort,
+        cache: match (options.no_cache, options.cache) {
+            (true, _) => Some(false),
+            (false, cache) => cache.then_some(true),
+        },
         no_stream: options.no_stream || options.json || options.quiet,
         max_steps: options.max_steps,
         timeout: options.timeout,

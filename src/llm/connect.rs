@@ -3,12 +3,14 @@
 use crate::failure::{ErrorKind, Failure};
 use crate::http::{Deadlines, Endpoint, HttpError};
 use crate::llm::catalog::{self, Provider};
-use crate::llm::codec::{Codec, Parameters};
+use crate::llm::codec::{Caching, Codec, Parameters};
+use crate::llm::effort::Effort;
 use crate::llm::error_body::one_line;
 use crate::llm::format::Format;
 use crate::llm::quirks::Quirks;
 use crate::llm::remote::{Key, RemoteModel};
 use crate::llm::scripted::play::ScriptedModel;
+use crate::llm::thinking::{Told, told};
 use crate::llm::{LlmClient, local};
 use crate::secret::Secret;
 use crate::source::Source;
@@ -37,6 +39,10 @@ pub struct ModelOptions {
     pub api_key_env: Option<String>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
+    /// How hard the model is to think; its own default when absent.
+    pub effort: Option<Effort>,
+    /// Whether servers are helped to cache prompts.
+    pub prompt_caching: bool,
     /// How many tries may follow the first.
     pub retries: u32,
     /// How long each phase of a try may take.
@@ -53,6 +59,8 @@ impl Default for ModelOptions {
             api_key: None,
             api_key_env: None,
             temperature: None,
+            effort: None,
+            prompt_caching: true,
             retries: DEFAULT_RETRIES,
             deadlines: Deadlines::default(),
             probe_local: false,
@@ -125,10 +133,9 @@ pub async fn connect(
             (target, key)
         }
     };
-    let codec = match &target.provider {
-        Some(provider) => provider.codec(),
-        None => Format::default().codec(Quirks::default()),
-    };
+    let (format, quirks) =
+        target.provider.as_ref().map_or_else(Default::default, |provider| (provider.format, provider.quirks));
+    let codec = format.codec(quirks);
     let base = root(&target.base, codec.as_ref(), target.model.as_deref().unwrap_or_default());
     let model = match target.model {
         Some(model) => model,
@@ -141,16 +148,28 @@ pub async fn connect(
     let secret = key.secret.as_ref().map(Secret::expose);
     let window = local::window(base, codec.as_ref(), secret, &model).await;
     let headers = codec.headers(secret);
+    let Told { thinking, temperature, remarks } =
+        told(options.effort, options.temperature, &model, format, quirks).map_err(|error| {
+            ConnectError::new(ErrorKind::Internal, format!("the table of thinking models: {error}"))
+        })?;
+    let caching = if options.prompt_caching { caching(&model, format, quirks) } else { Caching::default() };
     Ok(Box::new(RemoteModel {
         name,
         endpoint: Endpoint::new(base, &headers, options.deadlines)?,
         codec,
-        parameters: Parameters { model, temperature: options.temperature, window },
+        parameters: Parameters { model, temperature, window, thinking, caching },
         key,
         retries: options.retries,
         source,
         history: RefCell::default(),
+        remarks,
     }))
+}
+
+/// How the server of `model` can be helped to cache prompts. Marks are Anthropic's; other servers need none.
+fn caching(model: &str, format: Format, quirks: Quirks) -> Caching {
+    let routed = quirks.cache_control && model.starts_with("anthropic/");
+    Caching { key: quirks.cache_key, marks: format == Format::Messages || routed }
 }
 
 /// A server and, where it is known already, a model.

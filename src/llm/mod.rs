@@ -10,11 +10,13 @@
 
 pub mod answer;
 pub mod attempts;
+pub mod cache_control;
 pub mod calls;
 pub mod catalog;
 pub mod chat_completions;
 pub mod codec;
 pub mod connect;
+pub mod effort;
 pub mod embedded_call;
 pub mod error_body;
 pub mod format;
@@ -34,6 +36,7 @@ pub mod retry;
 pub mod scripted;
 #[cfg(test)]
 mod testing;
+pub mod thinking;
 
 use crate::event::FinishReason;
 use crate::failure::{ErrorKind, Failure};
@@ -69,6 +72,8 @@ pub struct Request<'a> {
     pub max_output_tokens: Option<u32>,
     /// The longest the whole call may take, retries and waits included.
     pub deadline: Option<Duration>,
+    /// The session it is part of, where a server may be told.
+    pub session: Option<&'a str>,
 }
 
 /// What a model answered.
@@ -137,6 +142,17 @@ impl From<LlmError> for Failure {
 pub trait LlmClient {
     /// `provider/model`, as the result names it.
     fn model(&self) -> &str;
+
+    /// What of the user's wishes is not sent as it was, a sentence each.
+    fn remarks(&self) -> &[String] {
+        &[]
+    }
+
+    /// What tells `request` from every other, as a hash of all that decides on the answer; nothing where answers have
+    /// other reasons than requests.
+    fn fingerprint(&self, _request: &Request<'_>) -> Option<String> {
+        None
+    }
 
     /// Asks once, with retries inside; `progress` is told what arrives while it arrives.
     fn complete<'a>(

@@ -24,6 +24,22 @@ pub enum NoContent {
     Null,
 }
 
+/// How a server of Chat Completions is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingField {
+    /// `reasoning_effort: WORD`, as `OpenAI` has it.
+    ReasoningEffort,
+    /// `reasoning: {effort: WORD}`, as `OpenRouter` has it.
+    Reasoning,
+    /// `thinking: {type: enabled | disabled}`, as Z.ai, `DeepSeek` and Moonshot have it.
+    Thinking,
+    /// `enable_thinking: BOOL`, as Alibaba's `DashScope` has it.
+    EnableThinking,
+    /// `chat_template_kwargs: {enable_thinking: BOOL}` or `{reasoning_effort: WORD}`, as llama.cpp has it.
+    ChatTemplate,
+}
+
 /// How a server differs from the common ground of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -38,6 +54,12 @@ pub struct Quirks {
     pub replay_reasoning: bool,
     /// Refuses a history with tool calls when no tools are offered.
     pub tools_with_history: bool,
+    /// The field in which it is told how hard to think; nothing is sent where that is not known.
+    pub thinking: Option<ThinkingField>,
+    /// Takes `prompt_cache_key`, by which it sends the requests of a session to where their beginning is cached.
+    pub cache_key: bool,
+    /// Caches the prompts of Anthropic's models where the request has a `cache_control`.
+    pub cache_control: bool,
 }
 
 impl Default for Quirks {
@@ -48,6 +70,9 @@ impl Default for Quirks {
             stream_usage: true,
             replay_reasoning: false,
             tools_with_history: false,
+            thinking: None,
+            cache_key: false,
+            cache_control: false,
         }
     }
 }

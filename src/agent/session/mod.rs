@@ -139,6 +139,11 @@ impl Session {
         session
     }
 
+    /// Its id; empty before it began.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// The conversation, system message first.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages

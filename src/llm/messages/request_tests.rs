@@ -1,6 +1,7 @@
 //! What a conversation becomes on the wire.
 
 use super::*;
+use crate::llm::codec::Caching;
 use crate::message::Opaque;
 use serde_json::json;
 
@@ -157,4 +158,102 @@ fn k12_a_longer_conversation_begins_with_the_same_bytes() {
         let short = bytes_of(&Request { messages: &messages[..length], ..long }, None);
         assert!(whole.starts_with(short.strip_suffix(b"]}]}").unwrap()), "{length}");
     }
+}
+
+/// What is sent of the first `count` messages of the conversation, with a tool, marks and `thinking`.
+fn marked(count: usize, tools: &[ToolDefinition], thinking: Option<Thinking>, max_tokens: u32) -> Value {
+    serde_json::from_slice(&marked_bytes(count, tools, thinking, max_tokens)).unwrap()
+}
+
+fn marked_bytes(
+    count: usize,
+    tools: &[ToolDefinition],
+    thinking: Option<Thinking>,
+    max_tokens: u32,
+) -> Vec<u8> {
+    let messages: Vec<_> = conversation().into_iter().take(count).map(Arc::new).collect();
+    let caching = Caching { key: true, marks: true };
+    let parameters = Parameters { model: "m".into(), thinking, caching, ..Parameters::default() };
+    let mut json = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        write_message(message, &messages[..at], &mut json).unwrap();
+    }
+    let request = Request {
+        messages: &messages,
+        tools,
+        max_output_tokens: Some(max_tokens),
+        session: Some("s"),
+        ..Request::default()
+    };
+    encode(&request, &parameters, &json).unwrap()
+}
+
+/// Where `body` has marks.
+fn places(body: &Value, path: &str, found: &mut Vec<String>) {
+    match body {
+        Value::Object(members) => {
+            for (name, value) in members {
+                if name == "cache_control" {
+                    assert_eq!(value, &json!({"type": "ephemeral"}));
+                    found.push(path.to_owned());
+                } else {
+                    places(value, &format!("{path}/{name}"), found);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                places(item, &format!("{path}/{at}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn marks_in(body: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    places(body, "", &mut found);
+    found
+}
+
+#[test]
+fn k14_the_instructions_the_last_end_and_this_end_are_marked() {
+    let first = marked(2, &[tool()], None, 9);
+    assert_eq!(marks_in(&first), ["/system/0", "/messages/0/content/0"]);
+    let second = marked(4, &[tool()], None, 9);
+    let results = second["messages"][2]["content"].as_array().unwrap().len();
+    let end = format!("/messages/2/content/{}", results - 1);
+    assert_eq!(marks_in(&second), ["/system/0", "/messages/0/content/0", &end]);
+}
+
+#[test]
+fn k14_a_closing_call_which_nothing_follows_is_not_written_to_the_cache() {
+    assert_eq!(marks_in(&marked(4, &[], None, 9)), [""; 0]);
+}
+
+#[test]
+fn k12_marks_aside_a_marked_request_is_the_request_without_marks() {
+    let messages: Vec<_> = conversation().into_iter().map(Arc::new).collect();
+    let plain = {
+        let request = Request { messages: &messages, tools: &[tool()], ..Request::default() };
+        String::from_utf8(bytes_of(&request, Some(9))).unwrap()
+    };
+    let marked = String::from_utf8(marked_bytes(messages.len(), &[tool()], None, 9)).unwrap();
+    assert_eq!(marked.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", ""), plain);
+}
+
+#[test]
+fn thinking_is_adaptive_or_has_a_budget_beside_the_answer() {
+    let told = |thinking, max_tokens| {
+        let body = marked(2, &[], Some(thinking), max_tokens);
+        (body["thinking"].clone(), body["output_config"].clone())
+    };
+    let adaptive = (json!({"type": "adaptive", "display": "summarized"}), json!({"effort": "xhigh"}));
+    assert_eq!(told(Thinking::Effort(Effort::Xhigh), 9), adaptive);
+    assert_eq!(told(Thinking::Effort(Effort::None), 9), (json!({"type": "disabled"}), Value::Null));
+    assert_eq!(told(Thinking::Budget(0), 9), (json!({"type": "disabled"}), Value::Null));
+    let budget = |tokens| (json!({"type": "enabled", "budget_tokens": tokens}), Value::Null);
+    assert_eq!(told(Thinking::Budget(8_192), 32_000), budget(8_192));
+    assert_eq!(told(Thinking::Budget(8_192), 4_096), budget(2_048));
+    assert_eq!(told(Thinking::Budget(8_192), 2_000), (Value::Null, Value::Null));
 }
