@@ -6,6 +6,7 @@ use crate::event::{Event, Purpose};
 use crate::failure::ErrorKind;
 use crate::llm::{LlmError, Progress, Request, Response};
 use crate::message::{Message, Part};
+use crate::price::Usd;
 use crate::stop_reason::StopReason;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -50,15 +51,23 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
         deadline,
         session: Some(&session),
     };
+    if purpose == Purpose::Step {
+        agent.audit(&request)?;
+    }
     let event = match answer(agent, purpose, &request).await? {
         Ok(response) => {
+            if response.kept {
+                agent.emitter.emit(Event::KeptAnswer)?;
+            } else if let (Purpose::Step, Some(usage)) = (purpose, response.usage) {
+                agent.audit_usage(usage)?;
+            }
             let latency = agent.source.elapsed().saturating_sub(started);
             Event::ModelResponse {
                 purpose,
+                cost_usd: agent.cost(&response),
                 message: settle(agent, purpose, response.message),
                 finish: response.finish,
                 usage: response.usage,
-                cost_usd: response.usage.zip(agent.price).map(|(usage, price)| price.of(usage)),
                 latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
             }
         }
@@ -106,6 +115,12 @@ async fn answer(
 }
 
 impl Agent {
+    /// What an answer costs, where tokens and price are known; a kept one was paid for before.
+    fn cost(&self, response: &Response) -> Option<Usd> {
+        let paid = || response.usage.zip(self.price).map(|(usage, price)| price.of(usage));
+        if response.kept { Some(Usd::ZERO) } else { paid() }
+    }
+
     /// Whether the most that a request for `purpose` can cost is still there.
     fn affords(&self, purpose: Purpose) -> bool {
         self.session.borrow().exceeded(purpose).is_none()

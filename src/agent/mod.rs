@@ -1,6 +1,7 @@
 //! The agent: the session as a state machine and the loop that does what it says.
 
 pub mod ask;
+pub mod audit;
 pub mod prompt;
 pub mod run;
 pub mod session;
@@ -12,6 +13,7 @@ use crate::agent::session::Session;
 use crate::emit::Emitter;
 use crate::engine::Engine;
 use crate::event::{EventSink, Record};
+use crate::llm::prefix::Prefix;
 use crate::llm::{LlmClient, ToolDefinition};
 use crate::price::Price;
 use crate::source::Source;
@@ -32,6 +34,8 @@ pub struct Agent {
     pub session: Rc<RefCell<Session>>,
     /// Where every fact is told.
     pub emitter: Rc<Emitter>,
+    /// What requests begin with.
+    pub prefix: RefCell<Prefix>,
     /// The clock.
     pub source: Rc<Source>,
     /// Fires when the person asks to stop.

@@ -20,6 +20,7 @@ use crate::failure::{ErrorKind, Failure};
 use crate::journal::read::{self, Reading};
 use crate::journal::store::{SessionError, Store};
 use crate::journal::write::Journal;
+use crate::llm::prefix::Prefix;
 use crate::message::ToolCall;
 use crate::messages;
 use crate::report::human::{AnswerShown, Detail};
@@ -111,6 +112,12 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     settings.llm.max_output_tokens = costs::output_limit(&settings, &prices);
     let launcher = compose::launcher(app, &settings);
     let interrupt = compose::listen(app, &launcher)?.token().clone();
+    if options.cache_clear {
+        let cleared = compose::answers(&settings)?.clear();
+        cleared.map_err(|error| {
+            CliError::new(ErrorKind::Config, format!("--cache-clear: cannot remove a kept answer: {error}"))
+        })?;
+    }
     let llm = compose::model(app, &settings).await?;
     notices.extend(llm.remarks().iter().cloned());
     let caps = costs::caps(&settings, &prices, llm.model())?;
@@ -142,12 +149,14 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     compose::restore(&engine.ledger, &reading.records);
     let definitions = compose::definitions(&engine);
     let words = words(task, &id, &session.borrow())?;
+    let prefix = RefCell::new(Prefix::new(session.borrow().prefix().cloned()));
     let agent = Agent {
         llm,
         engine,
         definitions,
         session,
         emitter,
+        prefix,
         source: Rc::clone(&app.source),
         interrupt,
         name: settings.agent.name.clone(),

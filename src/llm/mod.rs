@@ -27,10 +27,12 @@ pub mod local;
 pub mod messages;
 pub mod models;
 pub mod ollama;
+pub mod prefix;
 pub mod quirks;
 pub mod reaction;
 pub mod remote;
 pub mod replay;
+pub mod response_cache;
 pub mod responses;
 pub mod retry;
 pub mod scripted;
@@ -85,6 +87,8 @@ pub struct Response {
     pub finish: FinishReason,
     /// Tokens, where the server said.
     pub usage: Option<Usage>,
+    /// Whether it was kept from an earlier request: none went out for it.
+    pub kept: bool,
 }
 
 /// What happens while an answer is on its way.

@@ -303,6 +303,13 @@ impl EventSink for HumanLog {
             }
             Event::StepStart { .. } | Event::StepEnd | Event::ModelAbandoned { .. } => Ok(()),
             Event::RequestSent { attempt } => self.notice(Level::Debug, &messages::request_sent(*attempt)),
+            Event::RequestPrefix { changed, .. } if changed.is_empty() => Ok(()),
+            Event::RequestPrefix { changed, .. } => {
+                self.notice(Level::Info, &messages::prefix_changed(changed))
+            }
+            Event::KeptAnswer => {
+                self.say(Detail::Human, Style::Dim, &self.form.detail(messages::KEPT_ANSWER))
+            }
             Event::Retry { attempt, delay_ms, kind, message } => {
                 let (delay, message) = (Duration::from_millis(*delay_ms), first_line(message, LINE_CHARS));
                 self.say(Detail::Warn, Style::Caution, &self.form.retry(*attempt, delay, *kind, &message))

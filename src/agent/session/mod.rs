@@ -5,7 +5,7 @@ mod ending;
 use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Limits, OnLimit, Readings};
-use crate::event::{Event, FinishReason, Origin, Purpose, Record, SCHEMA_VERSION};
+use crate::event::{Event, FinishReason, Origin, PrefixHashes, Purpose, Record, SCHEMA_VERSION};
 use crate::failure::{ErrorKind, Failure};
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::messages;
@@ -105,6 +105,8 @@ pub struct Session {
     /// The model was told to close a run and the person has not said anything since.
     told_to_close: bool,
     tally: Tally,
+    /// What the last request began with.
+    prefix: Option<PrefixHashes>,
     run: RunState,
 }
 
@@ -126,6 +128,7 @@ impl Session {
             malformed: 0,
             told_to_close: false,
             tally: Tally::default(),
+            prefix: None,
             run: RunState::default(),
         }
     }
@@ -147,6 +150,11 @@ impl Session {
     /// The conversation, system message first.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
+    }
+
+    /// What its last request began with, where one was made.
+    pub fn prefix(&self) -> Option<&PrefixHashes> {
+        self.prefix.as_ref()
     }
 
     /// The limits of this run.
@@ -230,6 +238,11 @@ impl Session {
                 self.tally.steps = self.tally.steps.saturating_add(1);
             }
             Event::RequestSent { .. } => self.tally.requests = self.tally.requests.saturating_add(1),
+            Event::RequestPrefix { hashes, changed } => {
+                self.prefix = Some(hashes.clone());
+                self.tally.prefix_changed(changed);
+            }
+            Event::KeptAnswer => self.tally.kept_answers = self.tally.kept_answers.saturating_add(1),
             Event::Retry { kind, .. } => self.write_off(kind.may_be_billed()),
             Event::ModelResponse { purpose, message, finish, usage, cost_usd, .. } => {
                 self.tally.usage += usage.unwrap_or_default();
@@ -290,6 +303,7 @@ impl Session {
             model: Some(self.model.clone()),
             usage: self.tally.usage,
             cost: self.tally.total(self.limits.caps.price.is_some()),
+            cache: self.tally.cache(),
             permission_denials: self.tally.denials.clone(),
             sandbox: self.sandbox.clone(),
             limit: verdict.limit,
