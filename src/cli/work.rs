@@ -20,6 +20,7 @@ use crate::failure::{ErrorKind, Failure};
 use crate::journal::read::{self, Reading};
 use crate::journal::store::{SessionError, Store};
 use crate::journal::write::Journal;
+use crate::llm::LlmClient;
 use crate::llm::prefix::Prefix;
 use crate::message::ToolCall;
 use crate::messages;
@@ -112,14 +113,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     settings.llm.max_output_tokens = costs::output_limit(&settings, &prices);
     let launcher = compose::launcher(app, &settings);
     let interrupt = compose::listen(app, &launcher)?.token().clone();
-    if options.cache_clear {
-        let cleared = compose::answers(&settings)?.clear();
-        cleared.map_err(|error| {
-            CliError::new(ErrorKind::Config, format!("--cache-clear: cannot remove a kept answer: {error}"))
-        })?;
-    }
-    let llm = compose::model(app, &settings).await?;
-    notices.extend(llm.remarks().iter().cloned());
+    let llm = model(app, options, &settings).await?;
     let caps = costs::caps(&settings, &prices, llm.model())?;
     notices.extend(costs::without_effect(&caps, llm.model()));
     let price = caps.price;
@@ -172,6 +166,16 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     drop(reading);
     let start = Start { settings: &settings, id, words, notices, resumed, has_system };
     Ok((drive(app, &agent, start).await, answer_shown))
+}
+
+/// The model, with kept answers forgotten first where that is wished.
+async fn model(app: &App, options: &WorkArgs, settings: &Settings) -> CliResult<Box<dyn LlmClient>> {
+    if options.cache_clear {
+        compose::answers(settings)?.clear().map_err(|error| {
+            CliError::new(ErrorKind::Config, format!("--cache-clear: cannot remove a kept answer: {error}"))
+        })?;
+    }
+    compose::model(app, settings).await
 }
 
 /// The settings, and the session to go on with; such a session says which agent and model it had.
@@ -271,7 +275,7 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         notices.extend(problems);
         emitter.emit(Event::System { text })?;
     }
-    for text in notices {
+    for text in agent.llm.remarks().iter().cloned().chain(notices) {
         emitter.emit(Event::Notice { level: Level::Warn, text })?;
     }
     Ok(())

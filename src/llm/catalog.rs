@@ -68,7 +68,7 @@ mod tests {
             let endpoint = Endpoint::new(&provider.base, &[], Deadlines::default()).unwrap();
             assert_eq!(endpoint.is_loopback(), provider.base.starts_with("http://"), "{}", provider.name);
             assert!(provider.local || !provider.keys.is_empty(), "{}", provider.name);
-            let plain = Quirks { cache_key: provider.quirks.cache_key, ..Quirks::default() };
+            let plain = Quirks { prompt_cache: provider.quirks.prompt_cache, ..Quirks::default() };
             let alike = provider.quirks == plain || provider.format == Format::ChatCompletions;
             assert!(alike, "{}", provider.name);
         }

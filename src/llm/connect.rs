@@ -7,7 +7,7 @@ use crate::llm::codec::{Caching, Codec, Parameters};
 use crate::llm::effort::Effort;
 use crate::llm::error_body::one_line;
 use crate::llm::format::Format;
-use crate::llm::quirks::Quirks;
+use crate::llm::quirks::{PromptCacheField, Quirks};
 use crate::llm::remote::{Key, RemoteModel};
 use crate::llm::scripted::play::ScriptedModel;
 use crate::llm::thinking::{Told, told};
@@ -168,8 +168,11 @@ pub async fn connect(
 
 /// How the server of `model` can be helped to cache prompts. Marks are Anthropic's; other servers need none.
 fn caching(model: &str, format: Format, quirks: Quirks) -> Caching {
-    let routed = quirks.cache_control && model.starts_with("anthropic/");
-    Caching { key: quirks.cache_key, marks: format == Format::Messages || routed }
+    let routed = quirks.prompt_cache == Some(PromptCacheField::Control) && model.starts_with("anthropic/");
+    Caching {
+        key: quirks.prompt_cache == Some(PromptCacheField::Key),
+        marks: format == Format::Messages || routed,
+    }
 }
 
 /// A server and, where it is known already, a model.

@@ -40,6 +40,16 @@ pub enum ThinkingField {
     ChatTemplate,
 }
 
+/// What helps a server to cache prompts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptCacheField {
+    /// `prompt_cache_key`, by which `OpenAI` sends the requests of a session to where their beginning is cached.
+    Key,
+    /// `cache_control` of a whole request, by which `OpenRouter` has the prompts of Anthropic's models cached.
+    Control,
+}
+
 /// How a server differs from the common ground of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -56,10 +66,8 @@ pub struct Quirks {
     pub tools_with_history: bool,
     /// The field in which it is told how hard to think; nothing is sent where that is not known.
     pub thinking: Option<ThinkingField>,
-    /// Takes `prompt_cache_key`, by which it sends the requests of a session to where their beginning is cached.
-    pub cache_key: bool,
-    /// Caches the prompts of Anthropic's models where the request has a `cache_control`.
-    pub cache_control: bool,
+    /// What helps it to cache prompts.
+    pub prompt_cache: Option<PromptCacheField>,
 }
 
 impl Default for Quirks {
@@ -71,8 +79,7 @@ impl Default for Quirks {
             replay_reasoning: false,
             tools_with_history: false,
             thinking: None,
-            cache_key: false,
-            cache_control: false,
+            prompt_cache: None,
         }
     }
 }

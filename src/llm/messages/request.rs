@@ -185,7 +185,7 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Choice>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Text<'a>>,
+    system: Vec<TextBlock<'a>>,
 }
 
 /// Whether the model thinks.
@@ -230,7 +230,7 @@ impl<'a> WireTool<'a> {
 }
 
 #[derive(Serialize)]
-struct Text<'a> {
+struct TextBlock<'a> {
     r#type: &'static str,
     text: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -238,10 +238,10 @@ struct Text<'a> {
 }
 
 /// A text block; none of blank text, which the API refuses.
-fn text(part: &Part) -> Option<Text<'_>> {
+fn text(part: &Part) -> Option<TextBlock<'_>> {
     match part {
         Part::Text { text } if !text.trim().is_empty() => {
-            Some(Text { r#type: "text", text, cache_control: None })
+            Some(TextBlock { r#type: "text", text, cache_control: None })
         }
         Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
     }
