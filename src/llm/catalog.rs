@@ -3,6 +3,7 @@
 use crate::llm::codec::Codec;
 use crate::llm::format::Format;
 use crate::llm::quirks::Quirks;
+use crate::llm::thinking::demands_responses;
 use serde::Deserialize;
 
 /// The table as data.
@@ -25,6 +26,9 @@ pub struct Provider {
     /// What it speaks.
     #[serde(default)]
     pub format: Format,
+    /// Whether it speaks Responses at the same address, for the models that demand it.
+    #[serde(default)]
+    pub responses: bool,
     /// How it differs from the common ground of Chat Completions.
     #[serde(default)]
     pub quirks: Quirks,
@@ -34,6 +38,15 @@ impl Provider {
     /// The codec for its format.
     pub fn codec(&self) -> Box<dyn Codec> {
         self.format.codec(self.quirks)
+    }
+
+    /// The format in which it is asked for `model`.
+    ///
+    /// # Errors
+    /// When the embedded table of thinking models is not well-formed, which a test rules out.
+    pub fn format_of(&self, model: &str) -> serde_json::Result<Format> {
+        let demanded = self.responses && demands_responses(model)?;
+        Ok(if demanded { Format::Responses } else { self.format })
     }
 }
 

@@ -133,8 +133,15 @@ pub async fn connect(
             (target, key)
         }
     };
-    let (format, quirks) =
-        target.provider.as_ref().map_or_else(Default::default, |provider| (provider.format, provider.quirks));
+    let wrong_table =
+        |error| ConnectError::new(ErrorKind::Internal, format!("the table of thinking models: {error}"));
+    let (format, quirks) = match &target.provider {
+        Some(provider) => {
+            let format = provider.format_of(target.model.as_deref().unwrap_or_default());
+            (format.map_err(wrong_table)?, provider.quirks)
+        }
+        None => Default::default(),
+    };
     let codec = format.codec(quirks);
     let base = root(&target.base, codec.as_ref(), target.model.as_deref().unwrap_or_default());
     let model = match target.model {
@@ -149,9 +156,7 @@ pub async fn connect(
     let window = local::window(base, codec.as_ref(), secret, &model).await;
     let headers = codec.headers(secret);
     let Told { thinking, temperature, remarks } =
-        told(options.effort, options.temperature, &model, format, quirks).map_err(|error| {
-            ConnectError::new(ErrorKind::Internal, format!("the table of thinking models: {error}"))
-        })?;
+        told(options.effort, options.temperature, &model, format, quirks).map_err(wrong_table)?;
     let caching = if options.prompt_caching { caching(&model, format, quirks) } else { Caching::default() };
     Ok(Box::new(RemoteModel {
         name,

@@ -37,6 +37,9 @@ struct Rule {
     budget: Option<[u32; 2]>,
     #[serde(default)]
     temperature: Temperature,
+    /// It thinks and calls tools in the Responses format only.
+    #[serde(default)]
+    responses: bool,
 }
 
 #[derive(Deserialize)]
@@ -90,6 +93,15 @@ pub fn told(
         told.remarks.push(format!("llm.temperature is not sent: {model} takes none{when}"));
     }
     Ok(told)
+}
+
+/// Whether `OpenAI` refuses to let `model` call tools in Chat Completions, because it thinks.
+///
+/// # Errors
+/// As [`told`].
+pub fn demands_responses(model: &str) -> serde_json::Result<bool> {
+    let table: Table = serde_json::from_str(TABLE)?;
+    Ok(rule(&table, model).is_some_and(|rule| rule.responses))
 }
 
 /// The rule whose name is the longest beginning of the model's, its maker left aside.
@@ -223,6 +235,13 @@ mod tests {
         assert_eq!(chat(ThinkingField::Reasoning, Max), Some(Thinking::Effort(Xhigh)));
         assert_eq!(chat(ThinkingField::Thinking, Off), Some(Thinking::Switch(false)));
         assert_eq!(chat(ThinkingField::EnableThinking, Low), Some(Thinking::Switch(true)));
+    }
+
+    #[test]
+    fn newer_models_of_openai_demand_their_newer_format() {
+        let demands = |model| demands_responses(model).unwrap();
+        assert!(demands("gpt-5.6-terra") && demands("gpt-5.4-2026-03-05") && demands("gpt-6-sol"));
+        assert!(!demands("gpt-5.2") && !demands("gpt-4o") && !demands("mock"));
     }
 
     #[test]

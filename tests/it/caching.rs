@@ -136,6 +136,17 @@ fn an_effort_is_told_to_each_model_in_its_own_words() {
 }
 
 #[test]
+fn openais_models_that_demand_it_are_asked_in_the_responses_format() {
+    for (model, target) in
+        [("openai/gpt-5.6", "POST /v1/responses"), ("openai/gpt-5.2", "POST /v1/chat/completions")]
+    {
+        let (done, requests) = play(&lab(), model, READ_AND_ANSWER, &["--effort", "low", "--json"]);
+        assert_eq!(done.exits(0).json()["model"], model);
+        assert!(requests.iter().all(|request| request.target == target), "{}", requests[0].target);
+    }
+}
+
+#[test]
 fn a_wish_that_a_model_does_not_take_is_left_out_and_said_once() {
     let (done, body) = request("openai/gpt-4o", &["--effort", "high"]);
     assert_eq!(body.get("reasoning_effort"), None);

@@ -422,6 +422,7 @@ fn a_server_on_this_machine_is_found_with_its_models() {
         name: name.into(),
         base,
         keys: Vec::new(),
+        responses: false,
         local: true,
         format: Format::default(),
         quirks: Quirks::default(),

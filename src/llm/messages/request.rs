@@ -44,7 +44,10 @@ pub fn encode(
     let tools = if closing { placeholder.as_slice() } else { request.tools };
     let system = request.messages.iter().filter(|message| message.role == Role::System);
     let max_tokens = request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
-    let (thinking, output_config) = told(parameters.thinking, max_tokens);
+    let wished = parameters.thinking.filter(|thinking| {
+        !matches!(thinking, Thinking::Budget(_)) || turn_began_with_thought(request.messages)
+    });
+    let (thinking, output_config) = told(wished, max_tokens);
     let marked = parameters.caching.marks && !closing;
     let mut system: Vec<_> = system.flat_map(|message| &message.parts).filter_map(text).collect();
     let mut tools: Vec<_> = tools.iter().map(WireTool::new).collect();
@@ -88,6 +91,25 @@ fn marks(messages: &[Arc<Message>], json: &[u8]) -> serde_json::Result<Vec<usize
     }
     let before = json.len().saturating_sub(added.len());
     Ok(if before < json.len() { vec![before, json.len()] } else { vec![json.len()] })
+}
+
+/// Whether the model thought when it began the turn that goes on, or none does. A model with a budget of thought is
+/// refused in the middle of a turn that began without: "Expected `thinking` … but found `tool_use`".
+fn turn_began_with_thought(messages: &[Arc<Message>]) -> bool {
+    let mut first = None;
+    for (at, message) in messages.iter().enumerate().rev() {
+        let follows_results = || {
+            let before = at.checked_sub(1).and_then(|before| messages.get(before));
+            before.is_some_and(|before| before.role == Role::Tool)
+        };
+        match message.role {
+            Role::Assistant => first = Some(message),
+            Role::Tool => {}
+            Role::User if follows_results() => {}
+            Role::User | Role::System => break,
+        }
+    }
+    first.is_none_or(|message| message.parts.iter().any(|part| thinking(part).is_some()))
 }
 
 /// What is said about thinking. A model that is told a number needs room for its answer beside it, and at least 1024

@@ -243,6 +243,22 @@ fn k12_marks_aside_a_marked_request_is_the_request_without_marks() {
 }
 
 #[test]
+fn a_turn_that_began_without_thought_goes_on_without() {
+    let thinks = |thought: &[Part]| {
+        let called = assistant([thought, &[call("a", "{}")]].concat());
+        let messages =
+            [Message::text(Role::User, "u"), called, Message::results(vec![result("a", "ok", false)])];
+        let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
+        let hook = [&messages[..], &[Arc::new(Message::text(Role::User, "[Hook context]: x"))]].concat();
+        let more = [&hook[..], &[Arc::new(Message::text(Role::User, "next"))]].concat();
+        [messages, hook, more].map(|messages| turn_began_with_thought(&messages))
+    };
+    assert_eq!(thinks(&[thought(CODEC, "hm", json!({"signature": "sig"}))]), [true; 3]);
+    assert_eq!(thinks(&[]), [false, false, true]);
+    assert_eq!(thinks(&[thought("gemini", "hm", json!({}))]), [false, false, true]);
+}
+
+#[test]
 fn thinking_is_adaptive_or_has_a_budget_beside_the_answer() {
     let told = |thinking, max_tokens| {
         let body = marked(2, &[], Some(thinking), max_tokens);
