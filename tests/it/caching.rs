@@ -173,6 +173,8 @@ fn what_the_model_thinks_is_shown_with_v_and_is_no_part_of_the_document() {
         assert!(done.stderr.contains("I weigh it."), "{model}: {}", done.stderr);
         let (done, _) = play(&lab(), model, script, &["--effort", "high"]);
         assert!(!done.stderr.contains("I weigh it."), "{model}: {}", done.stderr);
+        let (done, _) = play(&lab(), model, script, &["--effort", "high", "--no-stream", "-v"]);
+        assert_eq!(done.stderr.matches("I weigh it.").count(), 1, "{model}: {}", done.stderr);
         let (done, _) = play(&lab(), model, script, &["--effort", "high", "--json", "-v"]);
         assert!(!done.stdout.contains("I weigh it."), "{model}");
         assert_eq!(done.json()["output"], "done", "{model}");
