@@ -111,6 +111,17 @@ pub struct Billed {
     pub cost_usd: Option<Usd>,
 }
 
+/// Hashes of what the requests of a session begin with, in the order in which providers cache it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PrefixHashes {
+    /// Server, model and what every request says.
+    pub parameters: String,
+    /// The tools offered.
+    pub tools: String,
+    /// The system message.
+    pub system: String,
+}
+
 /// A fact about a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "type")]
@@ -165,6 +176,16 @@ pub enum Event {
         /// 1 for the first try.
         attempt: u32,
     },
+    /// What the requests begin with: told at the first step of a run, and at each that begins otherwise than the step
+    /// before, which costs the provider's cache.
+    RequestPrefix {
+        /// What it is now.
+        hashes: PrefixHashes,
+        /// What was other before: `parameters`, `tools`, `system`, or the first such `message N`.
+        changed: Vec<String>,
+    },
+    /// The answer that follows was kept from an earlier request (`llm.cache`): none went out.
+    KeptAnswer,
     /// A request failed and will be repeated.
     Retry {
         /// The attempt that failed.

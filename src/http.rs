@@ -163,6 +163,11 @@ impl Endpoint {
         authority(&self.base)
     }
 
+    /// The whole address, which holds no key.
+    pub fn base(&self) -> &str {
+        self.base.as_str()
+    }
+
     /// The longest one exchange may take; [`Deadlines::whole`].
     pub fn whole(&self) -> Duration {
         self.deadlines.whole

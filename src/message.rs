@@ -126,6 +126,15 @@ impl Message {
             .collect()
     }
 
+    /// All reasoning joined, a line for each part.
+    pub fn thoughts(&self) -> String {
+        let thoughts = self.parts.iter().filter_map(|part| match part {
+            Part::Thinking { text, .. } if !text.is_empty() => Some(text.as_str()),
+            Part::Thinking { .. } | Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
+        });
+        thoughts.collect::<Vec<_>>().join("\n")
+    }
+
     /// The tool calls, in the model's order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {

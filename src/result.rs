@@ -55,6 +55,19 @@ pub struct Cost {
     pub by_source: BTreeMap<String, Usd>,
 }
 
+/// What caches did for a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CacheUse {
+    /// Prompt tokens read from the provider's cache.
+    pub read_tokens: u64,
+    /// Prompt tokens written to the provider's cache.
+    pub write_tokens: u64,
+    /// Answers that were kept from earlier requests (`llm.cache`).
+    pub answers: u32,
+    /// What requests began with and then no longer, in order: `parameters`, `tools`, `system`, `message N`.
+    pub prefix_changes: Vec<String>,
+}
+
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
@@ -86,6 +99,9 @@ pub struct RunResult {
     pub usage: Usage,
     /// Money.
     pub cost: Cost,
+    /// Caches.
+    #[serde(default)]
+    pub cache: CacheUse,
     /// Calls that were refused.
     pub permission_denials: Vec<Denial>,
     /// What confines commands.

@@ -6,6 +6,7 @@ use crate::event::{Billed, Event, Purpose};
 use crate::failure::ErrorKind;
 use crate::llm::{LlmError, Progress, Request, Response};
 use crate::message::{Message, Part};
+use crate::price::Usd;
 use crate::stop_reason::StopReason;
 use std::collections::HashSet;
 use std::time::Duration;
@@ -44,16 +45,32 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
         Purpose::Step => agent.definitions.as_slice(),
         Purpose::Closing => &[],
     };
-    let request = Request { messages: &messages, tools, stream: agent.stream, max_output_tokens, deadline };
+    let session = agent.session.borrow().id().to_owned();
+    let request = Request {
+        messages: &messages,
+        tools,
+        stream: agent.stream,
+        max_output_tokens,
+        deadline,
+        session: Some(&session),
+    };
+    if purpose == Purpose::Step {
+        agent.audit(&request)?;
+    }
     let event = match answer(agent, purpose, &request).await? {
         Ok(response) => {
+            if response.kept {
+                agent.emitter.emit(Event::KeptAnswer)?;
+            } else if let (Purpose::Step, Some(usage)) = (purpose, response.usage) {
+                agent.audit_usage(usage)?;
+            }
             let latency = agent.source.elapsed().saturating_sub(started);
             Event::ModelResponse {
                 purpose,
+                cost_usd: agent.cost(&response),
                 message: settle(agent, purpose, response.message),
                 finish: response.finish,
                 usage: response.usage,
-                cost_usd: response.usage.and_then(|usage| agent.session.borrow().cost_of(usage)),
                 latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
             }
         }
@@ -104,6 +121,12 @@ async fn answer(
 }
 
 impl Agent {
+    /// What an answer costs, where tokens and price are known; a kept one was paid for before.
+    fn cost(&self, response: &Response) -> Option<Usd> {
+        let paid = || response.usage.and_then(|usage| self.session.borrow().cost_of(usage));
+        if response.kept { Some(Usd::ZERO) } else { paid() }
+    }
+
     /// Whether a request for `purpose` still fits into what may be spent.
     fn affords(&self, purpose: Purpose) -> bool {
         self.session.borrow().exceeded(purpose).is_none()

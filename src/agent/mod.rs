@@ -1,6 +1,7 @@
 //! The agent: the session as a state machine and the loop that does what it says.
 
 pub mod ask;
+pub mod audit;
 pub mod chain;
 pub mod context;
 pub mod prompt;
@@ -16,6 +17,7 @@ use crate::agent::session::Session;
 use crate::emit::Emitter;
 use crate::engine::Engine;
 use crate::event::{EventSink, Record};
+use crate::llm::prefix::Prefix;
 use crate::llm::{LlmClient, ToolDefinition};
 use crate::source::Source;
 use std::cell::RefCell;
@@ -35,6 +37,8 @@ pub struct Agent {
     pub session: Rc<RefCell<Session>>,
     /// Where every fact is told.
     pub emitter: Rc<Emitter>,
+    /// What requests begin with.
+    pub prefix: RefCell<Prefix>,
     /// The clock.
     pub source: Rc<Source>,
     /// Fires when the person asks to stop.

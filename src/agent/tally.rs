@@ -5,12 +5,15 @@ use crate::decision::Denial;
 use crate::event::Purpose;
 use crate::message::ToolResult;
 use crate::price::Usd;
-use crate::result::{ChangedBy, Cost, ModifiedFile, ToolUse};
+use crate::result::{CacheUse, ChangedBy, Cost, ModifiedFile, ToolUse};
 use crate::usage::Usage;
 use std::collections::BTreeMap;
 
 /// The longest line of an error that the result lists, in characters.
 const MAX_ERROR_CHARS: usize = 200;
+
+/// Changes of a prefix that the result lists: a session in which it changes with every step shows it early.
+const MAX_PREFIX_CHANGES: usize = 100;
 
 /// Counters and lists that only grow.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,6 +30,10 @@ pub struct Tally {
     pub costs: BTreeMap<&'static str, Usd>,
     /// Answers of which nobody knows what they cost.
     pub unpriced: u32,
+    /// Answers that were kept from earlier requests.
+    pub kept_answers: u32,
+    /// What requests began with and then no longer.
+    pub prefix_changes: Vec<String>,
     /// Tool calls with their outcome.
     pub tools_used: Vec<ToolUse>,
     /// Files changed.
@@ -53,6 +60,22 @@ impl Tally {
             total_usd: known.then_some(total),
             by_source: self.costs.iter().map(|(source, cost)| ((*source).to_owned(), *cost)).collect(),
         }
+    }
+
+    /// What caches did.
+    pub fn cache(&self) -> CacheUse {
+        CacheUse {
+            read_tokens: self.usage.cached_read,
+            write_tokens: self.usage.cached_write,
+            answers: self.kept_answers,
+            prefix_changes: self.prefix_changes.clone(),
+        }
+    }
+
+    /// Notes what requests no longer begin with.
+    pub fn prefix_changed(&mut self, changed: &[String]) {
+        let room = MAX_PREFIX_CHANGES.saturating_sub(self.prefix_changes.len());
+        self.prefix_changes.extend(changed.iter().take(room).cloned());
     }
 
     /// Notes the outcome of one tool call, as the use number `place` (from 0).

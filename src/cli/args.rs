@@ -1,6 +1,7 @@
 //! The command line's words: commands and flags, each accepted only because it works.
 
 use crate::engine::policy::Mode;
+use crate::llm::effort::Effort;
 use crate::report::human::Detail;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -157,6 +158,18 @@ pub struct WorkArgs {
     /// The key (better: the provider's variable, which does not show in process lists)
     #[arg(long, value_name = "KEY")]
     pub api_key: Option<String>,
+    /// How hard the model thinks before it answers
+    #[arg(long, value_parser = parse_effort, value_name = "none|minimal|low|medium|high|xhigh|max")]
+    pub effort: Option<Effort>,
+    /// Keep answers and use them again for the same requests (for development)
+    #[arg(long)]
+    pub cache: bool,
+    /// Neither keep nor use answers; wins over `--cache` and the configuration
+    #[arg(long)]
+    pub no_cache: bool,
+    /// Forget all kept answers first
+    #[arg(long)]
+    pub cache_clear: bool,
     /// Do not stream answers
     #[arg(long)]
     pub no_stream: bool,
@@ -261,6 +274,11 @@ fn parse_usd(text: &str) -> Result<f64, String> {
     let dollars =
         text.strip_prefix('$').unwrap_or(text).parse().ok().filter(|dollars: &f64| dollars.is_finite());
     dollars.ok_or_else(|| "a budget is a number of US dollars, such as 0.50".to_owned())
+}
+
+fn parse_effort(text: &str) -> Result<Effort, String> {
+    let known = Effort::ALL.into_iter().find(|effort| effort.name() == text);
+    known.ok_or_else(|| format!("the levels are {}", Effort::ALL.map(Effort::name).join(", ")))
 }
 
 fn parse_mode(text: &str) -> Result<Mode, String> {

@@ -23,6 +23,7 @@ use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
 use crate::llm::catalog::key_variables;
 use crate::llm::connect::{ModelOptions, connect};
+use crate::llm::response_cache::{self, CachedModel};
 use crate::llm::{LlmClient, ToolDefinition};
 use crate::message::ToolCall;
 use crate::messages;
@@ -114,7 +115,11 @@ pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClien
     let options = model_options(app, settings);
     let variable = |name: &str| app.environment.get(name).map(str::to_owned);
     let connected = connect(&options, &variable, Rc::clone(&app.source)).await;
-    connected.map_err(|error| CliError { kind: error.kind, cause: error.into() })
+    let model = connected.map_err(|error| CliError { kind: error.kind, cause: error.into() })?;
+    if !settings.llm.cache.enabled {
+        return Ok(model);
+    }
+    Ok(Box::new(CachedModel::new(model, answers(settings)?, Rc::clone(&app.source))))
 }
 
 /// What the settings say about the model.
@@ -127,6 +132,8 @@ pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
         api_key_env: llm.api_key_env.clone(),
         temperature: llm.temperature,
         window: llm.context_window,
+        effort: llm.effort,
+        prompt_caching: llm.prompt_caching,
         retries: llm.retries,
         deadlines: Deadlines {
             connect: Duration::from_secs(llm.timeouts.connect_seconds),
@@ -138,6 +145,27 @@ pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
         probe_local: app.terminal.can_ask(),
         own: llm.providers.clone(),
     }
+}
+
+/// Where answers are kept: never where the model could put some of its own.
+///
+/// # Errors
+/// When the directory is part of the workspace or cannot be made.
+pub fn answers(settings: &Settings) -> CliResult<response_cache::store::Store> {
+    let cache = &settings.llm.cache;
+    let own = settings.directories.cache.join("answers");
+    let dir = cache.dir.as_ref().map_or_else(|| own.clone(), PathBuf::from);
+    let real = dir.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+    if dir != own && real.is_some_and(|real| real.starts_with(&settings.workspace)) {
+        let message =
+            "llm.cache.dir is a part of the workspace, where the model could write answers of its own";
+        return Err(CliError::new(ErrorKind::Config, message));
+    }
+    let ttl = Duration::from_hours(cache.ttl_hours.into());
+    response_cache::store::Store::open(dir.clone(), ttl).map_err(|error| {
+        let message = format!("llm.cache.dir: cannot make {}: {error}", dir.display());
+        CliError::new(ErrorKind::Config, message)
+    })
 }
 
 /// The limits of a run whose requests offer `tools`.

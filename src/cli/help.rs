@@ -9,6 +9,11 @@ use std::fmt::Write;
 /// The pages: topic, one line about it, text.
 const PAGES: &[(&str, &str, &str)] = &[
     ("agents", "agents: the built-in ones and your own", include_str!("../../config/help/agents.md")),
+    (
+        "caching",
+        "prompts that providers keep, answers that you keep",
+        include_str!("../../config/help/caching.md"),
+    ),
     ("config", "configuration: files, layers, every key", include_str!("../../config/help/config.md")),
     ("costs", "prices, budgets, what a run cost", include_str!("../../config/help/costs.md")),
     (
@@ -28,6 +33,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     ),
     ("scripted", "a model that plays a script", include_str!("../../config/help/scripted.md")),
     ("sessions", "sessions: journal, resume, where they are", include_str!("../../config/help/sessions.md")),
+    ("thinking", "how hard the model thinks", include_str!("../../config/help/thinking.md")),
 ];
 
 /// Prints the page on `topic`, or the list of topics.

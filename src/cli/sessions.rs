@@ -128,7 +128,10 @@ fn describe(record: &Record) -> Option<String> {
             let cost = result.cost.total_usd.map_or_else(String::new, |cost| format!(", {cost}"));
             format!("end: {} ({reason}), {} steps{cost}", result.status.name(), result.steps)
         }
+        Event::RequestPrefix { changed, .. } if !changed.is_empty() => messages::prefix_changed(changed),
+        Event::KeptAnswer => messages::KEPT_ANSWER.to_owned(),
         Event::System { .. }
+        | Event::RequestPrefix { .. }
         | Event::RequestSent { .. }
         | Event::TextDelta { .. }
         | Event::ThinkingDelta { .. }

@@ -22,6 +22,7 @@ use crate::failure::{ErrorKind, Failure};
 use crate::journal::read::{self, Reading};
 use crate::journal::store::{SessionError, Store};
 use crate::journal::write::Journal;
+use crate::llm::prefix::Prefix;
 use crate::message::ToolCall;
 use crate::messages;
 use crate::report::human::{AnswerShown, Detail};
@@ -112,6 +113,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let prices = costs::own_prices(&settings.costs)?;
     let launcher = compose::launcher(app, &settings);
     let interrupt = compose::listen(app, &launcher)?.token().clone();
+    clear_answers(options, &settings)?;
     let caps = costs::caps(&settings)?;
     let models = Models::connect(app, &settings, &caps, &prices).await?;
     notices.extend(costs::without_effect(&caps, &models.terms.first));
@@ -145,12 +147,14 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     compose::restore(&engine.ledger, &reading.records);
     let definitions = compose::definitions(&engine);
     let words = words(task, &id, &session.borrow())?;
+    let prefix = RefCell::new(Prefix::new(session.borrow().prefix().cloned()));
     let agent = Agent {
         models: models.clients,
         engine,
         definitions,
         session,
         emitter,
+        prefix,
         source: Rc::clone(&app.source),
         interrupt,
         name: settings.agent.name.clone(),
@@ -164,6 +168,16 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     drop(reading);
     let start = Start { settings: &settings, id, words, notices, resumed, has_system };
     Ok((drive(app, &agent, start).await, answer_shown))
+}
+
+/// Removes the kept answers when that is wanted.
+fn clear_answers(options: &WorkArgs, settings: &Settings) -> CliResult<()> {
+    if !options.cache_clear {
+        return Ok(());
+    }
+    compose::answers(settings)?.clear().map_err(|error| {
+        CliError::new(ErrorKind::Config, format!("--cache-clear: cannot remove a kept answer: {error}"))
+    })
 }
 
 /// The settings, and the session to go on with; such a session says which agent and model it had.
@@ -263,7 +277,7 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         notices.extend(problems);
         emitter.emit(Event::System { text })?;
     }
-    for text in notices {
+    for text in agent.models.iter().flat_map(|model| model.remarks().to_vec()).chain(notices) {
         emitter.emit(Event::Notice { level: Level::Warn, text })?;
     }
     Ok(())
@@ -376,6 +390,11 @@ fn flags(options: &WorkArgs) -> Flags {
         model: options.model.clone(),
         api_base: options.api_base.clone(),
         api_key: options.api_key.as_deref().map(Secret::new),
+        effort: options.effort,
+        cache: match (options.no_cache, options.cache) {
+            (true, _) => Some(false),
+            (false, cache) => cache.then_some(true),
+        },
         no_stream: options.no_stream || options.json || options.quiet,
         max_steps: options.max_steps,
         timeout: options.timeout,

@@ -6,6 +6,7 @@ use super::error::ConfigError;
 use super::layers::{Layers, Level};
 use super::rule::Rule;
 use crate::engine::policy::Mode;
+use crate::llm::effort::Effort;
 use crate::secret::Secret;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -29,6 +30,10 @@ pub struct Flags {
     pub api_base: Option<String>,
     /// `--api-key`: the key itself.
     pub api_key: Option<Secret>,
+    /// `--effort`: how hard the model thinks.
+    pub effort: Option<Effort>,
+    /// `--cache` and `--no-cache`: whether answers are kept and used.
+    pub cache: Option<bool>,
     /// `--no-stream`: answers arrive whole; set it for `--json` and `--quiet` too.
     pub no_stream: bool,
     /// `--max-steps`: model calls.
@@ -90,6 +95,12 @@ pub fn flags_layer(rules: &Rule, flags: &Flags) -> Result<Layers, ConfigError> {
             (!flags.fallback.is_empty()).then(|| flags.fallback.clone().into()),
         ),
         ("--api-base", "llm.api_base", flags.api_base.clone().map(Value::from)),
+        ("--effort", "llm.effort", flags.effort.map(|effort| effort.name().into())),
+        (
+            if flags.cache == Some(true) { "--cache" } else { "--no-cache" },
+            "llm.cache.enabled",
+            flags.cache.map(Value::from),
+        ),
         ("--no-stream", "llm.stream", flags.no_stream.then(|| false.into())),
         ("--max-steps", "max_steps", flags.max_steps.map(Value::from)),
         ("--timeout", "timeout_seconds", flags.timeout.map(Value::from)),

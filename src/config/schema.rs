@@ -10,6 +10,7 @@ use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::Mode;
 use crate::engine::{Parallel, ResultFormat};
 use crate::llm::catalog::{Own, Provider};
+use crate::llm::effort::Effort;
 use crate::workspace::index::{INDEX_ENTRIES, INDEX_TIME, IndexOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -88,6 +89,10 @@ pub struct Llm {
     /// Sampling temperature; absent: the server's default.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
+    /// How hard the model thinks before it answers; absent: its own default. `agent help thinking` says who takes what.
+    pub effort: Option<Effort>,
+    /// Whether servers are helped to cache prompts: marks for Anthropic's models, the name of the session for OpenAI.
+    pub prompt_caching: bool,
     /// Longest answer; absent: the server's default (Anthropic wants a figure: 32000).
     #[schemars(range(min = 1, max = 1_000_000), extend("x-unit" = "tokens"))]
     pub max_output_tokens: Option<u32>,
@@ -101,6 +106,23 @@ pub struct Llm {
     pub stream: bool,
     /// How long to wait for the server.
     pub timeouts: Timeouts,
+    /// Answers kept for development: the same request is answered again without the model.
+    pub cache: AnswerCache,
+}
+
+/// Answers kept for development: the same request is answered again without the model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AnswerCache {
+    /// Whether answers are kept and used.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub enabled: bool,
+    /// The directory they are kept in; absent: `answers` below the cache directory.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub dir: Option<String>,
+    /// How long an answer is used.
+    #[schemars(range(min = 1, max = 8_760), extend("x-scope" = "never-from-project", "x-unit" = "hours"))]
+    pub ttl_hours: u32,
 }
 
 /// How long to wait for the server.

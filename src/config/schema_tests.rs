@@ -143,6 +143,7 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             "llm.api_base" | "llm.api_key_env" | "logging.file" | "workspace.root" | "costs.prices_file" => {
                 Scope::NeverFromProject
             }
+            key if key.starts_with("llm.cache.") => Scope::NeverFromProject,
             "mode"
             | "max_steps"
             | "llm.model"

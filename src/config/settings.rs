@@ -5,7 +5,7 @@ use super::environment::{Directories, Environment};
 use super::error::ConfigError;
 use super::flags::Flags;
 use super::layers::Layers;
-use super::schema::{Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Tools};
+use super::schema::{AnswerCache, Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Tools};
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
 use crate::llm::catalog::{self, TableError};
@@ -97,7 +97,10 @@ impl Settings {
             directories,
             agent,
             agents,
-            llm: document.llm,
+            llm: Llm {
+                cache: AnswerCache { dir: document.llm.cache.dir.map(absolute), ..document.llm.cache },
+                ..document.llm
+            },
             api_key: flags.api_key.clone(),
             timeout: document.timeout_seconds.map(Duration::from_secs),
             step_timeout: document.step_timeout_seconds.map(Duration::from_secs),

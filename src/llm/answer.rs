@@ -236,7 +236,7 @@ impl Answer {
         }
         let calls = tool_calls(joined, self.codec, finish == FinishReason::Length, surroundings);
         let usage = self.usage;
-        Ok(Response { message: self.into_message(calls), finish, usage })
+        Ok(Response { message: self.into_message(calls), finish, usage, kept: false })
     }
 
     fn change(&mut self, slot: u64, kind: Kind, change: impl FnOnce(&mut Block)) -> Result<(), LlmError> {

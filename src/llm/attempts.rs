@@ -119,7 +119,8 @@ mod tests {
     use std::cell::RefCell;
 
     fn answer(text: &str) -> Response {
-        Response { message: Message::text(Role::Assistant, text), finish: FinishReason::Stop, usage: None }
+        let message = Message::text(Role::Assistant, text);
+        Response { message, finish: FinishReason::Stop, usage: None, kept: false }
     }
 
     fn fail(kind: ErrorKind) -> LlmError {

@@ -5,6 +5,7 @@ use crate::llm::codec::Codec;
 use crate::llm::format::Format;
 use crate::llm::inquiry::Question;
 use crate::llm::quirks::Quirks;
+use crate::llm::thinking::demands_responses;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -35,6 +36,8 @@ pub struct Provider {
     pub local: bool,
     /// What it speaks.
     pub format: Format,
+    /// Whether it speaks Responses at the same address, for the models that demand it.
+    pub responses: bool,
     /// Where requests go below the API base, with `{model}` for the model; absent: as the format has it.
     #[schemars(extend("x-format" = "path"))]
     pub path: Option<String>,
@@ -56,6 +59,15 @@ impl Provider {
     /// The codec for its format.
     pub fn codec(&self) -> Box<dyn Codec> {
         self.format.codec(self.quirks)
+    }
+
+    /// The format in which it is asked for `model`.
+    ///
+    /// # Errors
+    /// When the embedded table of thinking models is not well-formed, which a test rules out.
+    pub fn format_of(&self, model: &str) -> serde_json::Result<Format> {
+        let demanded = self.responses && demands_responses(model)?;
+        Ok(if demanded { Format::Responses } else { self.format })
     }
 
     /// Where it wants requests and the key.
@@ -195,6 +207,7 @@ mod tests {
                 Format::Ollama => Quirks { text_calls: provider.quirks.text_calls, ..Quirks::default() },
                 Format::Gemini | Format::Responses => Quirks::default(),
             };
+            let known = Quirks { prompt_cache: provider.quirks.prompt_cache, ..known };
             assert_eq!(provider.quirks, known, "{}", provider.name);
         }
     }

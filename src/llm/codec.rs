@@ -1,6 +1,7 @@
 //! What a wire format must be able to do: the seam between the one client and the pure codecs.
 
 use crate::llm::answer::Answer;
+use crate::llm::effort::Thinking;
 use crate::llm::error_body::ProviderError;
 use crate::llm::framing::Framing;
 use crate::llm::{LlmError, Progress, Request};
@@ -17,6 +18,19 @@ pub struct Parameters {
     pub temperature: Option<f64>,
     /// What the model may hold, in tokens, where its server was asked ([`Question`](crate::llm::inquiry::Question)).
     pub window: Option<u32>,
+    /// What is said about thinking; nothing when absent.
+    pub thinking: Option<Thinking>,
+    /// How the server is helped to cache prompts.
+    pub caching: Caching,
+}
+
+/// How a server is helped to cache the prompts of a session.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Caching {
+    /// By the name of the session, so that its requests meet in one place.
+    pub key: bool,
+    /// By marks up to which the prompt is to be kept.
+    pub marks: bool,
 }
 
 /// A wire format. It knows JSON and nothing of connections; it has no state, which is the [`Decoder`]'s.

@@ -3,11 +3,15 @@
 use crate::failure::{ErrorKind, Failure};
 use crate::http::{Deadlines, Endpoint, HttpError};
 use crate::llm::catalog::{self, Own, Provider, TableError};
-use crate::llm::codec::{Codec, Parameters};
+use crate::llm::codec::{Caching, Codec, Parameters};
+use crate::llm::effort::Effort;
 use crate::llm::error_body::one_line;
+use crate::llm::format::Format;
 use crate::llm::local::Header;
+use crate::llm::quirks::{PromptCacheField, Quirks};
 use crate::llm::remote::{Key, RemoteModel};
 use crate::llm::scripted::play::ScriptedModel;
+use crate::llm::thinking::{Told, told};
 use crate::llm::{LlmClient, local};
 use crate::secret::Secret;
 use crate::source::Source;
@@ -38,6 +42,10 @@ pub struct ModelOptions {
     pub temperature: Option<f64>,
     /// What the model is to hold, in tokens; what its server says when absent.
     pub window: Option<u32>,
+    /// How hard the model is to think; its own default when absent.
+    pub effort: Option<Effort>,
+    /// Whether servers are helped to cache prompts.
+    pub prompt_caching: bool,
     /// How many tries may follow the first.
     pub retries: u32,
     /// How long each phase of a try may take.
@@ -57,6 +65,8 @@ impl Default for ModelOptions {
             api_key_env: None,
             temperature: None,
             window: None,
+            effort: None,
+            prompt_caching: true,
             retries: DEFAULT_RETRIES,
             deadlines: Deadlines::default(),
             probe_local: false,
@@ -134,7 +144,10 @@ pub async fn connect(
     let key = key(options, &target, &known)?;
     let base = target.base.as_deref().ok_or_else(|| no_base(&target, &known))?;
     let provider = target.provider.clone().unwrap_or_default();
-    let (codec, address) = (provider.codec(), provider.address());
+    let wrong_table =
+        |error| ConnectError::new(ErrorKind::Internal, format!("the table of thinking models: {error}"));
+    let format = provider.format_of(target.model.as_deref().unwrap_or_default()).map_err(wrong_table)?;
+    let (codec, address, quirks) = (format.codec(provider.quirks), provider.address(), provider.quirks);
     let base = address.root(base, codec.as_ref(), target.model.as_deref().unwrap_or_default());
     let headers = address.headers(codec.as_ref(), key.secret.as_ref().map(Secret::expose));
     let model = match target.model {
@@ -150,18 +163,31 @@ pub async fn connect(
         (None, Some(question)) => local::window(base, &headers, question, &model).await,
         (None, None) => None,
     };
+    let Told { thinking, temperature, remarks } =
+        told(options.effort, options.temperature, &model, format, quirks).map_err(wrong_table)?;
+    let caching = if options.prompt_caching { caching(&model, format, quirks) } else { Caching::default() };
     Ok(Box::new(RemoteModel {
         name,
         endpoint: Endpoint::new(base, &headers, options.deadlines)?,
         codec,
         address,
-        stream_only: provider.quirks.stream_only,
-        parameters: Parameters { model, temperature: options.temperature, window },
+        stream_only: quirks.stream_only,
+        parameters: Parameters { model, temperature, window, thinking, caching },
         key,
         retries: options.retries,
         source,
         history: RefCell::default(),
+        remarks,
     }))
+}
+
+/// How the server of `model` can be helped to cache prompts. Marks are Anthropic's; other servers need none.
+fn caching(model: &str, format: Format, quirks: Quirks) -> Caching {
+    let routed = quirks.prompt_cache == Some(PromptCacheField::Control) && model.starts_with("anthropic/");
+    Caching {
+        key: quirks.prompt_cache == Some(PromptCacheField::Key),
+        marks: format == Format::Messages || routed,
+    }
 }
 
 /// A server and, where it is known already, a model.

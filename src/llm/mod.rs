@@ -12,11 +12,13 @@
 pub mod address;
 pub mod answer;
 pub mod attempts;
+pub mod cache_control;
 pub mod calls;
 pub mod catalog;
 pub mod chat_completions;
 pub mod codec;
 pub mod connect;
+pub mod effort;
 pub mod embedded_call;
 pub mod error_body;
 pub mod format;
@@ -28,10 +30,12 @@ pub mod local;
 pub mod messages;
 pub mod models;
 pub mod ollama;
+pub mod prefix;
 pub mod quirks;
 pub mod reaction;
 pub mod remote;
 pub mod replay;
+pub mod response_cache;
 pub mod responses;
 pub mod retry;
 pub mod scripted;
@@ -39,6 +43,7 @@ pub mod tagged_call;
 #[cfg(test)]
 mod testing;
 pub mod think_tags;
+pub mod thinking;
 
 use crate::event::FinishReason;
 use crate::failure::{ErrorKind, Failure};
@@ -74,6 +79,8 @@ pub struct Request<'a> {
     pub max_output_tokens: Option<u32>,
     /// The longest the whole call may take, retries and waits included.
     pub deadline: Option<Duration>,
+    /// The session it is part of, where a server may be told.
+    pub session: Option<&'a str>,
 }
 
 /// What a model answered.
@@ -85,6 +92,8 @@ pub struct Response {
     pub finish: FinishReason,
     /// Tokens, where the server said.
     pub usage: Option<Usage>,
+    /// Whether it was kept from an earlier request: none went out for it.
+    pub kept: bool,
 }
 
 /// What happens while an answer is on its way.
@@ -147,6 +156,17 @@ pub trait LlmClient {
 
     /// What the model may hold, prompt and answer together, in tokens, where its server was asked and said so.
     fn window(&self) -> Option<u32> {
+        None
+    }
+
+    /// What of the user's wishes is not sent as it was, a sentence each.
+    fn remarks(&self) -> &[String] {
+        &[]
+    }
+
+    /// What tells `request` from every other, as a hash of all that decides on the answer; nothing where answers have
+    /// other reasons than requests.
+    fn fingerprint(&self, _request: &Request<'_>) -> Option<String> {
         None
     }
 

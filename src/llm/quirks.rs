@@ -83,6 +83,32 @@ pub enum TextCalls {
     Tagged,
 }
 
+/// How a server of Chat Completions is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ThinkingField {
+    /// `reasoning_effort: WORD`, as `OpenAI` has it.
+    ReasoningEffort,
+    /// `reasoning: {effort: WORD}`, as `OpenRouter` has it.
+    Reasoning,
+    /// `thinking: {type: enabled | disabled}`, as Z.ai, `DeepSeek` and Moonshot have it.
+    Thinking,
+    /// `enable_thinking: BOOL`, as Alibaba's `DashScope` has it.
+    EnableThinking,
+    /// `chat_template_kwargs: {enable_thinking: BOOL}` or `{reasoning_effort: WORD}`, as llama.cpp has it.
+    ChatTemplate,
+}
+
+/// What helps a server to cache prompts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptCacheField {
+    /// `prompt_cache_key`, by which `OpenAI` sends the requests of a session to where their beginning is cached.
+    Key,
+    /// `cache_control` of a whole request, by which `OpenRouter` has the prompts of Anthropic's models cached.
+    Control,
+}
+
 /// How a server differs from the common ground of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -110,6 +136,10 @@ pub struct Quirks {
     pub tools_with_history: bool,
     /// Which calls that a model writes as its whole text are calls.
     pub text_calls: TextCalls,
+    /// The field in which it is told how hard to think; nothing is sent where that is not known.
+    pub thinking: Option<ThinkingField>,
+    /// What helps it to cache prompts.
+    pub prompt_cache: Option<PromptCacheField>,
 }
 
 impl Default for Quirks {
@@ -126,6 +156,8 @@ impl Default for Quirks {
             stream_only: false,
             tools_with_history: false,
             text_calls: TextCalls::Json,
+            thinking: None,
+            prompt_cache: None,
         }
     }
 }

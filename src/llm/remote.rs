@@ -55,6 +55,8 @@ pub struct RemoteModel {
     pub source: Rc<Source>,
     /// The conversation as it was last sent.
     pub history: RefCell<History>,
+    /// What of the user's wishes is not sent as it was.
+    pub remarks: Vec<String>,
 }
 
 impl LlmClient for RemoteModel {
@@ -64,6 +66,25 @@ impl LlmClient for RemoteModel {
 
     fn window(&self) -> Option<u32> {
         self.parameters.window
+    }
+
+    fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// The server, the format and the whole body, without the name of the session.
+    fn fingerprint(&self, request: &Request<'_>) -> Option<String> {
+        let anonymous = Request { session: None, ..*request };
+        let body = if request.messages.is_empty() {
+            self.codec.encode(&anonymous, &self.parameters, &[])
+        } else {
+            self.encode(&anonymous)
+        };
+        let mut hasher = blake3::Hasher::new();
+        for part in [self.endpoint.base(), &self.name, self.codec.name(), &self.parameters.model] {
+            hasher.update(part.as_bytes()).update(b"\0");
+        }
+        body.ok().map(|body| hasher.update(&body).finalize().to_hex().to_string())
     }
 
     fn complete<'a>(

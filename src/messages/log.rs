@@ -282,6 +282,22 @@ pub fn budget_warning(spent: Usd, at: Usd) -> String {
     format!("this run has cost {spent}; you wanted to be told at {at} (costs.warn_at_usd)")
 }
 
+/// The answer comes from the development cache.
+pub const KEPT_ANSWER: &str = "a kept answer: no request was made";
+
+/// Requests no longer begin as they did.
+pub fn prefix_changed(changed: &[String]) -> String {
+    format!("requests begin otherwise than before ({}): the provider's cache starts anew", changed.join(", "))
+}
+
+/// The provider read nothing from its cache, which held `tokens` of the prompt before.
+pub fn cache_lost(tokens: u64) -> String {
+    format!(
+        "the provider's cache gave {} tokens of the last prompt and none of this one, which begins the same",
+        thousands(tokens)
+    )
+}
+
 fn money(amount: Option<Usd>) -> String {
     amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
 }

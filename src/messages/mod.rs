@@ -12,9 +12,9 @@ pub use closing::{
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use log::{
-    DRY_RUN_PLAN, Ending, Form, LOG_LEVELS, NOTHING_PLANNED, Session, answer_not_written, budget_warning,
-    costs, interrupting, journal_damaged, log_file_lost, more_planned, offered, request_sent, session_place,
-    spinner_model, spinner_tool, system_message, user_message,
+    DRY_RUN_PLAN, Ending, Form, KEPT_ANSWER, LOG_LEVELS, NOTHING_PLANNED, Session, answer_not_written,
+    budget_warning, cache_lost, costs, interrupting, journal_damaged, log_file_lost, more_planned, offered,
+    prefix_changed, request_sent, session_place, spinner_model, spinner_tool, system_message, user_message,
 };
 pub use model::{after_fallback, context_overflow, model_switched};
 pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};

@@ -92,6 +92,8 @@ pub struct HumanLog {
     piece_style: Style,
     /// Whether the answer on its way has been shown as it arrived.
     streamed: bool,
+    /// Whether the reasoning on its way has been shown as it arrived.
+    thought_shown: bool,
     /// Streamed text since the last tool call, where standard output is the same terminal.
     shown_text: String,
     /// The last failure that was told, so that the end does not repeat it.
@@ -111,6 +113,7 @@ impl HumanLog {
             named_call: None,
             piece_style: Style::Plain,
             streamed: false,
+            thought_shown: false,
             shown_text: String::new(),
             told_failure: None,
             answer_shown: AnswerShown::default(),
@@ -171,6 +174,10 @@ impl HumanLog {
     fn response(&mut self, message: &Message, finish: &FinishReason) -> io::Result<()> {
         let calls = message.tool_calls().count();
         let text = message.joined_text();
+        let thoughts = message.thoughts();
+        if !std::mem::take(&mut self.thought_shown) && !thoughts.trim().is_empty() {
+            self.piece(Detail::Info, Style::Dim, thoughts.trim_end())?;
+        }
         if !std::mem::take(&mut self.streamed) && calls > 0 && !text.trim().is_empty() {
             self.piece(Detail::Human, Style::Plain, text.trim_end())?;
         }
@@ -312,12 +319,22 @@ impl EventSink for HumanLog {
             }
             Event::StepStart { .. } | Event::StepEnd | Event::ModelAbandoned { .. } => Ok(()),
             Event::RequestSent { attempt } => self.notice(Level::Debug, &messages::request_sent(*attempt)),
+            Event::RequestPrefix { changed, .. } if changed.is_empty() => Ok(()),
+            Event::RequestPrefix { changed, .. } => {
+                self.notice(Level::Info, &messages::prefix_changed(changed))
+            }
+            Event::KeptAnswer => {
+                self.say(Detail::Human, Style::Dim, &self.form.detail(messages::KEPT_ANSWER))
+            }
             Event::Retry { attempt, delay_ms, kind, message, .. } => {
                 let (delay, message) = (Duration::from_millis(*delay_ms), first_line(message, LINE_CHARS));
                 self.say(Detail::Warn, Style::Caution, &self.form.retry(*attempt, delay, *kind, &message))
             }
             Event::TextDelta { text } => self.text_delta(text),
-            Event::ThinkingDelta { text } => self.piece(Detail::Info, Style::Dim, text),
+            Event::ThinkingDelta { text } => {
+                self.thought_shown = true;
+                self.piece(Detail::Info, Style::Dim, text)
+            }
             Event::ModelResponse { message, finish, usage, cost_usd, latency_ms, .. } => {
                 self.response(message, finish)?;
                 let line = self.form.usage(*usage, *cost_usd, Duration::from_millis(*latency_ms));

@@ -2,7 +2,7 @@
 
 use crate::decision::Denial;
 use crate::failure::Failure;
-use crate::result::{Cost, RunResult};
+use crate::result::{CacheUse, Cost, RunResult};
 use crate::stop_reason::Status;
 use crate::terminal::is_hidden;
 use crate::usage::Usage;
@@ -38,6 +38,7 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
         model,
         usage: Usage::default(),
         cost: Cost::default(),
+        cache: CacheUse::default(),
         permission_denials: Vec::<Denial>::new(),
         sandbox: String::new(),
         limit: None,
@@ -86,7 +87,8 @@ mod tests {
                 r#"{"schema_version":1,"status":"failed","stop_reason":null,"output":"","session_id":null,"steps":0,"#,
                 r#""requests":0,"tool_calls":0,"tools_used":[],"files_modified":[],"duration_seconds":0.0,"#,
                 r#""model":null,"usage":{"input":0,"cached_read":0,"cached_write":0,"output":0,"reasoning":0},"#,
-                r#""cost":{"total_usd":null,"by_source":{}},"permission_denials":[],"sandbox":"","#,
+                r#""cost":{"total_usd":null,"by_source":{}},"cache":{"read_tokens":0,"write_tokens":0,"answers":0,"#,
+                r#""prefix_changes":[]},"permission_denials":[],"sandbox":"","#,
                 r#""error":{"kind":"usage","message":"unknown flag","retryable":false}}"#,
                 "\n"
             )

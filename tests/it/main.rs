@@ -4,6 +4,7 @@
 
 mod bad_input;
 mod batches;
+mod caching;
 mod commands;
 mod configuration;
 mod costs;

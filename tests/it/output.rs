@@ -393,7 +393,7 @@ fn has_keys(value: &Value, keys: &[&str]) {
 }
 
 /// The keys of every document.
-const ALWAYS: [&str; 16] = [
+const ALWAYS: [&str; 17] = [
     "schema_version",
     "status",
     "stop_reason",
@@ -408,6 +408,7 @@ const ALWAYS: [&str; 16] = [
     "model",
     "usage",
     "cost",
+    "cache",
     "permission_denials",
     "sandbox",
 ];

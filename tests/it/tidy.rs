@@ -290,11 +290,14 @@ fn the_readmes_exit_codes_are_the_codes() {
     check_generated("README.md", "exit codes", &agent::cli::exit_code::table());
 }
 
-/// `fn l05_max_steps_…` -> (`L5`, function), `fn lr1_…` -> (`L-R1`, function).
+/// `fn l05_max_steps_…` -> (`L5`, function), `fn lr1_…` -> (`L-R1`, function), `fn lc_…` -> (`L-C`, function).
 fn row_of(function: &str) -> Option<String> {
     let (prefix, _) = function.split_once('_')?;
     let letters: String = prefix.chars().take_while(char::is_ascii_alphabetic).collect();
     let digits: String = prefix.chars().skip(letters.len()).collect();
+    if prefix == "lc" {
+        return Some("L-C".to_owned());
+    }
     let number: u32 = digits.parse().ok()?;
     match letters.as_str() {
         "lr" => Some(format!("L-R{number}")),
@@ -315,8 +318,8 @@ fn the_row_table_lists_the_tests() {
                 continue;
             };
             if let Some(row) = row_of(name) {
-                let split = row.find(|c: char| c.is_ascii_digit()).unwrap();
-                let number = row[split..].parse().unwrap();
+                let split = row.find(|c: char| c.is_ascii_digit()).unwrap_or(row.len());
+                let number = row[split..].parse().unwrap_or(0);
                 rows.entry((row[..split].to_owned(), number)).or_default().insert(format!("`{name}`"));
             }
         }
@@ -324,6 +327,7 @@ fn the_row_table_lists_the_tests() {
     let mut table = String::from("| row | proved by |\n|---|---|\n");
     for ((letters, number), tests) in rows {
         let tests: Vec<String> = tests.into_iter().collect();
+        let number = if number == 0 { String::new() } else { number.to_string() };
         let _ = writeln!(table, "| {letters}{number} | {} |", tests.join(", "));
     }
     check_generated("tests/README.md", "rows", &table);

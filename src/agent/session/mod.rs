@@ -8,7 +8,7 @@ use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Limits, OnLimit, Readings};
 use crate::engine::arguments;
-use crate::event::{Billed, Event, FinishReason, Origin, Purpose, Record, SCHEMA_VERSION};
+use crate::event::{Billed, Event, FinishReason, Origin, PrefixHashes, Purpose, Record, SCHEMA_VERSION};
 use crate::failure::{ErrorKind, Failure};
 use crate::llm::calls::CALLS_CAP;
 use crate::message::{Message, Role, ToolCall, ToolResult};
@@ -124,6 +124,8 @@ pub struct Session {
     /// The model was told to close a run and the person has not said anything since.
     told_to_close: bool,
     tally: Tally,
+    /// What the last request began with.
+    prefix: Option<PrefixHashes>,
     run: RunState,
 }
 
@@ -146,6 +148,7 @@ impl Session {
             malformed: 0,
             told_to_close: false,
             tally: Tally::default(),
+            prefix: None,
             run: RunState::default(),
         }
     }
@@ -159,9 +162,19 @@ impl Session {
         session
     }
 
+    /// Its id; empty before it began.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// The conversation, system message first.
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
+    }
+
+    /// What its last request began with, where one was made.
+    pub fn prefix(&self) -> Option<&PrefixHashes> {
+        self.prefix.as_ref()
     }
 
     /// The limits of this run.
@@ -245,6 +258,11 @@ impl Session {
                 self.tally.steps = self.tally.steps.saturating_add(1);
             }
             Event::RequestSent { .. } => self.tally.requests = self.tally.requests.saturating_add(1),
+            Event::RequestPrefix { hashes, changed } => {
+                self.prefix = Some(hashes.clone());
+                self.tally.prefix_changed(changed);
+            }
+            Event::KeptAnswer => self.tally.kept_answers = self.tally.kept_answers.saturating_add(1),
             Event::Retry { kind, billed, .. } => self.repeated(*kind, *billed),
             Event::ModelResponse { purpose, message, finish, usage, cost_usd, .. } => {
                 self.tally.usage += usage.unwrap_or_default();
@@ -305,6 +323,7 @@ impl Session {
             model: Some(self.model.clone()),
             usage: self.tally.usage,
             cost: self.tally.total(self.terms().price.is_some()),
+            cache: self.tally.cache(),
             permission_denials: self.tally.denials.clone(),
             sandbox: self.sandbox.clone(),
             limit: verdict.limit,

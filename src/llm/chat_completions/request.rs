@@ -1,8 +1,10 @@
 //! A request as Chat Completions JSON, written straight from the history; equal prefixes give equal bytes.
 
 use super::details::DETAILS;
+use crate::llm::cache_control::CacheControl;
 use crate::llm::codec::Parameters;
-use crate::llm::quirks::{NoContent, Quirks, ReplayField, TokenField};
+use crate::llm::effort::Thinking;
+use crate::llm::quirks::{NoContent, Quirks, ReplayField, ThinkingField, TokenField};
 use crate::llm::replay::{arguments, content, name, placeholder};
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role};
@@ -10,6 +12,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The name under which this codec stores what only it may replay.
@@ -74,6 +77,15 @@ impl Serialize for Body<'_> {
             };
             map.serialize_entry(field, &tokens)?;
         }
+        if let Some(thinking) = parameters.thinking {
+            write_thinking(thinking, quirks.thinking, &mut map)?;
+        }
+        if let (true, Some(session)) = (parameters.caching.key, request.session) {
+            map.serialize_entry("prompt_cache_key", session)?;
+        }
+        if parameters.caching.marks {
+            map.serialize_entry("cache_control", &CacheControl::default())?;
+        }
         map.serialize_entry("stream", &request.stream)?;
         if request.stream && quirks.stream_usage {
             map.serialize_entry("stream_options", &StreamOptions { include_usage: true })?;
@@ -88,6 +100,36 @@ impl Serialize for Body<'_> {
             map.serialize_entry("tool_choice", "none")?;
         }
         map.end()
+    }
+}
+
+/// What is said about thinking, in the server's own field.
+fn write_thinking<M: SerializeMap>(
+    thinking: Thinking,
+    field: Option<ThinkingField>,
+    map: &mut M,
+) -> Result<(), M::Error> {
+    match (field, thinking) {
+        (Some(ThinkingField::ReasoningEffort), Thinking::Effort(effort)) => {
+            map.serialize_entry("reasoning_effort", &effort)
+        }
+        (Some(ThinkingField::Reasoning), Thinking::Effort(effort)) => {
+            map.serialize_entry("reasoning", &BTreeMap::from([("effort", effort)]))
+        }
+        (Some(ThinkingField::Thinking), Thinking::Switch(on)) => {
+            let kind = if on { "enabled" } else { "disabled" };
+            map.serialize_entry("thinking", &BTreeMap::from([("type", kind)]))
+        }
+        (Some(ThinkingField::EnableThinking), Thinking::Switch(on)) => {
+            map.serialize_entry("enable_thinking", &on)
+        }
+        (Some(ThinkingField::ChatTemplate), Thinking::Switch(on)) => {
+            map.serialize_entry("chat_template_kwargs", &BTreeMap::from([("enable_thinking", on)]))
+        }
+        (Some(ThinkingField::ChatTemplate), Thinking::Effort(effort)) => {
+            map.serialize_entry("chat_template_kwargs", &BTreeMap::from([("reasoning_effort", effort)]))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::opaque::{self, OfCall, Signature, Signed};
 use crate::llm::address::percent_encoded;
 use crate::llm::codec::Parameters;
+use crate::llm::effort::{Effort, Thinking};
 use crate::llm::replay::{arguments_object, content, name};
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role, ToolCall, ToolResult};
@@ -45,6 +46,7 @@ pub fn encode(
         generation_config: Generation {
             temperature: parameters.temperature,
             max_output_tokens: request.max_output_tokens,
+            thinking_config: parameters.thinking.map(ThinkingConfig::new),
         },
     })?;
     head.pop();
@@ -120,6 +122,31 @@ struct Generation {
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_config: Option<ThinkingConfig>,
+}
+
+/// How hard the model thinks: a word for Gemini 3 and later, tokens for Gemini 2.5, never both.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThinkingConfig {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_level: Option<Effort>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_budget: Option<u32>,
+    /// Whether the thoughts are told, summed up.
+    include_thoughts: bool,
+}
+
+impl ThinkingConfig {
+    fn new(thinking: Thinking) -> Self {
+        let (thinking_level, thinking_budget) = match thinking {
+            Thinking::Effort(effort) => (Some(effort), None),
+            Thinking::Budget(tokens) => (None, Some(tokens)),
+            Thinking::Switch(_) => (None, None),
+        };
+        Self { thinking_level, thinking_budget, include_thoughts: thinking.thinks() }
+    }
 }
 
 #[derive(Serialize)]

@@ -53,7 +53,7 @@ impl Codec for Messages {
         parameters: &Parameters,
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>> {
-        request::encode(request, parameters, messages)
+        request::encode(request, parameters, self.quirks, messages)
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

@@ -1,6 +1,8 @@
 //! A request as Messages JSON: roles that alternate, results first, the reasoning of earlier turns with its signatures.
 
+use crate::llm::cache_control::{self, CacheControl};
 use crate::llm::codec::Parameters;
+use crate::llm::effort::{Effort, Thinking};
 use crate::llm::quirks::Quirks;
 use crate::llm::replay::{arguments_object, name, placeholder, plain_id};
 use crate::llm::{Request, ToolDefinition};
@@ -23,6 +25,11 @@ pub const DEFAULT_MAX_TOKENS: u32 = 32_000;
 /// The longest id of a call that another provider's may keep, in characters; Anthropic's own have 30.
 const ID_LENGTH: usize = 64;
 
+/// The fewest tokens of thought that the API takes.
+const LEAST_BUDGET: u32 = 1_024;
+/// How thoughts are told.
+const SUMMARIZED: &str = "summarized";
+
 /// The body of a request, as JSON; `messages` are its messages as [`write_message`] wrote them, the last still open.
 ///
 /// # Errors
@@ -30,6 +37,7 @@ const ID_LENGTH: usize = 64;
 pub fn encode(
     request: &Request<'_>,
     parameters: &Parameters,
+    quirks: Quirks,
     messages: &[u8],
 ) -> serde_json::Result<Vec<u8>> {
     let has_calls = || request.messages.iter().any(|message| message.tool_calls().next().is_some());
@@ -37,19 +45,90 @@ pub fn encode(
     let placeholder = closing.then(placeholder);
     let tools = if closing { placeholder.as_slice() } else { request.tools };
     let system = request.messages.iter().filter(|message| message.role == Role::System);
+    let max_tokens = request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    let wished = parameters.thinking.filter(|thinking| {
+        !matches!(thinking, Thinking::Budget(_)) || turn_began_with_thought(request.messages, quirks)
+    });
+    let (thinking, output_config) = told(wished, max_tokens);
+    let marked = parameters.caching.marks && !closing;
+    let mut system: Vec<_> = system.flat_map(|message| &message.parts).filter_map(text).collect();
+    let mut tools: Vec<_> = tools.iter().map(WireTool::new).collect();
+    if marked {
+        match system.last_mut() {
+            Some(last) => last.cache_control = Some(CacheControl::default()),
+            None => tools
+                .iter_mut()
+                .rev()
+                .take(1)
+                .for_each(|tool| tool.cache_control = Some(CacheControl::default())),
+        }
+    }
     let body = Body {
         model: &parameters.model,
-        max_tokens: request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+        max_tokens,
+        thinking,
+        output_config,
         temperature: parameters.temperature,
         stream: request.stream,
-        tools: tools.iter().map(WireTool::new).collect(),
+        tools,
         tool_choice: closing.then_some(Choice { r#type: "none" }),
-        system: system.flat_map(|message| &message.parts).filter_map(text).collect(),
+        system,
     };
-    let mut head = serde_json::to_vec(&body)?;
-    head.pop();
-    let end: &[u8] = if messages.is_empty() { b"]}" } else { b"]}]}" };
-    Ok([head.as_slice(), b",\"messages\":[", messages, end].concat())
+    let mut json = serde_json::to_vec(&body)?;
+    json.pop();
+    json.extend_from_slice(b",\"messages\":[");
+    let marks = if marked { marks(request.messages, quirks, messages)? } else { Vec::new() };
+    cache_control::write_marked(messages, &marks, &mut json);
+    json.extend_from_slice(if messages.is_empty() { b"]}" } else { b"]}]}" });
+    Ok(json)
+}
+
+/// Where the conversation is marked: at its end, so that the next request finds it in the cache, and where the request
+/// before this one ended, because the cache is looked for no more than 20 blocks before a mark and a step may add more.
+fn marks(messages: &[Arc<Message>], quirks: Quirks, json: &[u8]) -> serde_json::Result<Vec<usize>> {
+    let answered = messages.iter().rposition(|message| message.role == Role::Assistant);
+    let mut added = Vec::new();
+    for (at, message) in messages.iter().enumerate().skip(answered.unwrap_or(messages.len())) {
+        write_message(message, messages.get(..at).unwrap_or_default(), quirks, &mut added)?;
+    }
+    let before = json.len().saturating_sub(added.len());
+    Ok(if before < json.len() { vec![before, json.len()] } else { vec![json.len()] })
+}
+
+/// Whether the model thought when it began the turn that goes on, or none does. A model with a budget of thought is
+/// refused in the middle of a turn that began without: "Expected `thinking` … but found `tool_use`".
+fn turn_began_with_thought(messages: &[Arc<Message>], quirks: Quirks) -> bool {
+    let mut first = None;
+    for (at, message) in messages.iter().enumerate().rev() {
+        let follows_results = || {
+            let before = at.checked_sub(1).and_then(|before| messages.get(before));
+            before.is_some_and(|before| before.role == Role::Tool)
+        };
+        match message.role {
+            Role::Assistant => first = Some(message),
+            Role::Tool => {}
+            Role::User if follows_results() => {}
+            Role::User | Role::System => break,
+        }
+    }
+    first.is_none_or(|message| message.parts.iter().any(|part| thinking(part, quirks).is_some()))
+}
+
+/// What is said about thinking. A model that is told a number needs room for its answer beside it, and at least 1024
+/// tokens for the thoughts: <https://platform.claude.com/docs/en/build-with-claude/extended-thinking>.
+fn told(thinking: Option<Thinking>, max_tokens: u32) -> (Option<ThinkingConfig>, Option<OutputConfig>) {
+    let said = |r#type, budget_tokens, display| Some(ThinkingConfig { r#type, budget_tokens, display });
+    match thinking {
+        Some(Thinking::Effort(effort)) if effort != Effort::None => {
+            (said("adaptive", None, Some(SUMMARIZED)), Some(OutputConfig { effort }))
+        }
+        Some(Thinking::Budget(tokens @ 1..)) => {
+            let tokens = tokens.min(max_tokens / 2);
+            (if tokens < LEAST_BUDGET { None } else { said("enabled", Some(tokens), None) }, None)
+        }
+        Some(_) => (said("disabled", None, None), None),
+        None => (None, None),
+    }
 }
 
 /// Appends what `message` adds to the `json` of the messages before it. Neighbours with one role become one message,
@@ -121,13 +200,33 @@ struct Body<'a> {
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<ThinkingConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
     stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Choice>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    system: Vec<Text<'a>>,
+    system: Vec<TextBlock<'a>>,
+}
+
+/// Whether the model thinks.
+#[derive(Serialize)]
+struct ThinkingConfig {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    budget_tokens: Option<u32>,
+    /// Models from Opus 4.7 on tell none of their thoughts unless they are asked to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    display: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: Effort,
 }
 
 #[derive(Serialize)]
@@ -140,24 +239,35 @@ struct WireTool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
 }
 
 impl<'a> WireTool<'a> {
     fn new(tool: &'a ToolDefinition) -> Self {
-        Self { name: &tool.name, description: &tool.description, input_schema: &tool.parameters }
+        Self {
+            name: &tool.name,
+            description: &tool.description,
+            input_schema: &tool.parameters,
+            cache_control: None,
+        }
     }
 }
 
 #[derive(Serialize)]
-struct Text<'a> {
+struct TextBlock<'a> {
     r#type: &'static str,
     text: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
 }
 
 /// A text block; none of blank text, which the API refuses.
-fn text(part: &Part) -> Option<Text<'_>> {
+fn text(part: &Part) -> Option<TextBlock<'_>> {
     match part {
-        Part::Text { text } if !text.trim().is_empty() => Some(Text { r#type: "text", text }),
+        Part::Text { text } if !text.trim().is_empty() => {
+            Some(TextBlock { r#type: "text", text, cache_control: None })
+        }
         Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
     }
 }

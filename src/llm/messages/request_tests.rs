@@ -1,6 +1,7 @@
 //! What a conversation becomes on the wire.
 
 use super::*;
+use crate::llm::codec::Caching;
 use crate::message::Opaque;
 use serde_json::json;
 
@@ -11,7 +12,7 @@ fn bytes_of(request: &Request<'_>, max_output_tokens: Option<u32>) -> Vec<u8> {
     for (at, message) in request.messages.iter().enumerate() {
         write_message(message, &request.messages[..at], Quirks::default(), &mut json).unwrap();
     }
-    encode(request, &parameters, &json).unwrap()
+    encode(request, &parameters, Quirks::default(), &json).unwrap()
 }
 
 fn encoded(messages: Vec<Message>, tools: &[ToolDefinition]) -> Value {
@@ -176,4 +177,118 @@ fn thinking_that_was_never_signed_goes_back_where_the_server_does_not_sign() {
         written(true)
     );
     assert!(!written(false).contains("thinking"), "{}", written(false));
+}
+
+/// What is sent of the first `count` messages of the conversation, with a tool, marks and `thinking`.
+fn marked(count: usize, tools: &[ToolDefinition], thinking: Option<Thinking>, max_tokens: u32) -> Value {
+    serde_json::from_slice(&marked_bytes(count, tools, thinking, max_tokens)).unwrap()
+}
+
+fn marked_bytes(
+    count: usize,
+    tools: &[ToolDefinition],
+    thinking: Option<Thinking>,
+    max_tokens: u32,
+) -> Vec<u8> {
+    let messages: Vec<_> = conversation().into_iter().take(count).map(Arc::new).collect();
+    let caching = Caching { key: true, marks: true };
+    let parameters = Parameters { model: "m".into(), thinking, caching, ..Parameters::default() };
+    let mut json = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        write_message(message, &messages[..at], Quirks::default(), &mut json).unwrap();
+    }
+    let request = Request {
+        messages: &messages,
+        tools,
+        max_output_tokens: Some(max_tokens),
+        session: Some("s"),
+        ..Request::default()
+    };
+    encode(&request, &parameters, Quirks::default(), &json).unwrap()
+}
+
+/// Where `body` has marks.
+fn places(body: &Value, path: &str, found: &mut Vec<String>) {
+    match body {
+        Value::Object(members) => {
+            for (name, value) in members {
+                if name == "cache_control" {
+                    assert_eq!(value, &json!({"type": "ephemeral"}));
+                    found.push(path.to_owned());
+                } else {
+                    places(value, &format!("{path}/{name}"), found);
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                places(item, &format!("{path}/{at}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn marks_in(body: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    places(body, "", &mut found);
+    found
+}
+
+#[test]
+fn k14_the_instructions_the_last_end_and_this_end_are_marked() {
+    let first = marked(2, &[tool()], None, 9);
+    assert_eq!(marks_in(&first), ["/system/0", "/messages/0/content/0"]);
+    let second = marked(4, &[tool()], None, 9);
+    let results = second["messages"][2]["content"].as_array().unwrap().len();
+    let end = format!("/messages/2/content/{}", results - 1);
+    assert_eq!(marks_in(&second), ["/system/0", "/messages/0/content/0", &end]);
+}
+
+#[test]
+fn k14_a_closing_call_which_nothing_follows_is_not_written_to_the_cache() {
+    assert_eq!(marks_in(&marked(4, &[], None, 9)), [""; 0]);
+}
+
+#[test]
+fn k12_marks_aside_a_marked_request_is_the_request_without_marks() {
+    let messages: Vec<_> = conversation().into_iter().map(Arc::new).collect();
+    let plain = {
+        let request = Request { messages: &messages, tools: &[tool()], ..Request::default() };
+        String::from_utf8(bytes_of(&request, Some(9))).unwrap()
+    };
+    let marked = String::from_utf8(marked_bytes(messages.len(), &[tool()], None, 9)).unwrap();
+    assert_eq!(marked.replace(",\"cache_control\":{\"type\":\"ephemeral\"}", ""), plain);
+}
+
+#[test]
+fn a_turn_that_began_without_thought_goes_on_without() {
+    let thinks = |thought: &[Part]| {
+        let called = assistant([thought, &[call("a", "{}")]].concat());
+        let messages =
+            [Message::text(Role::User, "u"), called, Message::results(vec![result("a", "ok", false)])];
+        let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
+        let hook = [&messages[..], &[Arc::new(Message::text(Role::User, "[Hook context]: x"))]].concat();
+        let more = [&hook[..], &[Arc::new(Message::text(Role::User, "next"))]].concat();
+        [messages, hook, more].map(|messages| turn_began_with_thought(&messages, Quirks::default()))
+    };
+    assert_eq!(thinks(&[thought(CODEC, "hm", json!({"signature": "sig"}))]), [true; 3]);
+    assert_eq!(thinks(&[]), [false, false, true]);
+    assert_eq!(thinks(&[thought("gemini", "hm", json!({}))]), [false, false, true]);
+}
+
+#[test]
+fn thinking_is_adaptive_or_has_a_budget_beside_the_answer() {
+    let told = |thinking, max_tokens| {
+        let body = marked(2, &[], Some(thinking), max_tokens);
+        (body["thinking"].clone(), body["output_config"].clone())
+    };
+    let adaptive = (json!({"type": "adaptive", "display": "summarized"}), json!({"effort": "xhigh"}));
+    assert_eq!(told(Thinking::Effort(Effort::Xhigh), 9), adaptive);
+    assert_eq!(told(Thinking::Effort(Effort::None), 9), (json!({"type": "disabled"}), Value::Null));
+    assert_eq!(told(Thinking::Budget(0), 9), (json!({"type": "disabled"}), Value::Null));
+    let budget = |tokens| (json!({"type": "enabled", "budget_tokens": tokens}), Value::Null);
+    assert_eq!(told(Thinking::Budget(8_192), 32_000), budget(8_192));
+    assert_eq!(told(Thinking::Budget(8_192), 4_096), budget(2_048));
+    assert_eq!(told(Thinking::Budget(8_192), 2_000), (Value::Null, Value::Null));
 }

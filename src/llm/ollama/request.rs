@@ -4,6 +4,7 @@ use super::window::DEFAULT_WINDOW;
 use crate::llm::Request;
 use crate::llm::chat_completions::request::Tools;
 use crate::llm::codec::Parameters;
+use crate::llm::effort::{Effort, Thinking};
 use crate::llm::replay::{arguments_object, content, name};
 use crate::message::{Message, Part, Role, ToolCall};
 use serde::Serialize;
@@ -28,7 +29,26 @@ struct Body<'a> {
     /// Whether it is dropped to make room for the answer, which otherwise ends with `length`.
     shift: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    think: Option<Think>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Tools<'a>>,
+}
+
+/// Whether the model thinks, or how hard.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Think {
+    Switch(bool),
+    Effort(Effort),
+}
+
+impl Think {
+    fn new(thinking: Thinking) -> Self {
+        match thinking {
+            Thinking::Effort(effort) => Self::Effort(effort),
+            Thinking::Budget(_) | Thinking::Switch(_) => Self::Switch(thinking.thinks()),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -82,6 +102,7 @@ pub fn encode(
         stream: request.stream,
         truncate: false,
         shift: false,
+        think: parameters.thinking.map(Think::new),
         tools: (!request.tools.is_empty()).then_some(Tools(request.tools)),
     })?;
     head.pop();

@@ -4,6 +4,7 @@
 //! request in which one of them is missing. What joins a call with its result is `call_id`.
 
 use crate::llm::codec::Parameters;
+use crate::llm::effort::{Effort, Thinking};
 use crate::llm::replay::{arguments, content, name, plain_id};
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role};
@@ -72,12 +73,25 @@ impl Serialize for Body<'_> {
         if let Some(tokens) = request.max_output_tokens {
             map.serialize_entry("max_output_tokens", &tokens)?;
         }
+        if let Some(Thinking::Effort(effort)) = parameters.thinking {
+            map.serialize_entry("reasoning", &Reasoning { effort, summary: "auto" })?;
+        }
+        if let (true, Some(session)) = (parameters.caching.key, request.session) {
+            map.serialize_entry("prompt_cache_key", session)?;
+        }
         map.serialize_entry("stream", &request.stream)?;
         if !request.tools.is_empty() {
             map.serialize_entry("tools", &Tools(request.tools))?;
         }
         map.end()
     }
+}
+
+/// How hard the model thinks, and that it sums up what it thought.
+#[derive(Serialize)]
+struct Reasoning {
+    effort: Effort,
+    summary: &'static str,
 }
 
 /// Whether a model, named with or without its maker, may have reasoning to give back.

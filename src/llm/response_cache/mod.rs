@@ -1,0 +1,86 @@
+//! A client around a client that keeps answers for development: the same request is answered again without the model.
+
+pub mod store;
+
+use crate::event::FinishReason;
+use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
+use crate::message::Part;
+use crate::source::Source;
+use crate::usage::Usage;
+use futures_util::future::{FutureExt, LocalBoxFuture};
+use std::rc::Rc;
+use store::{Kept, Store};
+
+/// A model whose answers are kept.
+pub struct CachedModel {
+    inner: Box<dyn LlmClient>,
+    store: Store,
+    source: Rc<Source>,
+}
+
+impl CachedModel {
+    /// `inner`, with its answers in `store`; `source` says how old they are.
+    pub fn new(inner: Box<dyn LlmClient>, store: Store, source: Rc<Source>) -> Self {
+        Self { inner, store, source }
+    }
+}
+
+impl LlmClient for CachedModel {
+    fn model(&self) -> &str {
+        self.inner.model()
+    }
+
+    fn window(&self) -> Option<u32> {
+        self.inner.window()
+    }
+
+    fn remarks(&self) -> &[String] {
+        self.inner.remarks()
+    }
+
+    fn fingerprint(&self, request: &Request<'_>) -> Option<String> {
+        self.inner.fingerprint(request)
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        progress: &'a mut dyn FnMut(Progress<'_>),
+    ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
+        async move {
+            let Some(key) = self.inner.fingerprint(request) else {
+                return self.inner.complete(request, progress).await;
+            };
+            if let Some(kept) = self.store.get(&key, self.source.wall()) {
+                return Ok(replay(kept, request.stream, progress));
+            }
+            let response = self.inner.complete(request, progress).await?;
+            if is_worth_keeping(&response) {
+                let kept = Kept { message: response.message.clone(), finish: response.finish.clone() };
+                self.store.put(&key, &kept, self.source.wall());
+            }
+            Ok(response)
+        }
+        .boxed_local()
+    }
+}
+
+/// Tells a kept answer as if it arrived. It used no tokens.
+fn replay(kept: Kept, streamed: bool, progress: &mut dyn FnMut(Progress<'_>)) -> Response {
+    for part in kept.message.parts.iter().filter(|_| streamed) {
+        match part {
+            Part::Text { text } => progress(Progress::Text(text)),
+            Part::Thinking { text, .. } => progress(Progress::Thinking(text)),
+            Part::ToolCall(_) | Part::ToolResult(_) => {}
+        }
+    }
+    Response { message: kept.message, finish: kept.finish, usage: Some(Usage::default()), kept: true }
+}
+
+/// Whether an answer is whole and says something.
+fn is_worth_keeping(response: &Response) -> bool {
+    let whole = matches!(response.finish, FinishReason::Stop | FinishReason::ToolCalls);
+    let says =
+        response.message.tool_calls().next().is_some() || !response.message.joined_text().trim().is_empty();
+    whole && says && !response.kept
+}

@@ -1,0 +1,262 @@
+//! Kept answers on disk: a file for each, guarded by a hash, in a directory that does not grow without end.
+
+use crate::event::FinishReason;
+use crate::message::Message;
+use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The version of the form of a file; others are as if they were not there.
+const VERSION: u32 = 1;
+/// What follows the key in the name of a file.
+const ENDING: &str = ".json";
+/// What follows it while the file is written.
+const UNFINISHED: &str = ".tmp";
+/// Bytes of a file: no answer that the decoders take is longer.
+const FILE_BYTES: u64 = 64 << 20;
+/// Bytes of all files.
+const ALL_BYTES: u64 = 200_000_000;
+/// Files at most.
+const ALL_FILES: usize = 1_000;
+
+/// An answer as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// The assistant message.
+    pub message: Message,
+    /// Why the model stopped.
+    pub finish: FinishReason,
+}
+
+/// A file: it says for itself which request it answers, and since when.
+#[derive(Serialize, Deserialize)]
+struct Entry<K> {
+    version: u32,
+    key: String,
+    /// Milliseconds since the Unix epoch.
+    saved_ms: u64,
+    answer: K,
+}
+
+/// A directory of kept answers.
+#[derive(Debug, Clone)]
+pub struct Store {
+    dir: PathBuf,
+    ttl: Duration,
+    max_bytes: u64,
+    max_files: usize,
+}
+
+/// A file of the store.
+struct Found {
+    path: PathBuf,
+    modified: SystemTime,
+    bytes: u64,
+}
+
+impl Store {
+    /// The store in `dir`, whose answers are used for `ttl`; the directory is made.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn open(dir: PathBuf, ttl: Duration) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        Ok(Self { dir, ttl, max_bytes: ALL_BYTES, max_files: ALL_FILES })
+    }
+
+    /// The answer kept under `key`. One that is damaged, too old, or may have been written by somebody else is none.
+    pub fn get(&self, key: &str, now: Duration) -> Option<Kept> {
+        let bytes = read(&self.path(key)).ok()?;
+        let (hash, json) = bytes.split_at_checked(blake3::OUT_LEN * 2)?;
+        if blake3::hash(json).to_hex().as_bytes() != hash {
+            return None;
+        }
+        let entry: Entry<Kept> = serde_json::from_slice(json).ok()?;
+        let age = now.checked_sub(Duration::from_millis(entry.saved_ms))?;
+        (entry.version == VERSION && entry.key == key && age < self.ttl).then_some(entry.answer)
+    }
+
+    /// Keeps `answer` under `key`, and lets go of the oldest when there are too many. What cannot be written is not kept:
+    /// it is asked for again.
+    pub fn put(&self, key: &str, answer: &Kept, now: Duration) {
+        let saved_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        let entry = Entry { version: VERSION, key: key.to_owned(), saved_ms, answer };
+        let written = serde_json::to_vec(&entry).map_err(io::Error::from).and_then(|json| {
+            let guarded = [blake3::hash(&json).to_hex().as_bytes(), &json].concat();
+            replace(&self.path(key), &guarded)
+        });
+        if written.is_ok() {
+            self.prune();
+        }
+    }
+
+    /// Forgets every answer.
+    ///
+    /// # Errors
+    /// When one cannot be removed.
+    pub fn clear(&self) -> io::Result<()> {
+        self.files()?.iter().try_for_each(|file| remove(&file.path))
+    }
+
+    fn path(&self, key: &str) -> PathBuf {
+        self.dir.join(format!("{key}{ENDING}"))
+    }
+
+    /// Removes the oldest beyond what may be kept.
+    fn prune(&self) {
+        let Ok(mut files) = self.files() else { return };
+        files.sort_by_key(|file| std::cmp::Reverse(file.modified));
+        let mut bytes = 0u64;
+        for (number, file) in files.iter().enumerate() {
+            bytes = bytes.saturating_add(file.bytes);
+            if number >= self.max_files || bytes > self.max_bytes {
+                // One that stays is found again by the next.
+                let _ = remove(&file.path);
+            }
+        }
+    }
+
+    /// The files that are ours by their names, unfinished ones too.
+    fn files(&self) -> io::Result<Vec<Found>> {
+        let mut files = Vec::new();
+        for entry in self.dir.read_dir()? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let key = name.strip_suffix(UNFINISHED).unwrap_or(&name).strip_suffix(ENDING).unwrap_or_default();
+            let ours = key.len() == blake3::OUT_LEN * 2 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let Ok(metadata) = entry.metadata() else { continue };
+            if ours && metadata.is_file() {
+                let modified = metadata.modified()?;
+                files.push(Found { path: entry.path(), modified, bytes: metadata.len() });
+            }
+        }
+        Ok(files)
+    }
+}
+
+/// Reads a regular file that only its owner, who is us, may write.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let nofollow = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let flags = i32::try_from(nofollow.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let metadata = file.metadata()?;
+    let ours = metadata.is_file() && metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o022 == 0;
+    if !ours || metadata.len() > FILE_BYTES {
+        return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+    }
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes a file beside `path` that nobody else may read, and gives it the name.
+#[expect(clippy::disallowed_methods, reason = "this is the address of kept answers")]
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside =
+        PathBuf::from([path.as_os_str(), UNFINISHED.as_ref()].into_iter().collect::<std::ffi::OsString>());
+    // A process that died while it wrote left one; two that write the same at once lose at most the answer.
+    let _ = remove(&beside);
+    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    file.write_all(bytes)?;
+    std::fs::rename(&beside, path)
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the address of kept answers")]
+fn remove(path: &Path) -> io::Result<()> {
+    std::fs::remove_file(path)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make and damage files of their own")]
+mod tests {
+    use super::*;
+    use crate::message::Role;
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    const HOUR: Duration = Duration::from_hours(1);
+    const NOW: Duration = Duration::from_hours(500_000);
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path().join("answers"), HOUR).unwrap();
+        (dir, store)
+    }
+
+    fn answer(text: &str) -> Kept {
+        Kept { message: Message::text(Role::Assistant, text), finish: FinishReason::Stop }
+    }
+
+    fn key(name: &str) -> String {
+        blake3::hash(name.as_bytes()).to_hex().to_string()
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn lc_what_was_kept_is_found_until_it_is_too_old() {
+        let (_dir, store) = store();
+        store.put(&key("a"), &answer("hi"), NOW);
+        assert_eq!(store.get(&key("a"), NOW), Some(answer("hi")));
+        assert_eq!(store.get(&key("a"), NOW + HOUR / 2), Some(answer("hi")));
+        assert_eq!(store.get(&key("a"), NOW + HOUR), None);
+        assert_eq!(store.get(&key("a"), HOUR), None, "from the future");
+        assert_eq!(store.get(&key("b"), NOW), None);
+        assert_eq!((mode(&store.path(&key("a"))), mode(&store.dir)), (0o600, 0o700));
+        store.clear().unwrap();
+        assert_eq!(store.get(&key("a"), NOW), None);
+    }
+
+    #[test]
+    fn lc_a_file_that_is_damaged_foreign_or_a_link_is_no_answer() {
+        let (dir, store) = store();
+        let path = store.path(&key("a"));
+        store.put(&key("a"), &answer("hi"), NOW);
+        let whole = std::fs::read(&path).unwrap();
+        for damaged in [&whole[..whole.len() - 1], &whole[..10], b"", b"{}"] {
+            std::fs::write(&path, damaged).unwrap();
+            assert_eq!(store.get(&key("a"), NOW), None, "{damaged:?}");
+        }
+        let other = String::from_utf8(whole.clone()).unwrap().replace("hi", "no");
+        std::fs::write(&path, other).unwrap();
+        assert_eq!(store.get(&key("a"), NOW), None, "another text under the old hash");
+        std::fs::write(store.path(&key("b")), &whole).unwrap();
+        set_permissions(store.path(&key("b")), Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(store.get(&key("b"), NOW), None, "the answer to another request");
+        std::fs::write(&path, &whole).unwrap();
+        set_permissions(&path, Permissions::from_mode(0o666)).unwrap();
+        assert_eq!(store.get(&key("a"), NOW), None, "anybody may have written it");
+        set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        assert!(store.get(&key("a"), NOW).is_some());
+        std::fs::rename(&path, dir.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("elsewhere"), &path).unwrap();
+        assert_eq!(store.get(&key("a"), NOW), None, "a link");
+    }
+
+    #[test]
+    fn lc_the_oldest_go_and_what_is_not_ours_stays() {
+        let (_dir, store) = store();
+        let store = Store { max_files: 2, ..store };
+        std::fs::write(store.dir.join("notes.json"), "mine").unwrap();
+        for (age, name) in ["a", "b", "c"].into_iter().enumerate() {
+            store.put(&key(name), &answer(name), NOW);
+            let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(age as u64);
+            File::options().write(true).open(store.path(&key(name))).unwrap().set_modified(modified).unwrap();
+        }
+        store.put(&key("c"), &answer("c"), NOW);
+        let there = ["a", "b", "c"].map(|name| store.get(&key(name), NOW).is_some());
+        assert!(there[2] && there.iter().filter(|kept| **kept).count() == 2, "{there:?}");
+        let small = Store { max_bytes: 1, ..store.clone() };
+        small.put(&key("d"), &answer("d"), NOW);
+        assert_eq!(store.files().unwrap().len(), 0);
+        store.clear().unwrap();
+        assert!(store.dir.join("notes.json").exists());
+    }
+}
