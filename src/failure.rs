@@ -33,6 +33,8 @@ pub enum ErrorKind {
     CutStream,
     /// The request was refused as invalid (other 4xx).
     Request,
+    /// The answer does not fit the schema it was asked for, repairs included.
+    OutputSchema,
     /// A flag, key or file of the configuration is wrong.
     Config,
     /// Command line misuse.
@@ -45,7 +47,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every class.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Auth,
         Self::RateLimit,
         Self::Overloaded,
@@ -59,6 +61,7 @@ impl ErrorKind {
         Self::EmptyAnswer,
         Self::CutStream,
         Self::Request,
+        Self::OutputSchema,
         Self::Config,
         Self::Usage,
         Self::Session,
@@ -81,6 +84,7 @@ impl ErrorKind {
             Self::EmptyAnswer => "an answer with neither text nor a tool call",
             Self::CutStream => "the stream ended without its end",
             Self::Request => "the request was refused as invalid (other 4xx)",
+            Self::OutputSchema => "the answer does not fit the schema of `--output-schema`, repairs included",
             Self::Config => "a flag, key or file of the configuration is wrong",
             Self::Usage => "the command line was misused",
             Self::Session => "a session that does not exist, is busy or cannot be read",
@@ -105,6 +109,7 @@ impl ErrorKind {
             | Self::Quota
             | Self::ContextOverflow
             | Self::Request
+            | Self::OutputSchema
             | Self::Config
             | Self::Usage
             | Self::Session => false,
@@ -127,6 +132,7 @@ impl ErrorKind {
             Self::EmptyAnswer => "empty_answer",
             Self::CutStream => "cut_stream",
             Self::Request => "request",
+            Self::OutputSchema => "output_schema",
             Self::Config => "config",
             Self::Usage => "usage",
             Self::Session => "session",

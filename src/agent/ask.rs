@@ -1,6 +1,7 @@
 //! The one way a model is called: step and closing alike, within their time, with everything told.
 
 use crate::agent::Agent;
+use crate::agent::structured::OutputSchema;
 use crate::emit::EmitError;
 use crate::event::{Event, Purpose};
 use crate::failure::ErrorKind;
@@ -30,23 +31,21 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
     agent.emitter.emit(Event::StepStart { purpose, messages: messages.len() })?;
     let started = agent.source.elapsed();
     let elapsed = agent.elapsed();
-    let deadline = {
+    let (deadline, schema) = {
         let session = agent.session.borrow();
         match purpose {
-            Purpose::Step => session.limits().step_time(elapsed),
-            Purpose::Closing => Some(session.limits().closing_time(elapsed)),
+            Purpose::Step => (session.limits().step_time(elapsed), session.strict_schema()),
+            Purpose::Closing => (Some(session.limits().closing_time(elapsed)), None),
         }
     };
-    let tools = match purpose {
-        Purpose::Step => agent.definitions.as_slice(),
-        Purpose::Closing => &[],
-    };
+    let tools = if agent.offers_tools(purpose) { agent.definitions.as_slice() } else { &[] };
     let request = Request {
         messages: &messages,
         tools,
         stream: agent.stream,
         max_output_tokens: agent.max_output_tokens,
         deadline,
+        schema: schema.as_deref().map(OutputSchema::sent),
     };
     let event = match answer(agent, purpose, &request).await? {
         Ok(response) => {
@@ -108,6 +107,11 @@ impl Agent {
     fn affords(&self, purpose: Purpose) -> bool {
         self.session.borrow().exceeded(purpose).is_none()
     }
+
+    /// Whether the model may call tools: neither when the run closes nor when its answer is repaired.
+    fn offers_tools(&self, purpose: Purpose) -> bool {
+        purpose == Purpose::Step && !self.session.borrow().is_repairing()
+    }
 }
 
 fn event_of(progress: &Progress<'_>) -> Event {
@@ -124,9 +128,10 @@ fn event_of(progress: &Progress<'_>) -> Event {
     }
 }
 
-/// Makes an answer fit the conversation: call ids are unique in the session, a closing answer has no calls.
+/// Makes an answer fit the conversation: call ids are unique in the session, there are none where no tools were
+/// offered.
 fn settle(agent: &Agent, purpose: Purpose, mut message: Message) -> Message {
-    if purpose == Purpose::Closing {
+    if !agent.offers_tools(purpose) {
         message.parts.retain(|part| !matches!(part, Part::ToolCall(_)));
         return message;
     }

@@ -5,6 +5,7 @@ pub mod prompt;
 pub mod run;
 pub mod session;
 pub mod spending;
+pub mod structured;
 pub mod tally;
 pub mod watchdogs;
 

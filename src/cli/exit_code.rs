@@ -80,6 +80,7 @@ impl ExitCode {
             | ErrorKind::EmptyAnswer
             | ErrorKind::CutStream
             | ErrorKind::Request
+            | ErrorKind::OutputSchema
             | ErrorKind::Internal => Self::Failed,
         }
     }

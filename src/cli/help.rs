@@ -19,6 +19,7 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("permissions", "modes, questions, refusals", include_str!("../../config/help/permissions.md")),
     ("scripted", "a model that plays a script", include_str!("../../config/help/scripted.md")),
     ("sessions", "sessions: journal, resume, where they are", include_str!("../../config/help/sessions.md")),
+    ("structured", "answers that fit a JSON Schema", include_str!("../../config/help/structured.md")),
 ];
 
 /// Prints the page on `topic`, or the list of topics.

@@ -17,6 +17,7 @@ pub mod models;
 pub mod output;
 pub mod prompt;
 pub mod sessions;
+pub mod structured;
 pub mod tools;
 pub mod work;
 

@@ -10,6 +10,7 @@ use crate::cli::costs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::cli::prompt::prompt;
+use crate::cli::structured;
 use crate::config::flags::Flags;
 use crate::config::load::Loaded;
 use crate::config::schema::LogLevel;
@@ -107,6 +108,7 @@ fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResult, AnswerShown)> {
     let began = app.source.elapsed();
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
+    let schema = structured::output_schema(options.output_schema.as_deref())?;
     let prices = costs::own_prices(&settings.costs)?;
     settings.llm.max_output_tokens = costs::output_limit(&settings, &prices);
     let launcher = compose::launcher(app, &settings);
@@ -129,7 +131,8 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         None => Earlier::create(app, &store(&settings))?,
     };
     notices.extend(damage(&reading));
-    let session = Rc::new(RefCell::new(Session::replay(compose::limits(&settings, caps), &reading.records)));
+    let session = Session::replay(compose::limits(&settings, caps), &reading.records);
+    let session = Rc::new(RefCell::new(session.demanding(schema)));
     let mut all: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
     all.extend(sinks);
     let emitter =
@@ -253,7 +256,8 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         emitter.emit(interrupted(call))?;
     }
     // The task is saved before anything that takes time: a session without one cannot be gone on with.
-    if let Some(text) = words {
+    let told = agent.session.borrow().with_schema(words);
+    if let Some(text) = told {
         emitter.emit(Event::UserMessage { text, origin: Origin::Prompt })?;
     }
     if !has_system {

@@ -12,7 +12,7 @@ use crate::llm::scripted::play::ScriptedModel;
 use crate::llm::{LlmClient, local};
 use crate::secret::Secret;
 use crate::source::Source;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -150,6 +150,7 @@ pub async fn connect(
         retries: options.retries,
         source,
         history: RefCell::default(),
+        refuses_schemas: Cell::default(),
     }))
 }
 

@@ -9,6 +9,7 @@
 //! beside `chat_completions`, a variant of [`format::Format`], and fixtures in `tests/wire`.
 
 pub mod answer;
+pub mod answer_schema;
 pub mod attempts;
 pub mod calls;
 pub mod catalog;
@@ -37,6 +38,7 @@ mod testing;
 
 use crate::event::FinishReason;
 use crate::failure::{ErrorKind, Failure};
+use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
 use crate::llm::reaction::{Reaction, reaction};
 use crate::message::Message;
 use crate::usage::Usage;
@@ -69,6 +71,19 @@ pub struct Request<'a> {
     pub max_output_tokens: Option<u32>,
     /// The longest the whole call may take, retries and waits included.
     pub deadline: Option<Duration>,
+    /// What the answer must fit, for servers with a strict mode; the answer may still not fit.
+    pub schema: Option<&'a AnswerSchema>,
+}
+
+impl<'a> Request<'a> {
+    /// The schema as far as a server takes one in this request.
+    pub fn strict_schema(&self, taken: StrictAnswers) -> Option<&'a AnswerSchema> {
+        self.schema.filter(|_| match taken {
+            StrictAnswers::BesideTools => true,
+            StrictAnswers::Alone => self.tools.is_empty(),
+            StrictAnswers::Never => false,
+        })
+    }
 }
 
 /// What a model answered.

@@ -1,5 +1,6 @@
 //! How servers differ from the common ground of their format: the switches of a row of the provider table.
 
+use crate::llm::answer_schema::StrictAnswers;
 use serde::Deserialize;
 
 /// Which field limits the length of an answer.
@@ -38,6 +39,8 @@ pub struct Quirks {
     pub replay_reasoning: bool,
     /// Refuses a history with tool calls when no tools are offered.
     pub tools_with_history: bool,
+    /// When it takes a schema that the answer must fit.
+    pub strict_answers: StrictAnswers,
 }
 
 impl Default for Quirks {
@@ -48,6 +51,7 @@ impl Default for Quirks {
             stream_usage: true,
             replay_reasoning: false,
             tools_with_history: false,
+            strict_answers: StrictAnswers::Alone,
         }
     }
 }

@@ -30,6 +30,7 @@ pub fn reaction(kind: ErrorKind) -> Reaction {
         | ErrorKind::Refusal
         | ErrorKind::Malformed
         | ErrorKind::Request
+        | ErrorKind::OutputSchema
         | ErrorKind::Config
         | ErrorKind::Usage
         | ErrorKind::Session

@@ -4,6 +4,7 @@ mod closing;
 mod figures;
 mod log;
 mod prompt;
+mod structured;
 
 pub use closing::{
     CALLS_USED_UP, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed,
@@ -16,3 +17,4 @@ pub use log::{
     spinner_model, spinner_tool, system_message, user_message,
 };
 pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};
+pub use structured::{ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, tells_schema};

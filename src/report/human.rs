@@ -227,7 +227,8 @@ impl HumanLog {
     }
 
     fn run_end(&mut self, result: &RunResult) -> io::Result<()> {
-        let answer = result.output.trim();
+        let output = result.output.text();
+        let answer = output.trim();
         self.answer_shown.0.set(!answer.is_empty() && self.shown_text.trim_end().ends_with(answer));
         let ending = Ending {
             status: result.status,

@@ -20,6 +20,7 @@ mod process;
 mod run_loop;
 mod scenarios;
 mod sessions;
+mod structured;
 mod support;
 mod tidy;
 mod wire;

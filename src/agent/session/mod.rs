@@ -1,6 +1,7 @@
 //! A session: the fold of its journal, and what is next.
 
 mod ending;
+mod structured;
 
 use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
@@ -10,12 +11,13 @@ use crate::failure::{ErrorKind, Failure};
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::messages;
 use crate::price::Usd;
-use crate::result::{ChangedBy, RunResult};
+use crate::result::{ChangedBy, Output, RunResult};
 use crate::stop_reason::{Limit, StopReason};
 use serde::de::IgnoredAny;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use structured::Demand;
 
 /// What the loop has to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +42,7 @@ pub struct Verdict {
     /// The one reason.
     pub reason: StopReason,
     /// The final answer.
-    pub output: String,
+    pub output: Output,
     /// The limit behind it.
     pub limit: Option<Limit>,
     /// What went wrong.
@@ -104,6 +106,8 @@ pub struct Session {
     malformed: u32,
     /// The model was told to close a run and the person has not said anything since.
     told_to_close: bool,
+    /// What the answer must fit.
+    demand: Demand,
     tally: Tally,
     run: RunState,
 }
@@ -125,6 +129,7 @@ impl Session {
             continuations: 0,
             malformed: 0,
             told_to_close: false,
+            demand: Demand::default(),
             tally: Tally::default(),
             run: RunState::default(),
         }
@@ -274,6 +279,7 @@ impl Session {
             schema_version: SCHEMA_VERSION,
             status: verdict.reason.status(),
             stop_reason: Some(verdict.reason),
+            output_valid: self.demands().then(|| verdict.output.is_value()),
             output: verdict.output,
             session_id: Some(self.id.clone()),
             steps: self.tally.steps,
@@ -351,6 +357,7 @@ impl Session {
         sandbox.clone_into(&mut self.sandbox);
         self.run = RunState::default();
         self.recount();
+        self.demand.begin();
         self.malformed = 0;
         self.tally.denials.clear();
     }
@@ -378,8 +385,9 @@ impl Session {
                 self.closing_is(Stage::Instructed);
             }
             Origin::Prompt => self.told_to_close = false,
-            Origin::Continuation | Origin::Hook => {}
+            Origin::Continuation | Origin::Repair | Origin::Hook => {}
         }
+        self.demand.said(origin);
         self.finish = None;
         self.push(Message::text(Role::User, text));
     }

@@ -1,5 +1,6 @@
 //! A request as Messages JSON: roles that alternate, results first, the reasoning of earlier turns with its signatures.
 
+use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
 use crate::llm::codec::Parameters;
 use crate::llm::replay::{arguments_object, name, placeholder, plain_id};
 use crate::llm::{Request, ToolDefinition};
@@ -43,6 +44,10 @@ pub fn encode(
         stream: request.stream,
         tools: tools.iter().map(WireTool::new).collect(),
         tool_choice: closing.then_some(Choice { r#type: "none" }),
+        output_config: request
+            .strict_schema(StrictAnswers::BesideTools)
+            .filter(|schema| schema.is_closed())
+            .map(OutputConfig::of),
         system: system.flat_map(|message| &message.parts).filter_map(text).collect(),
     };
     let mut head = serde_json::to_vec(&body)?;
@@ -124,6 +129,8 @@ struct Body<'a> {
     tools: Vec<WireTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Choice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<Text<'a>>,
 }
@@ -131,6 +138,24 @@ struct Body<'a> {
 #[derive(Serialize)]
 struct Choice {
     r#type: &'static str,
+}
+
+/// The strict mode, which refuses a schema with an open object.
+#[derive(Serialize)]
+struct OutputConfig<'a> {
+    format: OutputFormat<'a>,
+}
+
+#[derive(Serialize)]
+struct OutputFormat<'a> {
+    r#type: &'static str,
+    schema: &'a Value,
+}
+
+impl<'a> OutputConfig<'a> {
+    fn of(schema: &'a AnswerSchema) -> Self {
+        Self { format: OutputFormat { r#type: "json_schema", schema: schema.value() } }
+    }
 }
 
 #[derive(Serialize)]

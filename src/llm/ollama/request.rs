@@ -2,11 +2,13 @@
 
 use super::window::DEFAULT_WINDOW;
 use crate::llm::Request;
+use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
 use crate::llm::chat_completions::request::Tools;
 use crate::llm::codec::Parameters;
 use crate::llm::replay::{arguments_object, content, name};
 use crate::message::{Message, Part, Role, ToolCall};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,6 +31,9 @@ struct Body<'a> {
     shift: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Tools<'a>>,
+    /// A schema, which becomes a grammar under which no tool can be called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'a Value>,
 }
 
 #[derive(Serialize)]
@@ -83,6 +88,7 @@ pub fn encode(
         truncate: false,
         shift: false,
         tools: (!request.tools.is_empty()).then_some(Tools(request.tools)),
+        format: request.strict_schema(StrictAnswers::Alone).map(AnswerSchema::value),
     })?;
     head.pop();
     Ok([head.as_slice(), b",\"messages\":[", messages, b"]}"].concat())
