@@ -1,10 +1,10 @@
 //! The schema of a structured answer, as far as servers must know it: for the strict modes of the wire formats.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The name under which formats that want one are told the schema.
-pub const SCHEMA_NAME: &str = "answer";
+/// The name of every schema in `OpenAI`'s formats, which want one.
+const SCHEMA_NAME: &str = "answer";
 
 /// Keys of a schema's root that speak to validators and editors; some servers refuse them.
 const FOR_VALIDATORS: [&str; 3] = ["$schema", "$id", "$comment"];
@@ -69,19 +69,27 @@ impl AnswerSchema {
         &self.value
     }
 
-    /// Whether the answer is an object, which is all that `OpenAI` takes.
-    pub fn is_object(&self) -> bool {
-        self.value.get("type").is_some_and(|kind| kind == "object")
-    }
-
     /// Whether no object of it may have further properties: what Anthropic demands.
     pub fn is_closed(&self) -> bool {
         self.closed
     }
+}
 
-    /// Whether it is what `OpenAI` demands of a strict schema: closed, and every property required.
-    pub fn is_strict(&self) -> bool {
-        self.closed && self.complete
+/// A schema as both of `OpenAI`'s formats write it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct NamedSchema<'a> {
+    name: &'static str,
+    /// A strict schema must be closed and require every property. Another is refused as strict, and helps without.
+    strict: bool,
+    schema: &'a Value,
+}
+
+impl<'a> NamedSchema<'a> {
+    /// Nothing for a schema of anything but an object, which `OpenAI` refuses strict or not.
+    pub fn of(schema: &'a AnswerSchema) -> Option<Self> {
+        let is_object = schema.value.get("type").is_some_and(|kind| kind == "object");
+        let strict = schema.closed && schema.complete;
+        is_object.then_some(Self { name: SCHEMA_NAME, strict, schema: &schema.value })
     }
 }
 
@@ -110,9 +118,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn kinds(schema: Value) -> [bool; 3] {
+    /// Whether the schema is closed, and whether `OpenAI` takes it and as a strict one.
+    fn kinds(schema: Value) -> (bool, Option<bool>) {
         let schema = AnswerSchema::new(schema);
-        [schema.is_object(), schema.is_closed(), schema.is_strict()]
+        (schema.is_closed(), NamedSchema::of(&schema).map(|named| named.strict))
     }
 
     #[test]
@@ -122,14 +131,14 @@ mod tests {
             json!({"type": "object", "properties": {"a": {"type": "array", "items": inner}}, "required": ["a"],
                 "additionalProperties": false})
         };
-        assert_eq!(kinds(with(&inner)), [true, true, true]);
+        assert_eq!(kinds(with(&inner)), (true, Some(true)));
         let optional = json!({"type": "object", "properties": {"b": {}}, "additionalProperties": false});
-        assert_eq!(kinds(with(&optional)), [true, true, false]);
+        assert_eq!(kinds(with(&optional)), (true, Some(false)));
         let open = json!({"type": ["object", "null"], "properties": {"b": {}}, "required": ["b"]});
-        assert_eq!(kinds(with(&open)), [true, false, false]);
-        assert!(!kinds(json!({"$defs": {"x": open}, "type": "object", "additionalProperties": false}))[1]);
-        assert_eq!(kinds(json!({"type": "array", "items": inner})), [false, true, true]);
-        assert_eq!(kinds(json!(true)), [false, true, true]);
+        assert_eq!(kinds(with(&open)), (false, Some(false)));
+        assert!(!kinds(json!({"$defs": {"x": open}, "type": "object", "additionalProperties": false})).0);
+        assert_eq!(kinds(json!({"type": "array", "items": inner})), (true, None));
+        assert_eq!(kinds(json!(true)), (true, None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A request as Chat Completions JSON, written straight from the history; equal prefixes give equal bytes.
 
-use crate::llm::answer_schema::{AnswerSchema, SCHEMA_NAME};
+use crate::llm::answer_schema::NamedSchema;
 use crate::llm::codec::Parameters;
 use crate::llm::quirks::{NoContent, Quirks, TokenField};
 use crate::llm::replay::{arguments, content, name, placeholder};
@@ -81,9 +81,9 @@ impl Serialize for Body<'_> {
             map.serialize_entry("tools", &Tools(&[placeholder()]))?;
             map.serialize_entry("tool_choice", "none")?;
         }
-        if let Some(schema) = request.strict_schema(quirks.strict_answers).filter(|schema| schema.is_object())
-        {
-            map.serialize_entry("response_format", &ResponseFormat::of(schema))?;
+        if let Some(json_schema) = request.strict_schema(quirks.strict_answers).and_then(NamedSchema::of) {
+            let format = ResponseFormat { r#type: "json_schema", json_schema };
+            map.serialize_entry("response_format", &format)?;
         }
         map.end()
     }
@@ -98,26 +98,10 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// The strict mode. A schema that is not strict in `OpenAI`'s sense would be refused as such, and still helps.
 #[derive(Serialize)]
 struct ResponseFormat<'a> {
     r#type: &'static str,
     json_schema: NamedSchema<'a>,
-}
-
-#[derive(Serialize)]
-struct NamedSchema<'a> {
-    name: &'static str,
-    strict: bool,
-    schema: &'a Value,
-}
-
-impl<'a> ResponseFormat<'a> {
-    fn of(schema: &'a AnswerSchema) -> Self {
-        let json_schema =
-            NamedSchema { name: SCHEMA_NAME, strict: schema.is_strict(), schema: schema.value() };
-        Self { r#type: "json_schema", json_schema }
-    }
 }
 
 /// Tools as this format lists them, and Ollama's own.

@@ -3,7 +3,7 @@
 //! Ids of messages and calls are not sent: the server would look for the items that it made with them, and refuses a
 //! request in which one of them is missing. What joins a call with its result is `call_id`.
 
-use crate::llm::answer_schema::{AnswerSchema, SCHEMA_NAME, StrictAnswers};
+use crate::llm::answer_schema::{NamedSchema, StrictAnswers};
 use crate::llm::codec::Parameters;
 use crate::llm::replay::{arguments, content, name, plain_id};
 use crate::llm::{Request, ToolDefinition};
@@ -77,16 +77,14 @@ impl Serialize for Body<'_> {
         if !request.tools.is_empty() {
             map.serialize_entry("tools", &Tools(request.tools))?;
         }
-        if let Some(schema) =
-            request.strict_schema(StrictAnswers::BesideTools).filter(|schema| schema.is_object())
-        {
-            map.serialize_entry("text", &Text::of(schema))?;
+        if let Some(schema) = request.strict_schema(StrictAnswers::BesideTools).and_then(NamedSchema::of) {
+            map.serialize_entry("text", &Text { format: TextFormat { r#type: "json_schema", schema } })?;
         }
         map.end()
     }
 }
 
-/// The strict mode; only `format` is said of the text.
+/// How the text of the answer is to look.
 #[derive(Serialize)]
 struct Text<'a> {
     format: TextFormat<'a>,
@@ -95,17 +93,8 @@ struct Text<'a> {
 #[derive(Serialize)]
 struct TextFormat<'a> {
     r#type: &'static str,
-    name: &'static str,
-    /// A schema that is not strict in `OpenAI`'s sense would be refused as such, and still helps.
-    strict: bool,
-    schema: &'a Value,
-}
-
-impl<'a> Text<'a> {
-    fn of(schema: &'a AnswerSchema) -> Self {
-        let (name, strict) = (SCHEMA_NAME, schema.is_strict());
-        Self { format: TextFormat { r#type: "json_schema", name, strict, schema: schema.value() } }
-    }
+    #[serde(flatten)]
+    schema: NamedSchema<'a>,
 }
 
 /// Whether a model, named with or without its maker, may have reasoning to give back.
