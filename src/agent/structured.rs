@@ -7,9 +7,16 @@ use crate::llm::answer_schema::AnswerSchema;
 use crate::terminal::one_line;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// Bytes of a schema: it is told to the model with every request, and this is about 64,000 tokens.
 pub const MAX_SCHEMA_BYTES: u64 = 256 * 1024;
+/// How long an answer is checked. A schema whose alternatives multiply takes longer than anybody waits, and the library
+/// can be neither limited nor interrupted: the thread is left behind and ends with the process.
+const CHECK_TIME: Duration = Duration::from_secs(2);
+/// The stack of that thread, which is that of a main thread.
+const CHECK_STACK_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of a compiled pattern of a schema; the engine's own default is five times as much, for each of them.
 const MAX_PATTERN_BYTES: usize = 2 * 1024 * 1024;
 /// Problems of one answer that the model is told: more do not help it.
@@ -26,7 +33,7 @@ pub struct OutputSchema {
     text: String,
     /// As servers are told it.
     sent: AnswerSchema,
-    validator: Validator,
+    validator: Arc<Validator>,
 }
 
 /// A schema that is none; says where.
@@ -70,7 +77,7 @@ impl OutputSchema {
             place: place(&error),
             problem: one_line(&error.to_string(), MAX_PROBLEM_CHARS),
         })?;
-        Ok(Self { text: schema.to_string(), sent: AnswerSchema::new(schema), validator })
+        Ok(Self { text: schema.to_string(), sent: AnswerSchema::new(schema), validator: Arc::new(validator) })
     }
 
     /// The schema as the model is told it.
@@ -93,12 +100,27 @@ impl OutputSchema {
                 format!("it is not one JSON value: {}", one_line(&error.to_string(), MAX_PROBLEM_CHARS));
             Problems { lines: vec![line], more: false }
         })?;
-        let mut errors = self.validator.iter_errors(&value);
-        let lines: Vec<String> = errors.by_ref().take(MAX_PROBLEMS).map(|error| problem(&error)).collect();
-        let more = errors.next().is_some();
-        drop(errors);
-        if lines.is_empty() { Ok(value) } else { Err(Problems { lines, more }) }
+        let unchecked = |why: &str| {
+            let line = format!("it could not be checked against the schema: {why}");
+            Problems { lines: vec![line], more: false }
+        };
+        let (tell, told) = mpsc::channel();
+        let validator = Arc::clone(&self.validator);
+        let check = move || drop(tell.send(judged(&validator, value)));
+        let thread = std::thread::Builder::new().stack_size(CHECK_STACK_BYTES).spawn(check);
+        thread.map_err(|error| unchecked(&error.to_string()))?;
+        told.recv_timeout(CHECK_TIME).map_err(|_| unchecked("the schema has too many alternatives"))?
     }
+}
+
+/// The value when it fits.
+fn judged(validator: &Validator, value: Value) -> Result<Value, Problems> {
+    if validator.is_valid(&value) {
+        return Ok(value);
+    }
+    let mut errors = validator.iter_errors(&value);
+    let lines = errors.by_ref().take(MAX_PROBLEMS).map(|error| problem(&error)).collect();
+    Err(Problems { lines, more: errors.next().is_some() })
 }
 
 /// An answer without the one code fence that is around all of it.

@@ -122,6 +122,21 @@ fn depth_is_refused_not_overflowed() {
 }
 
 #[test]
+fn alternatives_that_multiply_end_in_time() {
+    let name = |level: usize| format!("#/$defs/a{level}");
+    let mut levels = serde_json::Map::new();
+    for level in 0..40 {
+        let twice = [json!({"$ref": name(level + 1)}), json!({"$ref": name(level + 1)})];
+        levels.insert(format!("a{level}"), json!({"anyOf": twice}));
+    }
+    levels.insert("a40".into(), json!({"type": "integer"}));
+    let branched = schema(&json!({"$defs": levels, "$ref": name(0)}));
+    assert_eq!(branched.read("1"), Ok(json!(1)));
+    let problems = branched.read("true").unwrap_err();
+    assert!(problems.lines[0].contains("too many alternatives"), "{problems:?}");
+}
+
+#[test]
 fn patterns_run_in_linear_time_or_are_refused() {
     let evil = schema(&json!({"type": "string", "pattern": "^(a+)+$"}));
     assert!(evil.read(&json!(format!("{}!", "a".repeat(100_000))).to_string()).is_err());

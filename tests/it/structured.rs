@@ -235,6 +235,31 @@ fn a_wrong_schema_ends_with_3_before_anything_is_asked() {
 }
 
 #[test]
+fn alternatives_that_multiply_do_not_hold_a_run() {
+    let mut levels = serde_json::Map::new();
+    for level in 0..40 {
+        let below = json!({"$ref": format!("#/$defs/a{}", level + 1)});
+        levels.insert(format!("a{level}"), json!({"anyOf": [below, below]}));
+    }
+    levels.insert("a40".into(), json!({"type": "integer"}));
+    let branched = json!({"$defs": levels, "$ref": "#/$defs/a0"}).to_string();
+    let (done, _) = play("openai/m", &lab(&branched), &turns(&["true", "7"]), &[]);
+    assert_eq!(done.exits(0).stdout, "7\n");
+}
+
+#[test]
+fn repairs_share_the_budget_of_the_run() {
+    let prices = "models: {openai/m: {input: 1, output: 1, output_limit: 1000}}";
+    let lab = lab(SCHEMA).file("p.yaml", prices).config("costs: {prices_file: p.yaml, max_tokens: 60000}\n");
+    let wrong = json!({"text": "no", "usage": {"input": 50000, "output": 1}});
+    let script = json!({"turns": [wrong, {"text": "what I did"}]}).to_string();
+    let (done, _) = play("openai/m", &lab, &script, &["--json"]);
+    let document = done.exits(2).json();
+    assert_eq!((&document["stop_reason"], &document["limit"]), (&json!("budget_exceeded"), &json!("tokens")));
+    assert_eq!(document["output_valid"], false);
+}
+
+#[test]
 fn a_schema_of_an_older_draft_that_refers_to_itself_works() {
     let tree = r##"{"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"node": {"type": "object",
         "properties": {"when": {"type": "string", "format": "date"}, "below": {"type": "array", "items": {"$ref": "#/definitions/node"}}}}},
