@@ -17,4 +17,6 @@ pub use log::{
     spinner_model, spinner_tool, system_message, user_message,
 };
 pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};
-pub use structured::{ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, tells_schema};
+pub use structured::{
+    ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,
+};

@@ -27,6 +27,12 @@ pub fn repair(problems: &[String], more: bool) -> String {
     )
 }
 
+/// Tells people that an answer is repaired; `asked` is what the model was told.
+pub fn repairing(asked: &str) -> String {
+    let problem = asked.lines().find_map(|line| line.strip_prefix("- ")).unwrap_or_default();
+    format!("the answer does not fit its schema and is asked for again: {problem}")
+}
+
 /// Why the run failed although the model answered.
 pub fn answer_does_not_fit(problems: &[String]) -> String {
     let first = problems.first().map_or("", String::as_str);

@@ -1,7 +1,7 @@
 //! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
 
 use crate::engine::policy::{ASKING_RULES, SAID_NO_RULE};
-use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Purpose, Record};
+use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
 use crate::message::{Message, ToolResult};
 use crate::messages::{self, Ending, Form, Session};
 use crate::result::RunResult;
@@ -296,6 +296,9 @@ impl EventSink for HumanLog {
             }
             event @ Event::RunStart { .. } => self.run_start(event),
             Event::System { text } => self.notice(Level::Debug, &messages::system_message(text.len())),
+            Event::UserMessage { text, origin: Origin::Repair } => {
+                self.notice(Level::Warn, &messages::repairing(text))
+            }
             Event::UserMessage { text, origin } => {
                 self.notice(Level::Debug, &messages::user_message(*origin, &one_line(text, LINE_CHARS)))
             }

@@ -201,6 +201,30 @@ fn a_server_that_refuses_the_schema_is_asked_without_it() {
 }
 
 #[test]
+fn a_repair_is_asked_for_without_the_schema_where_any_format_refuses_it() {
+    let refused = json!({"error": {"status": 400, "message": "unsupported schema"}});
+    let script = json!({"turns": [{"text": "no"}, refused, {"text": "no"}, {"text": GOOD}]}).to_string();
+    for model in ["openai/m", "anthropic/m", "ollama/m", "gemini/m", "openai-responses/m", "vllm/m"] {
+        let (done, requests) = play(model, &lab(SCHEMA), &script, &[]);
+        assert_eq!(done.exits(0).stdout, "{\"name\":\"a\",\"count\":2}\n", "{model}");
+        let sent: Vec<_> =
+            requests.iter().skip(1).map(|request| strict_form(model, &request.body).is_some()).collect();
+        assert_eq!(sent, [true, false, false], "{model}");
+    }
+}
+
+#[test]
+fn a_repair_is_told_with_its_reason_at_the_usual_level() {
+    for more in [[].as_slice(), &["--json"]] {
+        let (done, _) = play("openai/m", &lab(SCHEMA), &turns(&["{\"name\": \"a\"}", GOOD]), more);
+        let done = done.exits(0);
+        assert!(done.stderr.contains("count") && done.stderr.contains("asked for again"), "{}", done.stderr);
+    }
+    let (done, _) = play("openai/m", &lab(SCHEMA), &turns(&["no", GOOD]), &["--quiet"]);
+    assert_eq!(done.exits(0).stderr, "");
+}
+
+#[test]
 fn a_request_that_is_wrong_in_another_way_is_refused_once() {
     let script =
         json!({"turns": [{"error": {"status": 400, "message": "no such parameter"}}, {"text": GOOD}]});
