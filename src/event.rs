@@ -53,6 +53,8 @@ pub enum Origin {
     System,
     /// The loop itself, asking to go on with an answer that was cut.
     Continuation,
+    /// The loop itself, asking for a structured answer that fits its schema.
+    Repair,
     /// A hook's additional context.
     Hook,
 }

@@ -35,6 +35,8 @@ pub enum ErrorKind {
     CutStream,
     /// The request was refused as invalid (other 4xx).
     Request,
+    /// The answer does not fit the schema it was asked for, repairs included.
+    OutputSchema,
     /// A flag, key or file of the configuration is wrong.
     Config,
     /// Command line misuse.
@@ -47,7 +49,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// Every class.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Auth,
         Self::RateLimit,
         Self::Overloaded,
@@ -62,6 +64,7 @@ impl ErrorKind {
         Self::ToolUseFailed,
         Self::CutStream,
         Self::Request,
+        Self::OutputSchema,
         Self::Config,
         Self::Usage,
         Self::Session,
@@ -85,6 +88,7 @@ impl ErrorKind {
             Self::ToolUseFailed => "the model wrote a tool call that its server could not read",
             Self::CutStream => "the stream ended without its end",
             Self::Request => "the request was refused as invalid (other 4xx)",
+            Self::OutputSchema => "the answer does not fit the schema of `--output-schema`, repairs included",
             Self::Config => "a flag, key or file of the configuration is wrong",
             Self::Usage => "the command line was misused",
             Self::Session => "a session that does not exist, is busy or cannot be read",
@@ -110,6 +114,7 @@ impl ErrorKind {
             | Self::Quota
             | Self::ContextOverflow
             | Self::Request
+            | Self::OutputSchema
             | Self::Config
             | Self::Usage
             | Self::Session => false,
@@ -133,6 +138,7 @@ impl ErrorKind {
             Self::ToolUseFailed => "tool_use_failed",
             Self::CutStream => "cut_stream",
             Self::Request => "request",
+            Self::OutputSchema => "output_schema",
             Self::Config => "config",
             Self::Usage => "usage",
             Self::Session => "session",

@@ -8,6 +8,8 @@ use crate::stop_reason::{Limit, Status, StopReason};
 use crate::usage::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// One tool call of the run.
@@ -68,6 +70,43 @@ pub struct CacheUse {
     pub prefix_changes: Vec<String>,
 }
 
+/// The answer of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Output {
+    /// In words.
+    Text(String),
+    /// A JSON value that fits the schema it was asked for.
+    Value(Value),
+}
+
+impl Output {
+    /// Whether it is a value that fits a schema.
+    pub fn is_value(&self) -> bool {
+        matches!(self, Self::Value(_))
+    }
+
+    /// As text: a value as JSON.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Value(value) => Cow::Owned(value.to_string()),
+        }
+    }
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::Text(String::new())
+    }
+}
+
+impl<T: Into<String>> From<T> for Output {
+    fn from(text: T) -> Self {
+        Self::Text(text.into())
+    }
+}
+
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
@@ -77,8 +116,11 @@ pub struct RunResult {
     pub status: Status,
     /// Why the run ended; null when it never began.
     pub stop_reason: Option<StopReason>,
-    /// The final answer.
-    pub output: String,
+    /// The final answer: text, or with `--output-schema` the value that fits the schema.
+    pub output: Output,
+    /// Whether `output` is a value that fits the schema of `--output-schema`; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_valid: Option<bool>,
     /// The session, for `agent resume`; null when none was made.
     pub session_id: Option<String>,
     /// Steps of the agent: model calls that were part of the work.

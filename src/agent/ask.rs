@@ -1,6 +1,7 @@
 //! The one way a model is called: step and closing alike, within their time, with everything told.
 
 use crate::agent::Agent;
+use crate::agent::structured::OutputSchema;
 use crate::emit::EmitError;
 use crate::event::{Billed, Event, Purpose};
 use crate::failure::ErrorKind;
@@ -34,17 +35,14 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
     agent.emitter.emit(Event::StepStart { purpose, messages: messages.len() })?;
     let started = agent.source.elapsed();
     let elapsed = agent.elapsed();
-    let deadline = {
+    let (deadline, schema) = {
         let session = agent.session.borrow();
         match purpose {
-            Purpose::Step => session.limits().step_time(elapsed),
-            Purpose::Closing => Some(session.limits().closing_time(elapsed)),
+            Purpose::Step => (session.limits().step_time(elapsed), session.strict_schema()),
+            Purpose::Closing => (Some(session.limits().closing_time(elapsed)), None),
         }
     };
-    let tools = match purpose {
-        Purpose::Step => agent.definitions.as_slice(),
-        Purpose::Closing => &[],
-    };
+    let tools = if agent.offers_tools(purpose) { agent.definitions.as_slice() } else { &[] };
     let session = agent.session.borrow().id().to_owned();
     let request = Request {
         messages: &messages,
@@ -53,8 +51,9 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
         max_output_tokens,
         deadline,
         session: Some(&session),
+        schema: schema.as_deref().map(OutputSchema::sent),
     };
-    if purpose == Purpose::Step {
+    if agent.offers_tools(purpose) {
         agent.audit(&request)?;
     }
     let event = match answer(agent, purpose, &request).await? {
@@ -136,6 +135,11 @@ impl Agent {
     fn billed(&self, error: &LlmError) -> Option<Billed> {
         error.usage.map(|usage| Billed { usage, cost_usd: self.session.borrow().cost_of(usage) })
     }
+
+    /// Whether the model may call tools: neither when the run closes nor when its answer is repaired.
+    fn offers_tools(&self, purpose: Purpose) -> bool {
+        purpose == Purpose::Step && !self.session.borrow().is_repairing()
+    }
 }
 
 fn event_of(agent: &Agent, progress: &Progress<'_>) -> Event {
@@ -153,9 +157,10 @@ fn event_of(agent: &Agent, progress: &Progress<'_>) -> Event {
     }
 }
 
-/// Makes an answer fit the conversation: call ids are unique in the session, a closing answer has no calls.
+/// Makes an answer fit the conversation: call ids are unique in the session, there are none where no tools were
+/// offered.
 fn settle(agent: &Agent, purpose: Purpose, mut message: Message) -> Message {
-    if purpose == Purpose::Closing {
+    if !agent.offers_tools(purpose) {
         message.parts.retain(|part| !matches!(part, Part::ToolCall(_)));
         return message;
     }

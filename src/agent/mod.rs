@@ -9,6 +9,7 @@ pub mod purse;
 pub mod run;
 pub mod session;
 pub mod spending;
+pub mod structured;
 pub mod tally;
 pub mod watchdogs;
 

@@ -194,6 +194,9 @@ pub struct WorkArgs {
     /// Do not offer `run_command`; wins over `--allow-commands`
     #[arg(long)]
     pub no_commands: bool,
+    /// The JSON Schema that the answer must fit; standard output is then that JSON value, or nothing
+    #[arg(long, value_name = "FILE")]
+    pub output_schema: Option<PathBuf>,
     /// Read, but only describe what would be written or run
     #[arg(long)]
     pub dry_run: bool,

@@ -82,6 +82,7 @@ impl ExitCode {
             | ErrorKind::ToolUseFailed
             | ErrorKind::CutStream
             | ErrorKind::Request
+            | ErrorKind::OutputSchema
             | ErrorKind::Internal => Self::Failed,
         }
     }

@@ -19,6 +19,7 @@ pub mod output;
 pub mod prompt;
 pub mod readiness;
 pub mod sessions;
+pub mod structured;
 pub mod tools;
 pub mod work;
 

@@ -96,7 +96,7 @@ fn describe(record: &Record) -> Option<String> {
         Event::UserMessage { text, origin } => {
             let who = match origin {
                 Origin::Prompt => "you",
-                Origin::System | Origin::Continuation => "loop",
+                Origin::System | Origin::Continuation | Origin::Repair => "loop",
                 Origin::Hook => "hook",
             };
             format!("{who}: {}", one_line(text, RESULT_CHARS))

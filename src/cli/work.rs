@@ -12,6 +12,7 @@ use crate::cli::costs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::cli::prompt::prompt;
+use crate::cli::structured;
 use crate::config::flags::Flags;
 use crate::config::load::Loaded;
 use crate::config::schema::LogLevel;
@@ -110,6 +111,7 @@ fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResult, AnswerShown)> {
     let began = app.source.elapsed();
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
+    let schema = structured::output_schema(options.output_schema.as_deref())?;
     let prices = costs::own_prices(&settings.costs)?;
     let launcher = compose::launcher(app, &settings);
     let interrupt = compose::listen(app, &launcher)?.token().clone();
@@ -121,21 +123,14 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     settings.context.max_tool_result_tokens = result_tokens(settings.context.max_tool_result_tokens, window);
     let toolbox = compose::toolbox(&settings);
     let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
-    let report = ReportOptions {
-        detail: detail(options, &settings),
-        log_file: settings.logging.file.as_ref().map(Into::into),
-        dry_run: options.dry_run,
-        show_costs: options.show_costs,
-        session_id: earlier.as_ref().map(|earlier| earlier.id.clone()),
-    };
-    let Listeners { sinks, answer_shown } = report::listeners(&app.terminal, report)
-        .map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })?;
+    let Listeners { sinks, answer_shown } = listeners(app, options, &settings, earlier.as_ref())?;
     let Earlier { id, journal, reading } = match earlier {
         Some(earlier) => earlier,
         None => Earlier::create(app, &store(&settings))?,
     };
     notices.extend(damage(&reading));
-    let session = Rc::new(RefCell::new(Session::replay(limits, &reading.records)));
+    let session = Session::replay(limits, &reading.records).demanding(schema);
+    let session = Rc::new(RefCell::new(session));
     let mut all: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
     all.extend(sinks);
     let emitter =
@@ -168,6 +163,24 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     drop(reading);
     let start = Start { settings: &settings, id, words, notices, resumed, has_system };
     Ok((drive(app, &agent, start).await, answer_shown))
+}
+
+/// Who is told what happens.
+fn listeners(
+    app: &App,
+    options: &WorkArgs,
+    settings: &Settings,
+    earlier: Option<&Earlier>,
+) -> CliResult<Listeners> {
+    let report = ReportOptions {
+        detail: detail(options, settings),
+        log_file: settings.logging.file.as_ref().map(Into::into),
+        dry_run: options.dry_run,
+        show_costs: options.show_costs,
+        session_id: earlier.map(|earlier| earlier.id.clone()),
+    };
+    report::listeners(&app.terminal, report)
+        .map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })
 }
 
 /// Removes the kept answers when that is wanted.
@@ -269,7 +282,8 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         emitter.emit(interrupted(call))?;
     }
     // The task is saved before anything that takes time: a session without one cannot be gone on with.
-    if let Some(text) = words {
+    let told = agent.session.borrow().with_schema(words);
+    if let Some(text) = told {
         emitter.emit(Event::UserMessage { text, origin: Origin::Prompt })?;
     }
     if !has_system {

@@ -15,7 +15,7 @@ use crate::llm::thinking::{Told, told};
 use crate::llm::{LlmClient, local};
 use crate::secret::Secret;
 use crate::source::Source;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -178,6 +178,7 @@ pub async fn connect(
         source,
         history: RefCell::default(),
         remarks,
+        refuses_schemas: Cell::default(),
     }))
 }
 

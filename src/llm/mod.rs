@@ -11,6 +11,7 @@
 
 pub mod address;
 pub mod answer;
+pub mod answer_schema;
 pub mod attempts;
 pub mod cache_control;
 pub mod calls;
@@ -47,6 +48,7 @@ pub mod thinking;
 
 use crate::event::FinishReason;
 use crate::failure::{ErrorKind, Failure};
+use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
 use crate::llm::reaction::{Reaction, reaction};
 use crate::message::Message;
 use crate::usage::Usage;
@@ -81,6 +83,19 @@ pub struct Request<'a> {
     pub deadline: Option<Duration>,
     /// The session it is part of, where a server may be told.
     pub session: Option<&'a str>,
+    /// What the answer must fit, for servers with a strict mode; the answer may still not fit.
+    pub schema: Option<&'a AnswerSchema>,
+}
+
+impl<'a> Request<'a> {
+    /// The schema as far as a server takes one in this request.
+    pub fn strict_schema(&self, taken: StrictAnswers) -> Option<&'a AnswerSchema> {
+        self.schema.filter(|_| match taken {
+            StrictAnswers::BesideTools => true,
+            StrictAnswers::Alone => self.tools.is_empty(),
+            StrictAnswers::Never => false,
+        })
+    }
 }
 
 /// What a model answered.

@@ -1,5 +1,6 @@
 //! How servers differ from the common ground of their format: the switches of a row of the provider table.
 
+use crate::llm::answer_schema::StrictAnswers;
 use crate::llm::replay::{nine_alphanumeric, plain_id};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -140,6 +141,8 @@ pub struct Quirks {
     pub thinking: Option<ThinkingField>,
     /// What helps it to cache prompts.
     pub prompt_cache: Option<PromptCacheField>,
+    /// When it takes a schema that the answer must fit.
+    pub strict_answers: StrictAnswers,
 }
 
 impl Default for Quirks {
@@ -158,6 +161,7 @@ impl Default for Quirks {
             text_calls: TextCalls::Json,
             thinking: None,
             prompt_cache: None,
+            strict_answers: StrictAnswers::Alone,
         }
     }
 }

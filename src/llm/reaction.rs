@@ -36,6 +36,7 @@ pub fn reaction(kind: ErrorKind) -> Reaction {
         | ErrorKind::Refusal
         | ErrorKind::Malformed
         | ErrorKind::Request
+        | ErrorKind::OutputSchema
         | ErrorKind::Config
         | ErrorKind::Usage
         | ErrorKind::Session
@@ -62,6 +63,7 @@ pub fn falls_back(kind: ErrorKind) -> bool {
         | ErrorKind::Refusal
         | ErrorKind::Malformed
         | ErrorKind::Request
+        | ErrorKind::OutputSchema
         | ErrorKind::Config
         | ErrorKind::Usage
         | ErrorKind::Session

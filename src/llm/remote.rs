@@ -15,8 +15,9 @@ use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::secret::Secret;
 use crate::source::Source;
 use futures_util::future::{FutureExt, LocalBoxFuture};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 
 /// How many bytes of a body that is no event stream are kept for the message about it.
 const EXCERPT_BYTES: usize = 512;
@@ -57,6 +58,8 @@ pub struct RemoteModel {
     pub history: RefCell<History>,
     /// What of the user's wishes is not sent as it was.
     pub remarks: Vec<String>,
+    /// Whether the server has refused a schema for answers.
+    pub refuses_schemas: Cell<bool>,
 }
 
 impl LlmClient for RemoteModel {
@@ -76,15 +79,15 @@ impl LlmClient for RemoteModel {
     fn fingerprint(&self, request: &Request<'_>) -> Option<String> {
         let anonymous = Request { session: None, ..*request };
         let body = if request.messages.is_empty() {
-            self.codec.encode(&anonymous, &self.parameters, &[])
+            self.codec.encode(&anonymous, &self.parameters, &[]).ok()
         } else {
-            self.encode(&anonymous)
+            self.encode(&anonymous).ok()
         };
         let mut hasher = blake3::Hasher::new();
         for part in [self.endpoint.base(), &self.name, self.codec.name(), &self.parameters.model] {
             hasher.update(part.as_bytes()).update(b"\0");
         }
-        body.ok().map(|body| hasher.update(&body).finalize().to_hex().to_string())
+        body.map(|body| hasher.update(&body).finalize().to_hex().to_string())
     }
 
     fn complete<'a>(
@@ -94,23 +97,42 @@ impl LlmClient for RemoteModel {
     ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
         async move {
             let request = &Request { stream: request.stream || self.stream_only, ..*request };
-            let body = self.encode(request).map_err(|error| {
-                LlmError::new(ErrorKind::Internal, format!("the request has no JSON form: {error}"))
-            })?;
-            let payload = Payload::from(body);
-            let attempts =
-                Attempts { retries: self.retries, whole: self.endpoint.whole(), source: &self.source };
-            attempts.make(request, progress, async |show| self.attempt(&payload, request, show).await).await
+            let open = Request { schema: None, ..*request };
+            let request = if self.refuses_schemas.get() { &open } else { request };
+            match self.ask(request, progress).await {
+                Err(error)
+                    if error.kind == ErrorKind::Request && self.encode(request)? != self.encode(&open)? =>
+                {
+                    progress(Progress::Retry { attempt: 1, delay: Duration::ZERO, error: &error });
+                    self.refuses_schemas.set(true);
+                    self.ask(&open, progress).await
+                }
+                outcome => outcome,
+            }
         }
         .boxed_local()
     }
 }
 
 impl RemoteModel {
-    fn encode(&self, request: &Request<'_>) -> serde_json::Result<Vec<u8>> {
+    /// Asks once, with retries. No two servers agree on what a strict mode's schema may hold: one that is refused is
+    /// left out from then on.
+    async fn ask(
+        &self,
+        request: &Request<'_>,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Response, LlmError> {
+        let payload = Payload::from(self.encode(request)?);
+        let attempts = Attempts { retries: self.retries, whole: self.endpoint.whole(), source: &self.source };
+        attempts.make(request, progress, async |show| self.attempt(&payload, request, show).await).await
+    }
+
+    fn encode(&self, request: &Request<'_>) -> Result<Vec<u8>, LlmError> {
         let mut history = self.history.borrow_mut();
-        let messages = history.json(request.messages, self.codec.as_ref())?;
-        self.codec.encode(request, &self.parameters, messages)
+        let messages = history.json(request.messages, self.codec.as_ref());
+        messages.and_then(|messages| self.codec.encode(request, &self.parameters, messages)).map_err(
+            |error| LlmError::new(ErrorKind::Internal, format!("the request has no JSON form: {error}")),
+        )
     }
 
     async fn attempt(

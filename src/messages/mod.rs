@@ -5,6 +5,7 @@ mod figures;
 mod log;
 mod model;
 mod prompt;
+mod structured;
 
 pub use closing::{
     CALLS_USED_UP, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed,
@@ -18,3 +19,6 @@ pub use log::{
 };
 pub use model::{after_fallback, context_overflow, model_switched};
 pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};
+pub use structured::{
+    ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,
+};

@@ -1,8 +1,8 @@
 //! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
 
 use crate::engine::policy::{ASKING_RULES, SAID_NO_RULE};
-use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Purpose, Record};
-use crate::message::{Message, ToolResult};
+use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
+use crate::message::{Message, ToolCall, ToolResult};
 use crate::messages::{self, Ending, Form, Session};
 use crate::result::RunResult;
 use crate::stop_reason::{Status, StopReason};
@@ -184,6 +184,13 @@ impl HumanLog {
         self.say(Detail::Human, Style::Dim, &self.form.responded(calls, finish))
     }
 
+    fn tool_start(&mut self, call: &ToolCall, summary: &str) -> io::Result<()> {
+        self.shown_text.clear();
+        self.named_call = Some(call.id.clone());
+        let line = self.form.tool(&one_line(&call.name, LINE_CHARS), &one_line(summary, LINE_CHARS));
+        self.say(Detail::Human, Style::Plain, &line)
+    }
+
     fn tool_end(&mut self, event: &Event) -> io::Result<()> {
         let Event::ToolEnd { name, summary, result, denial, simulated, .. } = event else { return Ok(()) };
         let ToolResult { call_id, is_error, .. } = result;
@@ -241,7 +248,8 @@ impl HumanLog {
     }
 
     fn run_end(&mut self, result: &RunResult) -> io::Result<()> {
-        let answer = result.output.trim();
+        let output = result.output.text();
+        let answer = output.trim();
         self.answer_shown.0.set(!answer.is_empty() && self.shown_text.trim_end().ends_with(answer));
         let ending = Ending {
             status: result.status,
@@ -311,6 +319,9 @@ impl EventSink for HumanLog {
             }
             event @ Event::RunStart { .. } => self.run_start(event),
             Event::System { text } => self.notice(Level::Debug, &messages::system_message(text.len())),
+            Event::UserMessage { text, origin: Origin::Repair } => {
+                self.notice(Level::Warn, &messages::repairing(text))
+            }
             Event::UserMessage { text, origin } => {
                 self.notice(Level::Debug, &messages::user_message(*origin, &one_line(text, LINE_CHARS)))
             }
@@ -346,12 +357,7 @@ impl EventSink for HumanLog {
                 self.say(Detail::Error, Style::Bad, &self.form.model_failed(failure.kind, &message))
             }
             Event::ModelSwitched { from, to, .. } => self.model_switched(from, to),
-            Event::ToolStart { call, summary } => {
-                self.shown_text.clear();
-                self.named_call = Some(call.id.clone());
-                let line = self.form.tool(&one_line(&call.name, LINE_CHARS), &one_line(summary, LINE_CHARS));
-                self.say(Detail::Human, Style::Plain, &line)
-            }
+            Event::ToolStart { call, summary } => self.tool_start(call, summary),
             event @ Event::ToolEnd { .. } => self.tool_end(event),
             Event::HookEnd { hook, verdict, output, .. } => self.hook_end(hook, *verdict, output),
             Event::Notice { level, text } => self.notice(*level, text),

@@ -224,7 +224,7 @@ proptest! {
             Event::SessionStart { session_id: hostile.clone(), workspace: hostile.clone(), program: hostile.clone() },
             script::end("c1", &hostile, &hostile, Some(&hostile), None),
             Event::Notice { level: Level::Error, text: hostile.clone() },
-            Event::UserMessage { text: hostile.clone(), origin: crate::event::Origin::Prompt },
+            Event::UserMessage { text: hostile.clone(), origin: Origin::Prompt },
         ].map(|event| script::record(1, event));
         let text = in_pipe(Detail::Debug, &records);
         prop_assert!(!text.chars().any(|c| c != '\n' && crate::terminal::is_hidden(c)), "{:?}", text);

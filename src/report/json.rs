@@ -2,7 +2,7 @@
 
 use crate::decision::Denial;
 use crate::failure::Failure;
-use crate::result::{CacheUse, Cost, RunResult};
+use crate::result::{CacheUse, Cost, Output, RunResult};
 use crate::stop_reason::Status;
 use crate::terminal::is_hidden;
 use crate::usage::Usage;
@@ -27,7 +27,8 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
         schema_version: RESULT_SCHEMA_VERSION,
         status: Status::Failed,
         stop_reason: None,
-        output: String::new(),
+        output: Output::default(),
+        output_valid: None,
         session_id: None,
         steps: 0,
         requests: 0,
@@ -100,7 +101,7 @@ mod tests {
         fn o01_the_document_is_the_same_data_without_hidden_characters(text in any::<String>()) {
             let mut result = not_started(
                 Failure { kind: ErrorKind::Config, message: text.clone(), retryable: false }, Some(text.clone()));
-            result.output = format!("{text}\u{9b}\u{e0041}\u{202e}\u{7f}\u{1b}\r\n");
+            result.output = format!("{text}\u{9b}\u{e0041}\u{202e}\u{7f}\u{1b}\r\n").into();
             let json = document(&result).unwrap();
             prop_assert!(!json.trim_end_matches('\n').chars().any(|c| is_hidden(c) || c.is_control()));
             prop_assert_eq!(serde_json::from_str::<RunResult>(&json).unwrap(), result);

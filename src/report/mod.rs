@@ -10,7 +10,7 @@ pub mod schema;
 
 use crate::event::EventSink;
 use crate::messages;
-use crate::result::RunResult;
+use crate::result::{Output, RunResult};
 use crate::terminal::{Delivery, Style, Terminal};
 use costs::CostLines;
 use dry_run::DryRunPlan;
@@ -88,14 +88,32 @@ pub fn deliver(
 ) -> io::Result<Delivery> {
     let printed = match format {
         Format::Json => terminal.print(&json::document(result)?),
-        Format::Text if answer_shown.get() || result.output.is_empty() => Ok(Delivery::Written),
-        Format::Text => terminal.print(&result.output),
+        Format::Text => deliver_answer(terminal, result, answer_shown),
     };
     if let Err(error) = &printed {
         // Nobody is left to be told when standard error is gone too; the caller still has the error.
         drop(terminal.say(Style::Bad, &messages::answer_not_written(error)));
     }
     printed
+}
+
+/// The answer in text mode: words as they are; of a structured answer the value in one line, and nothing that is none.
+fn deliver_answer(
+    terminal: &Terminal,
+    result: &RunResult,
+    answer_shown: &AnswerShown,
+) -> io::Result<Delivery> {
+    match &result.output {
+        _ if answer_shown.get() => Ok(Delivery::Written),
+        Output::Value(value) => terminal.print(&json::line(value)?),
+        Output::Text(text) if text.is_empty() => Ok(Delivery::Written),
+        Output::Text(text) if result.output_valid == Some(false) => {
+            terminal.say(Style::Caution, messages::ANSWER_NOT_STRUCTURED)?;
+            terminal.say(Style::Plain, text)?;
+            Ok(Delivery::Written)
+        }
+        Output::Text(text) => terminal.print(text),
+    }
 }
 
 #[cfg(test)]

@@ -95,6 +95,7 @@ pub(crate) fn result(reason: StopReason, output: &str) -> RunResult {
         status: reason.status(),
         stop_reason: Some(reason),
         output: output.into(),
+        output_valid: None,
         session_id: Some("20260102-030405-abcdef".into()),
         steps: 2,
         requests: 4,

@@ -23,6 +23,7 @@ mod providers;
 mod run_loop;
 mod scenarios;
 mod sessions;
+mod structured;
 mod support;
 mod tidy;
 mod window;

@@ -181,7 +181,7 @@ fn l13_a_call_that_may_not_fit_is_not_made_and_nothing_is_summarised() {
     closing.apply(&Event::Closing { reason: StopReason::BudgetExceeded });
     let verdict = stop_of(&closing, now());
     assert_eq!((verdict.reason, verdict.limit), (StopReason::BudgetExceeded, Some(Limit::Usd)));
-    assert!(verdict.output.contains("the budget was used up"), "{}", verdict.output);
+    assert!(verdict.output.text().contains("the budget was used up"), "{verdict:?}");
 }
 
 #[test]

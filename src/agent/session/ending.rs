@@ -21,7 +21,7 @@ impl Session {
             None if reason.status() == Status::Failed => String::new(),
             None => messages::fixed_closing(reason, self.tally.steps),
         };
-        Verdict { reason, output, limit, error }
+        Verdict { reason, output: output.into(), limit, error }
     }
 
     pub(super) fn stop(&self, reason: StopReason, error: Option<Failure>) -> Step {
@@ -70,16 +70,14 @@ impl Session {
                 let message = format!("the model ended with the unknown finish reason `{name}`");
                 self.verdict(StopReason::LlmError, text, failure(ErrorKind::Malformed, message))
             }
-            Some(FinishReason::Stop | FinishReason::ToolCalls) | None => {
-                self.verdict(StopReason::LlmDone, text, None)
-            }
+            Some(FinishReason::Stop | FinishReason::ToolCalls) | None => self.finished(text),
         }
     }
 
-    fn verdict(&self, reason: StopReason, text: String, error: Option<Failure>) -> Step {
+    pub(super) fn verdict(&self, reason: StopReason, text: String, error: Option<Failure>) -> Step {
         if text.is_empty() {
             return self.stop(reason, error);
         }
-        Step::Stop(Verdict { output: text, ..self.stop_with(reason, error) })
+        Step::Stop(Verdict { output: text.into(), ..self.stop_with(reason, error) })
     }
 }

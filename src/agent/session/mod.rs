@@ -2,22 +2,24 @@
 
 mod ending;
 mod model;
+mod structured;
 
 use crate::agent::context::Filling;
 use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Limits, OnLimit, Readings};
 use crate::engine::arguments;
-use crate::event::{Billed, Event, FinishReason, Origin, PrefixHashes, Purpose, Record, SCHEMA_VERSION};
-use crate::failure::{ErrorKind, Failure};
+use crate::event::{Event, FinishReason, Origin, PrefixHashes, Purpose, Record, SCHEMA_VERSION};
+use crate::failure::Failure;
 use crate::llm::calls::CALLS_CAP;
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::messages;
-use crate::result::{ChangedBy, RunResult};
+use crate::result::{ChangedBy, Output, RunResult};
 use crate::stop_reason::{Limit, StopReason};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use structured::Demand;
 
 /// What the loop has to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +53,7 @@ pub struct Verdict {
     /// The one reason.
     pub reason: StopReason,
     /// The final answer.
-    pub output: String,
+    pub output: Output,
     /// The limit behind it.
     pub limit: Option<Limit>,
     /// What went wrong.
@@ -123,6 +125,8 @@ pub struct Session {
     malformed: u32,
     /// The model was told to close a run and the person has not said anything since.
     told_to_close: bool,
+    /// What the answer must fit.
+    demand: Demand,
     tally: Tally,
     /// What the last request began with.
     prefix: Option<PrefixHashes>,
@@ -147,6 +151,7 @@ impl Session {
             continuations: 0,
             malformed: 0,
             told_to_close: false,
+            demand: Demand::default(),
             tally: Tally::default(),
             prefix: None,
             run: RunState::default(),
@@ -312,6 +317,7 @@ impl Session {
             schema_version: SCHEMA_VERSION,
             status: verdict.reason.status(),
             stop_reason: Some(verdict.reason),
+            output_valid: self.demands().then(|| verdict.output.is_value()),
             output: verdict.output,
             session_id: Some(self.id.clone()),
             steps: self.tally.steps,
@@ -350,28 +356,6 @@ impl Session {
         Step::Refuse(open(beyond), why)
     }
 
-    /// Counts a request that gave no answer and is repeated: what the provider said that it used, or the worst that it
-    /// may have.
-    fn repeated(&mut self, kind: ErrorKind, billed: Option<Billed>) {
-        let Some(Billed { usage, cost_usd }) = billed else {
-            return self.run.spending.write_off(kind.may_be_billed());
-        };
-        let purpose = if self.run.closing.is_some() { Purpose::Closing } else { Purpose::Step };
-        self.tally.usage += usage;
-        self.tally.cost(purpose, cost_usd);
-        self.run.spending.pay(usage, cost_usd);
-    }
-
-    /// The same for one that is not repeated.
-    fn given_up(&mut self, purpose: Purpose, kind: ErrorKind, billed: Option<Billed>) {
-        let Some(Billed { usage, cost_usd }) = billed else {
-            return self.run.spending.give_up(kind.may_be_billed());
-        };
-        self.tally.usage += usage;
-        self.tally.cost(purpose, cost_usd);
-        self.run.spending.settle(Some(usage), cost_usd);
-    }
-
     fn push(&mut self, message: Message) {
         self.run.spending.grow(&self.limits.caps, &message);
         self.filling.grow(&message);
@@ -395,6 +379,7 @@ impl Session {
         sandbox.clone_into(&mut self.sandbox);
         self.run = RunState::default();
         self.speak_to(model);
+        self.demand.begin();
         self.malformed = 0;
         self.tally.denials.clear();
     }
@@ -423,8 +408,9 @@ impl Session {
                 self.closing_is(Stage::Instructed);
             }
             Origin::Prompt => self.told_to_close = false,
-            Origin::Continuation | Origin::Hook => {}
+            Origin::Continuation | Origin::Repair | Origin::Hook => {}
         }
+        self.demand.said(origin);
         self.finish = None;
         self.push(Message::text(Role::User, text));
     }

@@ -3,7 +3,7 @@
 use super::{Moment, Session, Step};
 use crate::agent::chain::Terms;
 use crate::agent::context::Overflow;
-use crate::event::Purpose;
+use crate::event::{Billed, Purpose};
 use crate::failure::{ErrorKind, Failure};
 use crate::llm::reaction::falls_back;
 use crate::messages;
@@ -118,6 +118,28 @@ impl Session {
         }
         model.clone_into(&mut self.model);
         self.recount();
+    }
+
+    /// Counts a request that gave no answer and is repeated: what the provider said that it used, or the worst that it
+    /// may have.
+    pub(super) fn repeated(&mut self, kind: ErrorKind, billed: Option<Billed>) {
+        let Some(Billed { usage, cost_usd }) = billed else {
+            return self.run.spending.write_off(kind.may_be_billed());
+        };
+        let purpose = if self.run.closing.is_some() { Purpose::Closing } else { Purpose::Step };
+        self.tally.usage += usage;
+        self.tally.cost(purpose, cost_usd);
+        self.run.spending.pay(usage, cost_usd);
+    }
+
+    /// The same for one that is not repeated.
+    pub(super) fn given_up(&mut self, purpose: Purpose, kind: ErrorKind, billed: Option<Billed>) {
+        let Some(Billed { usage, cost_usd }) = billed else {
+            return self.run.spending.give_up(kind.may_be_billed());
+        };
+        self.tally.usage += usage;
+        self.tally.cost(purpose, cost_usd);
+        self.run.spending.settle(Some(usage), cost_usd);
     }
 
     /// Counts anew what the conversation costs.

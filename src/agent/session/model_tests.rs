@@ -127,7 +127,7 @@ fn l14_a_conversation_that_fills_the_window_ends_the_run_without_another_call() 
     prompt(&mut session, "go on");
     let verdict = stop_of(&session, now());
     assert_eq!((verdict.reason, verdict.limit), (StopReason::ContextFull, Some(Limit::Window)));
-    assert!(verdict.output.contains("agent resume --last --model"), "{}", verdict.output);
+    assert!(verdict.output.text().contains("agent resume --last --model"), "{:?}", verdict.output);
     let error = verdict.error.unwrap();
     assert_eq!(error.kind, ErrorKind::ContextOverflow);
     assert!(error.message.contains("10,000 (the server)"), "{}", error.message);

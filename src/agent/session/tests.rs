@@ -90,7 +90,7 @@ fn an_answer_without_calls_ends_the_run() {
     assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
     respond(&mut session, Purpose::Step, text("hi"), FinishReason::Stop);
     let verdict = stop_of(&session, now());
-    assert_eq!((verdict.reason, verdict.output.as_str()), (StopReason::LlmDone, "hi"));
+    assert_eq!((verdict.reason, &*verdict.output.text()), (StopReason::LlmDone, "hi"));
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_limit_asks_for_one_closing_summary() {
     assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Closing));
     respond(&mut session, Purpose::Closing, text("half done"), FinishReason::Stop);
     let verdict = stop_of(&session, now());
-    assert_eq!((verdict.reason, verdict.output.as_str()), (StopReason::MaxSteps, "half done"));
+    assert_eq!((verdict.reason, &*verdict.output.text()), (StopReason::MaxSteps, "half done"));
     assert_eq!(session.tally().steps, 1);
 }
 
@@ -151,7 +151,7 @@ fn a_closing_that_no_longer_fits_ends_with_the_fixed_text() {
     session.apply(&Event::Closing { reason: StopReason::Timeout });
     let too_late = Moment { elapsed: Duration::from_secs(10), interrupted: false };
     let verdict = stop_of(&session, too_late);
-    assert!(verdict.output.contains("timeout"), "{}", verdict.output);
+    assert!(verdict.output.text().contains("timeout"), "{verdict:?}");
     assert_eq!(verdict.limit, Some(Limit::Time));
 }
 
@@ -165,10 +165,10 @@ fn a_cut_answer_is_continued_and_joined_a_limited_number_of_times() {
     }
     let mut cut = session.clone();
     respond(&mut session, Purpose::Step, text("d"), FinishReason::Stop);
-    assert_eq!(stop_of(&session, now()).output, "abcd");
+    assert_eq!(stop_of(&session, now()).output, "abcd".into());
     respond(&mut cut, Purpose::Step, text("d"), FinishReason::Length);
     let verdict = stop_of(&cut, now());
-    assert_eq!((verdict.reason, verdict.output.as_str()), (StopReason::Truncated, "abcd"));
+    assert_eq!((verdict.reason, &*verdict.output.text()), (StopReason::Truncated, "abcd"));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_failure_and_an_interrupt_stop_at_once() {
     let failure = Failure { kind: ErrorKind::Auth, message: "no".into(), retryable: false };
     session.apply(&Event::ModelFailed { purpose: Purpose::Step, failure, billed: None });
     let verdict = stop_of(&session, now());
-    assert_eq!((verdict.reason, verdict.output.as_str()), (StopReason::AuthError, ""));
+    assert_eq!((verdict.reason, &*verdict.output.text()), (StopReason::AuthError, ""));
 }
 
 #[test]
@@ -320,7 +320,7 @@ proptest! {
                 Step::Close(reason) => session.apply(&Event::Closing { reason }),
                 Step::Stop(verdict) => {
                     let failed = verdict.reason.status() == Status::Failed;
-                    prop_assert_eq!(verdict.output.is_empty(), failed, "{:?}", verdict);
+                    prop_assert_eq!(verdict.output.text().is_empty(), failed, "{:?}", verdict);
                     break;
                 }
             }

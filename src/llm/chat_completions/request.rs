@@ -1,6 +1,7 @@
 //! A request as Chat Completions JSON, written straight from the history; equal prefixes give equal bytes.
 
 use super::details::DETAILS;
+use crate::llm::answer_schema::NamedSchema;
 use crate::llm::cache_control::CacheControl;
 use crate::llm::codec::Parameters;
 use crate::llm::effort::Thinking;
@@ -99,6 +100,10 @@ impl Serialize for Body<'_> {
             map.serialize_entry("tools", &Tools(&[placeholder()]))?;
             map.serialize_entry("tool_choice", "none")?;
         }
+        if let Some(json_schema) = request.strict_schema(quirks.strict_answers).and_then(NamedSchema::of) {
+            let format = ResponseFormat { r#type: "json_schema", json_schema };
+            map.serialize_entry("response_format", &format)?;
+        }
         map.end()
     }
 }
@@ -140,6 +145,12 @@ fn has_calls(messages: &[Arc<Message>]) -> bool {
 #[derive(Serialize)]
 struct StreamOptions {
     include_usage: bool,
+}
+
+#[derive(Serialize)]
+struct ResponseFormat<'a> {
+    r#type: &'static str,
+    json_schema: NamedSchema<'a>,
 }
 
 /// Tools as this format lists them, and Ollama's own.

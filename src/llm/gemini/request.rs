@@ -2,6 +2,7 @@
 
 use super::opaque::{self, OfCall, Signature, Signed};
 use crate::llm::address::percent_encoded;
+use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
 use crate::llm::codec::Parameters;
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::replay::{arguments_object, content, name};
@@ -40,10 +41,14 @@ pub fn encode(
     let systems = request.messages.iter().filter(|message| message.role == Role::System);
     let parts: Vec<_> = systems.map(|message| WirePart::text(content(message))).collect();
     let declarations: Vec<_> = request.tools.iter().map(Declaration::of).collect();
+    // Beside tools Gemini 2 refuses it: "Function calling with a response mime type … is unsupported".
+    let schema = request.strict_schema(StrictAnswers::Alone);
     let mut head = serde_json::to_vec(&Head {
         system_instruction: (!parts.is_empty()).then_some(Instruction { parts }),
         tools: (!declarations.is_empty()).then_some([Tools { function_declarations: declarations }]),
         generation_config: Generation {
+            response_mime_type: schema.map(|_| "application/json"),
+            response_json_schema: schema.map(AnswerSchema::value),
             temperature: parameters.temperature,
             max_output_tokens: request.max_output_tokens,
             thinking_config: parameters.thinking.map(ThinkingConfig::new),
@@ -86,7 +91,7 @@ struct Head<'a> {
     system_instruction: Option<Instruction<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<[Tools<'a>; 1]>,
-    generation_config: Generation,
+    generation_config: Generation<'a>,
 }
 
 #[derive(Serialize)]
@@ -117,13 +122,18 @@ impl<'a> Declaration<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Generation {
+struct Generation<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_config: Option<ThinkingConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_mime_type: Option<&'static str>,
+    /// Takes JSON Schema as it is; `response_schema` takes only a part of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_json_schema: Option<&'a Value>,
 }
 
 /// How hard the model thinks: a word for Gemini 3 and later, tokens for Gemini 2.5, never both.

@@ -1,5 +1,6 @@
 //! A request as Messages JSON: roles that alternate, results first, the reasoning of earlier turns with its signatures.
 
+use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
 use crate::llm::cache_control::{self, CacheControl};
 use crate::llm::codec::Parameters;
 use crate::llm::effort::{Effort, Thinking};
@@ -49,7 +50,9 @@ pub fn encode(
     let wished = parameters.thinking.filter(|thinking| {
         !matches!(thinking, Thinking::Budget(_)) || turn_began_with_thought(request.messages, quirks)
     });
-    let (thinking, output_config) = told(wished, max_tokens);
+    let (thinking, effort) = told(wished, max_tokens);
+    let closed = |schema: &&AnswerSchema| schema.is_closed();
+    let schema = request.strict_schema(StrictAnswers::BesideTools).filter(closed);
     let marked = parameters.caching.marks && !closing;
     let mut system: Vec<_> = system.flat_map(|message| &message.parts).filter_map(text).collect();
     let mut tools: Vec<_> = tools.iter().map(WireTool::new).collect();
@@ -67,7 +70,7 @@ pub fn encode(
         model: &parameters.model,
         max_tokens,
         thinking,
-        output_config,
+        output_config: OutputConfig::of(effort, schema),
         temperature: parameters.temperature,
         stream: request.stream,
         tools,
@@ -116,11 +119,11 @@ fn turn_began_with_thought(messages: &[Arc<Message>], quirks: Quirks) -> bool {
 
 /// What is said about thinking. A model that is told a number needs room for its answer beside it, and at least 1024
 /// tokens for the thoughts: <https://platform.claude.com/docs/en/build-with-claude/extended-thinking>.
-fn told(thinking: Option<Thinking>, max_tokens: u32) -> (Option<ThinkingConfig>, Option<OutputConfig>) {
+fn told(thinking: Option<Thinking>, max_tokens: u32) -> (Option<ThinkingConfig>, Option<Effort>) {
     let said = |r#type, budget_tokens, display| Some(ThinkingConfig { r#type, budget_tokens, display });
     match thinking {
         Some(Thinking::Effort(effort)) if effort != Effort::None => {
-            (said("adaptive", None, Some(SUMMARIZED)), Some(OutputConfig { effort }))
+            (said("adaptive", None, Some(SUMMARIZED)), Some(effort))
         }
         Some(Thinking::Budget(tokens @ 1..)) => {
             let tokens = tokens.min(max_tokens / 2);
@@ -202,13 +205,13 @@ struct Body<'a> {
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<ThinkingConfig>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output_config: Option<OutputConfig>,
     stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_choice: Option<Choice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     system: Vec<TextBlock<'a>>,
 }
@@ -225,13 +228,31 @@ struct ThinkingConfig {
 }
 
 #[derive(Serialize)]
-struct OutputConfig {
-    effort: Effort,
+struct Choice {
+    r#type: &'static str,
+}
+
+/// How hard the model thinks, and the form of its answer.
+#[derive(Serialize)]
+struct OutputConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<Effort>,
+    /// The strict mode, which refuses a schema with an open object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<OutputFormat<'a>>,
 }
 
 #[derive(Serialize)]
-struct Choice {
+struct OutputFormat<'a> {
     r#type: &'static str,
+    schema: &'a Value,
+}
+
+impl<'a> OutputConfig<'a> {
+    fn of(effort: Option<Effort>, schema: Option<&'a AnswerSchema>) -> Option<Self> {
+        let format = schema.map(|schema| OutputFormat { r#type: "json_schema", schema: schema.value() });
+        (effort.is_some() || format.is_some()).then_some(Self { effort, format })
+    }
 }
 
 #[derive(Serialize)]

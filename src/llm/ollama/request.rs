@@ -2,12 +2,14 @@
 
 use super::window::DEFAULT_WINDOW;
 use crate::llm::Request;
+use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
 use crate::llm::chat_completions::request::Tools;
 use crate::llm::codec::Parameters;
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::replay::{arguments_object, content, name};
 use crate::message::{Message, Part, Role, ToolCall};
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -32,6 +34,9 @@ struct Body<'a> {
     think: Option<Think>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Tools<'a>>,
+    /// A schema, which becomes a grammar under which no tool can be called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'a Value>,
 }
 
 /// Whether the model thinks, or how hard.
@@ -104,6 +109,7 @@ pub fn encode(
         shift: false,
         think: parameters.thinking.map(Think::new),
         tools: (!request.tools.is_empty()).then_some(Tools(request.tools)),
+        format: request.strict_schema(StrictAnswers::Alone).map(AnswerSchema::value),
     })?;
     head.pop();
     Ok([head.as_slice(), b",\"messages\":[", messages, b"]}"].concat())

@@ -3,6 +3,7 @@
 //! Ids of messages and calls are not sent: the server would look for the items that it made with them, and refuses a
 //! request in which one of them is missing. What joins a call with its result is `call_id`.
 
+use crate::llm::answer_schema::{NamedSchema, StrictAnswers};
 use crate::llm::codec::Parameters;
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::replay::{arguments, content, name, plain_id};
@@ -83,6 +84,9 @@ impl Serialize for Body<'_> {
         if !request.tools.is_empty() {
             map.serialize_entry("tools", &Tools(request.tools))?;
         }
+        if let Some(schema) = request.strict_schema(StrictAnswers::BesideTools).and_then(NamedSchema::of) {
+            map.serialize_entry("text", &Text { format: TextFormat { r#type: "json_schema", schema } })?;
+        }
         map.end()
     }
 }
@@ -92,6 +96,19 @@ impl Serialize for Body<'_> {
 struct Reasoning {
     effort: Effort,
     summary: &'static str,
+}
+
+/// How the text of the answer is to look.
+#[derive(Serialize)]
+struct Text<'a> {
+    format: TextFormat<'a>,
+}
+
+#[derive(Serialize)]
+struct TextFormat<'a> {
+    r#type: &'static str,
+    #[serde(flatten)]
+    schema: NamedSchema<'a>,
 }
 
 /// Whether a model, named with or without its maker, may have reasoning to give back.

@@ -1,0 +1,104 @@
+//! What a session does about a structured answer: tells the schema, reads the answer, asks for a repair.
+
+use super::{Session, Step, Verdict};
+use crate::agent::structured::OutputSchema;
+use crate::event::Origin;
+use crate::failure::{ErrorKind, Failure};
+use crate::message::Role;
+use crate::messages;
+use crate::result::Output;
+use crate::stop_reason::StopReason;
+use crate::text::tokens;
+use std::rc::Rc;
+
+/// How often in a run the model is asked to repair its answer.
+const MAX_REPAIRS: u32 = 2;
+
+/// What is demanded of the answer of a run, and how far that has come.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Demand {
+    schema: Option<Rc<OutputSchema>>,
+    repairs: u32,
+    /// The model was asked for a repair and nobody has said anything else since.
+    repairing: bool,
+}
+
+impl Demand {
+    /// A run begins.
+    pub(super) fn begin(&mut self) {
+        self.repairs = 0;
+        self.repairing = false;
+    }
+
+    /// Somebody said something to the model.
+    pub(super) fn said(&mut self, origin: Origin) {
+        match origin {
+            Origin::Repair => {
+                self.repairs = self.repairs.saturating_add(1);
+                self.repairing = true;
+            }
+            Origin::Prompt | Origin::System => self.repairing = false,
+            Origin::Continuation | Origin::Hook => {}
+        }
+    }
+}
+
+impl Session {
+    /// The session when the answer must fit `schema`, for which requests need room: strict modes take it beside the
+    /// tools.
+    #[must_use]
+    pub fn demanding(mut self, schema: Option<Rc<OutputSchema>>) -> Self {
+        let more = schema.as_ref().map_or(0, |schema| tokens::at_most(schema.text()));
+        self.limits.caps.tools_tokens = self.limits.caps.tools_tokens.saturating_add(more);
+        self.demand.schema = schema;
+        self
+    }
+
+    /// Whether the answer must fit a schema.
+    pub fn demands(&self) -> bool {
+        self.demand.schema.is_some()
+    }
+
+    /// `words` for the model with the schema, unless it is the last one that the model was told.
+    pub fn with_schema(&self, words: Option<String>) -> Option<String> {
+        let Some(schema) = &self.demand.schema else { return words };
+        let text = messages::output_schema(schema.text());
+        let said = self.messages.iter().rev().filter(|message| message.role == Role::User);
+        let told = said.map(|message| message.joined_text()).find(|said| messages::tells_schema(said));
+        match words {
+            words if told.is_some_and(|told| told.ends_with(&text)) => words,
+            Some(words) => Some(format!("{words}\n\n{text}")),
+            None => Some(text),
+        }
+    }
+
+    /// The schema for the strict mode of the server. Not while an answer goes on that was cut: a strict mode would
+    /// begin it anew.
+    pub fn strict_schema(&self) -> Option<Rc<OutputSchema>> {
+        self.demand.schema.clone().filter(|_| self.answer_so_far.is_empty())
+    }
+
+    /// Whether the model is to repair its answer, for which it is offered no tools.
+    pub fn is_repairing(&self) -> bool {
+        self.demand.repairing
+    }
+
+    /// The model has finished with `text`: the end, a repair, or what became of the last repair.
+    pub(super) fn finished(&self, text: String) -> Step {
+        let Some(schema) = &self.demand.schema else { return self.verdict(StopReason::LlmDone, text, None) };
+        match schema.read(&text) {
+            Ok(value) => Step::Stop(Verdict {
+                output: Output::Value(value),
+                ..self.stop_with(StopReason::LlmDone, None)
+            }),
+            Err(problems) if self.demand.repairs < MAX_REPAIRS => {
+                Step::Say(Origin::Repair, messages::repair(&problems.lines, problems.more))
+            }
+            Err(problems) => {
+                let message = messages::answer_does_not_fit(&problems.lines);
+                let failure = Failure { kind: ErrorKind::OutputSchema, message, retryable: false };
+                self.verdict(StopReason::LlmError, text, Some(failure))
+            }
+        }
+    }
+}

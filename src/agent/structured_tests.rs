@@ -1,0 +1,190 @@
+use super::*;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn schema(schema: &Value) -> OutputSchema {
+    OutputSchema::parse(&schema.to_string()).unwrap()
+}
+
+fn refused(text: &str) -> String {
+    OutputSchema::parse(text).unwrap_err().to_string()
+}
+
+fn person() -> OutputSchema {
+    schema(&json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 0}},
+        "required": ["name"],
+        "additionalProperties": false,
+    }))
+}
+
+#[test]
+fn an_answer_is_bare_json_or_one_fenced_block() {
+    let person = person();
+    for answer in [
+        r#"{"name":"a"}"#,
+        " \n{\"name\": \"a\"}\n\n",
+        "```json\n{\"name\": \"a\"}\n```",
+        "```\n{\"name\": \"a\"}\n```\n",
+        "``` JSON\r\n{\"name\": \"a\"}\r\n```",
+    ] {
+        assert_eq!(person.read(answer), Ok(json!({"name": "a"})), "{answer}");
+    }
+    for answer in [
+        "",
+        "Here it is: {\"name\":\"a\"}",
+        "{\"name\":\"a\"} {\"name\":\"b\"}",
+        "Sure!\n```json\n{\"name\":\"a\"}\n```",
+        "```json\n{\"name\":\"a\"}\n```\nThat was it.",
+        "```json\n{\"name\":\"a\"}\n```\n```json\n{\"name\":\"b\"}\n```",
+        "```python\n{\"name\":\"a\"}\n```",
+        "{\"name\":",
+    ] {
+        let problems = person.read(answer).unwrap_err();
+        assert!(problems.lines[0].contains("not one JSON value"), "{answer}: {problems:?}");
+    }
+}
+
+#[test]
+fn a_problem_names_place_and_keyword_but_not_the_value() {
+    let problems = person().read(r#"{"name": "secret value", "age": -1, "x": 1}"#).unwrap_err();
+    let all = problems.lines.join("\n");
+    assert!(all.contains("`/age`") && all.contains("`minimum`"), "{all}");
+    assert!(all.contains("`/`") && all.contains("additionalProperties") && all.contains('x'), "{all}");
+    let problems = person().read(r#"{"name": {"secret": "value"}}"#).unwrap_err();
+    assert!(!problems.lines[0].contains("secret") && problems.lines[0].contains("`/name`"), "{problems:?}");
+}
+
+#[test]
+fn problems_are_few_and_short() {
+    let many = schema(&json!({"type": "array", "items": {"type": "string"}}));
+    let problems = many.read(&json!(vec![1; 10_000]).to_string()).unwrap_err();
+    assert!(problems.lines.len() == MAX_PROBLEMS && problems.more);
+    let long = "x".repeat(100_000);
+    let problems = person().read(&json!({"name": "a", long: 1}).to_string()).unwrap_err();
+    assert!(problems.lines[0].chars().count() < 600, "{problems:?}");
+}
+
+#[test]
+fn what_is_wrong_with_a_schema_is_said_with_its_place() {
+    assert!(refused("{\"type\": ").contains("line 1"));
+    let wrong = refused(r#"{"type": "object", "properties": {"a": {"type": "strng"}}}"#);
+    assert!(wrong.contains("/properties/a/type"), "{wrong}");
+    assert!(refused("[]").contains("not a usable JSON Schema"));
+}
+
+#[test]
+fn a_reference_never_leaves_the_document() {
+    for reference in [
+        "https://example.com/s.json",
+        "http://127.0.0.1:1/x",
+        "file:///etc/passwd",
+        "other.json",
+        "#/$defs/missing",
+    ] {
+        let wrong = refused(&json!({"properties": {"a": {"$ref": reference}}}).to_string());
+        assert!(wrong.contains(reference.trim_start_matches('#')), "{wrong}");
+    }
+    refused(r#"{"$schema": "https://example.com/meta"}"#);
+    refused(r#"{"$id": "https://example.com/s", "$ref": "sibling"}"#);
+    let inside = json!({"$defs": {"n": {"type": "integer"}}, "items": {"$ref": "#/$defs/n"}});
+    assert!(schema(&inside).read("[1]").is_ok() && schema(&inside).read("[\"1\"]").is_err());
+}
+
+#[test]
+fn a_schema_may_refer_to_itself() {
+    let tree = schema(
+        &json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": false}),
+    );
+    assert!(tree.read(r#"{"next": {"next": {}}}"#).is_ok());
+    assert!(tree.read(r#"{"next": {"nxt": {}}}"#).is_err());
+    // A reference that leads nowhere but to itself says nothing about any value, and ends.
+    if let Ok(endless) = OutputSchema::parse(r##"{"$ref": "#"}"##) {
+        let _ = endless.read("1");
+    }
+    if let Ok(endless) = OutputSchema::parse(
+        r##"{"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": {"not": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}"##,
+    ) {
+        let _ = endless.read("1");
+    }
+}
+
+#[test]
+fn depth_is_refused_not_overflowed() {
+    let deep = |open: &str, close: &str| format!("{}true{}", open.repeat(100_000), close.repeat(100_000));
+    assert!(refused(&deep("{\"not\":", "}")).contains("recursion"));
+    let any = schema(&json!(true));
+    assert!(any.read(&deep("[", "]")).unwrap_err().lines[0].contains("recursion"));
+    let most = format!("{}1{}", "[".repeat(120), "]".repeat(120));
+    let nested = schema(&json!({"items": {"$ref": "#"}}));
+    assert!(nested.read(&most).is_ok());
+}
+
+#[test]
+fn alternatives_that_multiply_end_in_time() {
+    let name = |level: usize| format!("#/$defs/a{level}");
+    let mut levels = serde_json::Map::new();
+    for level in 0..40 {
+        let twice = [json!({"$ref": name(level + 1)}), json!({"$ref": name(level + 1)})];
+        levels.insert(format!("a{level}"), json!({"anyOf": twice}));
+    }
+    levels.insert("a40".into(), json!({"type": "integer"}));
+    let branched = schema(&json!({"$defs": levels, "$ref": name(0)}));
+    assert_eq!(branched.read("1"), Ok(json!(1)));
+    let problems = branched.read("true").unwrap_err();
+    assert!(problems.lines[0].contains("too many alternatives"), "{problems:?}");
+}
+
+#[test]
+fn patterns_run_in_linear_time_or_are_refused() {
+    let evil = schema(&json!({"type": "string", "pattern": "^(a+)+$"}));
+    assert!(evil.read(&json!(format!("{}!", "a".repeat(100_000))).to_string()).is_err());
+    for pattern in ["(?=a)b", "(a)\\1", "(", "(((x{1000}){1000}){1000})"] {
+        let wrong = refused(&json!({"properties": {"p": {"pattern": pattern}}}).to_string());
+        assert!(wrong.contains("pattern"), "{wrong}");
+    }
+}
+
+#[test]
+fn a_format_is_an_annotation() {
+    for draft in ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"] {
+        let date = schema(&json!({"$schema": draft, "type": "string", "format": "date"}));
+        assert!(date.read("\"tomorrow\"").is_ok() && date.read("1").is_err());
+    }
+}
+
+#[test]
+fn the_draft_is_that_which_the_schema_names() {
+    let tuple = json!({"items": [{"type": "integer"}], "additionalItems": false});
+    assert!(OutputSchema::parse(&tuple.to_string()).is_err(), "in 2020-12 `items` is one schema");
+    let mut old = tuple;
+    old["$schema"] = json!("http://json-schema.org/draft-07/schema#");
+    assert!(schema(&old).read("[1]").is_ok() && schema(&old).read("[1,2]").is_err());
+}
+
+#[test]
+fn numbers_keep_their_digits() {
+    let any = schema(&json!(true));
+    for number in
+        ["0.1", "5e-324", "18446744073709551615", "9007199254740993", "2.2250738585072014e-308", "64.56"]
+    {
+        assert_eq!(any.read(number).unwrap().to_string(), number);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_value_is_read_back_bare_and_fenced(text in any::<String>(), number in any::<f64>()) {
+        let any = schema(&json!(true));
+        let value = json!({"t": text, "n": number, "l": [text, null]});
+        prop_assert_eq!(any.read(&value.to_string()).unwrap(), value.clone());
+        prop_assert_eq!(any.read(&format!("```json\n{value:#}\n```")).unwrap(), value);
+    }
+
+    #[test]
+    fn no_text_is_a_panic(answer in any::<String>()) {
+        let _ = person().read(&answer);
+        let _ = OutputSchema::parse(&answer);
+    }
+}
