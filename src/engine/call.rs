@@ -10,6 +10,7 @@ use crate::engine::{Engine, ResultFormat};
 use crate::event::{Event, Level};
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
+use crate::text::json_bounds;
 use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput, Touch};
 use crate::workspace::error::FileError;
 use crate::workspace::snapshot::Snapshot;
@@ -331,6 +332,7 @@ fn parse_arguments(raw: &str) -> Result<Value, String> {
     if raw.trim().is_empty() {
         return Ok(Value::Object(serde_json::Map::new()));
     }
+    json_bounds::check(raw.as_bytes()).map_err(|error| format!("Invalid arguments: {error}."))?;
     match serde_json::from_str(raw) {
         Ok(value @ Value::Object(_)) => Ok(value),
         Ok(_) => Err("Invalid arguments: they must be a JSON object.".to_owned()),

@@ -15,6 +15,9 @@ use std::collections::HashSet;
 const HELD_CAP: usize = 16 * 1024;
 /// The longest unknown finish reason that is kept, in characters.
 const FINISH_CAP: usize = 40;
+/// The most of one answer that is kept, in bytes: text, thinking, what the provider wants back, and calls. The longest
+/// answers of any model have 128,000 tokens, thinking included: about 600 KiB, encrypted about 1 MiB.
+pub const CONTENT_CAP: usize = 4 * 1024 * 1024;
 /// The most blocks of text and thinking in one answer; real models write a few.
 const BLOCKS_CAP: usize = 1024;
 
@@ -40,6 +43,8 @@ pub struct Answer {
     hold: bool,
     refusal: String,
     calls: Calls,
+    /// Bytes kept so far, calls apart.
+    kept: usize,
     finish: Option<FinishReason>,
     usage: Option<Usage>,
     done: bool,
@@ -72,6 +77,7 @@ impl Answer {
             hold: tools,
             refusal: String::new(),
             calls: Calls::default(),
+            kept: 0,
             finish: None,
             usage: None,
             done: false,
@@ -81,7 +87,7 @@ impl Answer {
     /// Adds a piece of text and shows it, unless it could still be a call written as text.
     ///
     /// # Errors
-    /// When there are too many blocks.
+    /// When there are too many blocks, or the answer is too long.
     pub fn write(
         &mut self,
         slot: u64,
@@ -91,6 +97,7 @@ impl Answer {
         if piece.is_empty() {
             return Ok(());
         }
+        self.keep(piece.len())?;
         self.change(slot, Kind::Text, |block| block.text.push_str(piece))?;
         self.held.push_str(piece);
         if !self.hold || self.held.len() > HELD_CAP || !embedded_call::may_begin(&self.held) {
@@ -103,7 +110,7 @@ impl Answer {
     /// Adds a piece of visible reasoning and shows it.
     ///
     /// # Errors
-    /// When there are too many blocks.
+    /// When there are too many blocks, or the answer is too long.
     pub fn think(
         &mut self,
         slot: u64,
@@ -113,6 +120,7 @@ impl Answer {
         if piece.is_empty() {
             return Ok(());
         }
+        self.keep(piece.len())?;
         show(Progress::Thinking(piece));
         self.change(slot, Kind::Thinking, |block| block.text.push_str(piece))
     }
@@ -121,24 +129,35 @@ impl Answer {
     /// there is nothing); there may be no visible reasoning.
     ///
     /// # Errors
-    /// When there are too many blocks.
+    /// When there are too many blocks, or the answer is too long.
     pub fn seal(&mut self, slot: u64, seal: impl FnOnce(&mut Value)) -> Result<(), LlmError> {
-        self.change(slot, Kind::Thinking, |block| seal(&mut block.sealed))
+        let mut grown = 0;
+        self.change(slot, Kind::Thinking, |block| {
+            let before = weight(&block.sealed);
+            seal(&mut block.sealed);
+            grown = weight(&block.sealed).saturating_sub(before);
+        })?;
+        self.keep(grown)
     }
 
     /// Adds a call or a piece of one.
     ///
     /// # Errors
-    /// When a limit on calls is exceeded.
+    /// When a limit on calls is exceeded, or the answer is too long.
     pub fn call(&mut self, slot: u64, delta: CallDelta<'_>) -> Result<(), LlmError> {
+        self.keep(weight(&delta.extra))?;
         let at = self.calls.add(delta)?;
+        self.keep(0)?;
         let known = self.blocks.iter().rev().any(|block| block.kind == Kind::Call(at));
         if known { Ok(()) } else { self.change(slot, Kind::Call(at), |_| {}) }
     }
 
-    /// Adds a piece of what a model says when it refuses and says it apart from its text.
+    /// Adds a piece of what a model says when it refuses and says it apart from its text; it is cut where the answer is
+    /// too long.
     pub fn refuse(&mut self, piece: &str) {
-        self.refusal.push_str(piece);
+        if self.keep(piece.len()).is_ok() {
+            self.refusal.push_str(piece);
+        }
     }
 
     /// Notes why the model stopped; whether that means calls is for [`finish`](Self::finish) to see.
@@ -187,6 +206,15 @@ impl Answer {
         let calls = tool_calls(joined, self.codec, finish == FinishReason::Length, surroundings);
         let usage = self.usage;
         Ok(Response { message: self.into_message(calls), finish, usage })
+    }
+
+    /// Counts `more` bytes that are to be kept.
+    fn keep(&mut self, more: usize) -> Result<(), LlmError> {
+        self.kept = self.kept.saturating_add(more);
+        if self.kept.saturating_add(self.calls.bytes()) > CONTENT_CAP {
+            return Err(too_long());
+        }
+        Ok(())
     }
 
     fn change(&mut self, slot: u64, kind: Kind, change: impl FnOnce(&mut Block)) -> Result<(), LlmError> {
@@ -260,6 +288,22 @@ impl Answer {
             Kind::Call(at) => calls.get_mut(at)?.take().map(Part::ToolCall),
         };
         Message { role: Role::Assistant, parts: self.blocks.into_iter().filter_map(part).collect() }
+    }
+}
+
+/// The error of an answer above [`CONTENT_CAP`].
+pub fn too_long() -> LlmError {
+    let message = format!("the answer is longer than {} MiB", CONTENT_CAP / 1024 / 1024);
+    LlmError::new(ErrorKind::Malformed, message)
+}
+
+/// About how many bytes of memory a value's texts take.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + weight(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<Value>(),
     }
 }
 

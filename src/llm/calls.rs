@@ -45,6 +45,7 @@ pub struct JoinedCall {
 #[derive(Debug, Default)]
 pub struct Calls {
     calls: Vec<JoinedCall>,
+    bytes: usize,
 }
 
 impl Calls {
@@ -75,16 +76,24 @@ impl Calls {
         }
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
+            self.bytes += id.len();
         }
         if call.name.is_empty() {
             name.clone_into(&mut call.name);
+            self.bytes += name.len();
         }
         if !extra.is_null() {
             call.extra = extra;
         }
         call.extent.read(arguments);
         call.arguments.push_str(arguments);
+        self.bytes += arguments.len();
         Ok(at)
+    }
+
+    /// How many bytes of ids, names and arguments there are.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The calls in the order in which they began.

@@ -1,7 +1,8 @@
 //! Events out of the bytes of a stream, bounded: server-sent events or a document in each line.
 
-/// The longest line and the longest event, in bytes; a whole answer of a hundred thousand tokens fits in one.
-pub const EVENT_CAP: usize = 8 * 1024 * 1024;
+/// The longest line and the longest event, in bytes; a whole answer of 128,000 tokens fits in one even where every
+/// character is escaped.
+pub const EVENT_CAP: usize = 4 * 1024 * 1024;
 
 /// A stream that is not made of bounded UTF-8 lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -3,8 +3,8 @@
 //! A row of the provider table (`config/models.json`, read in [`catalog`]) names a [`format::Format`], which stands for a
 //! [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
 //! [`answer::Answer`], whose terms all formats share. What is the same everywhere stands beside the codecs: the JSON of
-//! the conversation kept between requests ([`history`]), division of a stream into events ([`framing`]), calls put
-//! together from pieces ([`calls`]) or found in text ([`embedded_call`]), what may be replayed ([`replay`]), classes of
+//! the conversation kept between requests ([`history`]), a body read as it arrives ([`receive`]) and divided into events
+//! ([`framing`]), calls put together from pieces ([`calls`]) or found in text ([`embedded_call`]), what may be replayed ([`replay`]), classes of
 //! errors ([`error_body`]). [`remote`] puts codec, transport and [`attempts`] together. A further format is a folder
 //! beside `chat_completions`, a variant of [`format::Format`], and fixtures in `tests/wire`.
 
@@ -27,6 +27,7 @@ pub mod models;
 pub mod ollama;
 pub mod quirks;
 pub mod reaction;
+pub mod receive;
 pub mod remote;
 pub mod replay;
 pub mod responses;
