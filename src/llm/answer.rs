@@ -13,6 +13,8 @@ use std::collections::HashSet;
 
 /// The most text held back while it could still be an embedded call, in bytes; longer text is shown as it comes.
 const HELD_CAP: usize = 16 * 1024;
+/// The most that is shown at once, in bytes: a listener makes several copies of it.
+const SLICE_BYTES: usize = 64 * 1024;
 /// The longest unknown finish reason that is kept, in characters.
 const FINISH_CAP: usize = 40;
 /// The most of one answer that is kept, in bytes: text, thinking, what the provider wants back, and calls. The longest
@@ -99,11 +101,17 @@ impl Answer {
         }
         self.keep(piece.len())?;
         self.change(slot, Kind::Text, |block| block.text.push_str(piece))?;
-        self.held.push_str(piece);
-        if !self.hold || self.held.len() > HELD_CAP || !embedded_call::may_begin(&self.held) {
-            self.hold = false;
-            self.show_held(show);
+        if self.hold && self.held.len() + piece.len() <= HELD_CAP {
+            self.held.push_str(piece);
+            self.hold = embedded_call::may_begin(&self.held);
+            if !self.hold {
+                self.show_held(show);
+            }
+            return Ok(());
         }
+        self.hold = false;
+        self.show_held(show);
+        slices(piece).for_each(|slice| show(Progress::Text(slice)));
         Ok(())
     }
 
@@ -121,7 +129,7 @@ impl Answer {
             return Ok(());
         }
         self.keep(piece.len())?;
-        show(Progress::Thinking(piece));
+        slices(piece).for_each(|slice| show(Progress::Thinking(slice)));
         self.change(slot, Kind::Thinking, |block| block.text.push_str(piece))
     }
 
@@ -295,6 +303,15 @@ impl Answer {
 pub fn too_long() -> LlmError {
     let message = format!("the answer is longer than {} MiB", CONTENT_CAP / 1024 / 1024);
     LlmError::new(ErrorKind::Malformed, message)
+}
+
+/// `text` in slices of at most [`SLICE_BYTES`].
+fn slices(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (slice, rest) = text.split_at(text.floor_char_boundary(SLICE_BYTES));
+        text = rest;
+        (!slice.is_empty()).then_some(slice)
+    })
 }
 
 /// About how many bytes of memory a value's texts take.
