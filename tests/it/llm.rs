@@ -1,6 +1,7 @@
 //! The model layer against a real server: retries, deadlines, faults, and what people are told.
 
 use crate::support::server::Server;
+use crate::support::wire_server::{WireServer, events, head};
 use agent::event::FinishReason;
 use agent::failure::ErrorKind;
 use agent::http::Deadlines;
@@ -13,6 +14,7 @@ use agent::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinitio
 use agent::message::{Message, Role, ToolResult};
 use agent::secret::Secret;
 use agent::source::Source;
+use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,6 +128,55 @@ fn lr2_the_server_decides_how_long_to_wait() {
     assert_eq!(outcome.retries, [Duration::from_secs(2)]);
     assert!(requests[1].arrived.duration_since(requests[0].arrived) >= Duration::from_secs(2));
     assert_eq!(requests[0].bytes, requests[1].bytes);
+}
+
+#[test]
+fn lr2_each_form_of_retry_after_is_obeyed_and_nonsense_is_not() {
+    let now = jiff::Timestamp::now();
+    let date = |seconds: i64| {
+        let then = now + jiff::SignedDuration::from_secs(seconds);
+        jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&then).unwrap()
+    };
+    let milliseconds = |from: u64, to: u64| Some(Duration::from_millis(from)..=Duration::from_millis(to));
+    let back_off = milliseconds(375, 500);
+    std::thread::scope(|scope| {
+        for (header, expected) in [
+            ("retry-after: 1".to_owned(), milliseconds(1000, 1000)),
+            ("retry-after: 0.04".into(), milliseconds(40, 40)),
+            ("retry-after-ms: 30".into(), milliseconds(30, 30)),
+            (format!("retry-after: {}", date(3)), milliseconds(1, 3000)),
+            (format!("retry-after: {}", date(-3)), back_off.clone()),
+            ("retry-after: soon".into(), back_off.clone()),
+            ("retry-after: -1".into(), back_off.clone()),
+            ("retry-after: NaN".into(), back_off.clone()),
+            ("retry-after: \u{e9}".into(), back_off.clone()),
+            ("retry-after: 1e300".into(), back_off),
+            ("retry-after: 99999".into(), None),
+        ] {
+            scope.spawn(move || {
+                let refusal = head("429 Slow Down", &format!("{header}\r\ncontent-length: 0\r\n"));
+                let done =
+                    events("data: {\"choices\":[{\"delta\":{\"content\":\"done\"}}]}\n\ndata: [DONE]\n\n");
+                let server = WireServer::start(move |stream, number| {
+                    stream.write_all(if number == 0 { refusal.as_bytes() } else { done.as_bytes() })
+                });
+                let api_base = Some(server.url());
+                let options = ModelOptions { model: Some("m".into()), api_base, ..ModelOptions::default() };
+                let outcome = once_with(&options, true);
+                match expected {
+                    Some(wait) => {
+                        assert!(wait.contains(&outcome.retries[0]), "{header}: {:?}", outcome.retries);
+                        assert_eq!(outcome.text(), "done", "{header}");
+                    }
+                    None => assert_eq!(
+                        (outcome.error().kind, server.requests().len()),
+                        (ErrorKind::RateLimit, 1),
+                        "{header}"
+                    ),
+                }
+            });
+        }
+    });
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod costs;
 mod faults;
 mod file_tools;
 mod formats;
+mod fuzz;
 mod hook_scripts;
 mod hooks;
 mod llm;
