@@ -281,9 +281,7 @@ fn what_a_server_adds_to_an_answer_is_not_taken_for_the_next_one() {
 fn calls_run(calls: &[Value]) -> (usize, Value, String) {
     let event = json!({"choices": [{"delta": {"tool_calls": calls}, "finish_reason": "tool_calls"}]});
     let first = events(&format!("data: {event}\n\ndata: [DONE]\n\n"));
-    let server = WireServer::start(move |stream, number| {
-        stream.write_all(if number == 0 { first.clone() } else { events(&whole()) }.as_bytes())
-    });
+    let server = WireServer::answers(vec![first.into(), events(&whole()).into()]);
     let lab = Lab::new().config(IMPATIENT).file("out", "");
     let done = run(&lab, &server, &["--json"]);
     let stderr = done.stderr.clone();

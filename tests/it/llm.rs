@@ -14,7 +14,6 @@ use agent::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinitio
 use agent::message::{Message, Role, ToolResult};
 use agent::secret::Secret;
 use agent::source::Source;
-use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,9 +156,7 @@ fn lr2_each_form_of_retry_after_is_obeyed_and_nonsense_is_not() {
                 let refusal = head("429 Slow Down", &format!("{header}\r\ncontent-length: 0\r\n"));
                 let done =
                     events("data: {\"choices\":[{\"delta\":{\"content\":\"done\"}}]}\n\ndata: [DONE]\n\n");
-                let server = WireServer::start(move |stream, number| {
-                    stream.write_all(if number == 0 { refusal.as_bytes() } else { done.as_bytes() })
-                });
+                let server = WireServer::answers(vec![refusal.into(), done.into()]);
                 let api_base = Some(server.url());
                 let options = ModelOptions { model: Some("m".into()), api_base, ..ModelOptions::default() };
                 let outcome = once_with(&options, true);

@@ -39,10 +39,14 @@ impl WireServer {
         Self { address, requests, stopped, accepting: Some(accepting) }
     }
 
-    /// A server that answers with these bytes and closes.
+    /// A server that answers each request with these bytes and closes.
     pub fn bytes(answer: impl Into<Vec<u8>>) -> Self {
-        let answer = answer.into();
-        Self::start(move |stream, _| stream.write_all(&answer))
+        Self::answers(vec![answer.into()])
+    }
+
+    /// A server that answers request after request with one of these and closes; the last answer stays.
+    pub fn answers(answers: Vec<Vec<u8>>) -> Self {
+        Self::start(move |stream, number| stream.write_all(&answers[number.min(answers.len() - 1)]))
     }
 
     /// Host and port.
