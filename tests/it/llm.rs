@@ -206,6 +206,49 @@ fn lr5_a_stream_cut_before_its_first_text_is_retried_and_after_it_is_not() {
     }
 }
 
+/// How a stream of `tests/wire` that is broken off after `cut` bytes ends, where its length was told and where not.
+fn broken_off(model: &str, stream: &[u8], cut: usize, told: bool) -> Outcome {
+    let length = if told { format!("content-length: {}\r\n", stream.len()) } else { String::new() };
+    let answer = [head("200 OK", &length).as_bytes(), &stream[..cut]].concat();
+    // Ollama is asked for its window before.
+    let window = head("404 Not Found", "content-length: 0\r\n").into_bytes();
+    let server =
+        WireServer::answers(if model.starts_with("ollama") { vec![window, answer] } else { vec![answer] });
+    let (model, api_base) = (Some(model.to_owned()), Some(server.url()));
+    let api_key = Some(Secret::new("sk-secret"));
+    once_with(&ModelOptions { model, api_base, api_key, retries: 0, ..ModelOptions::default() }, true)
+}
+
+#[test]
+fn a_stream_cut_after_any_event_is_an_error_in_every_format() {
+    for (model, file) in [
+        ("openai/m", "openai_tools.sse"),
+        ("anthropic/m", "messages_tools.sse"),
+        ("ollama/m", "ollama_tools.ndjson"),
+        ("gemini/m", "gemini_thought_calls.sse"),
+        ("openai-responses/m", "responses_tools.sse"),
+    ] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire").join(file);
+        let text = std::fs::read_to_string(path).unwrap();
+        let stream: String = text.split_inclusive('\n').filter(|line| !line.starts_with(": ")).collect();
+        let whole = broken_off(model, stream.as_bytes(), stream.len(), true).response.unwrap();
+        for (end, _) in stream.match_indices('\n') {
+            for (cut, told) in [(end, false), (end + 1, false), (end, true), (end + 1, true)] {
+                let kind = match broken_off(model, stream.as_bytes(), cut, told).response {
+                    Ok(response) => {
+                        assert_eq!(response.message.tool_calls().count(), whole.message.tool_calls().count());
+                        continue;
+                    }
+                    Err(error) => error.kind,
+                };
+                let expected =
+                    if told && cut < stream.len() { ErrorKind::Network } else { ErrorKind::CutStream };
+                assert_eq!(kind, expected, "{file} cut at {cut}");
+            }
+        }
+    }
+}
+
 #[test]
 fn lr5_a_stream_cut_within_a_tool_call_is_retried_because_nothing_was_shown() {
     let call = "calls: [{name: read_file, arguments: {path: a}}]";

@@ -1,7 +1,7 @@
 //! How much memory a run takes while a server streams without end: less than 40 MB, whatever it streams.
 
 use crate::support::run::{KEY, Lab};
-use crate::support::wire_server::{WireServer, events, flood};
+use crate::support::wire_server::{WireServer, bomb, events, flood};
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -94,6 +94,7 @@ fn endless_pieces_of_an_answer_are_cut_in_little_memory() {
 #[test]
 fn endless_bytes_of_no_use_are_cut_in_little_memory() {
     let start = events("").into_bytes();
+    let (compressed, more) = bomb("text/event-stream");
     let chat = |what, piece: &str| (what, "openai/m", start.as_slice(), piece.as_bytes().to_vec());
     stay_small(&[
         chat("signs of life", &format!(": {}\n\n", "ping".repeat(500))),
@@ -101,6 +102,7 @@ fn endless_bytes_of_no_use_are_cut_in_little_memory() {
         chat("empty events", &format!("data:{}\n\n", " ".repeat(2000))),
         chat("a line", "data: x"),
         ("a document", "openai/m", b"HTTP/1.1 200 OK\r\n\r\n{\"a\":\"".as_slice(), b"x".to_vec()),
+        ("a compressed line", "openai/m", &compressed, more),
         chat("small lines of an event", "data:\n"),
     ]);
 }

@@ -118,3 +118,18 @@ pub fn head(status: &str, headers: &str) -> String {
 pub fn events(body: &str) -> String {
     head("200 OK", "content-type: text/event-stream\r\nconnection: close\r\n") + body
 }
+
+/// How many bytes of the body stand in the first part of a [`bomb`].
+pub const BOMB_START: usize = 12;
+
+/// An answer that is compressed (RFC 1952) with fixed Huffman codes (RFC 1951 section 3.2.6): it says `x` and then
+/// repeats it 258 times with every thirteen bits. Its beginning, and the bytes that go on with it for ever.
+pub fn bomb(content_type: &str) -> (Vec<u8>, Vec<u8>) {
+    let (block, x, repeat) = ("010", "10101000", "1100010100000");
+    let bits: Vec<u8> = format!("{block}{x}{}", repeat.repeat(9)).bytes().map(|bit| bit - b'0').collect();
+    let bytes: Vec<u8> =
+        bits.chunks_exact(8).map(|byte| byte.iter().rev().fold(0, |sum, bit| sum << 1 | bit)).collect();
+    let head = head("200 OK", &format!("content-type: {content_type}\r\ncontent-encoding: gzip\r\n"));
+    let start = [head.as_bytes(), b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03", &bytes[..2]].concat();
+    (start, bytes[2..15].to_vec())
+}
