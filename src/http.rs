@@ -13,8 +13,16 @@ use tokio_util::bytes::Bytes;
 pub const ERROR_BODY_CAP: usize = 16 * 1024;
 /// The longest an error body is waited for; the status alone is worth reporting.
 const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
-/// The most of an answer that is read, in bytes after decompression; the longest real answers are a few MiB.
+/// The most of an answer that is read, in bytes after decompression. None of it is kept here; an event of a few hundred
+/// bytes may carry one token, and the longest answers have 128,000.
 pub const ANSWER_CAP: usize = 64 * 1024 * 1024;
+/// The longest body that is kept as a whole, in bytes; the longest answers that are not streamed have about 1 MiB.
+pub const DOCUMENT_CAP: usize = 4 * 1024 * 1024;
+/// The most headers of an answer under HTTP/1; real ones have up to forty. Their bytes are bounded by hyper's read
+/// buffer, 408 KiB, which cannot be set from here.
+const HEADERS_CAP: usize = 100;
+/// The most bytes of an answer's headers under HTTP/2, counted as RFC 9113 section 6.5.2 does.
+const HEADER_BYTES_CAP: u32 = 32 * 1024;
 /// How long the end of a body may follow its last useful byte for the connection to be kept.
 const DRAIN_TIME: Duration = Duration::from_millis(20);
 
@@ -100,9 +108,9 @@ pub enum HttpError {
     /// The server points elsewhere; that is never followed, because a key would go along.
     #[error("the server redirects to {0}, which is not followed; if you trust it, make it the API base")]
     Redirect(String),
-    /// More than [`ANSWER_CAP`].
-    #[error("the answer is longer than {} MiB", ANSWER_CAP / 1024 / 1024)]
-    TooLarge,
+    /// More than this many bytes: [`ANSWER_CAP`] or [`DOCUMENT_CAP`].
+    #[error("the answer is longer than {} MiB", .0 / 1024 / 1024)]
+    TooLarge(usize),
 }
 
 /// The bytes of a request, shared between its repetitions.
@@ -294,7 +302,7 @@ impl Reply {
             .map_err(|error| HttpError::Broken(causes(&error.without_url())))?;
         self.received = self.received.saturating_add(chunk.as_ref().map_or(0, Bytes::len));
         if self.received > ANSWER_CAP {
-            return Err(HttpError::TooLarge);
+            return Err(HttpError::TooLarge(ANSWER_CAP));
         }
         Ok(chunk)
     }
@@ -302,10 +310,13 @@ impl Reply {
     /// The whole body of an answer that is not streamed.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk).
+    /// As [`chunk`](Self::chunk), and when it is longer than [`DOCUMENT_CAP`].
     pub async fn body(&mut self) -> Result<Vec<u8>, HttpError> {
         let mut body = Vec::new();
         while let Some(chunk) = self.chunk().await? {
+            if body.len() + chunk.as_ref().len() > DOCUMENT_CAP {
+                return Err(HttpError::TooLarge(DOCUMENT_CAP));
+            }
             body.extend_from_slice(chunk.as_ref());
         }
         Ok(body)
@@ -369,6 +380,8 @@ fn build(url: &Url, connect: Duration) -> Result<Client, HttpError> {
         .user_agent(concat!("agent/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(connect)
         .redirect(redirect::Policy::none())
+        .http1_max_headers(HEADERS_CAP)
+        .http2_max_header_list_size(HEADER_BYTES_CAP)
         .tcp_nodelay(true);
     if url.scheme() == "http" {
         // No roots: reading the system's store takes up to 36 ms, and plain http has no use for it.

@@ -78,10 +78,12 @@ impl App {
     /// # Errors
     /// When the operating system refuses what a runtime needs, and what `work` says.
     pub fn block_on<T>(&self, work: impl Future<Output = CliResult<T>>) -> CliResult<T> {
+        // Deadlines are looked at after each poll of a task: a server that floods the connection keeps one task busy for
+        // tens of megabytes, and by default sixty such polls would pass.
         let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-                CliError::new(ErrorKind::Internal, format!("cannot start the runtime: {error}"))
-            })?;
+            tokio::runtime::Builder::new_current_thread().enable_all().event_interval(1).build().map_err(
+                |error| CliError::new(ErrorKind::Internal, format!("cannot start the runtime: {error}")),
+            )?;
         let done = runtime.block_on(work);
         runtime.shutdown_background();
         done

@@ -1,5 +1,6 @@
 //! The arguments of a call as the model wrote them: read strictly, and told with the position when they are wrong.
 
+use crate::text::json_bounds;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -20,6 +21,7 @@ pub fn read(raw: &str) -> Result<Value, String> {
                 .to_owned(),
         );
     }
+    json_bounds::check(raw.as_bytes()).map_err(|error| format!("Invalid arguments: {error}."))?;
     match serde_json::from_str::<Strict>(raw) {
         Ok(Strict(object)) => Ok(Value::Object(object)),
         Err(error) if error.is_data() => Err(format!(

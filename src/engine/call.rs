@@ -327,7 +327,6 @@ impl Engine {
     }
 }
 
-/// Reads the arguments as a JSON object; some servers send nothing for a call without arguments.
 fn not_executed(interrupt: &CancellationToken) -> ToolOutput {
     let why = if interrupt.is_cancelled() { "the run was interrupted" } else { "the run's time was up" };
     ToolOutput::error(format!("not executed: {why}"))

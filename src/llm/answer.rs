@@ -15,8 +15,13 @@ use std::collections::HashSet;
 
 /// The most text held back while it could still be an embedded call, in bytes; longer text is shown as it comes.
 const HELD_CAP: usize = 16 * 1024;
+/// The most that is shown at once, in bytes: a listener makes several copies of it.
+const SLICE_BYTES: usize = 64 * 1024;
 /// The longest unknown finish reason that is kept, in characters.
 const FINISH_CAP: usize = 40;
+/// The most of one answer that is kept, in bytes: text, thinking, what the provider wants back, and calls. The longest
+/// answers of any model have 128,000 tokens, thinking included: about 600 KiB, encrypted about 1 MiB.
+pub const CONTENT_CAP: usize = 4 * 1024 * 1024;
 /// The most blocks of text and thinking in one answer; real models write a few.
 const BLOCKS_CAP: usize = 1024;
 
@@ -46,6 +51,8 @@ pub struct Answer {
     tags: Option<(ThinkTags, u64)>,
     refusal: String,
     calls: Calls,
+    /// Bytes kept so far, calls apart.
+    kept: usize,
     finish: Option<FinishReason>,
     usage: Option<Usage>,
     done: bool,
@@ -80,6 +87,7 @@ impl Answer {
             tags: None,
             refusal: String::new(),
             calls: Calls::default(),
+            kept: 0,
             finish: None,
             usage: None,
             done: false,
@@ -95,7 +103,7 @@ impl Answer {
     /// Adds a piece of text and shows it, unless it could still be a call written as text.
     ///
     /// # Errors
-    /// When there are too many blocks.
+    /// When there are too many blocks, or the answer is too long.
     pub fn write(
         &mut self,
         slot: u64,
@@ -131,19 +139,26 @@ impl Answer {
         if piece.is_empty() {
             return Ok(());
         }
+        self.keep(piece.len())?;
         self.change(slot, Kind::Text, |block| block.text.push_str(piece))?;
-        self.held.push_str(piece);
-        if !self.hold || self.held.len() > HELD_CAP || !self.may_be_calls() {
-            self.hold = false;
-            self.show_held(show);
+        if self.hold && self.held.len() + piece.len() <= HELD_CAP {
+            self.held.push_str(piece);
+            self.hold = self.may_be_calls();
+            if !self.hold {
+                self.show_held(show);
+            }
+            return Ok(());
         }
+        self.hold = false;
+        self.show_held(show);
+        slices(piece).for_each(|slice| show(Progress::Text(slice)));
         Ok(())
     }
 
     /// Adds a piece of visible reasoning and shows it.
     ///
     /// # Errors
-    /// When there are too many blocks.
+    /// When there are too many blocks, or the answer is too long.
     pub fn think(
         &mut self,
         slot: u64,
@@ -153,7 +168,8 @@ impl Answer {
         if piece.is_empty() {
             return Ok(());
         }
-        show(Progress::Thinking(piece));
+        self.keep(piece.len())?;
+        slices(piece).for_each(|slice| show(Progress::Thinking(slice)));
         self.change(slot, Kind::Thinking, |block| block.text.push_str(piece))
     }
 
@@ -161,24 +177,35 @@ impl Answer {
     /// there is nothing); there may be no visible reasoning.
     ///
     /// # Errors
-    /// When there are too many blocks.
+    /// When there are too many blocks, or the answer is too long.
     pub fn seal(&mut self, slot: u64, seal: impl FnOnce(&mut Value)) -> Result<(), LlmError> {
-        self.change(slot, Kind::Thinking, |block| seal(&mut block.sealed))
+        let mut grown = 0;
+        self.change(slot, Kind::Thinking, |block| {
+            let before = weight(&block.sealed);
+            seal(&mut block.sealed);
+            grown = weight(&block.sealed).saturating_sub(before);
+        })?;
+        self.keep(grown)
     }
 
     /// Adds a call or a piece of one.
     ///
     /// # Errors
-    /// When a limit on calls is exceeded.
+    /// When a limit on calls is exceeded, or the answer is too long.
     pub fn call(&mut self, slot: u64, delta: CallDelta<'_>) -> Result<(), LlmError> {
+        let extra = if delta.extra.is_null() { 0 } else { weight(&delta.extra) };
         let Some(at) = self.calls.add(delta)? else { return Ok(()) };
+        self.keep(extra)?;
         let known = self.blocks.iter().rev().any(|block| block.kind == Kind::Call(at));
         if known { Ok(()) } else { self.change(slot, Kind::Call(at), |_| {}) }
     }
 
-    /// Adds a piece of what a model says when it refuses and says it apart from its text.
+    /// Adds a piece of what a model says when it refuses and says it apart from its text; it is cut where the answer is
+    /// too long.
     pub fn refuse(&mut self, piece: &str) {
-        self.refusal.push_str(piece);
+        if self.keep(piece.len()).is_ok() {
+            self.refusal.push_str(piece);
+        }
     }
 
     /// Notes why the model stopped; whether that means calls is for [`finish`](Self::finish) to see.
@@ -237,6 +264,15 @@ impl Answer {
         let calls = tool_calls(joined, self.codec, finish == FinishReason::Length, surroundings);
         let usage = self.usage;
         Ok(Response { message: self.into_message(calls), finish, usage, kept: false })
+    }
+
+    /// Counts `more` bytes that are to be kept.
+    fn keep(&mut self, more: usize) -> Result<(), LlmError> {
+        self.kept = self.kept.saturating_add(more);
+        if self.kept.saturating_add(self.calls.bytes()) > CONTENT_CAP {
+            return Err(too_long());
+        }
+        Ok(())
     }
 
     fn change(&mut self, slot: u64, kind: Kind, change: impl FnOnce(&mut Block)) -> Result<(), LlmError> {
@@ -330,6 +366,31 @@ fn unquoted(arguments: String) -> String {
     match serde_json::from_str::<String>(&arguments) {
         Ok(inner) if inner.trim_start().starts_with('{') => inner,
         _ => arguments,
+    }
+}
+
+/// The error of an answer above [`CONTENT_CAP`].
+pub fn too_long() -> LlmError {
+    let message = format!("the answer is longer than {} MiB", CONTENT_CAP / 1024 / 1024);
+    LlmError::new(ErrorKind::Malformed, message)
+}
+
+/// `text` in slices of at most [`SLICE_BYTES`].
+fn slices(mut text: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        let (slice, rest) = text.split_at(text.floor_char_boundary(SLICE_BYTES));
+        text = rest;
+        (!slice.is_empty()).then_some(slice)
+    })
+}
+
+/// About how many bytes of memory a value's texts take.
+fn weight(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(weight).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + weight(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<Value>(),
     }
 }
 

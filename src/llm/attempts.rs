@@ -77,7 +77,8 @@ async fn within(
     attempt: impl Future<Output = Result<Response, LlmError>>,
 ) -> Result<Response, LlmError> {
     tokio::time::timeout(left, attempt).await.unwrap_or_else(|_| {
-        let message = format!("the model did not answer within the time that was left for it ({left:.1?})");
+        let tenths = (left.as_secs_f64() * 10.0).round() / 10.0;
+        let message = format!("the model did not answer within {tenths}s, the time that was left for it");
         Err(LlmError { retryable: false, ..LlmError::new(ErrorKind::Timeout, message) })
     })
 }

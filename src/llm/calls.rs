@@ -45,9 +45,10 @@ pub struct JoinedCall {
 /// The calls of one answer so far.
 #[derive(Debug, Default)]
 pub struct Calls {
-    calls: Vec<JoinedCall>,
+    joined: Vec<JoinedCall>,
     /// Whether there were more calls than are kept.
     beyond: bool,
+    bytes: usize,
 }
 
 impl Calls {
@@ -71,41 +72,49 @@ impl Calls {
             return Ok(Some(at));
         }
         let known = known.filter(|(_, call)| !call.is_other(id, name, arguments));
-        let at = known.map_or(self.calls.len(), |(at, _)| at);
+        let at = known.map_or(self.joined.len(), |(at, _)| at);
         self.beyond |= at > CALLS_CAP;
         if self.beyond && at >= CALLS_CAP {
             return Ok(None);
         }
-        if at == self.calls.len() {
-            self.calls.push(JoinedCall { index, ..JoinedCall::default() });
+        if at == self.joined.len() {
+            self.joined.push(JoinedCall { index, ..JoinedCall::default() });
         }
-        let Some(call) = self.calls.get_mut(at) else { return Ok(None) };
+        let Some(call) = self.joined.get_mut(at) else { return Ok(None) };
         if call.arguments.len() + arguments.len() > ARGUMENTS_CAP {
             let cap = ARGUMENTS_CAP / 1024 / 1024;
             return Err(malformed(format!("the arguments of a tool call are longer than {cap} MiB")));
         }
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
+            self.bytes += id.len();
         }
         if call.name.is_empty() {
             name.clone_into(&mut call.name);
+            self.bytes += name.len();
         }
         if !extra.is_null() {
             call.extra = extra;
         }
         call.extent.read(arguments);
         call.arguments.push_str(arguments);
+        self.bytes += arguments.len();
         Ok(Some(at))
+    }
+
+    /// How many bytes of ids, names and arguments there are.
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The calls in the order in which they began.
     pub fn into_joined(self) -> Vec<JoinedCall> {
-        self.calls
+        self.joined
     }
 
     /// The latest call with the index; without one, that with the id; without either, the latest of all.
     fn find(&self, index: Option<u64>, id: &str) -> Option<(usize, &JoinedCall)> {
-        self.calls.iter().enumerate().rev().find(|(_, call)| match index {
+        self.joined.iter().enumerate().rev().find(|(_, call)| match index {
             Some(_) => call.index == index,
             None => id.is_empty() || call.id == id,
         })

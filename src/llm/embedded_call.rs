@@ -1,5 +1,6 @@
 //! Tool calls that a model writes as its text instead of calling: recognised only when they are the whole answer.
 
+use crate::text::json_bounds;
 use serde_json::{Map, Value};
 
 /// A call found in text.
@@ -22,7 +23,7 @@ pub fn may_begin(text: &str) -> bool {
 /// `offered` does not know, or has no arguments object: ordinary JSON is an answer.
 pub fn find(text: &str, offered: &dyn Fn(&str) -> bool) -> Vec<EmbeddedCall> {
     let inner = unfenced(text.trim());
-    if !inner.starts_with(['{', '[']) {
+    if !inner.starts_with(['{', '[']) || json_bounds::check(inner.as_bytes()).is_err() {
         return Vec::new();
     }
     let calls: Option<Vec<_>> = match serde_json::from_str(inner) {

@@ -1,7 +1,11 @@
 //! Events out of the bytes of a stream, bounded: server-sent events or a document in each line.
 
-/// The longest line and the longest event, in bytes; a whole answer of a hundred thousand tokens fits in one.
-pub const EVENT_CAP: usize = 8 * 1024 * 1024;
+/// The longest line and the longest event, in bytes; a whole answer of 128,000 tokens fits in one even where every
+/// character is escaped.
+pub const EVENT_CAP: usize = 4 * 1024 * 1024;
+
+/// The most memory that is kept from line to line, in bytes; hardly any is longer.
+const KEPT_CAPACITY: usize = 64 * 1024;
 
 /// A stream that is not made of bounded UTF-8 lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -91,14 +95,15 @@ impl FrameDecoder {
             if self.data.len() + value.len() > EVENT_CAP {
                 return Err(FramingError::TooLong);
             }
-            if self.has_data {
+            if std::mem::replace(&mut self.has_data, true) {
                 self.data.push(b'\n');
             }
-            self.has_data = true;
             self.data.extend_from_slice(value);
         }
         line.clear();
-        self.line = line;
+        if line.capacity() <= KEPT_CAPACITY {
+            self.line = line;
+        }
         Ok(())
     }
 

@@ -4,8 +4,9 @@
 //! ([`address`]), how it differs ([`quirks`]), how it is asked what a model may hold ([`inquiry`]), and names a
 //! [`format::Format`], which stands for a [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
 //! [`answer::Answer`], whose terms all formats share. What is the same everywhere stands beside the codecs: the JSON of
-//! the conversation kept between requests ([`history`]), division of a stream into events ([`framing`]), calls put
-//! together from pieces ([`calls`]) or found in text ([`embedded_call`], [`tagged_call`]), what may be replayed ([`replay`]), classes of
+//! the conversation kept between requests ([`history`]), a body read as it arrives ([`receive`]) and divided into events
+//! ([`framing`]), calls put together from pieces ([`calls`]) or found in text ([`embedded_call`], [`tagged_call`]), what may
+//! be replayed ([`replay`]), classes of
 //! errors ([`error_body`]). [`remote`] puts codec, transport and [`attempts`] together. A further format is a folder
 //! beside `chat_completions`, a variant of [`format::Format`], and fixtures in `tests/wire`.
 
@@ -34,6 +35,7 @@ pub mod ollama;
 pub mod prefix;
 pub mod quirks;
 pub mod reaction;
+pub mod receive;
 pub mod remote;
 pub mod replay;
 pub mod response_cache;

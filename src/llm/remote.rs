@@ -5,10 +5,9 @@ use crate::http::{Endpoint, HttpError, Payload, Reply};
 use crate::llm::address::Address;
 use crate::llm::answer::{Answer, Surroundings};
 use crate::llm::attempts::Attempts;
-use crate::llm::codec::{Codec, Decoder, Parameters};
-use crate::llm::error_body::excerpt;
-use crate::llm::framing::{FrameDecoder, Framing};
+use crate::llm::codec::{Codec, Parameters};
 use crate::llm::history::History;
+use crate::llm::receive::Reception;
 use crate::llm::retry::Advice;
 use crate::llm::tagged_call::TaggedCalls;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
@@ -19,8 +18,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How many bytes of a body that is no event stream are kept for the message about it.
-const EXCERPT_BYTES: usize = 512;
 /// How `OpenAI` says that a model does not speak Chat Completions.
 const ONLY_RESPONSES: &str = "only supported in v1/responses";
 
@@ -162,7 +159,7 @@ impl RemoteModel {
         answer.finish(&surroundings, show).map_err(|error| self.located(error))
     }
 
-    /// Reads the body into `answer`: a stream or one JSON document, whichever the first byte announces.
+    /// Reads the body into `answer`, to its end or to the end of the answer.
     async fn receive(
         &self,
         mut reply: Reply,
@@ -170,44 +167,15 @@ impl RemoteModel {
         answer: &mut Answer,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
-        let framing = self.codec.framing();
-        let mut decoder = self.codec.decoder();
-        let mut frames = FrameDecoder::new(framing);
-        let mut events = Vec::new();
-        let mut beginning = Vec::new();
-        let mut any_event = false;
-        loop {
-            let chunk = reply.chunk().await.map_err(|error| self.unreachable(&error))?;
-            let Some(chunk) = chunk else { break };
-            if beginning.len() < EXCERPT_BYTES {
-                beginning.extend_from_slice(chunk.as_ref());
-                if !any_event && is_document(&beginning, framing, streamed) {
-                    let body = self.rest(reply, beginning).await?;
-                    return decoder.body(&body, answer, show);
-                }
-            }
-            frames.push(chunk.as_ref(), &mut events).map_err(|error| malformed(&error.to_string()))?;
-            any_event |= take(&mut events, decoder.as_mut(), answer, show)?;
+        let mut reception = Reception::new(self.codec.as_ref(), streamed);
+        while let Some(chunk) = reply.chunk().await.map_err(|error| self.unreachable(&error))? {
+            reception.push(chunk.as_ref(), answer, show)?;
             if answer.is_complete() {
                 reply.drain().await;
                 return Ok(());
             }
         }
-        frames.finish(&mut events).map_err(|error| malformed(&error.to_string()))?;
-        any_event |= take(&mut events, decoder.as_mut(), answer, show)?;
-        if !any_event && !is_event_stream(&beginning) {
-            let said = excerpt(&beginning);
-            return Err(malformed(&format!("the server answered with text instead of an answer: `{said}`")));
-        }
-        Ok(())
-    }
-
-    /// The whole body of which `body` is the beginning.
-    async fn rest(&self, mut reply: Reply, mut body: Vec<u8>) -> Result<Vec<u8>, LlmError> {
-        while let Some(chunk) = reply.chunk().await.map_err(|error| self.unreachable(&error))? {
-            body.extend_from_slice(chunk.as_ref());
-        }
-        Ok(body)
+        reception.finish(answer, show)
     }
 
     /// The error of an answer whose status is none of success.
@@ -240,7 +208,7 @@ impl RemoteModel {
             HttpError::Connect(_) | HttpError::Tls(_) | HttpError::Broken(_) => ErrorKind::Network,
             HttpError::Timeout(..) => ErrorKind::Timeout,
             HttpError::Redirect(_) => ErrorKind::Request,
-            HttpError::TooLarge => ErrorKind::Malformed,
+            HttpError::TooLarge(_) => ErrorKind::Malformed,
         };
         let advise = match error {
             HttpError::Connect(_) if self.endpoint.is_loopback() => {
@@ -284,40 +252,4 @@ fn call_id(source: &Source) -> String {
             DIGITS.get(digit).copied().map_or('0', char::from)
         })
         .collect()
-}
-
-/// Hands events to the decoder up to that which completes the answer; whether there were any.
-fn take(
-    events: &mut Vec<String>,
-    decoder: &mut dyn Decoder,
-    answer: &mut Answer,
-    show: &mut dyn FnMut(Progress<'_>),
-) -> Result<bool, LlmError> {
-    let any = !events.is_empty();
-    for event in events.drain(..) {
-        if !answer.is_complete() {
-            decoder.event(&event, answer, show)?;
-        }
-    }
-    Ok(any)
-}
-
-/// Whether a body is one JSON document or a web page rather than a stream; in a stream of lines each is a document.
-fn is_document(body: &[u8], framing: Framing, streamed: bool) -> bool {
-    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body).trim_ascii_start();
-    match body.first() {
-        Some(b'{') => framing == Framing::Sse || !streamed,
-        first => matches!(first, Some(b'[' | b'<')),
-    }
-}
-
-/// Whether a body without any event is at least made of an event stream's lines.
-fn is_event_stream(body: &[u8]) -> bool {
-    let body = body.trim_ascii_start();
-    let fields: [&[u8]; 5] = [b":", b"data", b"event", b"id", b"retry"];
-    body.is_empty() || fields.iter().any(|field| body.starts_with(field))
-}
-
-fn malformed(message: &str) -> LlmError {
-    LlmError::new(ErrorKind::Malformed, message)
 }

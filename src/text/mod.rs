@@ -1,8 +1,9 @@
-//! Pure functions on text: edits, patches, excerpts, diffs, lines, tokens.
+//! Pure functions on text: edits, patches, excerpts, diffs, lines, tokens, and the bounds of JSON.
 
 pub mod diff;
 pub mod edit;
 pub mod excerpt;
+pub mod json_bounds;
 pub mod lines;
 pub mod patch;
 pub mod tokens;

@@ -1,6 +1,7 @@
 //! The model layer against a real server: retries, deadlines, faults, and what people are told.
 
 use crate::support::server::Server;
+use crate::support::wire_server::{WireServer, events, head};
 use agent::event::FinishReason;
 use agent::failure::ErrorKind;
 use agent::http::Deadlines;
@@ -127,6 +128,53 @@ fn lr2_the_server_decides_how_long_to_wait() {
 }
 
 #[test]
+fn lr2_each_form_of_retry_after_is_obeyed_and_nonsense_is_not() {
+    let now = jiff::Timestamp::now();
+    let date = |seconds: i64| {
+        let then = now + jiff::SignedDuration::from_secs(seconds);
+        jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&then).unwrap()
+    };
+    let milliseconds = |from: u64, to: u64| Some(Duration::from_millis(from)..=Duration::from_millis(to));
+    let back_off = milliseconds(375, 500);
+    std::thread::scope(|scope| {
+        for (header, expected) in [
+            ("retry-after: 1".to_owned(), milliseconds(1000, 1000)),
+            ("retry-after: 0.04".into(), milliseconds(40, 40)),
+            ("retry-after-ms: 30".into(), milliseconds(30, 30)),
+            (format!("retry-after: {}", date(3)), milliseconds(1, 3000)),
+            (format!("retry-after: {}", date(-3)), back_off.clone()),
+            ("retry-after: soon".into(), back_off.clone()),
+            ("retry-after: -1".into(), back_off.clone()),
+            ("retry-after: NaN".into(), back_off.clone()),
+            ("retry-after: \u{e9}".into(), back_off.clone()),
+            ("retry-after: 1e300".into(), back_off),
+            ("retry-after: 99999".into(), None),
+        ] {
+            scope.spawn(move || {
+                let refusal = head("429 Slow Down", &format!("{header}\r\ncontent-length: 0\r\n"));
+                let done =
+                    events("data: {\"choices\":[{\"delta\":{\"content\":\"done\"}}]}\n\ndata: [DONE]\n\n");
+                let server = WireServer::answers(vec![refusal.into(), done.into()]);
+                let api_base = Some(server.url());
+                let options = ModelOptions { model: Some("m".into()), api_base, ..ModelOptions::default() };
+                let outcome = once_with(&options, true);
+                match expected {
+                    Some(wait) => {
+                        assert!(wait.contains(&outcome.retries[0]), "{header}: {:?}", outcome.retries);
+                        assert_eq!(outcome.text(), "done", "{header}");
+                    }
+                    None => assert_eq!(
+                        (outcome.error().kind, server.requests().len()),
+                        (ErrorKind::RateLimit, 1),
+                        "{header}"
+                    ),
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn lr3_back_off_grows_and_jitters() {
     let (outcome, requests) =
         once("turns:\n- error: {status: 500}\n- error: {status: 502}\n- text: done", false);
@@ -153,6 +201,49 @@ fn lr5_a_stream_cut_before_its_first_text_is_retried_and_after_it_is_not() {
         let (outcome, requests) = once(&script, true);
         let expected = if fault == "cut" { ErrorKind::CutStream } else { ErrorKind::Network };
         assert_eq!((outcome.error().kind, requests, outcome.shown.as_str()), (expected, 1, "ab"), "{fault}");
+    }
+}
+
+/// How a stream of `tests/wire` that is broken off after `cut` bytes ends, where its length was told and where not.
+fn broken_off(model: &str, stream: &[u8], cut: usize, told: bool) -> Outcome {
+    let length = if told { format!("content-length: {}\r\n", stream.len()) } else { String::new() };
+    let answer = [head("200 OK", &length).as_bytes(), &stream[..cut]].concat();
+    // Ollama is asked for its window before.
+    let window = head("404 Not Found", "content-length: 0\r\n").into_bytes();
+    let server =
+        WireServer::answers(if model.starts_with("ollama") { vec![window, answer] } else { vec![answer] });
+    let (model, api_base) = (Some(model.to_owned()), Some(server.url()));
+    let api_key = Some(Secret::new("sk-secret"));
+    once_with(&ModelOptions { model, api_base, api_key, retries: 0, ..ModelOptions::default() }, true)
+}
+
+#[test]
+fn a_stream_cut_after_any_event_is_an_error_in_every_format() {
+    for (model, file) in [
+        ("openai/m", "openai_tools.sse"),
+        ("anthropic/m", "messages_tools.sse"),
+        ("ollama/m", "ollama_tools.ndjson"),
+        ("gemini/m", "gemini_thought_calls.sse"),
+        ("openai-responses/m", "responses_tools.sse"),
+    ] {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire").join(file);
+        let text = std::fs::read_to_string(path).unwrap();
+        let stream: String = text.split_inclusive('\n').filter(|line| !line.starts_with(": ")).collect();
+        let whole = broken_off(model, stream.as_bytes(), stream.len(), true).response.unwrap();
+        for (end, _) in stream.match_indices('\n') {
+            for (cut, told) in [(end, false), (end + 1, false), (end, true), (end + 1, true)] {
+                let kind = match broken_off(model, stream.as_bytes(), cut, told).response {
+                    Ok(response) => {
+                        assert_eq!(response.message.tool_calls().count(), whole.message.tool_calls().count());
+                        continue;
+                    }
+                    Err(error) => error.kind,
+                };
+                let expected =
+                    if told && cut < stream.len() { ErrorKind::Network } else { ErrorKind::CutStream };
+                assert_eq!(kind, expected, "{file} cut at {cut}");
+            }
+        }
     }
 }
 

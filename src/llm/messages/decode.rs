@@ -4,7 +4,7 @@ use super::request::{REDACTED, SIGNATURE};
 use super::usage::Figures;
 use crate::event::FinishReason;
 use crate::failure::ErrorKind;
-use crate::llm::answer::Answer;
+use crate::llm::answer::{Answer, CONTENT_CAP, too_long};
 use crate::llm::calls::{CALLS_CAP, CallDelta};
 use crate::llm::codec::Decoder;
 use crate::llm::error_body::{ProviderError, not_understood, one_line};
@@ -118,6 +118,9 @@ impl EventDecoder {
                     block.get("input").and_then(input).filter(|_| self.inputs.len() <= CALLS_CAP)
                 {
                     self.inputs.insert(slot, input);
+                    if self.inputs.values().map(String::len).sum::<usize>() > CONTENT_CAP {
+                        return Err(too_long());
+                    }
                 }
                 let (id, name) = (text("id"), text("name"));
                 answer.call(slot, CallDelta { index: Some(slot), id, name, ..CallDelta::default() })
@@ -198,8 +201,11 @@ fn sign(slot: u64, key: &str, piece: &str, answer: &mut Answer) -> Result<(), Ll
         return Ok(());
     }
     answer.seal(slot, |sealed| {
-        let signed = sealed.get(key).and_then(Value::as_str).unwrap_or_default().to_owned() + piece;
-        *sealed = Value::Object(Map::from_iter([(key.to_owned(), Value::String(signed))]));
+        if let Some(Value::String(signed)) = sealed.get_mut(key) {
+            signed.push_str(piece);
+        } else {
+            *sealed = Value::Object(Map::from_iter([(key.to_owned(), Value::String(piece.to_owned()))]));
+        }
     })
 }
 

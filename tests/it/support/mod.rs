@@ -3,3 +3,4 @@
 pub mod dialect;
 pub mod run;
 pub mod server;
+pub mod wire_server;

@@ -1,0 +1,193 @@
+//! One answer, read as its bytes arrive and however they are cut: a stream of events or one document.
+
+use crate::failure::ErrorKind;
+use crate::http::DOCUMENT_CAP;
+use crate::llm::answer::Answer;
+use crate::llm::codec::{Codec, Decoder};
+use crate::llm::error_body::excerpt;
+use crate::llm::framing::{FrameDecoder, Framing};
+use crate::llm::{LlmError, Progress};
+use crate::text::json_bounds;
+use serde::de::IgnoredAny;
+
+/// How many bytes of a body are looked at for what it is, and shown when it is nothing known.
+const BEGINNING_BYTES: usize = 512;
+/// What Unicode text may begin with.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+type Show<'a> = &'a mut dyn FnMut(Progress<'_>);
+
+/// Reads the bytes of one body into an [`Answer`].
+pub struct Reception {
+    framing: Framing,
+    streamed: bool,
+    decoder: Box<dyn Decoder>,
+    form: Form,
+    /// The first bytes, up to [`BEGINNING_BYTES`].
+    beginning: Vec<u8>,
+    any_event: bool,
+}
+
+/// What a body turned out to be.
+enum Form {
+    /// So far there is nothing but blanks.
+    Open,
+    Document(Vec<u8>),
+    Stream(FrameDecoder),
+}
+
+impl Reception {
+    /// Nothing was received yet; `streamed` says whether a stream was asked for.
+    pub fn new(codec: &dyn Codec, streamed: bool) -> Self {
+        Self {
+            framing: codec.framing(),
+            streamed,
+            decoder: codec.decoder(),
+            form: Form::Open,
+            beginning: Vec::new(),
+            any_event: false,
+        }
+    }
+
+    /// Takes in more bytes; those after the end of the answer are ignored.
+    ///
+    /// # Errors
+    /// When they are not what the format promises, hold an error, or exceed a limit.
+    pub fn push(&mut self, bytes: &[u8], answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+        let (first, rest) = bytes.split_at(bytes.len().min(BEGINNING_BYTES - self.beginning.len()));
+        self.beginning.extend_from_slice(first);
+        if !matches!(self.form, Form::Open) {
+            return self.feed(bytes, answer, show);
+        }
+        let full = self.beginning.len() == BEGINNING_BYTES;
+        let Some(form) = form_of(&self.beginning, self.framing, self.streamed, full) else { return Ok(()) };
+        self.form = form;
+        let beginning = self.beginning.clone();
+        self.feed(&beginning, answer, show)?;
+        self.feed(rest, answer, show)
+    }
+
+    /// The body is over.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push), and when the body is neither a document nor a stream.
+    pub fn finish(mut self, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+        if answer.is_complete() {
+            return Ok(());
+        }
+        match std::mem::replace(&mut self.form, Form::Open) {
+            Form::Open => Ok(()),
+            Form::Document(body) => {
+                let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
+                bounded(body)?;
+                let read = self.decoder.body(body, answer, show);
+                read.map_err(|error| if is_cut(&error, body) { cut() } else { error })
+            }
+            Form::Stream(mut frames) => {
+                let mut events = Vec::new();
+                let ended = frames.finish(&mut events);
+                self.take_last(events, answer, show)?;
+                ended.map_err(|error| malformed(&error.to_string()))?;
+                if !self.any_event && !is_event_stream(&self.beginning) {
+                    let said = excerpt(&self.beginning);
+                    let message = format!("the server answered with text instead of an answer: `{said}`");
+                    return Err(malformed(&message));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes in an event without its end. What is left of one that was cut counts for nothing: whether the answer is
+    /// complete without it is seen from the others.
+    fn take_last(
+        &mut self,
+        events: Vec<String>,
+        answer: &mut Answer,
+        show: Show<'_>,
+    ) -> Result<(), LlmError> {
+        let last = events.last().cloned().unwrap_or_default();
+        match self.take(events, answer, show) {
+            Err(error) if is_cut(&error, last.as_bytes()) => Ok(()),
+            taken => taken,
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8], answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+        match &mut self.form {
+            Form::Open => Ok(()),
+            Form::Document(body) if body.len() + bytes.len() > DOCUMENT_CAP => {
+                let cap = DOCUMENT_CAP / 1024 / 1024;
+                Err(malformed(&format!("the answer is a document of more than {cap} MiB")))
+            }
+            Form::Document(body) => {
+                body.extend_from_slice(bytes);
+                Ok(())
+            }
+            Form::Stream(frames) => {
+                let mut events = Vec::new();
+                let pushed = frames.push(bytes, &mut events);
+                self.take(events, answer, show)?;
+                // What follows the end of an answer is of no interest, whatever it is.
+                if answer.is_complete() {
+                    Ok(())
+                } else {
+                    pushed.map_err(|error| malformed(&error.to_string()))
+                }
+            }
+        }
+    }
+
+    /// Hands events to the decoder up to that which completes the answer.
+    fn take(&mut self, events: Vec<String>, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+        self.any_event |= !events.is_empty();
+        for event in events {
+            if answer.is_complete() {
+                break;
+            }
+            bounded(event.as_bytes())?;
+            self.decoder.event(&event, answer, show)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a body that begins like this is; none as long as it cannot be told and `full` does not demand it. One JSON
+/// document or a web page is a document; in a stream of lines each is a document.
+fn form_of(beginning: &[u8], framing: Framing, streamed: bool, full: bool) -> Option<Form> {
+    let text = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning).trim_ascii_start();
+    let undecided = text.is_empty() || BYTE_ORDER_MARK.starts_with(beginning);
+    if undecided && !full {
+        return None;
+    }
+    let document = match text.first() {
+        Some(b'{') => framing == Framing::Sse || !streamed,
+        first => matches!(first, Some(b'[' | b'<')),
+    };
+    Some(if document { Form::Document(Vec::new()) } else { Form::Stream(FrameDecoder::new(framing)) })
+}
+
+/// Whether a body without any event is at least made of an event stream's lines.
+fn is_event_stream(body: &[u8]) -> bool {
+    let body = body.trim_ascii_start();
+    let fields: [&[u8]; 5] = [b":", b"data", b"event", b"id", b"retry"];
+    body.is_empty() || fields.iter().any(|field| body.starts_with(field))
+}
+
+/// Whether an event or document is of no use because its end is missing.
+fn is_cut(error: &LlmError, json: &[u8]) -> bool {
+    let unfinished = || serde_json::from_slice::<IgnoredAny>(json).is_err_and(|error| error.is_eof());
+    error.kind == ErrorKind::Malformed && (b"[DONE]".starts_with(json.trim_ascii()) || unfinished())
+}
+
+fn cut() -> LlmError {
+    LlmError::new(ErrorKind::CutStream, "the answer ended before it was complete")
+}
+
+fn bounded(json: &[u8]) -> Result<(), LlmError> {
+    json_bounds::check(json).map_err(|error| malformed(&format!("the answer is not usable JSON: {error}")))
+}
+
+fn malformed(message: &str) -> LlmError {
+    LlmError::new(ErrorKind::Malformed, message)
+}

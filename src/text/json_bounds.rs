@@ -1,0 +1,77 @@
+//! How deep and how manifold a JSON text of a stranger may be: looked at before it is parsed, because a parser may use
+//! a hundred bytes of memory for one of text.
+
+/// How deep arrays and objects may stand in each other. Answers of model servers have about ten levels; `serde_json`
+/// itself follows 128, but not where it only skips.
+pub const DEPTH_CAP: usize = 100;
+/// The most values of one text. A parsed value takes about a hundred bytes, so this is ten MB; the largest real events
+/// have some thousands.
+pub const VALUES_CAP: usize = 100_000;
+
+/// A text that is not worth parsing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BoundsError {
+    /// Above [`DEPTH_CAP`].
+    #[error("it is nested deeper than {DEPTH_CAP} levels")]
+    TooDeep,
+    /// Above [`VALUES_CAP`].
+    #[error("it holds more than {VALUES_CAP} values")]
+    TooMany,
+}
+
+/// Whether `json` is within bounds; whether it is JSON at all is for the parser to say.
+///
+/// # Errors
+/// When it is nested too deep or holds too many values.
+pub fn check(json: &[u8]) -> Result<(), BoundsError> {
+    let (mut depth, mut values) = (0_usize, 1_usize);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in json {
+        if in_string {
+            in_string = escaped || *byte != b'"';
+            escaped = !escaped && *byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b',' => values += 1,
+            b'[' | b'{' => {
+                values += 1;
+                depth += 1;
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEPTH_CAP {
+            return Err(BoundsError::TooDeep);
+        }
+        if values > VALUES_CAP {
+            return Err(BoundsError::TooMany);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_bounded_and_brackets_in_strings_do_not_count() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert_eq!(check(nested(DEPTH_CAP).as_bytes()), Ok(()));
+        assert_eq!(check(nested(DEPTH_CAP + 1).as_bytes()), Err(BoundsError::TooDeep));
+        assert_eq!(check("[".repeat(200_000).as_bytes()), Err(BoundsError::TooDeep));
+        assert_eq!(check("{\"a\":".repeat(200_000).as_bytes()), Err(BoundsError::TooDeep));
+        assert_eq!(check(format!("\"\\\"{}\"", "[".repeat(200)).as_bytes()), Ok(()));
+        assert_eq!(check("[]".repeat(1000).as_bytes()), Ok(()));
+    }
+
+    #[test]
+    fn the_number_of_values_is_bounded() {
+        assert_eq!(check(format!("[{}0]", "0,".repeat(VALUES_CAP - 2)).as_bytes()), Ok(()));
+        for value in ["0,", "[],", "{},", "\"\","] {
+            assert_eq!(check(value.repeat(VALUES_CAP).as_bytes()), Err(BoundsError::TooMany), "{value}");
+        }
+    }
+}

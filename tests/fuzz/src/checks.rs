@@ -1,0 +1,130 @@
+//! What must hold of any bytes from a server: one function per fuzz target.
+
+use agent::llm::LlmError;
+use agent::llm::answer::{Answer, Surroundings};
+use agent::llm::embedded_call;
+use agent::llm::format::Format;
+use agent::llm::framing::{FrameDecoder, Framing, FramingError};
+use agent::llm::quirks::Quirks;
+use agent::llm::receive::Reception;
+use agent::llm::retry::Advice;
+use agent::llm::{Progress, Response};
+use std::cell::Cell;
+use std::time::Duration;
+
+/// The longest message of an error, in characters; it stands on one line of a terminal.
+const MESSAGE_CHARS: usize = 1000;
+
+/// A fuzz target by its name, which is also that of its corpus.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const TARGETS: [Target; 9] = [
+    ("sse", |bytes| frames(Framing::Sse, bytes)),
+    ("ndjson", |bytes| frames(Framing::Ndjson, bytes)),
+    ("chat_completions", |bytes| answer(Format::ChatCompletions, bytes)),
+    ("messages", |bytes| answer(Format::Messages, bytes)),
+    ("gemini", |bytes| answer(Format::Gemini, bytes)),
+    ("ollama", |bytes| answer(Format::Ollama, bytes)),
+    ("responses", |bytes| answer(Format::Responses, bytes)),
+    ("error_body", error_body),
+    ("embedded_call", embedded),
+];
+
+/// Ways to cut `bytes`: at every byte, and at places that depend on what they say.
+fn cuts(bytes: &[u8]) -> [Vec<&[u8]>; 3] {
+    let sum = bytes.iter().fold(7_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte)));
+    let (front, back) = bytes.split_at(sum % (bytes.len() + 1));
+    [bytes.chunks(1).collect(), bytes.chunks(2 + sum % 61).collect(), vec![front, back]]
+}
+
+/// A stream has the same events, up to the same error, however it is cut.
+fn frames(framing: Framing, bytes: &[u8]) {
+    let divide = |pieces: &[&[u8]]| -> (Vec<String>, Result<(), FramingError>) {
+        let mut decoder = FrameDecoder::new(framing);
+        let mut events = Vec::new();
+        let read = pieces.iter().try_for_each(|piece| decoder.push(piece, &mut events));
+        let ended = read.and_then(|()| decoder.finish(&mut events));
+        (events, ended)
+    };
+    let whole = divide(&[bytes]);
+    assert!(whole.0.iter().map(String::len).sum::<usize>() <= bytes.len());
+    for pieces in cuts(bytes) {
+        assert_eq!(divide(&pieces), whole);
+    }
+}
+
+/// An answer is the same, and shows the same text, however it is cut; it is an error or it says something usable.
+pub fn answer(format: Format, bytes: &[u8]) {
+    for streamed in [true, false] {
+        let whole = receive(format, streamed, &[bytes]);
+        if let (Ok(response), _) = &whole {
+            let mut ids: Vec<_> = response.message.tool_calls().map(|call| call.id.as_str()).collect();
+            let calls = ids.len();
+            ids.sort_unstable();
+            ids.dedup();
+            assert!(ids.len() == calls && ids.first() != Some(&""), "{ids:?}");
+        }
+        if let (Err(error), _) = &whole {
+            fit_for_a_line(&error.message);
+        }
+        for pieces in cuts(bytes) {
+            assert_eq!(receive(format, streamed, &pieces), whole, "{format:?}, streamed: {streamed}");
+        }
+    }
+}
+
+/// What comes of a body that arrives in these pieces, and what was shown.
+pub fn receive(format: Format, streamed: bool, pieces: &[&[u8]]) -> (Result<Response, LlmError>, String) {
+    let codec = format.codec(Quirks::default());
+    let mut shown = String::new();
+    let mut show = |progress: Progress<'_>| match progress {
+        Progress::Text(text) => shown.push_str(text),
+        Progress::Thinking(text) => shown.extend(["<", text, ">"]),
+        Progress::Sent { .. } | Progress::Retry { .. } => {}
+    };
+    let mut answer = Answer::new(codec.name(), true);
+    let mut reception = Reception::new(codec.as_ref(), streamed);
+    let made = Cell::new(0);
+    let new_id = || {
+        made.set(made.get() + 1);
+        format!("made_{}", made.get())
+    };
+    let surroundings =
+        Surroundings { offered: &|name| name == "read_file", taken: &|id| id == "old", new_id: &new_id };
+    let outcome = pieces
+        .iter()
+        .try_for_each(|piece| reception.push(piece, &mut answer, &mut show))
+        .and_then(|()| reception.finish(&mut answer, &mut show))
+        .and_then(|()| answer.finish(&surroundings, &mut show));
+    (outcome, shown)
+}
+
+/// The error of every format and status is one short line, and so is the wait that headers ask for.
+fn error_body(bytes: &[u8]) {
+    for format in Format::ALL {
+        let codec = format.codec(Quirks::default());
+        for status in [400, 401, 404, 413, 429, 500, 503] {
+            fit_for_a_line(&codec.error(status, bytes).message);
+        }
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let advice = Advice::from_headers(&|_| Some(&text), Duration::from_secs(1_445_412_481));
+    assert_ne!(advice.retry_after, Some(Duration::ZERO));
+}
+
+/// A call is found in a text only when it names an offered tool and its arguments are an object.
+fn embedded(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let found = embedded_call::find(&text, &|name| name == "read_file");
+    assert!(found.is_empty() || embedded_call::may_begin(&text));
+    for call in found {
+        assert_eq!(call.name, "read_file");
+        assert!(call.arguments.trim_start().starts_with('{'), "{}", call.arguments);
+    }
+}
+
+fn fit_for_a_line(message: &str) {
+    assert!(message.chars().count() <= MESSAGE_CHARS, "{message}");
+    assert!(!message.contains(char::is_control), "{message:?}");
+}
