@@ -3,7 +3,7 @@
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::report::human::Detail;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// A terminal coding agent.
@@ -188,6 +188,15 @@ pub struct WorkArgs {
     /// Say at the end what the session cost, whatever the log level
     #[arg(long)]
     pub show_costs: bool,
+    /// What holds commands and hooks: the best there is, nothing less than all of it, or nothing
+    #[arg(long, value_name = "auto|require|off")]
+    pub sandbox: Option<SandboxArg>,
+    /// Let commands and hooks reach the network
+    #[arg(long)]
+    pub allow_net: bool,
+    /// Let commands and hooks change this directory too (repeatable)
+    #[arg(long, value_name = "DIR")]
+    pub allow_write: Vec<PathBuf>,
     /// Offer `run_command` whatever the configuration says
     #[arg(long)]
     pub allow_commands: bool,
@@ -291,4 +300,15 @@ fn parse_mode(text: &str) -> Result<Mode, String> {
         "yolo" => Ok(Mode::Yolo),
         _ => Err("the modes are confirm-all, confirm-sensitive and yolo".to_owned()),
     }
+}
+
+/// What holds commands and hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SandboxArg {
+    /// The strongest confinement there is.
+    Auto,
+    /// The full one, or the run does not begin.
+    Require,
+    /// None.
+    Off,
 }

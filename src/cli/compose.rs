@@ -10,12 +10,13 @@ use crate::cli::approver::AtTerminal;
 use crate::cli::costs::measured;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::instructions;
+use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
 use crate::emit::Emitter;
 use crate::engine::approve::{Approver, Nobody};
 use crate::engine::command_class::CommandOptions;
 use crate::engine::hooks::Hooks;
-use crate::engine::policy::Policy;
+use crate::engine::policy::{Policy, PolicyOptions};
 use crate::engine::{Engine, EngineOptions};
 use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
@@ -28,7 +29,9 @@ use crate::llm::{LlmClient, ToolDefinition};
 use crate::message::ToolCall;
 use crate::messages;
 use crate::process::environment::child_environment;
-use crate::process::launch::Launcher;
+use crate::process::launch::{Launcher, Tier};
+use crate::process::sandbox::{Confinement, places};
+use crate::process::scratch::{Scratch, make_private};
 use crate::secret::Secret;
 use crate::terminal::Style;
 use crate::tools::Tool;
@@ -39,14 +42,11 @@ use crate::tools::toolbox::{ToolOptions, Toolbox};
 use crate::workspace::Workspace;
 use crate::workspace::index::project_index;
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-/// What confines commands: nothing but process control yet.
-pub const SANDBOX: &str = "none";
 
 /// The shortest value of a secret variable that is looked for; a shorter one would match by accident.
 const MIN_SECRET_BYTES: usize = 8;
@@ -72,11 +72,64 @@ pub struct Bench {
 }
 
 /// The starter of children, with an environment free of keys.
-pub fn launcher(app: &App, settings: &Settings) -> Rc<Launcher> {
+///
+/// # Errors
+/// When its directories cannot be made, or the confinement that is required is not to be had.
+pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
     let secrets = secrets(app, settings);
     let environment =
         child_environment(app.environment.variables(), &settings.commands.env, &settings.workspace, &secrets);
-    Rc::new(Launcher::new(environment, secrets))
+    let launcher = Launcher::new(environment, secrets);
+    if settings.sandbox_off {
+        return Ok(Rc::new(launcher));
+    }
+    let launcher = launcher.confined(confinement(app, settings)?);
+    if settings.sandbox.mode == SandboxMode::Require && launcher.tier() != Tier::Full {
+        let tier = launcher.tier();
+        return Err(CliError::new(
+            ErrorKind::Config,
+            messages::sandbox_required(tier.name(), tier.meaning()),
+        ));
+    }
+    Ok(Rc::new(launcher))
+}
+
+/// What a person should know about the confinement of this run, when it is not the usual one.
+pub fn about_sandbox(settings: &Settings, launcher: &Launcher) -> Option<String> {
+    let tier = launcher.tier();
+    match (settings.sandbox_off, tier.confines()) {
+        (true, _) => Some(messages::SANDBOX_OFF.to_owned()),
+        (false, false) => Some(messages::not_confined(tier.meaning())),
+        (false, true) => settings.sandbox.network.then(|| messages::NETWORK_ON.to_owned()),
+    }
+}
+
+/// What commands and hooks reach.
+fn confinement(app: &App, settings: &Settings) -> CliResult<Confinement> {
+    let failed = |what: &str, path: &Path, error: &std::io::Error| {
+        let text = format!("cannot make {what} {}: {error}", path.display());
+        CliError::new(ErrorKind::Config, text)
+    };
+    let place = settings.state.join("tmp");
+    let scratch =
+        Scratch::new(&place).map_err(|error| failed("the temporary directory in", &place, &error))?;
+    let caches = settings.directories.cache_of(&settings.workspace);
+    make_private(&caches).map_err(|error| failed("the directory of caches", &caches, &error))?;
+    let reach = places::usual(
+        &settings.workspace,
+        app.environment.home(),
+        app.environment.get("PATH").unwrap_or_default(),
+        scratch.path(),
+    );
+    let sandbox = &settings.sandbox;
+    let declared = sandbox.writable.iter().map(PathBuf::from).chain([caches.clone()]);
+    let hidden = sandbox.hidden.iter().map(PathBuf::from).chain([settings.directories.state.clone()]);
+    Ok(Confinement {
+        reach: reach.with(declared, hidden, sandbox.network),
+        variables: places::caches(&caches),
+        scratch,
+        remembered: settings.directories.state.join("sandbox.json"),
+    })
 }
 
 /// The keys and tokens this process knows: the given one, and every variable that is called like one.
@@ -209,7 +262,9 @@ fn max_result_tokens(settings: &Settings) -> usize {
 pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> CliResult<Engine> {
     let wrong = |error: anyhow::Error| CliError { kind: ErrorKind::Config, cause: error };
     let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
-    let policy = Policy::new(settings.policy.clone()).map_err(|error| wrong(error.into()))?;
+    let contained = settings.commands.trust_sandbox && bench.launcher.tier().confines();
+    let policy = PolicyOptions { contained, ..settings.policy.clone() };
+    let policy = Policy::new(policy).map_err(|error| wrong(error.into()))?;
     let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
         .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)

@@ -11,6 +11,8 @@ use crate::cli::readiness;
 use crate::config::flags::Flags;
 use crate::config::settings::Settings;
 use crate::journal::store::Store;
+use crate::messages;
+use crate::process::launch::Tier;
 use std::fmt::Write;
 
 /// The model and those that take over, each with what it needs.
@@ -35,7 +37,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let flags = Flags { model: args.model, api_base: args.api_base, ..flags_of(&args.place) };
     let loaded = app.load_and_tell(&flags)?;
     let settings = &loaded.settings;
-    let launcher = compose::launcher(app, settings);
+    let launcher = compose::launcher(app, settings)?;
     let prices = own_prices(&settings.costs)?;
     let (tier, models) =
         app.block_on(async { Ok((launcher.tier(), models(app, settings, &prices, args.online).await)) })?;
@@ -56,8 +58,24 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     text.push_str(&models);
     let _ = writeln!(text, "keys           {}", readiness::keys(app, settings));
     let _ = writeln!(text, "sessions       {sessions}");
-    let _ = writeln!(text, "commands       {tier}");
-    let _ =
-        writeln!(text, "sandbox        none: commands run with your rights; the mode decides what is asked");
+    let _ = writeln!(text, "sandbox        {}", in_force(settings, tier));
+    for tried in launcher.tiers() {
+        let found = match launcher.try_out(tried) {
+            Ok(breaches) if breaches.none() => "works".to_owned(),
+            Ok(breaches) => format!("leaks: a command {}", breaches.names().collect::<Vec<_>>().join(", ")),
+            Err(error) => format!("not here: {error}"),
+        };
+        let _ = writeln!(text, "  {:<12} {found}", format!("{tried:?}").to_lowercase());
+    }
     print(&app.terminal, &text)
+}
+
+/// What holds commands, in words.
+fn in_force(settings: &Settings, tier: Tier) -> String {
+    let network = if settings.sandbox.network { "; they reach the network" } else { "" };
+    match (settings.sandbox_off, tier.confines()) {
+        (true, _) => messages::SANDBOX_OFF.to_owned(),
+        (false, true) => format!("{}: {}{network}", tier.name(), tier.meaning()),
+        (false, false) => format!("none: {}", messages::not_confined(tier.meaning())),
+    }
 }

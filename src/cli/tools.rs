@@ -61,7 +61,7 @@ impl EventSink for Keep {
 async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResult> {
     let loaded = app.load_and_tell(flags)?;
     let settings = &loaded.settings;
-    let launcher = compose::launcher(app, settings);
+    let launcher = compose::launcher(app, settings)?;
     let interrupt = compose::listen(app, &launcher)?;
     let kept = Rc::new(RefCell::new(None));
     let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(Keep(Rc::clone(&kept)))];

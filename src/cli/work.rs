@@ -5,7 +5,7 @@ use crate::agent::run;
 use crate::agent::session::{Session, Verdict, unknown_outcome};
 use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
-use crate::cli::args::{ResumeArgs, RunArgs, WorkArgs};
+use crate::cli::args::{ResumeArgs, RunArgs, SandboxArg, WorkArgs};
 use crate::cli::chain::Models;
 use crate::cli::compose::{self, Bench, Manner};
 use crate::cli::costs;
@@ -15,7 +15,7 @@ use crate::cli::prompt::prompt;
 use crate::cli::structured;
 use crate::config::flags::Flags;
 use crate::config::load::Loaded;
-use crate::config::schema::LogLevel;
+use crate::config::schema::{LogLevel, SandboxMode};
 use crate::config::settings::Settings;
 use crate::emit::{EmitError, Emitter};
 use crate::event::{Event, EventSink, Level, Origin, Record, SCHEMA_VERSION};
@@ -113,12 +113,13 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
     let schema = structured::output_schema(options.output_schema.as_deref())?;
     let prices = costs::own_prices(&settings.costs)?;
-    let launcher = compose::launcher(app, &settings);
+    let launcher = compose::launcher(app, &settings)?;
     let interrupt = compose::listen(app, &launcher)?.token().clone();
     clear_answers(options, &settings)?;
     let caps = costs::caps(&settings)?;
     let models = Models::connect(app, &settings, &caps, &prices).await?;
     notices.extend(costs::without_effect(&caps, &models.terms.first));
+    notices.extend(compose::about_sandbox(&settings, &launcher));
     let window = models.smallest_window();
     settings.context.max_tool_result_tokens = result_tokens(settings.context.max_tool_result_tokens, window);
     let toolbox = compose::toolbox(&settings);
@@ -272,7 +273,7 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         tools: agent.definitions.iter().map(|tool| tool.name.clone()).collect(),
         max_steps: settings.agent.max_steps,
         resumed,
-        sandbox: compose::SANDBOX.to_owned(),
+        sandbox: agent.engine.launcher.tier().name().to_owned(),
     })?;
     let unanswered = agent.session.borrow().unanswered();
     for call in unanswered {
@@ -415,6 +416,14 @@ fn flags(options: &WorkArgs) -> Flags {
         step_timeout: options.step_timeout,
         budget: options.budget,
         fallback: options.fallback_model.clone(),
+        sandbox: match options.sandbox {
+            Some(SandboxArg::Auto) => Some(SandboxMode::Auto),
+            Some(SandboxArg::Require) => Some(SandboxMode::Require),
+            Some(SandboxArg::Off) | None => None,
+        },
+        sandbox_off: options.sandbox == Some(SandboxArg::Off),
+        allow_net: options.allow_net,
+        allow_write: options.allow_write.clone(),
         allow_commands: options.allow_commands,
         no_commands: options.no_commands,
         log_file: options.log_file.clone(),

@@ -59,6 +59,19 @@ impl Environment {
     pub fn directory(&self) -> &Path {
         &self.directory
     }
+
+    /// The user's home directory.
+    pub fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    /// `path` from where the program was started, and `~/…` from home.
+    pub fn absolute(&self, path: &str) -> PathBuf {
+        match (path.strip_prefix("~/"), &self.home) {
+            (Some(below), Some(home)) => home.join(below),
+            _ => self.directory.join(path),
+        }
+    }
 }
 
 /// Where things of the user live. Nothing is created here.
@@ -97,7 +110,16 @@ impl Directories {
 
     /// Where sessions and logs of one workspace live: a directory named by the hash of its canonical path.
     pub fn state_of(&self, workspace: &Path) -> PathBuf {
-        let hash = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
-        self.state.join("workspaces").join(hash.get(..16).unwrap_or_default())
+        of_workspace(&self.state, workspace)
     }
+
+    /// Where the commands of one workspace keep what can be made again, likewise.
+    pub fn cache_of(&self, workspace: &Path) -> PathBuf {
+        of_workspace(&self.cache, workspace)
+    }
+}
+
+fn of_workspace(base: &Path, workspace: &Path) -> PathBuf {
+    let hash = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
+    base.join("workspaces").join(hash.get(..16).unwrap_or_default())
 }

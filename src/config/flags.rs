@@ -5,6 +5,7 @@ use super::environment::Environment;
 use super::error::ConfigError;
 use super::layers::{Layers, Level};
 use super::rule::Rule;
+use super::schema::SandboxMode;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::secret::Secret;
@@ -12,6 +13,7 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// What the command line says about the settings.
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     /// `--config`: a file above user and project.
@@ -48,6 +50,14 @@ pub struct Flags {
     pub allow_commands: bool,
     /// `--no-commands`: it does not; wins.
     pub no_commands: bool,
+    /// `--sandbox auto|require`: what happens where commands cannot be confined.
+    pub sandbox: Option<SandboxMode>,
+    /// `--sandbox off`: they are not.
+    pub sandbox_off: bool,
+    /// `--allow-net`: they reach the network.
+    pub allow_net: bool,
+    /// `--allow-write`: directories that they may change.
+    pub allow_write: Vec<PathBuf>,
     /// `--log-level`: how much is shown.
     pub log_level: Option<String>,
     /// `--log-file`: where the JSON log goes.
@@ -62,6 +72,7 @@ pub fn variables_layer(rules: &Rule, environment: &Environment) -> Result<Layers
     let variables = [
         ("AGENT_MODEL", "llm.model", false),
         ("AGENT_API_BASE", "llm.api_base", false),
+        ("AGENT_SANDBOX", "sandbox.mode", true),
         ("AGENT_LOG_LEVEL", "logging.level", true),
         ("AGENT_WORKSPACE", "workspace.root", false),
     ];
@@ -106,6 +117,13 @@ pub fn flags_layer(rules: &Rule, flags: &Flags) -> Result<Layers, ConfigError> {
         ("--timeout", "timeout_seconds", flags.timeout.map(Value::from)),
         ("--step-timeout", "step_timeout_seconds", flags.step_timeout.map(Value::from)),
         ("--budget", "costs.budget_usd", flags.budget.map(Value::from)),
+        ("--sandbox", "sandbox.mode", flags.sandbox.map(|mode| mode.name().into())),
+        ("--allow-net", "sandbox.network", flags.allow_net.then(|| true.into())),
+        (
+            "--allow-write",
+            "sandbox.writable",
+            (!flags.allow_write.is_empty()).then(|| flags.allow_write.iter().map(path).collect()),
+        ),
         (commands.map_or("", |(flag, _)| flag), "commands.enabled", commands.map(|(_, on)| on.into())),
         ("--log-level", "logging.level", flags.log_level.as_ref().map(|level| level.to_lowercase().into())),
         ("--log-file", "logging.file", flags.log_file.as_ref().map(path)),

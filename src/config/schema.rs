@@ -48,6 +48,8 @@ pub struct Document {
     pub tools: Tools,
     /// The tool `run_command`.
     pub commands: Commands,
+    /// What commands and hooks can reach.
+    pub sandbox: Sandbox,
     /// Programs that run around tools and model calls.
     #[serde(default)]
     #[schemars(extend("x-scope" = "needs-trust"))]
@@ -240,6 +242,9 @@ pub struct Commands {
     /// Refuses every command that is neither known to be safe nor a development command.
     #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [true]))]
     pub allowed_only: bool,
+    /// Whether commands that build and test run unasked in mode `confirm-sensitive` while the sandbox holds them.
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [false]))]
+    pub trust_sandbox: bool,
     /// Regular expressions of commands that never run, besides the built-in ones.
     #[schemars(extend("x-merge" = "add", "x-format" = "regex"))]
     pub blocked_patterns: Vec<String>,
@@ -250,6 +255,44 @@ pub struct Commands {
     #[serde(default)]
     #[schemars(extend("x-scope" = "needs-trust", "x-format" = "variable"))]
     pub env: BTreeMap<String, String>,
+}
+
+/// What commands and hooks can reach.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sandbox {
+    /// What happens where the kernel cannot hold them: the run goes on and says so, or it does not begin.
+    #[schemars(extend("x-scope" = "never-from-project"))]
+    pub mode: SandboxMode,
+    /// Whether they reach the network; without it they have one of their own, on which nobody else is.
+    #[schemars(extend("x-scope" = "never-from-project", "x-tightens" = [false]))]
+    pub network: bool,
+    /// Directories that they may change besides the workspace and a temporary directory of their own.
+    #[schemars(extend("x-scope" = "never-from-project", "x-merge" = "add"))]
+    pub writable: Vec<String>,
+    /// Files and directories that they do not see, besides those that hold keys.
+    #[schemars(extend("x-merge" = "add"))]
+    pub hidden: Vec<String>,
+}
+
+/// What happens where the kernel cannot confine commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxMode {
+    /// The strongest confinement there is, which is said.
+    Auto,
+    /// Nothing but the full one: otherwise the run does not begin.
+    Require,
+}
+
+impl SandboxMode {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Require => "require",
+        }
+    }
 }
 
 /// Programs that run around tools and model calls, by event.

@@ -140,9 +140,8 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
     let rules = rule::document();
     for (key, rule) in rules.keys() {
         let wanted = match key.as_str() {
-            "llm.api_base" | "llm.api_key_env" | "logging.file" | "workspace.root" | "costs.prices_file" => {
-                Scope::NeverFromProject
-            }
+            "llm.api_base" | "llm.api_key_env" | "logging.file" | "workspace.root" | "costs.prices_file"
+            | "sandbox.mode" | "sandbox.network" | "sandbox.writable" => Scope::NeverFromProject,
             key if key.starts_with("llm.cache.") => Scope::NeverFromProject,
             "mode"
             | "max_steps"

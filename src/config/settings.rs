@@ -5,7 +5,9 @@ use super::environment::{Directories, Environment};
 use super::error::ConfigError;
 use super::flags::Flags;
 use super::layers::Layers;
-use super::schema::{AnswerCache, Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Tools};
+use super::schema::{
+    AnswerCache, Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Sandbox, Tools,
+};
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
 use crate::llm::catalog::{self, TableError};
@@ -45,6 +47,10 @@ pub struct Settings {
     pub tools: Tools,
     /// The tool `run_command`.
     pub commands: Commands,
+    /// What commands and hooks can reach; its paths are absolute.
+    pub sandbox: Sandbox,
+    /// Whether they are not confined at all; only a flag can say so.
+    pub sandbox_off: bool,
     /// Hooks by event.
     pub hooks: BTreeMap<HookEvent, Vec<HookRule>>,
     /// What may run.
@@ -88,9 +94,10 @@ impl Settings {
             ),
             sensitive_files: document.guardrails.sensitive_files,
             allowed_only: document.commands.allowed_only,
+            contained: false,
             root: workspace.to_string_lossy().into_owned(),
         };
-        let absolute = |file: String| environment.directory().join(file).to_string_lossy().into_owned();
+        let absolute = |file: String| environment.absolute(&file).to_string_lossy().into_owned();
         Ok(Self {
             state: directories.state_of(&workspace),
             workspace,
@@ -109,6 +116,12 @@ impl Settings {
             context: document.context,
             tools: document.tools,
             commands: document.commands,
+            sandbox: Sandbox {
+                writable: document.sandbox.writable.into_iter().map(absolute).collect(),
+                hidden: document.sandbox.hidden.into_iter().map(absolute).collect(),
+                ..document.sandbox
+            },
+            sandbox_off: flags.sandbox_off,
             hooks: document.hooks.by_event(),
             policy,
             run_loop: document.run_loop,

@@ -67,6 +67,8 @@ pub struct PolicyOptions {
     pub sensitive_files: Vec<String>,
     /// Whether dangerous commands are refused in every mode.
     pub allowed_only: bool,
+    /// Whether the kernel keeps commands inside the workspace, and that is enough to build and test unasked.
+    pub contained: bool,
     /// The workspace's path, so that absolute paths below it match relative patterns.
     pub root: String,
 }
@@ -78,6 +80,7 @@ pub struct Policy {
     agent: String,
     allowed_tools: Vec<String>,
     allowed_only: bool,
+    contained: bool,
     root: Vec<String>,
     protected: Patterns,
     sensitive: Patterns,
@@ -96,6 +99,7 @@ impl Policy {
             agent: options.agent,
             allowed_tools: options.allowed_tools,
             allowed_only: options.allowed_only,
+            contained: options.contained,
             root: canonical(&options.root, false),
             protected,
             sensitive: Patterns::new(options.sensitive_files.into_iter())?,
@@ -174,6 +178,7 @@ impl Policy {
             _ if self.mode == Mode::Yolo => return Decision::Allow,
             _ if self.mode == Mode::ConfirmAll => "every tool call is confirmed",
             Access::Execute if class == Some(&CommandClass::Safe) => return Decision::Allow,
+            Access::Execute if class == Some(&CommandClass::Dev) && self.contained => return Decision::Allow,
             Access::Execute => "commands that are not known to be safe are confirmed",
             Access::Write => "changes to files are confirmed",
             Access::Read if plan.touches.iter().any(|touch| touch.write) => "changes to files are confirmed",

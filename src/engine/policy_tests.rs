@@ -11,6 +11,7 @@ fn options(mode: Mode) -> PolicyOptions {
         allowed_tools: Vec::new(),
         protected_files: vec![".env".into(), "*.pem".into(), "config/*.yml".into(), "vault/".into()],
         sensitive_files: vec!["secret.txt".into(), "private/**".into()],
+        contained: false,
         allowed_only: false,
         root: "/srv/shop".into(),
     }
@@ -243,5 +244,19 @@ proptest! {
         prop_assert_ne!(&all, &Decision::Allow);
         prop_assert_ne!(&sensitive, &Decision::Allow);
         prop_assert_eq!(matches!(all, Decision::Deny { .. }), matches!(yolo, Decision::Deny { .. }));
+    }
+}
+
+#[test]
+fn s24_building_and_testing_is_unasked_only_where_the_kernel_keeps_commands_in() {
+    let plan = Plan::default();
+    for (contained, class, asked) in [
+        (true, CommandClass::Dev, false),
+        (false, CommandClass::Dev, true),
+        (true, CommandClass::Dangerous, true),
+    ] {
+        let policy = Policy::new(PolicyOptions { contained, ..options(Mode::ConfirmSensitive) }).unwrap();
+        let decision = policy.decide("run_command", Access::Execute, &plan, Some(&class));
+        assert_eq!(matches!(decision, Decision::Ask { .. }), asked, "{class:?} {contained}");
     }
 }

@@ -5,6 +5,7 @@ mod figures;
 mod log;
 mod model;
 mod prompt;
+mod sandbox;
 mod structured;
 
 pub use closing::{
@@ -19,6 +20,7 @@ pub use log::{
 };
 pub use model::{after_fallback, context_overflow, model_switched};
 pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};
+pub use sandbox::{NETWORK_ON, SANDBOX_OFF, not_confined, sandbox_required};
 pub use structured::{
     ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,
 };

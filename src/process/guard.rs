@@ -10,6 +10,7 @@
 //! Work happens here and not between fork and exec in the agent, because there only async-signal-safe calls are allowed.
 
 use super::order::{Answer, LAUNCH_ARGUMENT, Order, Tier};
+use super::sandbox::{self, View};
 use super::system::{self, Fork};
 use super::tree;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -54,8 +55,8 @@ fn obey(mut control: File) -> io::Result<()> {
         .open("/proc/self/oom_score_adj")
         .and_then(|mut file| io::Write::write_all(&mut file, OOM_SCORE_ADJUSTMENT));
     let result = match order.tier {
-        Tier::Namespace => in_namespace(&order, stdin, &mut control),
-        Tier::Subreaper | Tier::Group => as_subreaper(&order, stdin, &mut control),
+        Tier::Full | Tier::Namespace => in_namespace(&order, stdin, &mut control),
+        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, stdin, &mut control),
     };
     if let Err(error) = &result {
         Answer::Refused(error.raw_os_error().unwrap_or(0)).send(&mut control);
@@ -76,7 +77,7 @@ fn standard_input(control: &mut File, bytes: u64) -> io::Result<Stdio> {
 
 /// Starts the command below an init of our own.
 fn in_namespace(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
-    enter_namespaces()?;
+    enter_namespaces(order)?;
     let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match system::fork()? {
         Fork::Child => {
@@ -94,9 +95,14 @@ fn in_namespace(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<(
     }
 }
 
-/// New pid and mount namespaces; without root a user namespace that maps only ourselves comes first.
-fn enter_namespaces() -> io::Result<()> {
-    let flags = UnshareFlags::NEWPID | UnshareFlags::NEWNS;
+/// New pid and mount namespaces, and for a confined command all others; without root a user namespace that maps only
+/// ourselves comes first.
+fn enter_namespaces(order: &Order) -> io::Result<()> {
+    let mut flags = UnshareFlags::NEWPID | UnshareFlags::NEWNS;
+    if order.tier == Tier::Full {
+        flags |= UnshareFlags::NEWIPC;
+        flags.set(UnshareFlags::NEWNET, !order.reach.network);
+    }
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     if user.is_root() {
         // Root without the capability is root of a container: a user namespace of one user would take its access to
@@ -117,16 +123,21 @@ fn write_proc(path: &str, text: &str) -> io::Result<()> {
 fn init(order: &Order, stdin: Stdio, control: &mut File, lifeline: &OwnedFd) -> io::Result<()> {
     follow_parent_into_death(lifeline)?;
     rustix::process::setsid()?;
-    rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    rustix::mount::mount(
-        "proc",
-        "/proc",
-        "proc",
-        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
-        None,
-    )?;
+    if order.tier == Tier::Full {
+        let place = std::env::current_dir()?;
+        sandbox::mounts::arrange(&order.reach)?;
+        rustix::process::chdir(place)?;
+        if !order.reach.network {
+            system::loopback_up()?;
+        }
+        sandbox::confine(&order.reach, View::Own)?;
+    } else {
+        rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        rustix::mount::mount("proc", "/proc", "proc", flags, None)?;
+    }
     let Some(mut command) = command(order, stdin) else {
-        Answer::Exited(0).send(control);
+        attempted(order, View::Own).send(control);
         return Ok(());
     };
     let main = match command.process_group(0).spawn() {
@@ -163,18 +174,22 @@ fn follow_parent_into_death(lifeline: &OwnedFd) -> io::Result<()> {
 /// Starts the command as our child and ends all our descendants after it.
 fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    let Some(mut command) = command(order, stdin) else {
-        Answer::Exited(0).send(control);
-        return Ok(());
-    };
     let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match system::fork()? {
         Fork::Child => {
             drop(held_while_we_live);
             follow_parent_into_death(&lifeline)?;
             rustix::process::setsid()?;
-            let error = command.exec();
-            Answer::NotStarted(error.raw_os_error().unwrap_or(0)).send(control);
+            if order.tier == Tier::Rules {
+                sandbox::confine(&order.reach, View::Shared)?;
+            }
+            match command(order, stdin) {
+                Some(mut command) => {
+                    let error = command.exec();
+                    Answer::NotStarted(error.raw_os_error().unwrap_or(0)).send(control);
+                }
+                None => attempted(order, View::Shared).send(control),
+            }
         }
         Fork::Parent(main) => {
             let status = watch(control, main);
@@ -185,6 +200,11 @@ fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<(
         }
     }
     Ok(())
+}
+
+/// The outcome of the trial of `order`; a tier that claims nothing has none.
+fn attempted(order: &Order, view: View) -> Answer {
+    Answer::Exited(order.trial.as_ref().map_or(0, |trial| sandbox::trial::attempt(trial, view).0))
 }
 
 /// The program of `order`, or `None` when it only asks whether the tier works.

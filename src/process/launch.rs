@@ -3,6 +3,9 @@
 use super::capture::{self, Capture, Captured, Kept};
 use super::environment;
 use super::order::{Answer, LAUNCH_ARGUMENT, Order};
+use super::proving_ground::ProvingGround;
+use super::remembered;
+use super::sandbox::{Breaches, Confinement, Reach, Trial};
 use crate::secret::Secret;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -95,6 +98,7 @@ pub struct Launcher {
     secrets: Arc<[Secret]>,
     executable: Arc<Path>,
     tier: Arc<OnceLock<Tier>>,
+    confinement: Option<Arc<Confinement>>,
     running: Running,
 }
 
@@ -111,6 +115,7 @@ impl Launcher {
             secrets: secrets.into(),
             executable: Path::new(OWN_EXECUTABLE).into(),
             tier: tier.into(),
+            confinement: None,
             running: Running::default(),
         }
     }
@@ -122,13 +127,25 @@ impl Launcher {
         Self { executable: executable.into(), tier, ..self }
     }
 
-    /// What holds the processes of a command together here, in words for people. The first call tries it out (2 ms).
-    pub fn tier(&self) -> &'static str {
-        match self.chosen_tier() {
-            Tier::Namespace => "process namespace: everything a command starts ends with it",
-            Tier::Subreaper => "subreaper: everything a command starts is found and ended with it",
-            Tier::Group => "process group only: what a command detaches from its group can outlive it",
-        }
+    /// The same launcher, whose children are confined as far as the kernel can hold them to that.
+    #[must_use]
+    pub fn confined(self, confinement: Confinement) -> Self {
+        Self { confinement: Some(confinement.into()), ..self }
+    }
+
+    /// How children are confined and held together here. The first call may have to try it out (10 ms).
+    pub fn tier(&self) -> Tier {
+        *self.tier.get_or_init(|| {
+            let remembered = self.confinement.as_ref().map(|confinement| confinement.remembered.as_path());
+            let recalled = remembered.and_then(|file| remembered::recall(file, &self.executable));
+            recalled.unwrap_or_else(|| {
+                let tier = self.find_tier();
+                if let Some(file) = remembered {
+                    remembered::remember(file, &self.executable, tier);
+                }
+                tier
+            })
+        })
     }
 
     /// A handle for the signal thread that ends all children at once.
@@ -181,7 +198,7 @@ impl Launcher {
                 biased;
                 () = cancel.cancelled() => Ended::Cancelled,
                 () = tokio::time::sleep(timeout) => Ended::TimedOut,
-                answer = tree.answer() => answer.map_err(|error| failure(&program, &error))?,
+                answer = tree.answer() => answer.map_err(|error| self.unanswered(&program, error))?,
                 () = async { pump.as_mut().await; std::future::pending().await } => Ended::Cancelled,
             };
             tree.end().await;
@@ -194,12 +211,27 @@ impl Launcher {
         Ok(Exit { ended, stdout: capture.stdout, stderr: capture.stderr, kept, duration: begun.elapsed() })
     }
 
+    fn unanswered(&self, program: &str, error: NoAnswer) -> LaunchError {
+        match error {
+            NoAnswer::Failed(error) => failure(program, &error),
+            NoAnswer::Refused(error) => {
+                if let Some(confinement) = &self.confinement {
+                    remembered::forget(&confinement.remembered);
+                }
+                failure(
+                    program,
+                    &format!("the kernel refuses what confined commands before ({error}); nothing ran"),
+                )
+            }
+        }
+    }
+
     /// Starts the launcher process, or where there is none the command itself.
     fn start(&self, spec: Spec) -> io::Result<Tree> {
         let mut env = BTreeMap::clone(&self.environment);
         env.extend(spec.env);
         environment::drop_secrets(&mut env, &self.secrets);
-        let tier = self.chosen_tier();
+        let tier = self.tier();
         let mut command;
         let (agent_end, order) = if tier == Tier::Group {
             let (program, args) =
@@ -208,7 +240,11 @@ impl Launcher {
             command.args(args).env_clear().envs(env).stdin(group_stdin(&spec.stdin)?);
             (None, Vec::new())
         } else {
-            let order = Order { tier, argv: spec.argv, env, stdin_bytes: spec.stdin.len() as u64 };
+            let reach =
+                self.confinement.as_ref().map(|confinement| confinement.reach.clone()).unwrap_or_default();
+            self.lead(&mut env, tier);
+            let stdin_bytes = spec.stdin.len() as u64;
+            let order = Order { tier, argv: spec.argv, reach, trial: None, env, stdin_bytes };
             let mut bytes = order.encode()?;
             bytes.extend(spec.stdin);
             let agent_end;
@@ -220,6 +256,18 @@ impl Launcher {
         Tree::new(child, agent_end, order, &self.running)
     }
 
+    /// Leads programs to places that they may change.
+    fn lead(&self, env: &mut BTreeMap<String, String>, tier: Tier) {
+        let Some(confinement) = self.confinement.as_ref().filter(|_| tier.confines()) else { return };
+        for (name, value) in &confinement.variables {
+            env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        let own_view = tier == Tier::Full;
+        let place =
+            if own_view { "/tmp".to_owned() } else { confinement.reach.temporary.display().to_string() };
+        env.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name.to_owned(), place.clone())));
+    }
+
     /// The launcher process to be, and our end of its control socket.
     fn launcher_command(&self) -> io::Result<(Command, UnixStream)> {
         let (agent_end, launcher_end) = UnixStream::pair()?;
@@ -228,21 +276,39 @@ impl Launcher {
         Ok((command, agent_end))
     }
 
-    fn chosen_tier(&self) -> Tier {
-        *self.tier.get_or_init(|| {
-            let works = |tier: &Tier| matches!(self.probe(*tier), Ok(Some(Answer::Exited(0))));
-            let tiers =
-                if cfg!(target_os = "linux") { [Tier::Namespace, Tier::Subreaper].as_slice() } else { &[] };
-            tiers.iter().copied().find(works).unwrap_or(Tier::Group)
-        })
+    /// The strongest tier that holds what it claims.
+    fn find_tier(&self) -> Tier {
+        let works = |tier: &Tier| self.try_out(*tier).is_ok_and(Breaches::none);
+        self.tiers().into_iter().find(works).unwrap_or(Tier::Group)
     }
 
-    /// Has a launcher process set `tier` up without starting anything in it.
-    fn probe(&self, tier: Tier) -> io::Result<Option<Answer>> {
+    /// The tiers there may be, the strongest first.
+    pub fn tiers(&self) -> Vec<Tier> {
+        let confining: &[Tier] = if self.confinement.is_some() { &[Tier::Full, Tier::Rules] } else { &[] };
+        let tiers = confining.iter().chain(&[Tier::Namespace, Tier::Subreaper]);
+        tiers.copied().filter(|_| cfg!(target_os = "linux")).collect()
+    }
+
+    /// Has a launcher process set `tier` up and, instead of starting anything in it, try to get out.
+    ///
+    /// # Errors
+    /// When the kernel refuses the tier, or it cannot be tried.
+    pub fn try_out(&self, tier: Tier) -> io::Result<Breaches> {
+        if !matches!(tier, Tier::Full | Tier::Rules) {
+            return self.probe(tier, Path::new("/"), Reach::default(), None);
+        }
+        let unconfined = || io::Error::other("nothing says what is to be held");
+        let confinement = self.confinement.as_ref().ok_or_else(unconfined)?;
+        let ground = ProvingGround::new(confinement.scratch.path())?;
+        let breaches = self.probe(tier, ground.place(), ground.reach.clone(), Some(ground.trial.clone()))?;
+        Ok(ground.judge(breaches))
+    }
+
+    fn probe(&self, tier: Tier, place: &Path, reach: Reach, trial: Option<Trial>) -> io::Result<Breaches> {
         let (mut command, mut control) = self.launcher_command()?;
-        let mut launcher = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        let mut launcher = command.current_dir(place).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         drop(command);
-        let order = Order { tier, argv: Vec::new(), env: BTreeMap::new(), stdin_bytes: 0 };
+        let order = Order { tier, argv: Vec::new(), reach, trial, env: BTreeMap::new(), stdin_bytes: 0 };
         let mut answer = [0; Answer::BYTES];
         let result = control
             .set_read_timeout(Some(PROBE_TIMEOUT))
@@ -251,7 +317,14 @@ impl Launcher {
         drop(control);
         launcher.kill()?;
         launcher.wait()?;
-        result.map(|()| Answer::decode(&answer))
+        result?;
+        match Answer::decode(&answer) {
+            Some(Answer::Exited(breaches)) => Ok(Breaches(breaches)),
+            Some(Answer::Refused(errno) | Answer::NotStarted(errno)) => {
+                Err(io::Error::from_raw_os_error(errno))
+            }
+            Some(Answer::Signalled(_)) | None => Err(io::Error::other("the trial was broken off")),
+        }
     }
 }
 
@@ -274,6 +347,20 @@ fn group_stdin(bytes: &[u8]) -> io::Result<Stdio> {
 
 fn failure(program: &str, reason: &impl ToString) -> LaunchError {
     LaunchError { program: program.to_owned(), reason: reason.to_string() }
+}
+
+/// Why a launcher process did not say how the command ended.
+enum NoAnswer {
+    /// The kernel refused what confines or holds the command; nothing was started.
+    Refused(io::Error),
+    /// It could not start the command, or is gone.
+    Failed(io::Error),
+}
+
+impl From<io::Error> for NoAnswer {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
+    }
 }
 
 /// A started child with everything below it; dropping it ends them.
@@ -301,7 +388,7 @@ impl Tree {
     }
 
     /// Waits until the command has ended by itself and its tree is gone.
-    async fn answer(&mut self) -> io::Result<Ended> {
+    async fn answer(&mut self) -> Result<Ended, NoAnswer> {
         use std::os::unix::process::ExitStatusExt;
         let Some(control) = &mut self.control else {
             let status = self.child.wait().await?;
@@ -317,10 +404,9 @@ impl Tree {
         match Answer::decode(&answer) {
             Some(Answer::Exited(code)) => Ok(Ended::Code(code)),
             Some(Answer::Signalled(signal)) => Ok(Ended::Signal(signal)),
-            Some(Answer::NotStarted(errno) | Answer::Refused(errno)) => {
-                Err(io::Error::from_raw_os_error(errno))
-            }
-            None => Err(sent.err().unwrap_or_else(|| io::Error::other("its launcher was killed"))),
+            Some(Answer::NotStarted(errno)) => Err(io::Error::from_raw_os_error(errno).into()),
+            Some(Answer::Refused(errno)) => Err(NoAnswer::Refused(io::Error::from_raw_os_error(errno))),
+            None => Err(sent.err().unwrap_or_else(|| io::Error::other("its launcher was killed")).into()),
         }
     }
 

@@ -6,6 +6,10 @@ pub mod environment;
 mod guard;
 pub mod launch;
 mod order;
+mod proving_ground;
+mod remembered;
+pub mod sandbox;
+pub mod scratch;
 pub mod shell;
 #[cfg(target_os = "linux")]
 mod system;

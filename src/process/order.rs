@@ -3,6 +3,7 @@
 //! Both travel over the socket that is the launcher's standard input: the order as a length (u32, little endian), that
 //! many bytes of JSON and the command's standard input; the answer as five bytes, a tag and an i32.
 
+use super::sandbox::{Reach, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -14,16 +15,55 @@ pub(super) const LAUNCH_ARGUMENT: &str = "__launch";
 /// the kernel's default stack limit, and escapes can double them.
 const MAX_ORDER_BYTES: u32 = 16 * 1024 * 1024;
 
-/// How the tree of a command is held together.
+/// How a command is confined, and how its tree is held together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {
-    /// A pid namespace with an init of ours: the kernel ends everything in it.
+    /// Namespaces, Landlock, a filter of system calls: a view of the file system and a network of its own.
+    Full,
+    /// Landlock and a filter of system calls; the tree is held by a subreaper.
+    Rules,
+    /// Not confined: a pid namespace with an init of ours, with which the kernel ends everything in it.
     Namespace,
-    /// A subreaper that finds and ends every descendant.
+    /// Not confined: a subreaper that finds and ends every descendant.
     Subreaper,
-    /// A process group; whoever leaves it escapes.
+    /// Not confined: a process group; whoever leaves it escapes.
     Group,
+}
+
+impl Tier {
+    /// Whether it keeps commands from anything, beyond keeping them together.
+    pub fn confines(self) -> bool {
+        matches!(self, Self::Full | Self::Rules)
+    }
+
+    /// Its name in results and logs; what does not confine has none.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Rules => "rules",
+            Self::Namespace | Self::Subreaper | Self::Group => "none",
+        }
+    }
+
+    /// What it does, in words for people.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Full => {
+                "a file system, processes and a network of the command's own; Landlock and a filter of system calls \
+                 below"
+            }
+            Self::Rules => {
+                "Landlock and a filter of system calls; the rights of files outside the workspace, and what is \
+                 protected inside it, are compared and restored after each command"
+            }
+            Self::Namespace => "not confined; everything a command starts ends with it (process namespace)",
+            Self::Subreaper => {
+                "not confined; everything a command starts is found and ended with it (subreaper)"
+            }
+            Self::Group => "not confined; what a command detaches from its process group can outlive it",
+        }
+    }
 }
 
 /// What the launcher is to start.
@@ -33,6 +73,10 @@ pub(super) struct Order {
     pub(super) tier: Tier,
     /// Program and arguments; empty asks only whether the tier works.
     pub(super) argv: Vec<String>,
+    /// What the command may reach, where the tier confines it.
+    pub(super) reach: Reach,
+    /// What is tried instead of a command.
+    pub(super) trial: Option<Trial>,
     /// The whole environment of the command.
     pub(super) env: BTreeMap<String, String>,
     /// Bytes of standard input that follow.
@@ -125,6 +169,8 @@ mod tests {
     fn an_order_survives_the_way() {
         let order = Order {
             tier: Tier::Subreaper,
+            reach: Reach::default(),
+            trial: None,
             argv: vec!["sh".to_owned(), "-c".to_owned(), "echo 'ä\n'".to_owned()],
             env: BTreeMap::from([("A".to_owned(), "b=c".to_owned())]),
             stdin_bytes: 7,

@@ -1,8 +1,12 @@
-//! The system calls that have no safe form: `fork`, `unshare` and `close_range`, for the launcher process only.
+//! The system calls that have no safe form, or that `rustix` leaves out, for the launcher process only.
 
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
+use std::ffi::CString;
 use std::io;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
 
 /// Which side of a fork this is.
 pub(super) enum Fork {
@@ -39,5 +43,73 @@ pub(super) fn close_others_on_exec() -> io::Result<()> {
     const CLOSE_ON_EXEC: libc::c_int = 4; // CLOSE_RANGE_CLOEXEC of linux/close_range.h
     // SAFETY: no descriptor is closed here, only marked; the ones in use go on working.
     let result = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, CLOSE_ON_EXEC) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// What a mount forbids; the values are those of `linux/mount.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct MountAttributes(u64);
+
+impl MountAttributes {
+    pub(super) const READ_ONLY: Self = Self(0x1);
+    pub(super) const NO_SETUID: Self = Self(0x2);
+    pub(super) const NO_DEVICES: Self = Self(0x4);
+}
+
+impl std::ops::BitOr for MountAttributes {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Forbids `attributes` on the mount at `path` below `place` (at `place` itself when the path is empty), and on all
+/// mounts below it.
+pub(super) fn set_mount(place: impl AsFd, path: &Path, attributes: MountAttributes) -> io::Result<()> {
+    mount_setattr(place.as_fd(), path, libc::AT_EMPTY_PATH | libc::AT_RECURSIVE, attributes)
+}
+
+/// The same for that mount alone.
+pub(super) fn set_this_mount(place: impl AsFd, path: &Path, attributes: MountAttributes) -> io::Result<()> {
+    mount_setattr(place.as_fd(), path, libc::AT_EMPTY_PATH, attributes)
+}
+
+#[expect(unsafe_code, reason = "mount_setattr is not in rustix")]
+fn mount_setattr(
+    place: BorrowedFd<'_>,
+    path: &Path,
+    flags: libc::c_int,
+    attributes: MountAttributes,
+) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_encoded_bytes())?;
+    let wanted = libc::mount_attr { attr_set: attributes.0, attr_clr: 0, propagation: 0, userns_fd: 0 };
+    // SAFETY: the path is terminated and the structure lives until the call returns; the kernel only reads them.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            place.as_raw_fd(),
+            path.as_ptr(),
+            flags,
+            &raw const wanted,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Brings up the loopback device of this process's network, so that the tests of a program can talk to its servers.
+#[expect(unsafe_code, reason = "the request that changes a device's flags is not in rustix")]
+pub(super) fn loopback_up() -> io::Result<()> {
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    // SAFETY: all zeros is a valid request.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (to, from) in request.ifr_name.iter_mut().zip(c"lo".to_bytes_with_nul()) {
+        *to = libc::c_char::try_from(*from).unwrap_or_default();
+    }
+    request.ifr_ifru.ifru_flags =
+        libc::c_short::try_from(libc::IFF_UP | libc::IFF_RUNNING).unwrap_or_default();
+    // SAFETY: the request is initialised and lives until the call returns.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

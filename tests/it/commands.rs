@@ -91,6 +91,17 @@ fn tree(seconds: &str) -> String {
     format!("sleep {seconds} & setsid sleep {seconds} & (setsid sleep {seconds} >/dev/null 2>&1 &) ; wait")
 }
 
+/// Variables that lead programs to caches of the workspace's own.
+const CACHES: [&str; 7] = [
+    "CCACHE_DIR",
+    "GOCACHE",
+    "PIP_CACHE_DIR",
+    "SCCACHE_DIR",
+    "UV_CACHE_DIR",
+    "YARN_CACHE_FOLDER",
+    "npm_config_cache",
+];
+
 #[test]
 fn t14_a_failure_keeps_both_streams_and_the_exit_code_and_says_so_first() {
     let lab = Lab::new();
@@ -280,9 +291,11 @@ fn t20_children_get_an_allow_list_and_never_a_key() {
             assert!(names.contains(&name), "{name}: {names:?}");
         }
         let known = ["PATH", "HOME", "LC_ALL", "PWD", "SHLVL", "_", "OLDPWD"];
-        let fixed = ["GIT_PAGER", "GIT_TERMINAL_PROMPT", "PAGER"];
-        let foreign: Vec<_> =
-            names.iter().filter(|name| !known.contains(name) && !fixed.contains(name)).collect();
+        let fixed = ["GIT_PAGER", "GIT_TERMINAL_PROMPT", "PAGER", "TMPDIR", "TMP", "TEMP"];
+        let foreign: Vec<_> = names
+            .iter()
+            .filter(|name| !known.contains(name) && !fixed.contains(name) && !CACHES.contains(name))
+            .collect();
         assert!(foreign.is_empty(), "{foreign:?}");
         for text in &all {
             for secret in [KEY, token, "sk-env-0123456789", "unknown thing", "evil", "AGENT_HOME"] {

@@ -159,7 +159,10 @@ fn table() -> Vec<(&'static str, Value, usize)> {
 
 /// Runs the whole table in `mode`, answering every question that is due with `keys`.
 fn run_table(mode: &str, strictness: usize, keys: &str) -> (Lab, Finished) {
-    let lab = lab().file("b.txt", "one\n").file("c.txt", "c").config("workspace: {allow_delete: true}\n");
+    let lab = lab()
+        .file("b.txt", "one\n")
+        .file("c.txt", "c")
+        .config("workspace: {allow_delete: true}\ncommands: {trust_sandbox: false}\n");
     let lab = lab.unprivileged();
     let calls: Vec<(&str, Value)> = table().into_iter().map(|(name, args, _)| (name, args)).collect();
     let server = Server::start(&script(&calls));

@@ -1,0 +1,20 @@
+//! What is said about the confinement of commands.
+
+/// Why a run that requires confinement does not begin.
+pub fn sandbox_required(tier: &str, meaning: &str) -> String {
+    format!(
+        "`sandbox.mode: require` demands the full confinement of commands, and here there is `{tier}`: {meaning}. \
+         `agent doctor` says what is missing; `--sandbox auto` goes on with what there is"
+    )
+}
+
+/// The warning of a run whose commands are not confined.
+pub fn not_confined(meaning: &str) -> String {
+    format!("commands are NOT confined: {meaning}; `agent doctor` says why")
+}
+
+/// The warning of a run that was told to confine nothing.
+pub const SANDBOX_OFF: &str = "commands are NOT confined (--sandbox off): they can do what you can";
+
+/// Said where commands share the network.
+pub const NETWORK_ON: &str = "commands reach the network";

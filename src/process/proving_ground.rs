@@ -1,0 +1,85 @@
+//! A small world of stand-ins in which a tier is tried out: what must be out of reach is there, harmless, and watched.
+
+use super::sandbox::{Breaches, Reach, Trial, started};
+use std::io;
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// The stand-ins; dropping it removes them.
+pub(super) struct ProvingGround {
+    /// What the launcher process is told.
+    pub(super) trial: Trial,
+    /// The walls that are tried.
+    pub(super) reach: Reach,
+    place: TempDir,
+    udp: UdpSocket,
+    _tcp: TcpListener,
+    _sockets: Vec<UnixListener>,
+}
+
+impl ProvingGround {
+    /// Sets the stand-ins up in a directory of their own below `parent`.
+    ///
+    /// # Errors
+    /// When it cannot be made, or this machine has no loopback device.
+    #[expect(clippy::disallowed_methods, reason = "stand-ins are neither workspace nor state")]
+    pub(super) fn new(parent: &Path) -> io::Result<Self> {
+        let place = tempfile::Builder::new().prefix("trial-").tempdir_in(parent)?;
+        let root = place.path().canonicalize()?;
+        let [inside, outside, hidden, temporary] =
+            ["inside", "outside", "hidden", "temporary"].map(|name| root.join(name));
+        let protected = inside.join("protected");
+        for directory in [&protected, &outside, &hidden, &temporary] {
+            std::fs::create_dir_all(directory)?;
+        }
+        for directory in [&protected, &outside, &hidden] {
+            std::fs::write(directory.join("file"), "stand-in")?;
+        }
+        let tcp = TcpListener::bind("127.0.0.1:0")?;
+        let udp = UdpSocket::bind("127.0.0.1:0")?;
+        udp.set_nonblocking(true)?;
+        let agent = rustix::process::getpid().as_raw_nonzero().get();
+        let name = format!("{}-{agent}", env!("CARGO_PKG_NAME"));
+        let sockets = listeners(&hidden, &name)?;
+        let trial = Trial {
+            inside: inside.clone(),
+            outside,
+            hidden: hidden.clone(),
+            tcp: tcp.local_addr()?,
+            udp: udp.local_addr()?,
+            name,
+            agent,
+            agent_started: started(agent).unwrap_or(0),
+        };
+        let (writable, read_only, hidden) = (vec![inside], vec![protected], vec![hidden]);
+        let reach = Reach { writable, read_only, hidden, temporary, ..Reach::default() };
+        Ok(Self { trial, reach, place, udp, _tcp: tcp, _sockets: sockets })
+    }
+
+    /// What the process inside could do, with what only we can see.
+    pub(super) fn judge(&self, breaches: Breaches) -> Breaches {
+        let arrived = self.udp.recv(&mut [0; 8]).is_ok();
+        if arrived { breaches.with_datagram() } else { breaches }
+    }
+
+    /// Where the launcher process is started.
+    pub(super) fn place(&self) -> &Path {
+        self.place.path()
+    }
+}
+
+/// A socket in the directory and, where there are such, one of that name in no directory.
+#[cfg(target_os = "linux")]
+fn listeners(hidden: &Path, name: &str) -> io::Result<Vec<UnixListener>> {
+    use std::os::linux::net::SocketAddrExt;
+    let path = UnixListener::bind(hidden.join("socket"))?;
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
+    Ok(vec![path, UnixListener::bind_addr(&address)?])
+}
+
+#[cfg(not(target_os = "linux"))]
+fn listeners(hidden: &Path, _name: &str) -> io::Result<Vec<UnixListener>> {
+    Ok(vec![UnixListener::bind(hidden.join("socket"))?])
+}

@@ -1,0 +1,224 @@
+//! A view of the file system for one command: everything read-only but what it may change, and nothing of what it must
+//! not see.
+//!
+//! Runs in a mount namespace of its own, before anything of the command does. A mount point cannot be renamed or removed,
+//! so what is protected inside a writable directory is a mount of its own, and so is every directory above it.
+
+use super::Reach;
+use crate::process::system::{self, MountAttributes};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
+use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+
+/// The devices that programs expect everywhere.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// Where the names of other descriptors and terminals are expected, and what they are.
+const DEVICE_LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
+
+/// What hosts keep their sockets in. It is empty for the command, but for [`KEPT_IN_RUN`].
+const RUN: &str = "/run";
+
+/// Programs of `NixOS`, and what names hosts.
+const KEPT_IN_RUN: [&str; 6] = [
+    "/run/current-system",
+    "/run/booted-system",
+    "/run/wrappers",
+    "/run/opengl-driver",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+];
+
+/// Places that are another for each command.
+const COVERED: [&str; 3] = ["/tmp", "/var/tmp", RUN];
+
+/// The most that a command may keep in shared memory, where it counts against the machine's.
+const SHARED_MEMORY: &str = "mode=755,size=1g";
+
+/// An empty directory, in which only mount points are made.
+const EMPTY: &str = "mode=755,size=64k";
+
+/// A change of the view at one path.
+enum Change {
+    /// What was there before everything became read-only.
+    Attach(OwnedFd),
+    /// The same, as a mount of its own.
+    Pin,
+    /// The same, read-only.
+    Protect,
+    /// Nothing.
+    Hide,
+    /// Devices.
+    Devices,
+}
+
+/// Arranges the view that `reach` describes.
+///
+/// # Errors
+/// When the kernel refuses a step; then nothing may be started.
+pub fn arrange(reach: &Reach) -> io::Result<()> {
+    rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    let changes = changes(reach)?;
+    let devices = DEVICES.iter().filter_map(|name| Some((*name, copy(&Path::new("/dev").join(name)).ok()?)));
+    let devices: Vec<_> = devices.collect();
+    let null = copy(Path::new("/dev/null"))?;
+    let harmless = MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES;
+    let whole = reach.writable.iter().any(|path| path == Path::new("/"));
+    let everything = if whole { harmless } else { harmless | MountAttributes::READ_ONLY };
+    system::set_mount(CWD, Path::new("/"), everything)?;
+    let mut hidden = Vec::new();
+    // A path sorts before everything below it.
+    for (path, change) in changes {
+        match change {
+            Change::Attach(tree) => attach(&tree, &make_target(&path)?)?,
+            Change::Pin => attach(&copy(&path)?, &target(&path)?)?,
+            Change::Protect => attach(&unchangeable(&path)?, &target(&path)?)?,
+            // What covers the directory above it has hidden it.
+            Change::Hide if !path.exists() => {}
+            Change::Hide if path.is_dir() => {
+                mount_new("tmpfs", &path, EMPTY)?;
+                hidden.push(path);
+            }
+            Change::Hide => attach(&copy_of(&null)?, &target(&path)?)?,
+            Change::Devices => arrange_devices(&path, &devices)?,
+        }
+    }
+    for path in hidden {
+        system::set_this_mount(CWD, &path, MountAttributes::READ_ONLY)?;
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    Ok(rustix::mount::mount("proc", "/proc", "proc", flags, None)?)
+}
+
+/// What differs from the read-only whole, by path. Of two changes at one path the more careful counts.
+fn changes(reach: &Reach) -> io::Result<BTreeMap<PathBuf, Change>> {
+    let mut changes = BTreeMap::new();
+    let rooted = reach.writable.iter().filter(|path| *path != Path::new("/"));
+    for path in rooted {
+        changes.insert(path.clone(), Change::Attach(changeable(path)?));
+    }
+    let kept = KEPT_IN_RUN.iter().map(Path::new).filter(|path| path.exists());
+    let covered = |path: &&Path| COVERED.iter().any(|place| path.starts_with(place));
+    let seen = reach.visible.iter().map(PathBuf::as_path).filter(covered).chain(kept);
+    for path in seen {
+        if let std::collections::btree_map::Entry::Vacant(free) = changes.entry(path.to_owned()) {
+            free.insert(Change::Attach(unchangeable(path)?));
+        }
+    }
+    for place in ["/tmp", "/var/tmp"].map(PathBuf::from) {
+        if place.is_dir() && !place.is_symlink() {
+            changes.insert(place, Change::Attach(changeable(&reach.temporary)?));
+        }
+    }
+    for path in reach.read_only.iter().filter(|path| path.exists()) {
+        let inside = |ancestor: &&Path| {
+            reach.writable.iter().any(|root| ancestor.starts_with(root) && *ancestor != root)
+        };
+        for ancestor in path.ancestors().skip(1).filter(inside) {
+            changes.entry(ancestor.to_owned()).or_insert(Change::Pin);
+        }
+        changes.insert(path.clone(), Change::Protect);
+    }
+    let sockets = [Path::new(RUN)];
+    let hidden = reach.hidden.iter().map(PathBuf::as_path).chain(sockets);
+    for path in hidden.filter(|path| path.exists()) {
+        changes.insert(path.to_owned(), Change::Hide);
+    }
+    changes.insert(PathBuf::from("/dev"), Change::Devices);
+    Ok(changes)
+}
+
+/// A copy of the mounts at `path`, attached nowhere yet.
+fn copy(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    Ok(rustix::mount::open_tree(CWD, path, flags)?)
+}
+
+fn copy_of(tree: &OwnedFd) -> io::Result<OwnedFd> {
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    Ok(rustix::mount::open_tree(tree, "", flags)?)
+}
+
+/// Such a copy in which files can be changed, but neither devices nor other users' rights be had.
+fn changeable(path: &Path) -> io::Result<OwnedFd> {
+    let tree = copy(path)?;
+    system::set_mount(&tree, Path::new(""), MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES)?;
+    Ok(tree)
+}
+
+/// Such a copy in which nothing can be changed.
+fn unchangeable(path: &Path) -> io::Result<OwnedFd> {
+    let tree = copy(path)?;
+    let attributes = MountAttributes::READ_ONLY | MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES;
+    system::set_mount(&tree, Path::new(""), attributes)?;
+    Ok(tree)
+}
+
+fn attach(tree: &OwnedFd, target: &OwnedFd) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(rustix::mount::move_mount(tree.as_fd(), "", target.as_fd(), "", flags)?)
+}
+
+/// Where to attach: the path itself, which a link planted by an earlier command cannot lead elsewhere.
+fn target(path: &Path) -> io::Result<OwnedFd> {
+    Ok(rustix::fs::openat2(
+        CWD,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS,
+    )?)
+}
+
+/// The same for a path that another change may have covered.
+fn make_target(path: &Path) -> io::Result<OwnedFd> {
+    if let Ok(target) = target(path) {
+        return Ok(target);
+    }
+    DirBuilder::new().recursive(true).mode(0o755).create(path)?;
+    target(path)
+}
+
+fn mount_new(kind: &str, path: &Path, options: &str) -> io::Result<()> {
+    let options = std::ffi::CString::new(options)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(rustix::mount::mount(kind, path, kind, flags, options.as_c_str())?)
+}
+
+/// Devices that lead nowhere, terminals and shared memory of the command's own.
+fn arrange_devices(place: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
+    mount_new("tmpfs", place, SHARED_MEMORY)?;
+    for (name, device) in devices {
+        let path = place.join(name);
+        drop(std::fs::File::create_new(&path)?);
+        attach(device, &target(&path)?)?;
+    }
+    for (name, destination) in DEVICE_LINKS {
+        symlink(destination, place.join(name))?;
+    }
+    let shared = place.join("shm");
+    DirBuilder::new().mode(0o700).create(&shared)?;
+    rustix::fs::chmod(&shared, Mode::from_raw_mode(0o1777))?;
+    let terminals = place.join("pts");
+    std::fs::create_dir(&terminals)?;
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    // Few programs need a terminal, and some containers refuse a new set of them.
+    let _without =
+        rustix::mount::mount("devpts", &terminals, "devpts", flags, c"newinstance,ptmxmode=0666,mode=620");
+    Ok(())
+}

@@ -1,0 +1,141 @@
+//! Which places every command finds hidden or unchangeable, whatever the workspace.
+
+use super::Reach;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What in a home directory opens doors elsewhere: keys, tokens, their agents' sockets, and the state of other programs
+/// that hold conversations or passwords.
+const CREDENTIALS: &[&str] = &[
+    ".aws",
+    ".azure",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".claude",
+    ".codex",
+    ".colima",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/google-chrome",
+    ".config/hub",
+    ".config/chromium",
+    ".config/op",
+    ".config/rclone",
+    ".docker",
+    ".gem/credentials",
+    ".gemini",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".gnupg",
+    ".kube",
+    ".local/share/keyrings",
+    ".local/share/containers",
+    ".m2/settings-security.xml",
+    ".m2/settings.xml",
+    ".mozilla",
+    ".netrc",
+    ".npmrc",
+    ".password-store",
+    ".pgpass",
+    ".pypirc",
+    ".rd",
+    ".ssh",
+    ".terraform.d",
+    ".vault-token",
+    "snap/firefox",
+];
+
+/// What in a workspace makes programs run when somebody else, a person or an agent, works there.
+const CONFIGURATIONS: &[&str] = &[
+    ".agent",
+    ".agents",
+    ".aider.conf.yml",
+    ".amazonq",
+    ".claude",
+    ".cline",
+    ".clinerules",
+    ".codex",
+    ".continue",
+    ".cursor",
+    ".devcontainer",
+    ".envrc",
+    ".gemini",
+    ".git/commondir",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/gitdir",
+    ".git/hooks",
+    ".git/info",
+    ".git/modules",
+    ".git/worktrees",
+    ".gitmodules",
+    ".goosehints",
+    ".husky",
+    ".idea",
+    ".junie",
+    ".kiro",
+    ".mcp.json",
+    ".opencode",
+    ".roo",
+    ".vscode",
+    ".windsurf",
+    ".zed",
+    "opencode.json",
+];
+
+/// Where this machine keeps sockets of its services, besides `/run`.
+const SOCKETS: &[&str] = &["/var/run", "/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket"];
+
+/// Variables by which programs find their caches, and the directory of each below ours.
+const CACHES: &[(&str, &str)] = &[
+    ("CCACHE_DIR", "ccache"),
+    ("GOCACHE", "go-build"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("SCCACHE_DIR", "sccache"),
+    ("UV_CACHE_DIR", "uv"),
+    ("YARN_CACHE_FOLDER", "yarn"),
+    ("npm_config_cache", "npm"),
+];
+
+/// What a command in `workspace` reaches without anything being declared.
+/// `search_path` is that of its programs.
+pub fn usual(workspace: &Path, home: Option<&Path>, search_path: &str, temporary: &Path) -> Reach {
+    let programs = search_path.split(':').map(PathBuf::from).filter(|path| path.is_absolute());
+    let at_home = home.into_iter().flat_map(|home| CREDENTIALS.iter().map(|name| home.join(name)));
+    Reach {
+        writable: real([workspace.to_owned()]),
+        read_only: CONFIGURATIONS.iter().map(|name| workspace.join(name)).collect(),
+        visible: real(programs.chain(home.map(Path::to_owned))),
+        hidden: real(at_home.chain(SOCKETS.iter().map(PathBuf::from))),
+        temporary: temporary.to_owned(),
+        network: false,
+    }
+}
+
+impl Reach {
+    /// With more directories to change, more that is hidden, and the network if wanted.
+    #[must_use]
+    pub fn with(
+        mut self,
+        writable: impl IntoIterator<Item = PathBuf>,
+        hidden: impl IntoIterator<Item = PathBuf>,
+        network: bool,
+    ) -> Self {
+        self.writable.extend(real(writable));
+        self.hidden.extend(real(hidden));
+        self.network = network;
+        self
+    }
+}
+
+/// The variables that lead programs to caches below `place`, which other workspaces do not share.
+pub fn caches(place: &Path) -> BTreeMap<String, String> {
+    let below = |directory: &str| place.join(directory).to_string_lossy().into_owned();
+    CACHES.iter().map(|(name, directory)| ((*name).to_owned(), below(directory))).collect()
+}
+
+/// Those that exist, without symbolic links.
+fn real(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    paths.into_iter().filter_map(|path| path.canonicalize().ok()).collect()
+}

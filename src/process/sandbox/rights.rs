@@ -1,0 +1,70 @@
+//! What a command cannot do whoever runs it: gain rights, or take all that the machine has.
+
+use rustix::process::{DumpableBehavior, Resource, Rlimit};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+use std::io;
+
+/// What root keeps: to work on files of several owners, as installations and builds of mixed ownership do. Everything
+/// else could look into other processes, or undo the walls.
+const KEPT: CapabilitySet = CapabilitySet::CHOWN
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::SETGID);
+
+/// The capabilities there can be: more than any kernel knows, which ends the loop over them.
+const CAPABILITIES: u32 = 64;
+
+/// How many processes there may be more than now; the most parallel builds have some hundred.
+const MORE_PROCESSES: u64 = 1024;
+
+/// Files that one process may have open.
+const OPEN_FILES: u64 = 65_536;
+
+/// The longest file, in bytes.
+const FILE_BYTES: u64 = 8 << 30;
+
+/// How much a command yields to the person's own programs (0 to 19).
+const NICENESS: i32 = 5;
+
+/// Gives up for good what is not needed to run commands.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn give_up() -> io::Result<()> {
+    rustix::thread::set_no_new_privs(true)?;
+    // Our memory and descriptors are not for the commands below us.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    give_up_capabilities()?;
+    lower(Resource::Nofile, OPEN_FILES)?;
+    lower(Resource::Fsize, FILE_BYTES)?;
+    lower(Resource::Nproc, u64::from(rustix::system::sysinfo().procs) + MORE_PROCESSES)?;
+    let _best_effort = rustix::process::nice(NICENESS);
+    Ok(())
+}
+
+fn give_up_capabilities() -> io::Result<()> {
+    for number in 0..CAPABILITIES {
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        let Ok(is_there) = rustix::thread::capability_is_in_bounding_set(capability) else { break };
+        if is_there && !KEPT.contains(capability) {
+            // Only who has the right to can; who has not has no use for the set.
+            let _has_none = rustix::thread::remove_capability_from_bounding_set(capability);
+        }
+    }
+    let mut sets: CapabilitySets = rustix::thread::capabilities(None)?;
+    sets.effective &= KEPT;
+    sets.permitted &= KEPT;
+    sets.inheritable = CapabilitySet::empty();
+    Ok(rustix::thread::set_capabilities(None, sets)?)
+}
+
+/// Lowers a limit to `most`, where it is not lower already.
+fn lower(resource: Resource, most: u64) -> io::Result<()> {
+    let now = rustix::process::getrlimit(resource);
+    let lowered = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
+    let limit = Rlimit { current: lowered(now.current), maximum: lowered(now.maximum) };
+    Ok(rustix::process::setrlimit(resource, limit)?)
+}
