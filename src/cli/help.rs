@@ -32,6 +32,7 @@ const PAGES: &[(&str, &str, &str)] = &[
         include_str!("../../config/help/providers.md"),
     ),
     ("scripted", "a model that plays a script", include_str!("../../config/help/scripted.md")),
+    ("security", "what commands can reach, what is promised", include_str!("../../config/help/security.md")),
     ("sessions", "sessions: journal, resume, where they are", include_str!("../../config/help/sessions.md")),
     ("thinking", "how hard the model thinks", include_str!("../../config/help/thinking.md")),
     ("structured", "answers that fit a JSON Schema", include_str!("../../config/help/structured.md")),

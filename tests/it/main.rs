@@ -22,6 +22,7 @@ mod ollama;
 mod output;
 mod permission;
 mod process;
+mod projects;
 mod providers;
 mod run_loop;
 mod scenarios;

@@ -66,7 +66,7 @@ const CONFIGURATIONS: &[&str] = &[
     ".git/config.worktree",
     ".git/gitdir",
     ".git/hooks",
-    ".git/info",
+    ".git/info/attributes",
     ".git/modules",
     ".git/worktrees",
     ".gitmodules",
