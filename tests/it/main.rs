@@ -15,6 +15,7 @@ mod formats;
 mod fuzz;
 mod hook_scripts;
 mod hooks;
+mod hostile;
 mod llm;
 mod memory;
 mod model;
