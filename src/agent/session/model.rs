@@ -108,12 +108,12 @@ impl Session {
         self.speak_to(to);
     }
 
-    /// The conversation goes on with `model`: what only another provider can read is dropped, and lengths are counted anew.
+    /// The conversation goes on with `model`: what only another model can read is dropped, as signatures are refused even by
+    /// the other models of their provider (<https://github.com/vybestack/llxprt-code/issues/2335>), and lengths are counted
+    /// anew.
     pub(super) fn speak_to(&mut self, model: &str) {
-        if provider(&self.model) != provider(model) {
-            self.messages.iter_mut().for_each(|message| Arc::make_mut(message).forget_opaque());
-        }
         if self.model != model {
+            self.messages.iter_mut().for_each(|message| Arc::make_mut(message).forget_opaque());
             self.filling.recount(self.messages.iter().map(AsRef::as_ref));
         }
         model.clone_into(&mut self.model);
@@ -146,9 +146,4 @@ impl Session {
     pub(super) fn recount(&mut self) {
         self.run.spending.recount(&self.limits.caps, self.messages.iter().map(AsRef::as_ref));
     }
-}
-
-/// The provider of a `provider/model`: what it wants back unmodified, such as signatures, another could not read.
-fn provider(model: &str) -> &str {
-    model.split_once('/').map_or(model, |(provider, _)| provider)
 }
