@@ -88,6 +88,14 @@ struct Bill {
     honest: bool,
 }
 
+impl Bill {
+    fn add(&mut self, price: Price, usage: Usage) -> Usd {
+        self.usd += price.of(usage);
+        self.tokens += usage.prompt() + usage.output;
+        price.of(usage)
+    }
+}
+
 /// One call of `purpose`, its repetitions included, the way the loop makes it; adds what the provider bills.
 fn call_model(
     session: &mut Session,
@@ -115,9 +123,7 @@ fn call_model(
                 bill.honest &= report != Report::TooMuch;
                 let usage =
                     Usage { input: prompt / 2, cached_read: prompt - prompt / 2, output, ..Usage::default() };
-                let cost = price.of(usage);
-                bill.usd += cost;
-                bill.tokens += usage.prompt() + output;
+                let cost = bill.add(price, usage);
                 let calls = calls && purpose == Purpose::Step;
                 let parts = if calls { vec![call(&format!("c{turn}"), "{}")] } else { text("x") };
                 let reports = report != Report::Nothing;
@@ -145,9 +151,7 @@ fn call_model(
             Attempt::Useless { prompt: part, output } => {
                 let (input, output) = (share(prompt, part), share(longest, output));
                 let usage = Usage { input, output, ..Usage::default() };
-                bill.usd += price.of(usage);
-                bill.tokens += input + output;
-                billed = Some(Billed { usage, cost_usd: Some(price.of(usage)) });
+                billed = Some(Billed { usage, cost_usd: Some(bill.add(price, usage)) });
                 ErrorKind::EmptyAnswer
             }
             Attempt::TurnedAway => ErrorKind::RateLimit,

@@ -7,7 +7,7 @@ use crate::event::{Billed, Purpose};
 use crate::failure::{ErrorKind, Failure};
 use crate::llm::reaction::falls_back;
 use crate::messages;
-use crate::price::Usd;
+use crate::price::{Price, Usd};
 use crate::stop_reason::{Limit, StopReason};
 use crate::usage::Usage;
 use std::sync::Arc;
@@ -23,9 +23,10 @@ impl Session {
         self.limits.models.at(self.run.model)
     }
 
-    /// What an answer of it costs that took `usage`; nothing when its price is not known.
-    pub fn cost_of(&self, usage: Usage) -> Option<Usd> {
-        self.terms().price.map(|price| price.of(usage))
+    /// What an answer of it costs that took `usage`; nothing when its price is not known, or nobody counted what has one.
+    pub fn cost_of(&self, usage: Option<Usage>) -> Option<Usd> {
+        let price = self.terms().price?;
+        usage.map(|usage| price.of(usage)).or_else(|| (price == Price::FREE).then_some(Usd::ZERO))
     }
 
     /// Tokens of the longest answer that a request for `purpose` may ask for: what was wanted, lowered to what is left to
