@@ -94,7 +94,7 @@ impl ToolResult {
 }
 
 impl Message {
-    /// Drops what only the provider that made the message can read.
+    /// Drops what only the model that made the message can read.
     pub fn forget_opaque(&mut self) {
         for part in &mut self.parts {
             match part {

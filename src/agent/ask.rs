@@ -122,8 +122,7 @@ async fn answer(
 impl Agent {
     /// What an answer costs, where tokens and price are known; a kept one was paid for before.
     fn cost(&self, response: &Response) -> Option<Usd> {
-        let paid = || response.usage.and_then(|usage| self.session.borrow().cost_of(usage));
-        if response.kept { Some(Usd::ZERO) } else { paid() }
+        if response.kept { Some(Usd::ZERO) } else { self.session.borrow().cost_of(response.usage) }
     }
 
     /// Whether a request for `purpose` still fits into what may be spent.
@@ -133,7 +132,7 @@ impl Agent {
 
     /// What a request without an answer used all the same, as far as that was said.
     fn billed(&self, error: &LlmError) -> Option<Billed> {
-        error.usage.map(|usage| Billed { usage, cost_usd: self.session.borrow().cost_of(usage) })
+        error.usage.map(|usage| Billed { usage, cost_usd: self.session.borrow().cost_of(Some(usage)) })
     }
 
     /// Whether the model may call tools: neither when the run closes nor when its answer is repaired.

@@ -83,7 +83,7 @@ pub fn falling_back(settings: &Settings, name: &str, prices: &Prices) -> CliResu
         max_output_tokens: settings.llm.max_output_tokens.map(|wanted| wanted.min(most)),
         ..settings.llm
     };
-    if server(&table, chosen) != server(&table, name) {
+    if !same_server(&table, chosen, name) {
         settings.llm.api_base = None;
         settings.llm.api_key_env = None;
         settings.api_key = None;
@@ -91,10 +91,20 @@ pub fn falling_back(settings: &Settings, name: &str, prices: &Prices) -> CliResu
     Ok(settings)
 }
 
-/// Where the table says that `model` is; nothing for one that names none of its providers.
-fn server<'a>(table: &'a [Provider], model: &str) -> Option<&'a str> {
-    let (name, _) = model.split_once('/')?;
-    catalog::find(table, name)?.base.as_deref()
+/// Whether two models are at one place, as far as the table and their names say: of one provider, of two at the same
+/// address, or of none, when only `--api-base` says where they are. What is looked for on this machine is elsewhere.
+fn same_server(table: &[Provider], one: &str, other: &str) -> bool {
+    let provider = |model: &str| catalog::find(table, model.split_once('/')?.0);
+    let local = |model: &str| model.split('/').next() == Some("local");
+    match (provider(one), provider(other)) {
+        (Some(one), Some(other)) => {
+            let known = one.base.is_some() || !one.base_keys.is_empty();
+            let same_place = known && one.base == other.base && one.base_keys == other.base_keys;
+            one.name == other.name || same_place
+        }
+        (None, None) => local(one) == local(other),
+        (Some(_), None) | (None, Some(_)) => false,
+    }
 }
 
 /// What the run must know of the model that `settings` chose and `client` speaks to.

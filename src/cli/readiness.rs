@@ -77,7 +77,10 @@ struct Server<'a> {
 impl Report<'_> {
     async fn write(&self, online: bool) -> String {
         let provider = self.target.provider.clone().unwrap_or_default();
-        let (codec, address) = (provider.codec(), provider.address());
+        let model = self.target.model.as_deref().unwrap_or_default();
+        // The table that can be wrong here is embedded, and a test reads it.
+        let format = provider.format_of(model).unwrap_or(provider.format);
+        let (codec, address) = (format.codec(provider.quirks), provider.address());
         let key = connect::key(self.options, self.target, self.variable);
         let mut next: Vec<String> = Vec::new();
         if self.target.base.is_none() {

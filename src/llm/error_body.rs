@@ -51,12 +51,16 @@ const OVERFLOW_PHRASES: [&str; 10] = [
 ];
 
 /// What servers answer, in lower case, under status 500 when it is the request or how they were started: llama.cpp
-/// without `--jinja`, and templates that refuse a conversation.
-const SETUP_PHRASES: [&str; 4] = [
+/// without `--jinja`, templates that refuse a conversation, and schemas of answers that do not become a grammar, which
+/// Ollama says too (<https://github.com/ollama/ollama/issues/8185>).
+const SETUP_PHRASES: [&str; 7] = [
     "requires --jinja",
     "unsupported param: tools",
     "jinja exception",
     "cannot pass both content and thinking",
+    "invalid json schema in format",
+    "schema conversion failed",
+    "failed to parse grammar",
 ];
 
 /// How Groq says that its model's tool call did not parse; a proxy passes it on within its own message.

@@ -87,13 +87,13 @@ impl LlmClient for RemoteModel {
         body.map(|body| hasher.update(&body).finalize().to_hex().to_string())
     }
 
+    /// No two servers agree on what a strict mode's schema may hold: one that is refused is left out from then on.
     fn complete<'a>(
         &'a self,
         request: &'a Request<'a>,
         progress: &'a mut dyn FnMut(Progress<'_>),
     ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
         async move {
-            let request = &Request { stream: request.stream || self.stream_only, ..*request };
             let open = Request { schema: None, ..*request };
             let request = if self.refuses_schemas.get() { &open } else { request };
             match self.ask(request, progress).await {
@@ -112,16 +112,16 @@ impl LlmClient for RemoteModel {
 }
 
 impl RemoteModel {
-    /// Asks once, with retries. No two servers agree on what a strict mode's schema may hold: one that is refused is
-    /// left out from then on.
+    /// Asks once, with retries. An answer that is streamed only because the server wants it so is not shown early.
     async fn ask(
         &self,
         request: &Request<'_>,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Response, LlmError> {
-        let payload = Payload::from(self.encode(request)?);
+        let sent = &Request { stream: request.stream || self.stream_only, ..*request };
+        let payload = Payload::from(self.encode(sent)?);
         let attempts = Attempts { retries: self.retries, whole: self.endpoint.whole(), source: &self.source };
-        attempts.make(request, progress, async |show| self.attempt(&payload, request, show).await).await
+        attempts.make(request, progress, async |show| self.attempt(&payload, sent, show).await).await
     }
 
     fn encode(&self, request: &Request<'_>) -> Result<Vec<u8>, LlmError> {

@@ -179,6 +179,13 @@ fn o25_an_answer_without_usage_makes_the_cost_unknown_never_zero() {
 }
 
 #[test]
+fn o25_a_model_on_this_machine_costs_nothing_even_where_nobody_counts() {
+    let lab = Lab::new().file("script.yaml", "turns: [{text: hi}]");
+    let json = lab.agent(&["run", "task", "--json", "--model", "scripted:script.yaml"]).exits(0).json();
+    assert_eq!(json["cost"], json!({"total_usd": 0.0, "by_source": {"agent": 0.0}}));
+}
+
+#[test]
 fn o26_a_model_without_a_price_has_an_unknown_cost_and_no_budget() {
     let server = reads(0, 0);
     let done = Lab::new().run(&server, &["--json"]).exits(0);

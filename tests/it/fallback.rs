@@ -141,6 +141,21 @@ fn lr6_the_key_given_for_one_provider_is_not_sent_to_another() {
 }
 
 #[test]
+fn lr6_the_key_given_for_a_server_whose_address_is_a_variable_is_not_sent_to_another() {
+    let down = Server::start("turns: [{error: {status: 503}}]");
+    let second = Server::start("turns: [{text: done}]");
+    let config = "llm:
+  retries: 0
+  fallback: [second/m]
+  providers: {first: {base_keys: [FIRST_URL]}, second: {base_keys: [SECOND_URL]}}
+";
+    let lab = lab().config(config).env("FIRST_URL", &down.url()).env("SECOND_URL", &second.url());
+    lab.agent(&["run", "task", "--model", "first/m", "--api-key", KEY]).exits(0);
+    assert_eq!(down.requests()[0].headers["authorization"], format!("Bearer {KEY}"));
+    assert_eq!(second.requests()[0].headers.get("authorization"), None);
+}
+
+#[test]
 fn lr6_a_conversation_goes_on_in_another_format_with_its_calls_and_without_foreign_reasoning() {
     let calls = "{thinking: I look., text: one moment, calls: [{name: read_file, arguments: {path: a.txt}}]}";
     let script = format!("turns: [{calls}, {{{DOWN}}}, {calls}, {{{DOWN}}}, {{text: done}}]");

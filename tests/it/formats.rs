@@ -3,6 +3,7 @@
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// How the server of a format is named, the headers that hold the key and what comes before it, and whether it tells
 /// apart what it read from its cache and what was reasoning.
@@ -48,8 +49,14 @@ pub fn play(model: &str, lab: &Lab, script: &str, more: &[&str]) -> (Finished, V
     (done, server.requests())
 }
 
+/// A workspace, and one price for every format, the same for what comes from a cache: not all of them tell it apart.
 fn lab() -> Lab {
-    Lab::new().file("greet.sh", "echo hullo\n")
+    let lab = Lab::new().file("greet.sh", "echo hullo\n");
+    let priced = ROWS.iter().map(|row| (row.model, json!({"input": 3, "output": 15})));
+    let prices = json!({ "models": priced.collect::<BTreeMap<_, _>>() });
+    std::fs::write(lab.outside().join("prices.json"), prices.to_string()).unwrap();
+    let file = lab.outside().join("prices.json");
+    lab.config(&json!({"costs": {"prices_file": file}}).to_string())
 }
 
 /// The events of the newest session, without what differs from run to run.
@@ -59,7 +66,7 @@ fn events(lab: &Lab) -> Vec<Value> {
     records
         .map(|line| {
             let event = &line["record"]["event"];
-            let kept = ["type", "usage", "finish", "name", "arguments", "is_error"];
+            let kept = ["type", "usage", "cost_usd", "finish", "name", "arguments", "is_error"];
             Value::Object(kept.iter().map(|key| ((*key).to_owned(), event[*key].clone())).collect())
         })
         .collect()
@@ -77,7 +84,7 @@ fn undivided(events: &[Value]) -> Vec<Value> {
 }
 
 #[test]
-fn o07_the_same_task_passes_over_every_format_with_equal_usage_and_events() {
+fn o07_the_same_task_passes_over_every_format_with_equal_usage_cost_and_events() {
     for (stream, more) in [("true", [].as_slice()), ("false", &["--no-stream"]), ("false", &["--json"])] {
         let mut first = None;
         for Row { model, key: (name, prefix), divides } in &ROWS {
@@ -94,6 +101,10 @@ fn o07_the_same_task_passes_over_every_format_with_equal_usage_and_events() {
             let usage: Vec<_> = events.iter().filter(|event| event["usage"].is_object()).collect();
             let cached = if *divides { 40 } else { 0 };
             assert!(usage.len() >= 4 && usage[0]["usage"]["cached_read"] == cached, "{usage:?}");
+            assert!(
+                usage.iter().all(|event| event["cost_usd"].is_number() || event["type"] == "run_end"),
+                "{model}"
+            );
             let first = first.get_or_insert_with(|| events.clone());
             let expected = if *divides { first.clone() } else { undivided(first) };
             assert_eq!(events, expected, "{model} {more:?}");

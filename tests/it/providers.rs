@@ -95,6 +95,25 @@ fn each_provider_works_with_its_key_variable_alone() {
     }
 }
 
+#[test]
+fn doctor_says_what_a_model_is_really_asked_in() {
+    for (model, format) in [("openai/gpt-4.1", "chat_completions"), ("openai/gpt-5.4", "responses")] {
+        let done = Lab::new().env("OPENAI_API_KEY", KEY).agent(&["doctor", "--model", model]).exits(0);
+        assert!(done.stdout.contains(&format!("openai; speaks {format}\n")), "{model}: {}", done.stdout);
+    }
+}
+
+#[test]
+fn a_server_that_only_streams_is_still_asked_again_where_nothing_is_shown_early() {
+    let server = Server::start("turns: [{text: half an answer, chunk: 4, fault: {cut: 2}}, {text: whole}]");
+    let row = rows().into_iter().find(|row| row.quirks.stream_only).unwrap();
+    let more = ["--no-stream", "--log-level", "debug"];
+    let done = run(&keyed(&row), &format!("{}/m", row.name), &server.url(), &more).exits(0);
+    assert_eq!(done.stdout, "whole\n");
+    assert!(!done.stderr.contains("half"), "{}", done.stderr);
+    assert!(server.requests().iter().all(|request| request.body["stream"] == true));
+}
+
 /// What the quirks of a server of Chat Completions make of a request.
 fn chat_completions(row: &Provider, requests: &[Recorded]) {
     let (name, quirks) = (&row.name, row.quirks);

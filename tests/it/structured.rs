@@ -214,6 +214,23 @@ fn a_repair_is_asked_for_without_the_schema_where_any_format_refuses_it() {
 }
 
 #[test]
+fn a_schema_that_a_local_server_refuses_as_its_own_error_is_left_out() {
+    for (model, said) in [
+        ("ollama/m", "invalid JSON schema in format"),
+        ("llamacpp/m", "JSON schema conversion failed: Error resolving ref"),
+        ("llamacpp/m", "failed to parse grammar"),
+    ] {
+        let refused = json!({"error": {"status": 500, "message": said}});
+        let script = json!({"turns": [{"text": "no"}, refused, {"text": GOOD}]}).to_string();
+        let (done, requests) = play(model, &lab(SCHEMA), &script, &[]);
+        assert_eq!(done.exits(0).stdout, "{\"name\":\"a\",\"count\":2}\n", "{said}");
+        let sent: Vec<_> =
+            requests.iter().skip(1).map(|request| strict_form(model, &request.body).is_some()).collect();
+        assert_eq!(sent, [true, false], "{said}");
+    }
+}
+
+#[test]
 fn a_repair_is_told_with_its_reason_at_the_usual_level() {
     for more in [[].as_slice(), &["--json"]] {
         let (done, _) = play("openai/m", &lab(SCHEMA), &turns(&["{\"name\": \"a\"}", GOOD]), more);

@@ -4,6 +4,7 @@ use super::tests::*;
 use super::*;
 use crate::agent::chain::{Chain, Terms};
 use crate::agent::spending::Caps;
+use crate::event::Billed;
 use crate::failure::ErrorKind;
 use crate::price::{Price, Quote, Rates, Usd};
 use crate::stop_reason::Limit;
@@ -44,6 +45,8 @@ enum Attempt {
     Answers { calls: bool, prompt: f64, output: f64, report: Report },
     /// It breaks off, billed in full although nobody says so, and is tried again or not.
     Breaks { again: bool },
+    /// It answers with nothing of use, says what these shares of prompt and answer used, and is tried again.
+    Useless { prompt: f64, output: f64 },
     /// It is turned away, which costs nothing, and tried again.
     TurnedAway,
 }
@@ -59,6 +62,7 @@ fn attempts() -> impl Strategy<Value = Vec<Attempt>> {
             |(calls, prompt, output, report)| Attempt::Answers { calls, prompt, output, report }
         ),
         1 => any::<bool>().prop_map(|again| Attempt::Breaks { again }),
+        1 => (0.0..=1.0f64, 0.0..=1.0f64).prop_map(|(prompt, output)| Attempt::Useless { prompt, output }),
         1 => Just(Attempt::TurnedAway),
     ];
     prop::collection::vec(attempt, 1..60)
@@ -84,6 +88,14 @@ struct Bill {
     honest: bool,
 }
 
+impl Bill {
+    fn add(&mut self, price: Price, usage: Usage) -> Usd {
+        self.usd += price.of(usage);
+        self.tokens += usage.prompt() + usage.output;
+        price.of(usage)
+    }
+}
+
 /// One call of `purpose`, its repetitions included, the way the loop makes it; adds what the provider bills.
 fn call_model(
     session: &mut Session,
@@ -103,6 +115,7 @@ fn call_model(
             output: 1.0,
             report: Report::Whole,
         });
+        let mut billed = None;
         let kind = match attempt {
             Attempt::Answers { calls, prompt: part, output, report } => {
                 let (prompt, output) = (share(prompt, part).max(1), share(longest, output));
@@ -110,9 +123,7 @@ fn call_model(
                 bill.honest &= report != Report::TooMuch;
                 let usage =
                     Usage { input: prompt / 2, cached_read: prompt - prompt / 2, output, ..Usage::default() };
-                let cost = price.of(usage);
-                bill.usd += cost;
-                bill.tokens += usage.prompt() + output;
+                let cost = bill.add(price, usage);
                 let calls = calls && purpose == Purpose::Step;
                 let parts = if calls { vec![call(&format!("c{turn}"), "{}")] } else { text("x") };
                 let reports = report != Report::Nothing;
@@ -137,9 +148,15 @@ fn call_model(
                 }
                 ErrorKind::CutStream
             }
+            Attempt::Useless { prompt: part, output } => {
+                let (input, output) = (share(prompt, part), share(longest, output));
+                let usage = Usage { input, output, ..Usage::default() };
+                billed = Some(Billed { usage, cost_usd: Some(bill.add(price, usage)) });
+                ErrorKind::EmptyAnswer
+            }
             Attempt::TurnedAway => ErrorKind::RateLimit,
         };
-        session.apply(&Event::Retry { attempt: 1, delay_ms: 0, kind, message: String::new(), billed: None });
+        session.apply(&Event::Retry { attempt: 1, delay_ms: 0, kind, message: String::new(), billed });
         if !session.affords_again(purpose) {
             session.apply(&Event::ModelAbandoned { purpose, reason: StopReason::BudgetExceeded });
             return;

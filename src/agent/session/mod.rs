@@ -396,19 +396,20 @@ impl Session {
 
     fn user_message(&mut self, text: &str, origin: Origin) {
         self.close_pending();
-        if origin == Origin::Continuation {
-            self.answer_so_far = self.answer();
-            self.continuations = self.continuations.saturating_add(1);
-        } else {
-            self.reset_answer();
-        }
         match origin {
-            Origin::System => {
-                self.told_to_close = true;
-                self.closing_is(Stage::Instructed);
+            Origin::Continuation => {
+                self.answer_so_far = self.answer();
+                self.continuations = self.continuations.saturating_add(1);
             }
-            Origin::Prompt => self.told_to_close = false,
-            Origin::Continuation | Origin::Repair | Origin::Hook => {}
+            // A hook may speak before any call, also between the pieces of an answer.
+            Origin::Hook => {}
+            Origin::Prompt | Origin::System | Origin::Repair => self.reset_answer(),
+        }
+        if origin == Origin::System {
+            self.told_to_close = true;
+            self.closing_is(Stage::Instructed);
+        } else if origin == Origin::Prompt {
+            self.told_to_close = false;
         }
         self.demand.said(origin);
         self.finish = None;

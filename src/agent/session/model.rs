@@ -7,7 +7,7 @@ use crate::event::{Billed, Purpose};
 use crate::failure::{ErrorKind, Failure};
 use crate::llm::reaction::falls_back;
 use crate::messages;
-use crate::price::Usd;
+use crate::price::{Price, Usd};
 use crate::stop_reason::{Limit, StopReason};
 use crate::usage::Usage;
 use std::sync::Arc;
@@ -23,9 +23,10 @@ impl Session {
         self.limits.models.at(self.run.model)
     }
 
-    /// What an answer of it costs that took `usage`; nothing when its price is not known.
-    pub fn cost_of(&self, usage: Usage) -> Option<Usd> {
-        self.terms().price.map(|price| price.of(usage))
+    /// What an answer of it costs that took `usage`; nothing when its price is not known, or nobody counted what has one.
+    pub fn cost_of(&self, usage: Option<Usage>) -> Option<Usd> {
+        let price = self.terms().price?;
+        usage.map(|usage| price.of(usage)).or_else(|| (price == Price::FREE).then_some(Usd::ZERO))
     }
 
     /// Tokens of the longest answer that a request for `purpose` may ask for: what was wanted, lowered to what is left to
@@ -108,12 +109,12 @@ impl Session {
         self.speak_to(to);
     }
 
-    /// The conversation goes on with `model`: what only another provider can read is dropped, and lengths are counted anew.
+    /// The conversation goes on with `model`: what only another model can read is dropped, as signatures are refused even by
+    /// the other models of their provider (<https://github.com/vybestack/llxprt-code/issues/2335>), and lengths are counted
+    /// anew.
     pub(super) fn speak_to(&mut self, model: &str) {
-        if provider(&self.model) != provider(model) {
-            self.messages.iter_mut().for_each(|message| Arc::make_mut(message).forget_opaque());
-        }
         if self.model != model {
+            self.messages.iter_mut().for_each(|message| Arc::make_mut(message).forget_opaque());
             self.filling.recount(self.messages.iter().map(AsRef::as_ref));
         }
         model.clone_into(&mut self.model);
@@ -146,9 +147,4 @@ impl Session {
     pub(super) fn recount(&mut self) {
         self.run.spending.recount(&self.limits.caps, self.messages.iter().map(AsRef::as_ref));
     }
-}
-
-/// The provider of a `provider/model`: what it wants back unmodified, such as signatures, another could not read.
-fn provider(model: &str) -> &str {
-    model.split_once('/').map_or(model, |(provider, _)| provider)
 }

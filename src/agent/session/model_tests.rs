@@ -89,14 +89,14 @@ fn lr6_what_a_person_must_mend_ends_the_run_and_so_does_the_end_of_its_time() {
 }
 
 #[test]
-fn lr6_what_only_another_provider_can_read_is_dropped_at_a_switch() {
+fn lr6_what_only_another_model_can_read_is_dropped_at_a_switch() {
     let opaque = |session: &Session| {
         session.messages().iter().flat_map(|message| &message.parts).any(|part| match part {
             Part::Thinking { opaque, .. } => opaque.is_some(),
             _ => false,
         })
     };
-    for (to, kept) in [("a/y", true), ("b/y", false)] {
+    for to in ["a/y", "b/y"] {
         let mut session = begun(chain(&["a/x", to]));
         start(&mut session, "a/x");
         let data = Some(Opaque { codec: "messages".into(), data: serde_json::json!("signature") });
@@ -104,8 +104,9 @@ fn lr6_what_only_another_provider_can_read_is_dropped_at_a_switch() {
         respond(&mut session, Purpose::Step, parts, FinishReason::ToolCalls);
         answer_call(&mut session, "c1");
         fail(&mut session, ErrorKind::Network);
+        assert!(opaque(&session), "{to}");
         switch(&mut session);
-        assert_eq!(opaque(&session), kept, "{to}");
+        assert!(!opaque(&session), "{to}");
     }
 }
 
