@@ -110,6 +110,27 @@ pub enum PromptCacheField {
     Control,
 }
 
+/// The role of the instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SystemRole {
+    /// What every server takes; `OpenAI`'s own turns it into `developer` for its newer models.
+    #[default]
+    System,
+    /// What a server may demand that passes everything on as it is.
+    Developer,
+}
+
+impl SystemRole {
+    /// The role on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+        }
+    }
+}
+
 /// How a server differs from the common ground of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -143,6 +164,8 @@ pub struct Quirks {
     pub prompt_cache: Option<PromptCacheField>,
     /// When it takes a schema that the answer must fit.
     pub strict_answers: StrictAnswers,
+    /// The role of the instructions.
+    pub system_role: SystemRole,
 }
 
 impl Default for Quirks {
@@ -162,6 +185,7 @@ impl Default for Quirks {
             thinking: None,
             prompt_cache: None,
             strict_answers: StrictAnswers::Alone,
+            system_role: SystemRole::System,
         }
     }
 }

@@ -49,7 +49,7 @@ pub fn write_message(message: &Message, quirks: Quirks, json: &mut Vec<u8>) -> s
         serde_json::to_writer(&mut *json, wire)
     };
     match message.role {
-        Role::System => write(&plain("system", message)),
+        Role::System => write(&plain(quirks.system_role.name(), message)),
         Role::User => write(&plain("user", message)),
         Role::Assistant => write(&assistant(message, quirks)),
         Role::Tool => results(message, quirks).try_for_each(|result| write(&result)),
@@ -295,6 +295,7 @@ fn details(message: &Message) -> Option<&Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::llm::quirks::SystemRole;
     use crate::message::{Opaque, ToolCall, ToolResult};
     use serde_json::json;
 
@@ -398,9 +399,11 @@ mod tests {
             stream_usage: false,
             replay_reasoning: ReplayField::ReasoningContent,
             tools_with_history: true,
+            system_role: SystemRole::Developer,
             ..Quirks::default()
         };
         let body = encoded(&history(), &[], true, quirks);
+        assert_eq!(body["messages"][0]["role"], "developer");
         assert_eq!((&body["max_completion_tokens"], &body["max_tokens"]), (&json!(9), &Value::Null));
         assert!(body.get("stream_options").is_none());
         assert_eq!(body["messages"][2]["content"], Value::Null);
