@@ -124,8 +124,10 @@ fn confinement(app: &App, settings: &Settings) -> CliResult<Confinement> {
     let sandbox = &settings.sandbox;
     let declared = sandbox.writable.iter().map(PathBuf::from).chain([caches.clone()]);
     let hidden = sandbox.hidden.iter().map(PathBuf::from).chain([settings.directories.state.clone()]);
+    let mut reach = reach.with(declared, hidden, sandbox.network);
+    reach.read_only.extend(settings.trusted_files.iter().cloned());
     Ok(Confinement {
-        reach: reach.with(declared, hidden, sandbox.network),
+        reach,
         variables: places::caches(&caches),
         scratch,
         remembered: settings.directories.state.join("sandbox.json"),
