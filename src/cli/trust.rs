@@ -30,7 +30,8 @@ pub fn trust(app: &App, args: &TrustArgs, place: &PlaceArgs) -> CliResult<()> {
     let loaded = app.load(&Flags { trust: TrustWish::ThisRun, ..flags_of(place) })?;
     let claim = &loaded.trust.claim;
     let mut text = listing(&loaded);
-    let _ = write!(text, "\nhash    {}\nstatus  {}\n", claim.hash(), harmless(&in_words(&standing)));
+    let _ = writeln!(text, "\nhash    {}", claim.hash());
+    let _ = writeln!(text, "status  {}", harmless(&in_words(&standing)));
     let settled = matches!(standing, Standing::NothingToTrust | Standing::Trusted);
     if args.show || settled {
         return print(&app.terminal, &text);
@@ -52,10 +53,8 @@ fn revoke(app: &App, place: &PlaceArgs) -> CliResult<()> {
     let (state, workspace) =
         load::place(&flags_of(place), &app.environment).map_err(|error| wrong(error.into()))?;
     let shelf = Shelf { state: &state, workspace: &workspace };
-    let said = match shelf.revoke().map_err(|error| wrong(error.into()))? {
-        true => messages::TRUST_REVOKED,
-        false => messages::NO_TRUST_TO_REVOKE,
-    };
+    let was_trusted = shelf.revoke().map_err(|error| wrong(error.into()))?;
+    let said = if was_trusted { messages::TRUST_REVOKED } else { messages::NO_TRUST_TO_REVOKE };
     app.tell(Style::Plain, said);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::agents;
 use super::environment::{Directories, Environment};
 use super::error::ConfigError;
-use super::file::{is_absent, read_text};
+use super::file::{is_absent, read_own_text, read_text};
 use super::flags::{Flags, flags_layer, variables_layer};
 use super::layers::{Layers, Level};
 use super::project::{MAX_CONFIG_BYTES, Project, text_layer};
@@ -96,7 +96,10 @@ fn user_layer(rules: &Rule, directory: &Path) -> Result<Layers, ConfigError> {
         layer = layer.under(agents::file_layer(rules, Level::User, &file, &file.display().to_string())?);
     }
     let path = directory.join(USER_FILE);
-    Ok(layer.under(file_layer(rules, Level::User, &path, &path.display().to_string())?.unwrap_or_default()))
+    let place = path.display().to_string();
+    let text = read_own_text(&path, MAX_CONFIG_BYTES).map_err(|error| error.file(&place))?;
+    let own = text.map(|text| text_layer(rules, Level::User, &place, &text)).transpose()?;
+    Ok(layer.under(own.unwrap_or_default()))
 }
 
 /// The file of `--config`, else of `AGENT_CONFIG`; naming one that does not exist is an error.

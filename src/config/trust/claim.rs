@@ -7,6 +7,7 @@ use crate::config::project::Project;
 use rustix::fs::OFlags;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -64,14 +65,14 @@ impl Claim {
         let more = changes.len().saturating_sub(NAMED_CHANGES);
         let mut said = changes.into_iter().take(NAMED_CHANGES).collect::<Vec<_>>().join(", ");
         if more > 0 {
-            said.push_str(&format!(", and {more} more"));
+            let _ = write!(said, ", and {more} more");
         }
         (!said.is_empty()).then_some(said)
     }
 }
 
 /// The files that settings which wait for trust name. Instructions of agents are read by a model, not run.
-pub fn named_files(root: &Path, project: &Project) -> Result<BTreeSet<String>, ConfigError> {
+fn named_files(root: &Path, project: &Project) -> Result<BTreeSet<String>, ConfigError> {
     let waiting = project.files.iter().flat_map(|file| file.taken_out.needs_trust.statements());
     let counted = waiting.filter(|(key, _)| !key.starts_with("agents."));
     let texts: Vec<&str> = counted.flat_map(|(_, statement)| texts_of(&statement.value)).collect();
