@@ -34,6 +34,11 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("scripted", "a model that plays a script", include_str!("../../config/help/scripted.md")),
     ("sessions", "sessions: journal, resume, where they are", include_str!("../../config/help/sessions.md")),
     ("thinking", "how hard the model thinks", include_str!("../../config/help/thinking.md")),
+    (
+        "trust",
+        "trust in a project: what its configuration may do, and when",
+        include_str!("../../config/help/trust.md"),
+    ),
     ("structured", "answers that fit a JSON Schema", include_str!("../../config/help/structured.md")),
 ];
 

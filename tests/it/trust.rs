@@ -105,6 +105,14 @@ fn class_17_and_18_what_a_project_configures_runs_only_once_it_is_trusted() {
 }
 
 #[test]
+fn class_17_a_project_cannot_silence_what_is_said_about_it() {
+    let lab =
+        hooked().file(CONFIG, "logging: {level: error}\nhooks: {session_start: [{command: touch ran}]}\n");
+    let (ran, err) = hook_ran(&lab, &[]);
+    assert!(!ran && err.contains("ignored hooks.session_start, logging.level"), "{err}");
+}
+
+#[test]
 fn class_20_any_change_of_what_counts_ends_trust_and_one_line_names_it() {
     let change = |path: &'static str, content: &'static str, said: &'static str| (path, content, said);
     for (path, content, said) in [
