@@ -30,10 +30,10 @@ pub fn trust(app: &App, args: &TrustArgs, place: &PlaceArgs) -> CliResult<()> {
     let loaded = app.load(&Flags { trust: TrustWish::ThisRun, ..flags_of(place) })?;
     let claim = &loaded.trust.claim;
     let mut text = listing(&loaded);
-    let _ = writeln!(text, "\nhash    {}", claim.hash());
-    let _ = writeln!(text, "status  {}", harmless(&in_words(&standing)));
+    let _ = writeln!(text, "hash    {}", claim.hash());
     let settled = matches!(standing, Standing::NothingToTrust | Standing::Trusted);
     if args.show || settled {
+        let _ = writeln!(text, "status  {}", in_words(&standing));
         return print(&app.terminal, &text);
     }
     if args.yes {
@@ -74,7 +74,8 @@ fn ask(app: &App, listing: &str) -> CliResult<()> {
     }
 }
 
-fn in_words(standing: &Standing) -> String {
+/// How the project stands, in words.
+pub fn in_words(standing: &Standing) -> String {
     match standing {
         Standing::NothingToTrust => "nothing here needs trust".to_owned(),
         Standing::Untrusted => "not trusted".to_owned(),
@@ -99,10 +100,14 @@ fn listing(loaded: &Loaded) -> String {
             let _ = writeln!(text, "  {} is ignored, trusted or not", harmless(key));
         }
     }
-    for file in trust::named(&loaded.trust.claim, &loaded.project) {
+    let named: Vec<&Path> = trust::named(&loaded.trust.claim, &loaded.project).collect();
+    for file in &named {
         let _ = writeln!(text, "\n{}", harmless(&file.to_string_lossy()));
         let _ = writeln!(text, "  {}", named_by(loaded, file));
     }
+    let files = &loaded.project.files;
+    let settings: usize = files.iter().map(|file| file.taken_out.needs_trust.statements().count()).sum();
+    let _ = writeln!(text, "\n{}", messages::trust_asked(settings, files.len(), named.len()));
     text
 }
 

@@ -3,7 +3,7 @@
 
 use super::agents;
 use super::check;
-use super::error::{ConfigError, harmless};
+use super::error::{ConfigError, enumerated, harmless};
 use super::file::{inside, read_text};
 use super::layers::{Entry, Layers, Level, TakenOut};
 use super::rule::Rule;
@@ -94,8 +94,8 @@ impl Project {
     pub fn notices(&self, trusted: bool) -> impl Iterator<Item = String> {
         self.files.iter().filter_map(move |file| {
             let part = |layers: &Layers, why: &str| {
-                let keys: Vec<String> = layers.statements().map(|(key, _)| harmless(key)).collect();
-                (!keys.is_empty()).then(|| format!("{} ({why})", keys.join(", ")))
+                let keys = layers.statements().map(|(key, _)| harmless(key));
+                enumerated(keys, NAMED_KEYS).map(|keys| format!("{keys} ({why})"))
             };
             let waiting = part(&file.taken_out.needs_trust, WAITS).filter(|_| !trusted);
             let parts: Vec<String> = waiting.into_iter().chain(part(&file.taken_out.never, NEVER)).collect();
@@ -104,6 +104,8 @@ impl Project {
     }
 }
 
+/// Keys that one line names; a real project has fewer.
+const NAMED_KEYS: usize = 20;
 /// Why a value has no effect yet.
 const WAITS: &str = "needs a trusted workspace: agent trust";
 /// Why a value never has one.

@@ -27,5 +27,5 @@ pub use structured::{
 };
 pub use trust::{
     NO_TRUST_TO_REVOKE, NOT_TRUSTED, TRUST_NEEDS_A_PERSON, TRUST_QUESTION, TRUST_REASON, TRUST_REVOKED,
-    TRUSTED, other_content, trust_ended, trust_not_believed, trust_not_kept, trusted_this_run,
+    TRUSTED, other_content, trust_asked, trust_ended, trust_not_believed, trust_not_kept, trusted_this_run,
 };

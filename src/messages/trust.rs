@@ -25,6 +25,11 @@ pub fn trust_not_believed(why: &str) -> String {
     format!("the record of your trust in this project is not believed: {why}")
 }
 
+/// How much is asked for: what scrolled away is not forgotten.
+pub fn trust_asked(settings: usize, files: usize, named: usize) -> String {
+    format!("asks    {settings} settings in {files} files of configuration, which name {named} other files")
+}
+
 /// What is asked, after the listing.
 pub const TRUST_QUESTION: &str = "what this project's configuration says";
 

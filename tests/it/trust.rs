@@ -257,6 +257,39 @@ fn every_setting_that_waits_is_shown_with_the_reason() {
 }
 
 #[test]
+fn a_script_behind_a_link_is_trusted_by_its_content_too() {
+    let lab = Lab::new()
+        .file(CONFIG, "hooks: {session_start: [{command: 'sh tools/check.sh; sh direct.sh'}]}")
+        .file("shared/check.sh", "touch ran\n")
+        .file("shared/direct.sh", "touch ran\n");
+    symlink("shared", lab.ws().join("tools")).unwrap();
+    symlink("shared/direct.sh", lab.ws().join("direct.sh")).unwrap();
+    let lab = trusted(lab);
+    let (ran, err) = hook_ran(&lab, &[]);
+    assert!(ran && !err.contains("trust"), "{err}");
+    let lab = lab.file("shared/direct.sh", "touch ran owned\n");
+    let (ran, err) = hook_ran(&lab, &[]);
+    assert!(!ran && err.contains("direct.sh changed"), "{err}");
+}
+
+#[test]
+fn hostile_names_and_numbers_stay_on_a_bounded_line() {
+    let many: String =
+        (0..5_000).fold(String::new(), |all, number| all + &format!("    VARIABLE_{number}: x\n"));
+    let lab = Lab::new().file(
+        CONFIG,
+        format!("commands:\n  env:\n{many}hooks: {{session_start: [{{command: \"sh 'e\\e[2Jvil'\"}}]}}\n"),
+    );
+    let (_, err) = hook_ran(&lab, &[]);
+    assert!(err.lines().all(|line| line.len() < 2_000) && err.contains("more (needs"), "{err}");
+    let lab = trusted(lab).file("e\u{1b}[2Jvil", "");
+    let (_, err) = hook_ran(&lab, &[]);
+    assert!(err.contains("e\\u{1b}[2Jvil is new") && !err.contains('\u{1b}'), "{err}");
+    let shown = lab.agent(&["trust", "--show"]).exits(0).stdout;
+    assert!(!shown.contains('\u{1b}') && shown.contains("asks    5001 settings in 1 files"), "{shown}");
+}
+
+#[test]
 fn a_project_that_asks_for_nothing_needs_no_trust() {
     let lab = Lab::new().file(CONFIG, "llm: {temperature: 0.5}\n");
     let done = lab.agent(&["trust"]).exits(0);

@@ -1,13 +1,12 @@
 //! What a project asks to be trusted with: the content of every file that counts, as one hash.
 
 use super::named;
-use crate::config::error::ConfigError;
+use crate::config::error::{ConfigError, enumerated, harmless};
 use crate::config::layers::{Layers, Statement};
 use crate::config::project::Project;
 use rustix::fs::OFlags;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -35,8 +34,9 @@ impl Claim {
         let own = project.files.iter().map(|file| (file.place.clone(), file.hash.clone()));
         let mut files: BTreeMap<String, String> = own.collect();
         for name in named_files(root, project)? {
-            let hash = hash_of(&root.join(&name))
-                .map_err(|error| ConfigError::new(format!("cannot be trusted: {error}")).file(&name))?;
+            let hash = hash_of(&root.join(&name)).map_err(|error| {
+                ConfigError::new(format!("cannot be trusted: {error}")).file(harmless(&name))
+            })?;
             files.entry(name).or_insert(hash);
         }
         Ok(Self { files })
@@ -57,17 +57,11 @@ impl Claim {
         let paths: BTreeSet<&String> = self.files.keys().chain(before.files.keys()).collect();
         let change = |path: &&String| match (before.files.get(*path), self.files.get(*path)) {
             (Some(old), Some(new)) if old == new => None,
-            (Some(_), Some(_)) => Some(format!("{path} changed")),
-            (None, _) => Some(format!("{path} is new")),
-            (_, None) => Some(format!("{path} is gone")),
+            (Some(_), Some(_)) => Some(format!("{} changed", harmless(path))),
+            (None, _) => Some(format!("{} is new", harmless(path))),
+            (_, None) => Some(format!("{} is gone", harmless(path))),
         };
-        let changes: Vec<String> = paths.iter().filter_map(change).collect();
-        let more = changes.len().saturating_sub(NAMED_CHANGES);
-        let mut said = changes.into_iter().take(NAMED_CHANGES).collect::<Vec<_>>().join(", ");
-        if more > 0 {
-            let _ = write!(said, ", and {more} more");
-        }
-        (!said.is_empty()).then_some(said)
+        enumerated(paths.iter().filter_map(change), NAMED_CHANGES)
     }
 }
 
