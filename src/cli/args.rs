@@ -51,6 +51,15 @@ pub enum Command {
         #[command(flatten)]
         place: PlaceArgs,
     },
+    /// Show what the project's configuration asks for, and allow exactly that
+    Trust {
+        /// What to do about it.
+        #[command(flatten)]
+        args: TrustArgs,
+        /// Where to look.
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
     /// List models with their prices, or show one
     #[command(args_conflicts_with_subcommands = true)]
     Models {
@@ -188,6 +197,9 @@ pub struct WorkArgs {
     /// Say at the end what the session cost, whatever the log level
     #[arg(long)]
     pub show_costs: bool,
+    /// Let the project's configuration take effect in this run; with HASH, only if that is the hash of its content
+    #[arg(long, value_name = "HASH", num_args = 0..=1, require_equals = true)]
+    pub trust_workspace: Option<Option<String>>,
     /// What holds commands and hooks: the best there is, nothing less than all of it, or nothing
     #[arg(long, value_name = "auto|require|off")]
     pub sandbox: Option<SandboxArg>,
@@ -227,6 +239,20 @@ pub struct WorkArgs {
     /// The exit code of a partial result
     #[arg(long, value_name = "N")]
     pub exit_code_on_partial: Option<u8>,
+}
+
+/// `agent trust`.
+#[derive(Debug, Clone, Args)]
+pub struct TrustArgs {
+    /// Only show it, with its hash
+    #[arg(long)]
+    pub show: bool,
+    /// Trust it no longer
+    #[arg(long, conflicts_with = "show")]
+    pub revoke: bool,
+    /// Trust it without asking, where you know what it is
+    #[arg(short, long, conflicts_with_all = ["show", "revoke"])]
+    pub yes: bool,
 }
 
 /// `agent sessions …`.

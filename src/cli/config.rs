@@ -26,6 +26,10 @@ pub fn config(app: &App, command: &ConfigCommand, place: &PlaceArgs) -> CliResul
                     false => writeln!(text, "{} = {value}", entry.key),
                 };
             }
+            for (entry, why) in loaded.project.without_effect(loaded.trust.standing.is_trusted()) {
+                let value = one_line(&entry.value, VALUE_CHARS);
+                let _ = writeln!(text, "# {} = {value}    # {}: no effect, {why}", entry.key, entry.origin);
+            }
         }
         ConfigCommand::Validate => {
             let settings = &loaded.settings;
@@ -38,7 +42,7 @@ pub fn config(app: &App, command: &ConfigCommand, place: &PlaceArgs) -> CliResul
         }
         ConfigCommand::Path => {
             let directories = &loaded.settings.directories;
-            let project = loaded.settings.workspace.join(crate::config::load::PROJECT_FILE);
+            let project = loaded.settings.workspace.join(crate::config::project::PROJECT_FILE);
             let rows = [
                 ("user configuration", directories.config.join("config.yaml")),
                 ("user agents", directories.config.join("agents")),

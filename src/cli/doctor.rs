@@ -8,6 +8,7 @@ use crate::cli::costs::{Prices, own_prices};
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
 use crate::cli::readiness;
+use crate::cli::trust;
 use crate::config::flags::Flags;
 use crate::config::settings::Settings;
 use crate::journal::store::Store;
@@ -55,6 +56,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
         settings.agent.mode.name()
     );
     let _ = writeln!(text, "workspace      ok: {}", settings.workspace.display());
+    let _ = writeln!(text, "project        {}", trust::in_words(&loaded.trust.standing));
     text.push_str(&models);
     let _ = writeln!(text, "keys           {}", readiness::keys(app, settings));
     let _ = writeln!(text, "sessions       {sessions}");

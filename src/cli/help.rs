@@ -35,6 +35,11 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("security", "what commands can reach, what is promised", include_str!("../../config/help/security.md")),
     ("sessions", "sessions: journal, resume, where they are", include_str!("../../config/help/sessions.md")),
     ("thinking", "how hard the model thinks", include_str!("../../config/help/thinking.md")),
+    (
+        "trust",
+        "trust in a project: what its configuration may do, and when",
+        include_str!("../../config/help/trust.md"),
+    ),
     ("structured", "answers that fit a JSON Schema", include_str!("../../config/help/structured.md")),
 ];
 

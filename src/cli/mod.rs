@@ -21,6 +21,7 @@ pub mod readiness;
 pub mod sessions;
 pub mod structured;
 pub mod tools;
+pub mod trust;
 pub mod work;
 
 use crate::cli::app::App;
@@ -60,6 +61,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Agents(place) => agents::agents(app, &place),
         Command::Tools { command, place } => tools::tools(app, command, &place),
         Command::Config { command, place } => config::config(app, &command, &place),
+        Command::Trust { args, place } => trust::trust(app, &args, &place),
         Command::Models { command, filter, place } => models::models(app, command, filter, &place),
         Command::Doctor(args) => doctor::doctor(app, args),
         Command::Demo => demo::demo(app),

@@ -17,6 +17,7 @@ use crate::config::flags::Flags;
 use crate::config::load::Loaded;
 use crate::config::schema::{LogLevel, SandboxMode};
 use crate::config::settings::Settings;
+use crate::config::trust::TrustWish;
 use crate::emit::{EmitError, Emitter};
 use crate::event::{Event, EventSink, Level, Origin, Record, SCHEMA_VERSION};
 use crate::failure::{ErrorKind, Failure};
@@ -424,6 +425,11 @@ fn flags(options: &WorkArgs) -> Flags {
         sandbox_off: options.sandbox == Some(SandboxArg::Off),
         allow_net: options.allow_net,
         allow_write: options.allow_write.clone(),
+        trust: match &options.trust_workspace {
+            None => TrustWish::AsKept,
+            Some(None) => TrustWish::ThisRun,
+            Some(Some(hash)) => TrustWish::Exactly(hash.clone()),
+        },
         allow_commands: options.allow_commands,
         no_commands: options.no_commands,
         log_file: options.log_file.clone(),

@@ -2,7 +2,7 @@
 
 use super::check::{self, Leaf};
 use super::error::{ConfigError, did_you_mean, quoted};
-use super::file::read_text;
+use super::file::read_own_text;
 use super::layers::{DEFAULT_MAX_STEPS, DEFAULT_MODE, Layers, Level};
 use super::rule::{self, Rule};
 use super::schema::AgentOverride;
@@ -110,19 +110,29 @@ pub fn files(directory: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     Ok(files)
 }
 
-/// The layer of one agent's file; the agent is named like the file.
+/// The layer of one agent's file of the user's own; the agent is named like the file.
 ///
 /// # Errors
 /// A bad name, a file that cannot be read, front matter that is not valid.
 pub fn file_layer(rules: &Rule, level: Level, path: &Path, place: &str) -> Result<Layers, ConfigError> {
-    let read = || {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        check::agent_name(&name).map_err(ConfigError::new)?;
-        let text = read_text(path, MAX_AGENT_BYTES)?.unwrap_or_default();
-        leaves(&name, &text)
-    };
-    let leaves = read().map_err(|error| error.file(place))?;
-    Ok(Layers::layer(rules, level, place, leaves))
+    let text = read_own_text(path, MAX_AGENT_BYTES).map_err(|error| error.file(place))?;
+    text_layer(rules, level, path, place, &text.unwrap_or_default())
+}
+
+/// The layer of an agent's file with this text.
+///
+/// # Errors
+/// A bad name, front matter that is not valid.
+pub fn text_layer(
+    rules: &Rule,
+    level: Level,
+    path: &Path,
+    place: &str,
+    text: &str,
+) -> Result<Layers, ConfigError> {
+    let name = path.file_stem().unwrap_or_default().to_string_lossy();
+    let leaves = check::agent_name(&name).map_err(ConfigError::new).and_then(|()| leaves(&name, text));
+    Ok(Layers::layer(rules, level, place, leaves.map_err(|error| error.file(place))?))
 }
 
 /// An agent's file as settings of `agents.NAME`.

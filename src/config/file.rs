@@ -4,6 +4,7 @@ use super::error::ConfigError;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Reads a small text file; `None` when it does not exist. Never waits on a pipe and never reads past `limit` bytes.
@@ -11,20 +12,53 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// A directory, a special file, no permission, too large, not UTF-8; the file is for the caller to name.
 pub fn read_text(path: &Path, limit: u64) -> Result<Option<String>, ConfigError> {
-    let unreadable = |error: std::io::Error| ConfigError::new(format!("cannot be read: {error}"));
+    open(path)?.map(|file| text_of(file, limit)).transpose()
+}
+
+/// As [`read_text`] for a file of the user's own: one that anybody may write, or that another user owns, says what
+/// somebody else wants.
+///
+/// # Errors
+/// As [`read_text`], and such a file.
+pub fn read_own_text(path: &Path, limit: u64) -> Result<Option<String>, ConfigError> {
+    /// The bit of a file's mode by which everybody may write to it.
+    const ANYBODY_WRITES: u32 = 0o002;
+    let Some(file) = open(path)? else { return Ok(None) };
+    let metadata = file.metadata().map_err(|error| unreadable(&error))?;
+    if metadata.mode() & ANYBODY_WRITES != 0 {
+        return Err(ConfigError::new("anybody on this machine may change it").hint("chmod o-w"));
+    }
+    let user = rustix::process::geteuid();
+    if !user.is_root() && ![0, user.as_raw()].contains(&metadata.uid()) {
+        return Err(ConfigError::new("belongs to another user").hint("make it your own with chown"));
+    }
+    text_of(file, limit).map(Some)
+}
+
+fn unreadable(error: &std::io::Error) -> ConfigError {
+    ConfigError::new(format!("cannot be read: {error}"))
+}
+
+/// Opens a regular file; `None` when it does not exist.
+fn open(path: &Path) -> Result<Option<File>, ConfigError> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let mut file = match rustix::fs::open(path, flags, rustix::fs::Mode::empty()) {
+    let file = match rustix::fs::open(path, flags, rustix::fs::Mode::empty()) {
         Ok(descriptor) => File::from(descriptor),
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
-        Err(error) => return Err(unreadable(error.into())),
+        Err(error) => return Err(unreadable(&error.into())),
     };
-    let metadata = file.metadata().map_err(unreadable)?;
+    let metadata = file.metadata().map_err(|error| unreadable(&error))?;
     if !metadata.is_file() {
         let what = if metadata.is_dir() { "a directory" } else { "a special file" };
         return Err(ConfigError::new(format!("is {what}, not a file")));
     }
+    Ok(Some(file))
+}
+
+fn text_of(file: File, limit: u64) -> Result<String, ConfigError> {
     let mut bytes = Vec::new();
-    file.by_ref().take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(unreadable)?;
+    let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|error| unreadable(&error))?;
     if bytes.len() as u64 > limit {
         return Err(ConfigError::new(format!("is larger than {limit} bytes")));
     }
@@ -33,10 +67,10 @@ pub fn read_text(path: &Path, limit: u64) -> Result<Option<String>, ConfigError>
         let line = valid.iter().fold(1, |line, byte| line + u64::from(*byte == b'\n'));
         ConfigError::new("is not valid UTF-8").line(line)
     })?;
-    Ok(Some(match text.strip_prefix('\u{feff}') {
+    Ok(match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,
-    }))
+    })
 }
 
 /// The real path of a project's file or directory, if it exists; a link that leaves the project is refused.

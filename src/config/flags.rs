@@ -6,6 +6,7 @@ use super::error::ConfigError;
 use super::layers::{Layers, Level};
 use super::rule::Rule;
 use super::schema::SandboxMode;
+use super::trust::TrustWish;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::secret::Secret;
@@ -58,6 +59,8 @@ pub struct Flags {
     pub allow_net: bool,
     /// `--allow-write`: directories that they may change.
     pub allow_write: Vec<PathBuf>,
+    /// `--trust-workspace`: whether what the project asks for has an effect.
+    pub trust: TrustWish,
     /// `--log-level`: how much is shown.
     pub log_level: Option<String>,
     /// `--log-file`: where the JSON log goes.

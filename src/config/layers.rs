@@ -148,47 +148,44 @@ impl Layers {
         Value::Object(root)
     }
 
-    /// Removes what an untrusted project may not set on top of `below`, and returns the keys by reason.
-    pub fn confine(&mut self, rules: &Rule, below: &Self) -> Ignored {
-        let mut ignored = Ignored::default();
-        self.0.retain(|key, statements| {
-            let Some(rule) = rules.find(key) else { return true };
-            let harmless = |value: &Value| rule.tightens.contains(value) || tightens_agent(key, value, below);
-            match rule.scope {
-                Scope::Anywhere => return true,
-                Scope::NeedsTrust if statements.iter().all(|statement| harmless(&statement.value)) => {
-                    return true;
-                }
-                Scope::NeedsTrust => ignored.needs_trust.push(key.clone()),
-                Scope::NeverFromProject => ignored.never.push(key.clone()),
-            }
-            false
-        });
-        ignored
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Every statement with its key.
+    pub fn statements(&self) -> impl Iterator<Item = (&str, &Statement)> {
+        self.0.iter().flat_map(|(key, all)| all.iter().map(move |statement| (key.as_str(), statement)))
+    }
+
+    /// Takes out what an untrusted project may not set on top of `below`.
+    pub fn confine(&mut self, rules: &Rule, below: &Self) -> TakenOut {
+        let mut out = TakenOut::default();
+        for (key, statements) in std::mem::take(&mut self.0) {
+            let rule = rules.find(&key);
+            let scope = rule.map_or(Scope::Anywhere, |rule| rule.scope);
+            let listed = |value: &Value| rule.is_some_and(|rule| rule.tightens.contains(value));
+            let harmless = |value: &Value| listed(value) || tightens_agent(&key, value, below);
+            let is_harmless = statements.iter().all(|statement| harmless(&statement.value));
+            let place = match scope {
+                Scope::Anywhere => &mut *self,
+                Scope::NeedsTrust | Scope::NeverFromProject if is_harmless => &mut *self,
+                Scope::NeedsTrust => &mut out.needs_trust,
+                Scope::NeverFromProject => &mut out.never,
+            };
+            place.0.insert(key, statements);
+        }
+        out
     }
 }
 
-/// Keys of a project that have no effect.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ignored {
-    /// Would have an effect in a trusted workspace.
-    pub needs_trust: Vec<String>,
+/// What a project says without effect.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TakenOut {
+    /// Has an effect in a trusted workspace.
+    pub needs_trust: Layers,
     /// Never has an effect from a project.
-    pub never: Vec<String>,
-}
-
-impl Ignored {
-    /// One line for people about `file`; none when nothing was ignored.
-    pub fn notice(&self, file: &str) -> Option<String> {
-        let part =
-            |keys: &[String], why: &str| (!keys.is_empty()).then(|| format!("{} ({why})", keys.join(", ")));
-        let parts = [
-            part(&self.needs_trust, "needs a trusted workspace"),
-            part(&self.never, "never taken from a project"),
-        ];
-        let parts: Vec<String> = parts.into_iter().flatten().collect();
-        (!parts.is_empty()).then(|| format!("{file}: ignored {}", parts.join("; ")))
-    }
+    pub never: Layers,
 }
 
 /// The mode of an agent that nothing gives one.

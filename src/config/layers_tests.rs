@@ -55,9 +55,11 @@ proptest! {
 
     #[test]
     fn a_confined_layer_sets_only_what_may_be_set(mut layer in any_layer()) {
-        let ignored = layer.confine(&rule::document(), &Layers::default());
+        let whole = layer.clone();
+        let out = layer.confine(&rule::document(), &Layers::default());
         prop_assert_eq!(layer.get("llm.model"), None);
-        prop_assert!(ignored.never.is_empty());
-        prop_assert!(ignored.needs_trust.iter().all(|key| key == "llm.model"));
+        prop_assert!(out.never.is_empty());
+        prop_assert!(out.needs_trust.statements().all(|(key, _)| key == "llm.model"));
+        prop_assert_eq!(layer.under(out.needs_trust), whole, "trust gives all of it back");
     }
 }

@@ -1,19 +1,17 @@
 //! Brings all layers together, lowest first: built-in, user, project, named file, environment, flags.
 
 use super::agents;
-use super::check;
 use super::environment::{Directories, Environment};
-use super::error::{ConfigError, harmless};
-use super::file::{inside, is_absent, read_text};
+use super::error::ConfigError;
+use super::file::{is_absent, read_own_text, read_text};
 use super::flags::{Flags, flags_layer, variables_layer};
 use super::layers::{Layers, Level};
+use super::project::{MAX_CONFIG_BYTES, Project, text_layer};
 use super::rule::{self, Rule};
 use super::settings::Settings;
-use super::yaml;
+use super::trust::record::Shelf;
+use super::trust::{self, Judgement};
 use std::path::{Path, PathBuf};
-
-/// Bytes of a configuration file; ten times the largest sensible one.
-pub const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// The lowest layer: every key with its default.
 pub const DEFAULTS: &str = include_str!("../../config/default.yaml");
@@ -23,10 +21,6 @@ pub const DEFAULTS_PLACE: &str = "built-in";
 pub const USER_FILE: &str = "config.yaml";
 /// The user's agents, in [`Directories::config`].
 pub const USER_AGENTS: &str = "agents";
-/// The configuration file of a project, from its root.
-pub const PROJECT_FILE: &str = ".agent/config.yaml";
-/// The agents of a project, from its root.
-pub const PROJECT_AGENTS: &str = ".agent/agents";
 
 /// What was loaded.
 #[derive(Debug, Clone)]
@@ -37,6 +31,10 @@ pub struct Loaded {
     pub notices: Vec<String>,
     /// Every value with its origin.
     pub layers: Layers,
+    /// What the project's own files say, whether it has an effect or not.
+    pub project: Project,
+    /// Whether the project is trusted.
+    pub trust: Judgement,
 }
 
 /// Loads all layers into the settings in force.
@@ -44,31 +42,52 @@ pub struct Loaded {
 /// # Errors
 /// The first thing that is wrong, with key, file, line and hint.
 pub fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, ConfigError> {
-    if let Some(name) = environment.undecodable().find(|name| name.starts_with("AGENT_")) {
-        return Err(ConfigError::new("the value is not valid UTF-8").file(name));
-    }
     let rules = rule::document();
-    let directories = Directories::of(environment)?;
-    let built_in =
-        Layers::layer(&rules, Level::BuiltIn, DEFAULTS_PLACE, parse(&rules, DEFAULTS, DEFAULTS_PLACE)?)
-            .under(agents::built_in(&rules)?);
-    let user = user_layer(&rules, &directories.config)?;
-    let file = explicit_layer(&rules, flags, environment)?;
-    let above = file.under(variables_layer(&rules, environment)?).under(flags_layer(&rules, flags)?);
-
-    let below = built_in.under(user);
-    let workspace = workspace_root(&below.clone().under(above.clone()), environment)?;
-    let mut notices = Vec::new();
-    let project = project_layer(&rules, &workspace, &below, &mut notices)?;
-    let layers = below.under(project).under(above);
-    let settings = Settings::resolve(&layers, flags, environment, directories, workspace)?;
+    let Ground { directories, below, above, workspace } = Ground::of(&rules, flags, environment)?;
+    let project = Project::read(&rules, &workspace, &below)?;
+    let state = directories.state_of(&workspace);
+    let trust = trust::judge(&flags.trust, &project, Shelf { state: &state, workspace: &workspace })?;
+    let trusted = trust.standing.is_trusted();
+    let layers = below.under(project.layer(trusted)).under(above);
+    let mut settings = Settings::resolve(&layers, flags, environment, directories, workspace)?;
+    settings.keep_as_trusted(trust::named(&trust.claim, &project));
+    let mut notices = trust.notices.clone();
+    notices.extend(project.notices(trusted));
     notices.extend(agents::unknown_tools(&layers, &settings.agents));
-    Ok(Loaded { settings, notices, layers })
+    Ok(Loaded { settings, notices, layers, project, trust })
 }
 
-/// Parses and checks one file's text.
-fn parse(rules: &Rule, text: &str, place: &str) -> Result<Vec<check::Leaf>, ConfigError> {
-    yaml::parse(text).and_then(|node| check::leaves(rules, &node)).map_err(|error| error.file(place))
+/// Where the state of a workspace is, and its canonical path, whatever the project's own files say.
+///
+/// # Errors
+/// What is wrong with the other layers.
+pub fn place(flags: &Flags, environment: &Environment) -> Result<(PathBuf, PathBuf), ConfigError> {
+    let ground = Ground::of(&rule::document(), flags, environment)?;
+    Ok((ground.directories.state_of(&ground.workspace), ground.workspace))
+}
+
+/// Everything but the project: it is found by these layers, and stands between them.
+struct Ground {
+    directories: Directories,
+    below: Layers,
+    above: Layers,
+    workspace: PathBuf,
+}
+
+impl Ground {
+    fn of(rules: &Rule, flags: &Flags, environment: &Environment) -> Result<Self, ConfigError> {
+        if let Some(name) = environment.undecodable().find(|name| name.starts_with("AGENT_")) {
+            return Err(ConfigError::new("the value is not valid UTF-8").file(name));
+        }
+        let directories = Directories::of(environment)?;
+        let built_in =
+            text_layer(rules, Level::BuiltIn, DEFAULTS_PLACE, DEFAULTS)?.under(agents::built_in(rules)?);
+        let below = built_in.under(user_layer(rules, &directories.config)?);
+        let file = explicit_layer(rules, flags, environment)?;
+        let above = file.under(variables_layer(rules, environment)?).under(flags_layer(rules, flags)?);
+        let workspace = workspace_root(&below.clone().under(above.clone()), environment)?;
+        Ok(Self { directories, below, above, workspace })
+    }
 }
 
 fn user_layer(rules: &Rule, directory: &Path) -> Result<Layers, ConfigError> {
@@ -77,36 +96,10 @@ fn user_layer(rules: &Rule, directory: &Path) -> Result<Layers, ConfigError> {
         layer = layer.under(agents::file_layer(rules, Level::User, &file, &file.display().to_string())?);
     }
     let path = directory.join(USER_FILE);
-    Ok(layer.under(file_layer(rules, Level::User, &path, &path.display().to_string())?.unwrap_or_default()))
-}
-
-/// The project's layers, without what an untrusted project may not set.
-fn project_layer(
-    rules: &Rule,
-    root: &Path,
-    below: &Layers,
-    notices: &mut Vec<String>,
-) -> Result<Layers, ConfigError> {
-    let mut layer = Layers::default();
-    let mut add = |mut next: Layers, place: &str| {
-        notices.extend(next.confine(rules, below).notice(place));
-        layer = std::mem::take(&mut layer).under(next);
-    };
-    let place = |place: &'static str| move |error: ConfigError| error.file(place);
-    if let Some(directory) = inside(root, PROJECT_AGENTS.as_ref()).map_err(place(PROJECT_AGENTS))? {
-        for file in agents::files(&directory)? {
-            let name = file.file_name().unwrap_or_default();
-            let place = format!("{PROJECT_AGENTS}/{}", harmless(&name.to_string_lossy()));
-            let real = inside(root, &file).map_err(|error| error.file(&place))?;
-            if real.is_some() {
-                add(agents::file_layer(rules, Level::Project, &file, &place)?, &place);
-            }
-        }
-    }
-    if let Some(path) = inside(root, PROJECT_FILE.as_ref()).map_err(place(PROJECT_FILE))? {
-        add(file_layer(rules, Level::Project, &path, PROJECT_FILE)?.unwrap_or_default(), PROJECT_FILE);
-    }
-    Ok(layer)
+    let place = path.display().to_string();
+    let text = read_own_text(&path, MAX_CONFIG_BYTES).map_err(|error| error.file(&place))?;
+    let own = text.map(|text| text_layer(rules, Level::User, &place, &text)).transpose()?;
+    Ok(layer.under(own.unwrap_or_default()))
 }
 
 /// The file of `--config`, else of `AGENT_CONFIG`; naming one that does not exist is an error.
@@ -121,8 +114,7 @@ fn explicit_layer(rules: &Rule, flags: &Flags, environment: &Environment) -> Res
 
 fn file_layer(rules: &Rule, level: Level, path: &Path, place: &str) -> Result<Option<Layers>, ConfigError> {
     let text = read_text(path, MAX_CONFIG_BYTES).map_err(|error| error.file(place))?;
-    let layer = |text: String| Ok(Layers::layer(rules, level, place, parse(rules, &text, place)?));
-    text.map(layer).transpose()
+    text.map(|text| text_layer(rules, level, place, &text)).transpose()
 }
 
 /// The canonical workspace directory.

@@ -279,7 +279,7 @@ fn a_project_may_not_run_redirect_or_widen_anything() {
         loaded.notices,
         [".agent/config.yaml: ignored agents.build.mode, agents.plan.allowed_tools, commands.env.PATH, \
           commands.safe_commands, hooks.session_start, llm.model, max_steps, mode, workspace.allow_delete (needs a \
-          trusted workspace); llm.api_base, llm.api_key_env, logging.file, workspace.root (never taken from a \
+          trusted workspace: agent trust); llm.api_base, llm.api_key_env, logging.file, workspace.root (never taken from a \
           project)"]
     );
     let settings = loaded.settings;
@@ -316,7 +316,7 @@ fn a_project_cannot_loosen_the_users_stricter_mode_through_an_agent() {
     assert_eq!(loaded.settings.agent.mode, Mode::ConfirmAll);
     assert_eq!(
         loaded.notices,
-        [".agent/agents/mine.md: ignored agents.mine.mode (needs a trusted workspace)"]
+        [".agent/agents/mine.md: ignored agents.mine.mode (needs a trusted workspace: agent trust)"]
     );
 }
 
@@ -334,8 +334,8 @@ fn a_project_cannot_replace_the_instructions_of_an_agent_it_did_not_define() {
     assert_eq!(
         loaded.notices,
         [
-            ".agent/agents/build.md: ignored agents.build.system_prompt (needs a trusted workspace)",
-            ".agent/config.yaml: ignored agents.docs.system_prompt (needs a trusted workspace)",
+            ".agent/agents/build.md: ignored agents.build.system_prompt (needs a trusted workspace: agent trust)",
+            ".agent/config.yaml: ignored agents.docs.system_prompt (needs a trusted workspace: agent trust)",
         ]
     );
 }

@@ -401,7 +401,8 @@ pub struct Costs {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Logging {
-    /// How much is shown on standard error.
+    /// How much is shown on standard error. A project must not silence what is said about it.
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = ["debug", "info", "human"]))]
     pub level: LogLevel,
     /// A file for the log as JSON lines; absent: none.
     #[schemars(extend("x-scope" = "never-from-project"))]

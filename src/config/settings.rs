@@ -49,6 +49,8 @@ pub struct Settings {
     pub commands: Commands,
     /// What commands and hooks can reach; its paths are absolute.
     pub sandbox: Sandbox,
+    /// Files, absolute, that commands and hooks cannot change because the project is trusted with them as they are.
+    pub trusted_files: Vec<PathBuf>,
     /// Whether they are not confined at all; only a flag can say so.
     pub sandbox_off: bool,
     /// Hooks by event.
@@ -121,6 +123,7 @@ impl Settings {
                 hidden: document.sandbox.hidden.into_iter().map(absolute).collect(),
                 ..document.sandbox
             },
+            trusted_files: Vec::new(),
             sandbox_off: flags.sandbox_off,
             hooks: document.hooks.by_event(),
             policy,
@@ -128,6 +131,16 @@ impl Settings {
             costs: Costs { prices_file: document.costs.prices_file.map(absolute), ..document.costs },
             logging: Logging { file: document.logging.file.map(absolute), ..document.logging },
         })
+    }
+}
+
+impl Settings {
+    /// Lets nothing change `files`, from the root of the workspace: what was trusted is what runs.
+    pub fn keep_as_trusted<'a>(&mut self, files: impl Iterator<Item = &'a Path>) {
+        for file in files {
+            self.policy.protected_files.push(policy::literal_pattern(&file.to_string_lossy()));
+            self.trusted_files.push(self.workspace.join(file));
+        }
     }
 }
 

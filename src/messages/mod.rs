@@ -7,6 +7,7 @@ mod model;
 mod prompt;
 mod sandbox;
 mod structured;
+mod trust;
 
 pub use closing::{
     CALLS_USED_UP, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed,
@@ -23,4 +24,8 @@ pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_ti
 pub use sandbox::{NETWORK_ON, SANDBOX_OFF, not_confined, sandbox_required};
 pub use structured::{
     ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,
+};
+pub use trust::{
+    NO_TRUST_TO_REVOKE, NOT_TRUSTED, TRUST_NEEDS_A_PERSON, TRUST_QUESTION, TRUST_REASON, TRUST_REVOKED,
+    TRUSTED, other_content, trust_asked, trust_ended, trust_not_believed, trust_not_kept, trusted_this_run,
 };

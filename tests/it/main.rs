@@ -31,6 +31,7 @@ mod sessions;
 mod structured;
 mod support;
 mod tidy;
+mod trust;
 mod window;
 mod wire;
 mod wrong_turns;
