@@ -91,10 +91,12 @@ pub fn falling_back(settings: &Settings, name: &str, prices: &Prices) -> CliResu
     Ok(settings)
 }
 
-/// Where the table says that `model` is; nothing for one that names none of its providers.
+/// Where the table says that `model` is, or the provider where everyone has a server of their own; nothing for one that
+/// names no provider.
 fn server<'a>(table: &'a [Provider], model: &str) -> Option<&'a str> {
     let (name, _) = model.split_once('/')?;
-    catalog::find(table, name)?.base.as_deref()
+    let provider = catalog::find(table, name)?;
+    Some(provider.base.as_deref().unwrap_or(&provider.name))
 }
 
 /// What the run must know of the model that `settings` chose and `client` speaks to.

@@ -108,7 +108,7 @@ pub fn reason_in_words(reason: StopReason) -> &'static str {
     match reason {
         StopReason::LlmDone => "the LLM decided it was done",
         StopReason::MaxSteps => "the step limit was reached",
-        StopReason::BudgetExceeded => "the budget was used up",
+        StopReason::BudgetExceeded => "what is left of the budget does not pay for another call",
         StopReason::ContextFull => "the conversation no longer fits into the model's window",
         StopReason::Timeout => "the time limit was reached",
         StopReason::ConsecutiveErrors => "too many tool calls in a row could not be read",
