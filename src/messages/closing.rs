@@ -108,8 +108,8 @@ const AFTER_CONTEXT_FULL: &str = " To go on, give the rest of the task to a new 
                                   a model that holds more (`agent resume --last --model …`).";
 
 /// The same where nothing was said yet: a new session would be as long.
-const FULL_FROM_THE_START: &str = " Instructions, tools and task alone are too long: choose a model that holds more, or have \
-                                   its server provide more (`agent doctor` shows what it holds).";
+const FULL_FROM_THE_START: &str = " Instructions, tools and task alone are too long: resume with a model that holds \
+                                   more (`agent resume --last --model …`), or have its server provide more.";
 
 /// Why a run ended, for people.
 pub fn reason_in_words(reason: StopReason) -> &'static str {
