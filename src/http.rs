@@ -90,6 +90,11 @@ pub enum HttpError {
     /// The address is not one.
     #[error("{0}")]
     Address(String),
+    /// The key cannot be one.
+    #[error(
+        "the API key holds a character that no key has: a line break, a typographic quotation mark, an accent"
+    )]
+    Key,
     /// The client could not be set up (TLS roots, proxy variables).
     #[error("the HTTP client could not be set up: {0}")]
     Setup(String),
@@ -136,14 +141,15 @@ impl Endpoint {
     /// An endpoint at `base`; the headers, which may hold a key, are sent there and nowhere else.
     ///
     /// # Errors
-    /// When the address is not an http or https URL, or the key cannot be a header value.
+    /// When the address is not an http or https URL, or the key cannot be one.
     pub fn new(
         base: &str,
         headers: &[(&'static str, String)],
         deadlines: Deadlines,
     ) -> Result<Self, HttpError> {
-        // What stands before an `@` may be a password.
-        let shown = base.rsplit_once('@').map_or(base, |(_, rest)| rest);
+        // What stands before an `@` may be a password, what stands behind a question mark a key.
+        let shown = base.split(['?', '#']).next().unwrap_or_default();
+        let shown = shown.rsplit_once('@').map_or(shown, |(_, rest)| rest);
         let address =
             |why: &str| HttpError::Address(format!("`{shown}` is not an address of a model server: {why}"));
         let parsed = Url::parse(base).map_err(|error| address(&error.to_string()))?;
@@ -155,10 +161,17 @@ impl Endpoint {
                 "the API base holds a user name or password; give a key with --api-key instead".into(),
             ));
         }
+        if parsed.query().is_some() || parsed.fragment().is_some() {
+            return Err(address(
+                "what follows a question mark belongs to the path of a request: llm.providers.NAME.query",
+            ));
+        }
         let headers = headers.iter().map(|(name, value)| {
-            let mut value = HeaderValue::try_from(value.trim()).map_err(|_| {
-                HttpError::Address("the API key holds characters that no header may hold".into())
-            })?;
+            let value = value.trim();
+            // A header may hold other characters, but no provider's key does: they come with a careless copy.
+            let printable = value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+            let value = printable.then(|| HeaderValue::try_from(value).ok()).flatten();
+            let mut value = value.ok_or(HttpError::Key)?;
             value.set_sensitive(true);
             Ok((HeaderName::from_static(name), value))
         });
@@ -456,7 +469,19 @@ mod tests {
         let error = Endpoint::new("https://h/", &[("authorization", "a\nb".into())], Deadlines::default())
             .map(|_| ())
             .unwrap_err();
-        assert!(!error.to_string().contains("a\nb"));
+        assert_eq!(error, HttpError::Key);
+        let quoted = Endpoint::new("https://h/", &[("authorization", "“ab”".into())], Deadlines::default());
+        assert_eq!(quoted.map(|_| ()), Err(HttpError::Key));
+    }
+
+    #[test]
+    fn an_address_with_a_query_or_a_fragment_is_refused_because_a_path_is_put_behind_it() {
+        for url in ["https://h/v1?api-version=1", "https://h/v1#top", "https://h/v1?key=secret"] {
+            let error = endpoint(url).map(|_| ()).unwrap_err();
+            assert!(matches!(error, HttpError::Address(_)), "{error}");
+            assert!(!error.to_string().contains("secret"), "{error}");
+        }
+        endpoint("http://[::1]:80/a/v1/").unwrap();
     }
 
     #[test]

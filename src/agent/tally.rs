@@ -30,6 +30,8 @@ pub struct Tally {
     pub costs: BTreeMap<&'static str, Usd>,
     /// Answers of which nobody knows what they cost.
     pub unpriced: u32,
+    /// Whether a request gave no answer that a provider may nevertheless bill, and said nothing of it.
+    pub unreported: bool,
     /// Answers that were kept from earlier requests.
     pub kept_answers: u32,
     /// What requests began with and then no longer.
@@ -51,11 +53,11 @@ impl Tally {
         }
     }
 
-    /// What the session cost: nothing known when an answer of it has no price, or none came and `priced` says that
-    /// there is no price either.
+    /// What the session cost, as far as it was reported: nothing known when an answer of it has no price, or none came
+    /// and there is no price either, as `priced` says, or something that may be billed went unreported.
     pub fn total(&self, priced: bool) -> Cost {
         let total = self.costs.values().fold(Usd::ZERO, |sum, cost| sum + *cost);
-        let known = self.unpriced == 0 && (priced || !self.costs.is_empty());
+        let known = self.unpriced == 0 && (priced && !self.unreported || !self.costs.is_empty());
         Cost {
             total_usd: known.then_some(total),
             by_source: self.costs.iter().map(|(source, cost)| ((*source).to_owned(), *cost)).collect(),

@@ -189,8 +189,9 @@ impl Report<'_> {
             Some(Ok(said) | Err(said)) => said.as_str(),
             None => "not asked: --online asks it",
         };
-        // What stands before an `@` may be a password.
-        let base = base.rsplit_once('@').map_or(base.as_str(), |(_, rest)| rest);
+        // What stands before an `@` may be a password, what stands behind a question mark a key.
+        let base = base.split(['?', '#']).next().unwrap_or_default();
+        let base = base.rsplit_once('@').map_or(base, |(_, rest)| rest);
         format!("{}{from}; {}", one_line(base, SHOWN), one_line(asked, SHOWN))
     }
 

@@ -176,6 +176,11 @@ fn well_formed_url(text: &str) -> Result<(), String> {
     if authority.contains('@') {
         return Err("must not hold a name and password: put the key into an environment variable".to_owned());
     }
+    if text.contains(['?', '#']) {
+        return Err(
+            "must not have anything after a question mark: that is `llm.providers.NAME.query`".to_owned()
+        );
+    }
     Ok(())
 }
 

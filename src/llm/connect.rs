@@ -112,7 +112,7 @@ impl From<TableError> for ConnectError {
 impl From<HttpError> for ConnectError {
     fn from(error: HttpError) -> Self {
         let kind = match error {
-            HttpError::Address(_) | HttpError::Setup(_) => ErrorKind::Config,
+            HttpError::Address(_) | HttpError::Key | HttpError::Setup(_) => ErrorKind::Config,
             _ => ErrorKind::Network,
         };
         Self::new(kind, error.to_string())
@@ -150,6 +150,10 @@ pub async fn connect(
     let (codec, address, quirks) = (format.codec(provider.quirks), provider.address(), provider.quirks);
     let base = address.root(base, codec.as_ref(), target.model.as_deref().unwrap_or_default());
     let headers = address.headers(codec.as_ref(), key.secret.as_ref().map(Secret::expose));
+    let endpoint = Endpoint::new(base, &headers, options.deadlines).map_err(|error| match error {
+        HttpError::Key => ConnectError::new(ErrorKind::Auth, format!("{error}; {}", key.advice)),
+        error => error.into(),
+    })?;
     let model = match target.model {
         Some(model) => model,
         None => only_model(base, codec.as_ref(), &headers).await?,
@@ -168,7 +172,7 @@ pub async fn connect(
     let caching = if options.prompt_caching { caching(&model, format, quirks) } else { Caching::default() };
     Ok(Box::new(RemoteModel {
         name,
-        endpoint: Endpoint::new(base, &headers, options.deadlines)?,
+        endpoint,
         codec,
         address,
         stream_only: quirks.stream_only,
@@ -295,10 +299,21 @@ fn bare(
     table: &[Provider],
 ) -> Result<Choice, ConnectError> {
     let mut keyed = keyed(variable, table);
-    match (keyed.next(), keyed.next()) {
+    let (first, second) = (keyed.next(), keyed.next());
+    let looks = first.is_none() && options.probe_local;
+    if let Some(provider) = catalog::find(table, model).filter(|_| !looks) {
+        let message =
+            format!("`{model}` is a provider: say which of its models, --model {}/NAME", provider.name);
+        return Err(ConnectError::new(ErrorKind::Config, message));
+    }
+    match (first, second) {
         (Some((provider, _)), None) => Ok(server(target(provider, model.to_owned(), variable))),
-        (None, _) if options.probe_local => Ok(Choice::Probe(Some(model.to_owned()))),
-        (None, _) => Err(no_model()),
+        (None, _) if looks => Ok(Choice::Probe(Some(model.to_owned()))),
+        (None, _) => {
+            let ConnectError { kind, message } = no_model();
+            let message = format!("nothing says who has `{}`: {message}", one_line(model, 80));
+            Err(ConnectError { kind, message })
+        }
         (Some(_), Some(_)) => Err(ConnectError::new(
             ErrorKind::Config,
             format!(

@@ -1,5 +1,7 @@
 //! Events out of the bytes of a stream, bounded: server-sent events or a document in each line.
 
+use std::str::Utf8Error;
+
 /// The longest line and the longest event, in bytes; a whole answer of 128,000 tokens fits in one even where every
 /// character is escaped.
 pub const EVENT_CAP: usize = 4 * 1024 * 1024;
@@ -16,6 +18,15 @@ pub enum FramingError {
     /// Bytes that are not UTF-8; never replaced, because they may stand in arguments.
     #[error("the stream is not valid UTF-8")]
     NotUtf8,
+    /// The last event ends inside a character.
+    #[error("an event of the stream ends inside a character")]
+    Cut,
+}
+
+impl From<Utf8Error> for FramingError {
+    fn from(error: Utf8Error) -> Self {
+        if error.error_len().is_none() { Self::Cut } else { Self::NotUtf8 }
+    }
 }
 
 /// How a stream is divided into events.
@@ -87,7 +98,7 @@ impl FrameDecoder {
         };
         if self.framing == Framing::Ndjson {
             if !content.trim_ascii().is_empty() {
-                events.push(str::from_utf8(content).map_err(|_| FramingError::NotUtf8)?.to_owned());
+                events.push(str::from_utf8(content)?.to_owned());
             }
         } else if content.is_empty() {
             self.end_event(events)?;
@@ -110,7 +121,7 @@ impl FrameDecoder {
     fn end_event(&mut self, events: &mut Vec<String>) -> Result<(), FramingError> {
         let data = std::mem::take(&mut self.data);
         if std::mem::take(&mut self.has_data) {
-            events.push(String::from_utf8(data).map_err(|_| FramingError::NotUtf8)?);
+            events.push(String::from_utf8(data).map_err(|error| error.utf8_error())?);
         }
         Ok(())
     }
@@ -185,6 +196,7 @@ mod tests {
     #[test]
     fn bytes_that_are_not_utf8_are_an_error() {
         assert_eq!(decode([b"data: \xFF\n\n".as_slice()]), Err(FramingError::NotUtf8));
+        assert_eq!(decode([b"data: \xF0\x9F".as_slice()]), Err(FramingError::Cut));
     }
 
     #[test]

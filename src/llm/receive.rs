@@ -5,7 +5,7 @@ use crate::http::DOCUMENT_CAP;
 use crate::llm::answer::Answer;
 use crate::llm::codec::{Codec, Decoder};
 use crate::llm::error_body::excerpt;
-use crate::llm::framing::{FrameDecoder, Framing};
+use crate::llm::framing::{FrameDecoder, Framing, FramingError};
 use crate::llm::{LlmError, Progress};
 use crate::text::json_bounds;
 use serde::de::IgnoredAny;
@@ -87,7 +87,10 @@ impl Reception {
                 let mut events = Vec::new();
                 let ended = frames.finish(&mut events);
                 self.take_last(events, answer, show)?;
-                ended.map_err(|error| malformed(&error.to_string()))?;
+                match ended {
+                    Ok(()) | Err(FramingError::Cut) => {}
+                    Err(error) => return Err(malformed(&error.to_string())),
+                }
                 if !self.any_event && !is_event_stream(&self.beginning) {
                     let said = excerpt(&self.beginning);
                     let message = format!("the server answered with text instead of an answer: `{said}`");
@@ -167,16 +170,20 @@ fn form_of(beginning: &[u8], framing: Framing, streamed: bool, full: bool) -> Op
     Some(if document { Form::Document(Vec::new()) } else { Form::Stream(FrameDecoder::new(framing)) })
 }
 
-/// Whether a body without any event is at least made of an event stream's lines.
+/// Whether a body without any event is at least made of an event stream's lines, or of the beginning of one.
 fn is_event_stream(body: &[u8]) -> bool {
-    let body = body.trim_ascii_start();
+    let text = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii_start();
     let fields: [&[u8]; 5] = [b":", b"data", b"event", b"id", b"retry"];
-    body.is_empty() || fields.iter().any(|field| body.starts_with(field))
+    let is_cut = |field: &[u8]| field.starts_with(text) || BYTE_ORDER_MARK.starts_with(body);
+    fields.into_iter().any(|field| text.starts_with(field) || is_cut(field))
 }
 
 /// Whether an event or document is of no use because its end is missing.
 fn is_cut(error: &LlmError, json: &[u8]) -> bool {
-    let unfinished = || serde_json::from_slice::<IgnoredAny>(json).is_err_and(|error| error.is_eof());
+    // A number that ends with a sign or a point is invalid to the parser, not unfinished.
+    let last = json.iter().rposition(|byte| !matches!(byte, b'-' | b'+' | b'.'));
+    let begun = last.and_then(|last| json.get(..=last)).unwrap_or_default();
+    let unfinished = || serde_json::from_slice::<IgnoredAny>(begun).is_err_and(|error| error.is_eof());
     error.kind == ErrorKind::Malformed && (b"[DONE]".starts_with(json.trim_ascii()) || unfinished())
 }
 

@@ -21,6 +21,10 @@ use std::time::Duration;
 /// How `OpenAI` says that a model does not speak Chat Completions.
 const ONLY_RESPONSES: &str = "only supported in v1/responses";
 
+/// Bytes of the shortest key that is hidden in what a server says. Real ones have at least twenty; shorter ones (`none`, `1`)
+/// stand in for a key that a local server does not want, and to hide them would garble every message.
+const KEY_BYTES: usize = 8;
+
 /// Where a key came from, for the message about a server that refuses it.
 #[derive(Debug, Clone)]
 pub struct Key {
@@ -204,7 +208,7 @@ impl RemoteModel {
     /// The error of an exchange that did not work.
     fn unreachable(&self, error: &HttpError) -> LlmError {
         let kind = match error {
-            HttpError::Address(_) | HttpError::Setup(_) => ErrorKind::Config,
+            HttpError::Address(_) | HttpError::Key | HttpError::Setup(_) => ErrorKind::Config,
             HttpError::Connect(_) | HttpError::Tls(_) | HttpError::Broken(_) => ErrorKind::Network,
             HttpError::Timeout(..) => ErrorKind::Timeout,
             HttpError::Redirect(_) => ErrorKind::Request,
@@ -235,7 +239,9 @@ impl RemoteModel {
     /// A server may repeat the key it refuses.
     fn without_key(&self, message: &str) -> String {
         match &self.key.secret {
-            Some(secret) if !secret.expose().is_empty() => message.replace(secret.expose(), "[secret]"),
+            Some(secret) if secret.expose().len() >= KEY_BYTES => {
+                message.replace(secret.expose(), "[secret]")
+            }
             _ => message.to_owned(),
         }
     }

@@ -90,7 +90,11 @@ pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
 
 /// The answer of a run that ended early and has no closing summary, because it was not asked for or did not come.
 pub fn fixed_closing(reason: StopReason, steps: u32) -> String {
-    let how_to_go_on = if reason == StopReason::ContextFull { AFTER_CONTEXT_FULL } else { "" };
+    let how_to_go_on = match (reason, steps) {
+        (StopReason::ContextFull, 0) => FULL_FROM_THE_START,
+        (StopReason::ContextFull, _) => AFTER_CONTEXT_FULL,
+        _ => "",
+    };
     format!(
         "The run ended early ({reason}: {}) after {}. What was done until then stands; there is no summary of it.\
          {how_to_go_on}",
@@ -103,12 +107,16 @@ pub fn fixed_closing(reason: StopReason, steps: u32) -> String {
 const AFTER_CONTEXT_FULL: &str = " To go on, give the rest of the task to a new session (`agent run`), or resume this one with \
                                   a model that holds more (`agent resume --last --model …`).";
 
+/// The same where nothing was said yet: a new session would be as long.
+const FULL_FROM_THE_START: &str = " Instructions, tools and task alone are too long: resume with a model that holds \
+                                   more (`agent resume --last --model …`), or have its server provide more.";
+
 /// Why a run ended, for people.
 pub fn reason_in_words(reason: StopReason) -> &'static str {
     match reason {
         StopReason::LlmDone => "the LLM decided it was done",
         StopReason::MaxSteps => "the step limit was reached",
-        StopReason::BudgetExceeded => "the budget was used up",
+        StopReason::BudgetExceeded => "what is left of the budget does not pay for another call",
         StopReason::ContextFull => "the conversation no longer fits into the model's window",
         StopReason::Timeout => "the time limit was reached",
         StopReason::ConsecutiveErrors => "too many tool calls in a row could not be read",
@@ -143,5 +151,11 @@ mod tests {
             "The run ended early (max_steps: the step limit was reached) after 1 step. What was done until then \
              stands; there is no summary of it."
         );
+    }
+
+    #[test]
+    fn a_new_session_is_advised_only_where_it_would_help() {
+        let advised = |steps| fixed_closing(StopReason::ContextFull, steps).contains("to a new session");
+        assert_eq!((advised(0), advised(1)), (false, true));
     }
 }

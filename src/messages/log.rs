@@ -172,7 +172,11 @@ impl Form {
     pub fn watchdog(self, reason: StopReason, steps: u32, max_steps: u32) -> String {
         let icon = self.pick("⚠️ ", "warning: ");
         match reason {
-            StopReason::BudgetExceeded => format!("{icon}Budget used up ({steps}/{max_steps} steps)"),
+            StopReason::BudgetExceeded => {
+                format!(
+                    "{icon}The rest of the budget does not pay for another call ({steps}/{max_steps} steps)"
+                )
+            }
             StopReason::MaxSteps => format!("{icon}Step limit reached ({steps}/{max_steps})"),
             reason => format!("{icon}The run ends early: {}", reason_in_words(reason)),
         }

@@ -557,3 +557,44 @@ fn a_script_that_is_a_pipe_is_refused_and_not_waited_for() {
     rustix::fs::mknodat(rustix::fs::CWD, lab.ws().join("pipe"), rustix::fs::FileType::Fifo, mode, 0).unwrap();
     refused(&lab, &["run", "x", "--model", "scripted:pipe"], "not a regular file");
 }
+
+#[test]
+fn a_key_that_cannot_be_one_is_told_with_its_variable_and_never_shown() {
+    for key in ["sk-a\nX-Evil: 1", "\u{201C}sk-quoted\u{201D}", "sk-\u{e9}"] {
+        let lab = Lab::new().env("OPENAI_API_KEY", key);
+        let done = lab.agent(&["run", "x", "--model", "openai/m"]).exits(4);
+        assert!(done.stderr.contains("check the key in OPENAI_API_KEY"), "{}", done.stderr);
+        assert!(!done.stderr.contains("sk-"), "{}", done.stderr);
+    }
+}
+
+#[test]
+fn a_word_that_stands_in_for_a_key_does_not_garble_what_is_said() {
+    let server = Server::start("turns: [{error: {status: 404, message: 'no such model on 127.0.0.1'}}]");
+    let lab = Lab::new().env("OPENAI_API_KEY", "1");
+    let done = lab.agent(&["run", "x", "--model", "openai/m1", "--api-base", &server.url()]).exits(1);
+    assert!(!done.stderr.contains("[secret]"), "{}", done.stderr);
+    assert!(done.stderr.contains("answered 404") && done.stderr.contains("`m1`"), "{}", done.stderr);
+}
+
+#[test]
+fn an_api_base_with_a_query_is_refused_because_the_path_would_end_up_in_it() {
+    let wrong = "http://127.0.0.1:9/v1?api-version=1&key=sk-secret";
+    let done = Lab::new().agent(&["run", "x", "--model", "openai/m", "--api-base", wrong]).exits(3);
+    assert!(done.stderr.contains("question mark") && !done.stderr.contains("sk-secret"), "{}", done.stderr);
+    let lab = Lab::new().env("AZURE_OPENAI_ENDPOINT", wrong).env("AZURE_OPENAI_API_KEY", KEY);
+    let done = lab.agent(&["run", "x", "--model", "azure/m"]).exits(3);
+    assert!(done.stderr.contains("question mark") && !done.stderr.contains("sk-secret"), "{}", done.stderr);
+    let told = lab.agent(&["doctor", "--model", "azure/m"]).exits(0);
+    assert!(told.stdout.contains("question mark") && !told.stdout.contains("sk-secret"), "{}", told.stdout);
+}
+
+#[test]
+fn a_provider_without_a_model_is_not_taken_for_a_model() {
+    for lab in [Lab::new(), Lab::new().env("GROQ_API_KEY", KEY), Lab::new().env("OPENAI_API_KEY", KEY)] {
+        let done = lab.agent(&["run", "x", "--model", "openai"]).exits(3);
+        assert!(done.stderr.contains("--model openai/NAME"), "{}", done.stderr);
+    }
+    let done = Lab::new().agent(&["run", "x", "--model", "gpt-4.1"]).exits(4);
+    assert!(done.stderr.contains("`gpt-4.1`"), "{}", done.stderr);
+}

@@ -186,6 +186,23 @@ fn o25_a_model_on_this_machine_costs_nothing_even_where_nobody_counts() {
 }
 
 #[test]
+fn o25_an_answer_that_broke_off_does_not_cost_nothing() {
+    let server = Server::start("turns: [{text: half an answer, chunk: 4, fault: {cut: 2}}]");
+    let cut = lab("llm: {retries: 0}\n").run(&server, &["--json"]).exits(1).json();
+    assert_eq!(cut["cost"], json!({"total_usd": null, "by_source": {}}));
+    let refused = Server::start("turns: [{error: {status: 400}}]");
+    assert_eq!(lab("").run(&refused, &["--json"]).exits(1).json()["cost"]["total_usd"], 0.0);
+}
+
+#[test]
+fn l13_a_budget_that_pays_for_no_call_is_not_said_to_be_used_up() {
+    let server = reads(0, 0);
+    let done = lab("").run(&server, &["--budget", "0.0001"]).exits(2);
+    assert!(done.stderr.contains("budget does not pay for another call"), "{}", done.stderr);
+    assert!(!done.stderr.contains("used up") && server.requests().is_empty(), "{}", done.stderr);
+}
+
+#[test]
 fn o26_a_model_without_a_price_has_an_unknown_cost_and_no_budget() {
     let server = reads(0, 0);
     let done = Lab::new().run(&server, &["--json"]).exits(0);

@@ -156,6 +156,21 @@ fn lr6_the_key_given_for_a_server_whose_address_is_a_variable_is_not_sent_to_ano
 }
 
 #[test]
+fn lr6_the_key_given_for_one_server_of_ones_own_is_not_sent_to_another() {
+    let (first, second) =
+        (Server::start("turns: [{error: {status: 503}}]"), Server::start("turns: [{text: done}]"));
+    let config = "llm: {retries: 0, fallback: [other/m], providers: {other: {base_keys: [OTHER_BASE], keys: [OTHER_KEY]}}}";
+    let lab = lab()
+        .config(config)
+        .env("AZURE_OPENAI_ENDPOINT", &first.url())
+        .env("OTHER_BASE", &second.url())
+        .env("OTHER_KEY", "sk-of-the-other");
+    lab.agent(&["run", "task", "--model", "azure/m", "--api-key", KEY]).exits(0);
+    assert_eq!(first.requests()[0].headers["api-key"], KEY);
+    assert_eq!(second.requests()[0].headers["authorization"], "Bearer sk-of-the-other");
+}
+
+#[test]
 fn lr6_a_conversation_goes_on_in_another_format_with_its_calls_and_without_foreign_reasoning() {
     let calls = "{thinking: I look., text: one moment, calls: [{name: read_file, arguments: {path: a.txt}}]}";
     let script = format!("turns: [{calls}, {{{DOWN}}}, {calls}, {{{DOWN}}}, {{text: done}}]");

@@ -3,6 +3,7 @@
 #[path = "../fuzz/src/checks.rs"]
 mod checks;
 
+use agent::failure::ErrorKind;
 use agent::llm::format::Format;
 use checks::{TARGETS, answer, receive};
 use serde_json::json;
@@ -57,6 +58,20 @@ fn known_streams_hold_what_the_fuzzer_checks() {
     for (name, format, stream) in streams() {
         eprintln!("{name}");
         answer(format, &stream);
+    }
+}
+
+#[test]
+fn an_answer_cut_at_any_byte_is_asked_for_again_even_inside_a_character() {
+    for (name, format, stream) in streams() {
+        if receive(format, true, &[&stream]).0.is_err() {
+            continue;
+        }
+        for cut in 0..stream.len() {
+            let (part, _) = receive(format, true, &[&stream[..cut]]);
+            let kind = part.err().map_or(ErrorKind::CutStream, |error| error.kind);
+            assert_eq!(kind, ErrorKind::CutStream, "{name} cut at {cut}");
+        }
     }
 }
 

@@ -198,7 +198,10 @@ fn l13_a_call_that_may_not_fit_is_not_made_and_nothing_is_summarised() {
     closing.apply(&Event::Closing { reason: StopReason::BudgetExceeded });
     let verdict = stop_of(&closing, now());
     assert_eq!((verdict.reason, verdict.limit), (StopReason::BudgetExceeded, Some(Limit::Usd)));
-    assert!(verdict.output.text().contains("the budget was used up"), "{verdict:?}");
+    assert!(
+        verdict.output.text().contains("what is left of the budget does not pay for another call"),
+        "{verdict:?}"
+    );
 }
 
 #[test]

@@ -125,6 +125,7 @@ impl Session {
     /// may have.
     pub(super) fn repeated(&mut self, kind: ErrorKind, billed: Option<Billed>) {
         let Some(Billed { usage, cost_usd }) = billed else {
+            self.tally.unreported |= kind.may_be_billed();
             return self.run.spending.write_off(kind.may_be_billed());
         };
         let purpose = if self.run.closing.is_some() { Purpose::Closing } else { Purpose::Step };
@@ -136,6 +137,7 @@ impl Session {
     /// The same for one that is not repeated.
     pub(super) fn given_up(&mut self, purpose: Purpose, kind: ErrorKind, billed: Option<Billed>) {
         let Some(Billed { usage, cost_usd }) = billed else {
+            self.tally.unreported |= kind.may_be_billed();
             return self.run.spending.give_up(kind.may_be_billed());
         };
         self.tally.usage += usage;
