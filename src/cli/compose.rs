@@ -129,6 +129,9 @@ fn confinement(app: &App, settings: &Settings) -> CliResult<Confinement> {
         variables: places::caches(&caches),
         scratch,
         remembered: settings.directories.state.join("sandbox.json"),
+        quarantine: settings.state.join("quarantine"),
+        found: std::sync::OnceLock::new(),
+        commands: std::sync::atomic::AtomicU64::new(0),
     })
 }
 

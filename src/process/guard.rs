@@ -6,10 +6,12 @@
 //!
 //! The socket is the guard's standard input. Its end means that the agent wants the command dead or is dead itself, by
 //! `kill -9` too. The guard kills init, and with init the kernel kills everything in the namespace. Where namespaces are
-//! refused the guard is a subreaper and the command its child; at the end it sweeps until no descendant is left.
+//! refused the guard is a subreaper and the command its child; at the end it sweeps until no descendant is left. Then it puts
+//! protected files back that the command has changed.
 //! Work happens here and not between fork and exec in the agent, because there only async-signal-safe calls are allowed.
 
 use super::order::{Answer, LAUNCH_ARGUMENT, Order, Tier};
+use super::protected::{self, Extent, Snapshot};
 use super::sandbox::{self, View};
 use super::system::{self, Fork};
 use super::tree;
@@ -23,6 +25,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 /// How long the guard sleeps at most before it reaps orphans that were given to it.
@@ -77,6 +80,7 @@ fn standard_input(control: &mut File, bytes: u64) -> io::Result<Stdio> {
 
 /// Starts the command below an init of our own.
 fn in_namespace(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
+    let guarded = Guarded::before(order);
     enter_namespaces(order)?;
     let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match system::fork()? {
@@ -90,15 +94,16 @@ fn in_namespace(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<(
                 // Waiting for init is waiting for the whole namespace.
                 let _reaped = rustix::process::waitpid(Some(init), WaitOptions::empty());
             }
+            guarded.after(control);
             Ok(())
         }
     }
 }
 
-/// New pid and mount namespaces, and for a confined command all others; without root a user namespace that maps only
-/// ourselves comes first.
+/// A new pid namespace, and for a confined command all others but that of mounts, which is for init: the guard goes on to
+/// see what there is. Without root a user namespace that maps only ourselves comes first.
 fn enter_namespaces(order: &Order) -> io::Result<()> {
-    let mut flags = UnshareFlags::NEWPID | UnshareFlags::NEWNS;
+    let mut flags = UnshareFlags::NEWPID;
     if order.tier == Tier::Full {
         flags |= UnshareFlags::NEWIPC;
         flags.set(UnshareFlags::NEWNET, !order.reach.network);
@@ -123,6 +128,7 @@ fn write_proc(path: &str, text: &str) -> io::Result<()> {
 fn init(order: &Order, stdin: Stdio, control: &mut File, lifeline: &OwnedFd) -> io::Result<()> {
     follow_parent_into_death(lifeline)?;
     rustix::process::setsid()?;
+    system::unshare(UnshareFlags::NEWNS)?;
     if order.tier == Tier::Full {
         let place = std::env::current_dir()?;
         sandbox::mounts::arrange(&order.reach)?;
@@ -173,6 +179,7 @@ fn follow_parent_into_death(lifeline: &OwnedFd) -> io::Result<()> {
 
 /// Starts the command as our child and ends all our descendants after it.
 fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
+    let guarded = Guarded::before(order);
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match system::fork()? {
@@ -197,9 +204,40 @@ fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<(
             if let Some(status) = status {
                 answer_for(status).send(control);
             }
+            guarded.after(control);
         }
     }
     Ok(())
+}
+
+/// The protected files of a command, from before it runs until after nothing of it lives.
+struct Guarded<'a> {
+    quarantine: &'a Path,
+    snapshot: Option<Snapshot>,
+}
+
+impl<'a> Guarded<'a> {
+    fn before(order: &'a Order) -> Self {
+        let extent = match order.tier {
+            Tier::Full => Some(Extent::Absent),
+            Tier::Rules => Some(Extent::All),
+            Tier::Namespace | Tier::Subreaper | Tier::Group => None,
+        };
+        let extent = extent.filter(|_| !order.argv.is_empty());
+        Self {
+            quarantine: &order.quarantine,
+            snapshot: extent.map(|extent| Snapshot::take(&order.reach, extent)),
+        }
+    }
+
+    /// Puts them back, and says so when that was needed.
+    fn after(self, control: &mut File) {
+        let disturbances = self.snapshot.map(|snapshot| snapshot.restore(self.quarantine)).unwrap_or_default();
+        if !disturbances.is_empty() {
+            let report = protected::report::encode(&disturbances).unwrap_or_default();
+            let _nobody_listens = io::Write::write_all(control, &report);
+        }
+    }
 }
 
 /// The outcome of the trial of `order`; a tier that claims nothing has none.

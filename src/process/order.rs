@@ -1,12 +1,14 @@
 //! What the agent tells its launcher process, and the one record that comes back.
 //!
 //! Both travel over the socket that is the launcher's standard input: the order as a length (u32, little endian), that
-//! many bytes of JSON and the command's standard input; the answer as five bytes, a tag and an i32.
+//! many bytes of JSON and the command's standard input; the answer as five bytes, a tag and an i32. A report about protected
+//! files may follow it.
 
 use super::sandbox::{Reach, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
+use std::path::PathBuf;
 
 /// The hidden first argument that makes the binary a launcher.
 pub(super) const LAUNCH_ARGUMENT: &str = "__launch";
@@ -35,6 +37,11 @@ impl Tier {
     /// Whether it keeps commands from anything, beyond keeping them together.
     pub fn confines(self) -> bool {
         matches!(self, Self::Full | Self::Rules)
+    }
+
+    /// Whether commands have a view of the file system of their own.
+    pub fn has_own_view(self) -> bool {
+        self == Self::Full
     }
 
     /// Its name in results and logs; what does not confine has none.
@@ -77,6 +84,8 @@ pub(super) struct Order {
     pub(super) reach: Reach,
     /// What is tried instead of a command.
     pub(super) trial: Option<Trial>,
+    /// Where what a command makes of protected files is moved to.
+    pub(super) quarantine: PathBuf,
     /// The whole environment of the command.
     pub(super) env: BTreeMap<String, String>,
     /// Bytes of standard input that follow.
@@ -171,6 +180,7 @@ mod tests {
             tier: Tier::Subreaper,
             reach: Reach::default(),
             trial: None,
+            quarantine: PathBuf::new(),
             argv: vec!["sh".to_owned(), "-c".to_owned(), "echo 'ä\n'".to_owned()],
             env: BTreeMap::from([("A".to_owned(), "b=c".to_owned())]),
             stdin_bytes: 7,

@@ -24,6 +24,7 @@ mod permission;
 mod process;
 mod providers;
 mod run_loop;
+mod sandbox;
 mod scenarios;
 mod sessions;
 mod structured;
