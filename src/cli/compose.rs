@@ -29,7 +29,7 @@ use crate::llm::{LlmClient, ToolDefinition};
 use crate::message::ToolCall;
 use crate::messages;
 use crate::process::environment::child_environment;
-use crate::process::launch::{Launcher, Tier};
+use crate::process::launch::Launcher;
 use crate::process::sandbox::{Confinement, places};
 use crate::process::scratch::{Scratch, make_private};
 use crate::secret::Secret;
@@ -84,7 +84,7 @@ pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
         return Ok(Rc::new(launcher));
     }
     let launcher = launcher.confined(confinement(app, settings)?);
-    if settings.sandbox.mode == SandboxMode::Require && launcher.tier() != Tier::Full {
+    if settings.sandbox.mode == SandboxMode::Require && !launcher.tier().has_own_view() {
         let tier = launcher.tier();
         return Err(CliError::new(
             ErrorKind::Config,

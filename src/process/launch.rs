@@ -251,7 +251,8 @@ impl Launcher {
             let quarantine = confinement.map(|confinement| confinement.quarantine()).unwrap_or_default();
             self.lead(&mut env, tier);
             let stdin_bytes = spec.stdin.len() as u64;
-            let order = Order { tier, argv: spec.argv, reach, trial: None, quarantine, env, stdin_bytes };
+            let (argv, inside) = (spec.argv, false);
+            let order = Order { tier, argv, reach, trial: None, inside, quarantine, env, stdin_bytes };
             let mut bytes = order.encode()?;
             bytes.extend(spec.stdin);
             let agent_end;
@@ -269,8 +270,11 @@ impl Launcher {
         for (name, value) in &confinement.variables {
             env.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        let place =
-            if tier.has_own_view() { "/tmp".to_owned() } else { confinement.reach.temporary.display().to_string() };
+        let place = if tier.has_own_view() {
+            "/tmp".to_owned()
+        } else {
+            confinement.reach.temporary.display().to_string()
+        };
         env.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name.to_owned(), place.clone())));
     }
 

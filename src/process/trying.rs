@@ -22,7 +22,8 @@ impl Launcher {
 
     /// The tiers there may be, the strongest first.
     pub fn tiers(&self) -> Vec<Tier> {
-        let confining: &[Tier] = if self.confinement.is_some() { &[Tier::Full, Tier::Rules] } else { &[] };
+        let confining: &[Tier] =
+            if self.confinement.is_some() { &[Tier::Full, Tier::Bubblewrap, Tier::Rules] } else { &[] };
         let tiers = confining.iter().chain(&[Tier::Namespace, Tier::Subreaper]);
         tiers.copied().filter(|_| cfg!(target_os = "linux")).collect()
     }
@@ -32,7 +33,7 @@ impl Launcher {
     /// # Errors
     /// When the kernel refuses the tier, or it cannot be tried.
     pub fn try_out(&self, tier: Tier) -> io::Result<Breaches> {
-        if !matches!(tier, Tier::Full | Tier::Rules) {
+        if !tier.confines() {
             return self.probe(tier, Path::new("/"), Reach::default(), None);
         }
         let unconfined = || io::Error::other("nothing says what is to be held");
@@ -51,6 +52,7 @@ impl Launcher {
             argv: Vec::new(),
             reach,
             trial,
+            inside: false,
             quarantine: PathBuf::new(),
             env: BTreeMap::new(),
             stdin_bytes: 0,

@@ -59,7 +59,9 @@ pub fn disturbance(disturbed: &[Disturbance]) -> Option<String> {
         // Writing to a string does not fail.
         let _ = match &one.left {
             None => write!(text, "\n  {:?} ({act})", one.path),
-            Some(why) => write!(text, "\n  {:?} could NOT be put back, a person must look at it: {why}", one.path),
+            Some(why) => {
+                write!(text, "\n  {:?} could NOT be put back, a person must look at it: {why}", one.path)
+            }
         };
     }
     if let Some(more) = disturbed.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
@@ -115,9 +117,13 @@ mod tests {
             moved_to: Some("/state/quarantine/1/000-x".into()),
         };
         assert_eq!(disturbance(&[]), None);
-        let text = disturbance(&[one("/ws/.envrc", None), one("/ws/\u{1b}[2J", Some("it is large"))]).unwrap();
+        let text =
+            disturbance(&[one("/ws/.envrc", None), one("/ws/\u{1b}[2J", Some("it is large"))]).unwrap();
         assert!(text.contains("\"/ws/.envrc\" (created, now removed)"), "{text}");
-        assert!(text.contains(r#""/ws/\u{1b}[2J" could NOT be put back, a person must look at it: it is large"#), "{text}");
+        assert!(
+            text.contains(r#""/ws/\u{1b}[2J" could NOT be put back, a person must look at it: it is large"#),
+            "{text}"
+        );
         assert!(text.contains("/state/quarantine/1."), "{text}");
         let many: Vec<_> = (0..30).map(|number| one(&number.to_string(), None)).collect();
         assert!(disturbance(&many).unwrap().contains("and 20 more"));

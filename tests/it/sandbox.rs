@@ -13,11 +13,15 @@ use std::path::Path;
 use std::process::Command;
 
 /// Each kind of kernel with the tier that must be found in it.
-const KERNELS: [(Kernel, &str); 3] =
-    [(Kernel::Native, "full"), (Kernel::Docker, "rules"), (Kernel::DockerWithoutLandlock, "none")];
+const KERNELS: [(Kernel, &str); 4] = [
+    (Kernel::Native, "full"),
+    (Kernel::Docker, "rules"),
+    (Kernel::WithoutUnshare, "bubblewrap"),
+    (Kernel::DockerWithoutLandlock, "none"),
+];
 
 /// Those in which commands are confined.
-const CONFINING: [(Kernel, &str); 2] = [KERNELS[0], KERNELS[1]];
+const CONFINING: [(Kernel, &str); 3] = [KERNELS[0], KERNELS[1], KERNELS[2]];
 
 /// Helps where the tests are themselves confined and nothing better than some tier is to be had.
 fn here(lab: &Lab, kernel: Kernel, tier: &str) -> bool {
@@ -76,6 +80,7 @@ fn k24_doctor_tells_the_truth_in_each_kernel() {
             let doctor = doctor(&lab, kernel);
             let works = |name: &str| doctor.lines().any(|line| line.trim() == format!("{name:<12} works"));
             assert_eq!(works("full"), tier == "full", "{kernel:?}: {doctor}");
+            assert!(works("bubblewrap") || tier != "bubblewrap", "{kernel:?}: {doctor}");
             assert_eq!(works("rules"), tier != "none", "{kernel:?}: {doctor}");
             assert_eq!(doctor.contains("NOT confined"), tier == "none", "{kernel:?}: {doctor}");
             assert!(!doctor.contains("leaks"), "{kernel:?}: {doctor}");
@@ -87,10 +92,12 @@ fn k24_doctor_tells_the_truth_in_each_kernel() {
 fn required_confinement_is_refused_where_it_is_not_to_be_had() {
     for (kernel, tier) in KERNELS {
         let lab = project().config("sandbox: {mode: require}\n");
-        let finished = kernel.agent(&lab, &["tools", "call", "run_command", r#"{"command":"true"}"#, "--mode", "yolo"]);
-        let code = if tier == "full" { 0 } else { 3 };
+        let finished =
+            kernel.agent(&lab, &["tools", "call", "run_command", r#"{"command":"true"}"#, "--mode", "yolo"]);
+        let is_full = matches!(tier, "full" | "bubblewrap");
+        let code = if is_full { 0 } else { 3 };
         let text = said(&finished.exits(code));
-        assert_eq!(text.contains("sandbox.mode: require"), tier != "full", "{text}");
+        assert_eq!(text.contains("sandbox.mode: require"), !is_full, "{text}");
     }
 }
 
@@ -111,9 +118,16 @@ fn s24_no_act_of_the_suite_gets_through_the_walls() {
     });
 }
 
+/// A directory outside of the workspace that commands can see, as they do not see our `/tmp`.
+fn outside() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
 /// The acts of `attempts.c` that were possible.
 fn attempts(lab: &Lab, kernel: Kernel) -> Vec<String> {
-    let outside = lab.outside();
+    let place = outside();
+    let outside = place.path().to_owned();
+    fs::set_permissions(&outside, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(outside.join("file"), "kept").unwrap();
     fs::create_dir_all(lab.home().join(".ssh")).unwrap();
     fs::write(lab.home().join(".ssh/id_stand_in"), "secret").unwrap();
@@ -125,20 +139,23 @@ fn attempts(lab: &Lab, kernel: Kernel) -> Vec<String> {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     udp.set_nonblocking(true).unwrap();
-    let path = lab.home().join("socket");
+    // Where it is seen it can be reached: no wall knows a socket from a file.
+    let path = lab.home().join(".ssh/socket");
     let _path = UnixListener::bind(&path).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
     let name = format!("agent-test-{}-{}", std::process::id(), tcp.local_addr().unwrap().port());
     let _name = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
-    let lab_again = own_everything(lab, &outside);
+    own_everything(lab, &outside);
+    own_everything(lab, &lab.outside());
     let script = format!(
-        "./attempts '{}' {} {} '{}' '{name}'",
+        "./attempts '{}' {} {} '{}' '{name}' '{}'",
         outside.display(),
         tcp.local_addr().unwrap().port(),
         udp.local_addr().unwrap().port(),
-        path.display()
+        path.display(),
+        lab.home().join(".ssh/id_stand_in").display()
     );
-    let text = said(&run(lab_again, kernel, &script));
+    let text = said(&run(lab, kernel, &script));
     assert!(text.contains("done"), "{text}");
     assert!(udp.recv(&mut [0; 8]).is_err(), "a datagram arrived");
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "kept");
@@ -146,7 +163,7 @@ fn attempts(lab: &Lab, kernel: Kernel) -> Vec<String> {
 }
 
 /// What the test has made since belongs to the user of the lab.
-fn own_everything<'a>(lab: &'a Lab, place: &Path) -> &'a Lab {
+fn own_everything(lab: &Lab, place: &Path) {
     if let Some(uid) = lab.uid() {
         let mut todo = vec![place.to_owned()];
         while let Some(path) = todo.pop() {
@@ -156,7 +173,6 @@ fn own_everything<'a>(lab: &'a Lab, place: &Path) -> &'a Lab {
             }
         }
     }
-    lab
 }
 
 #[test]
@@ -175,7 +191,10 @@ fn s24_a_command_has_no_rights_and_little_environment() {
             if rustix::process::geteuid().is_root() && lab.uid().is_none() {
                 assert_eq!(bounding & !0b1111_1011, 0, "{tier}: {text}");
             }
-            assert!(text.contains(if lab.uid().is_some() { "CapEff:\t0000000000000000" } else { "CapEff:\t" }), "{text}");
+            assert!(
+                text.contains(if lab.uid().is_some() { "CapEff:\t0000000000000000" } else { "CapEff:\t" }),
+                "{text}"
+            );
         }
     });
 }
@@ -227,7 +246,8 @@ fn a_link_in_the_place_of_a_protected_directory_leads_nowhere_when_it_is_put_bac
         let lab = project();
         let victim = lab.outside().join("victim");
         fs::create_dir(&victim).unwrap();
-        let attack = format!("rm -rf .vscode .git; ln -s '{0}' .vscode; ln -s '{0}' .git; true", victim.display());
+        let attack =
+            format!("rm -rf .vscode .git; ln -s '{0}' .vscode; ln -s '{0}' .git; true", victim.display());
         let text = said(&run(&lab, kernel, &attack));
         assert_eq!(fs::read_dir(&victim).unwrap().count(), 0, "{tier}: {text}");
         assert_eq!(lab.read(".vscode/settings.json"), "{}\n", "{tier}: {text}");
@@ -301,7 +321,11 @@ fn protected_files_are_put_back_after_a_time_limit_and_after_kill_9_of_the_agent
             running.signal(signal);
             running.finish();
             let end = std::time::Instant::now() + crate::support::run::PATIENCE;
-            while lab.exists(".envrc") || lab.read(".git/config").contains("evil") {
+            let is_restored = || {
+                let config = fs::read_to_string(lab.ws().join(".git/config"));
+                !lab.exists(".envrc") && config.is_ok_and(|config| !config.contains("evil"))
+            };
+            while !is_restored() {
                 assert!(std::time::Instant::now() < end, "{tier}, {signal:?}: not put back");
                 std::thread::yield_now();
             }
@@ -316,7 +340,8 @@ fn what_the_walls_refuse_comes_with_a_hint() {
         let script = "echo \"fatal: unable to access 'https://x/': Could not resolve host: x\" >&2; exit 128";
         let text = said(&run(&lab, kernel, script));
         assert!(text.contains("--allow-net"), "{tier}: {text}");
-        let outside = lab.outside().join("new");
+        let outside = outside();
+        let outside = outside.path().join("new");
         let text = said(&run(&lab, kernel, &format!("echo x > '{}'", outside.display())));
         assert!(text.contains("--allow-write DIR") && !outside.exists(), "{tier}: {text}");
         let text = said(&run(&lab, kernel, "exit 3"));

@@ -88,7 +88,10 @@ pub(super) fn make_directory(at: &impl AsFd, name: &OsStr, like: &Stat) -> io::R
 /// Gives the directory `name` in `at` these rights.
 pub(super) fn set_rights(at: &impl AsFd, name: &OsStr, like: &Stat) -> io::Result<()> {
     let directory = open_directory(at, name)?;
-    std::fs::set_permissions(through(&directory, OsStr::new(".")), Permissions::from_mode(like.st_mode & RIGHTS))
+    std::fs::set_permissions(
+        through(&directory, OsStr::new(".")),
+        Permissions::from_mode(like.st_mode & RIGHTS),
+    )
 }
 
 /// Moves `name` in `at` to `to`, in a directory of ours; across file systems what can be copied is, up to `most` bytes.

@@ -16,7 +16,15 @@ const MAX_HOOKS: usize = 100;
 const HARMLESS: &[(&str, &[&str])] = &[
     (
         "core",
-        &["bare", "filemode", "ignorecase", "logallrefupdates", "precomposeunicode", "repositoryformatversion", "symlinks"],
+        &[
+            "bare",
+            "filemode",
+            "ignorecase",
+            "logallrefupdates",
+            "precomposeunicode",
+            "repositoryformatversion",
+            "symlinks",
+        ],
     ),
     ("user", &["email", "name"]),
     ("init", &["defaultbranch"]),
@@ -46,7 +54,8 @@ fn has_plain_config(git: &OwnedFd) -> bool {
 }
 
 fn has_only_samples(git: &OwnedFd) -> bool {
-    entries(git, "hooks").is_some_and(|names| names.iter().all(|name| name.to_string_lossy().ends_with(".sample")))
+    entries(git, "hooks")
+        .is_some_and(|names| names.iter().all(|name| name.to_string_lossy().ends_with(".sample")))
 }
 
 fn has_plain_info(git: &OwnedFd) -> bool {

@@ -82,7 +82,8 @@ impl Restoring<'_> {
                     self.tell(path, Act::Changed, None, &place::set_rights(at, name, stat));
                 }
             }
-            Before::File(look, bytes) if now.is_some_and(|now| is_same(at, name, look, bytes.as_deref(), &now)) => {}
+            Before::File(look, bytes)
+                if now.is_some_and(|now| is_same(at, name, look, bytes.as_deref(), &now)) => {}
             Before::Other(look) if now.is_some_and(|now| look.is(&now) || is_unread(look, &now)) => {}
             Before::Link(to) if place::destination(at, name).is_ok_and(|now| now == *to) => {}
             _ => self.replace(at, name, before, path, now.is_some()),
@@ -111,7 +112,8 @@ impl Restoring<'_> {
             if is_there {
                 moved = Some(self.move_away(at, name)?);
             }
-            let Some((from, called)) = place::whereabouts(handle).and_then(|now| parent_and_name(&now)) else {
+            let Some((from, called)) = place::whereabouts(handle).and_then(|now| parent_and_name(&now))
+            else {
                 return place::make_directory(at, name, stat);
             };
             let is_it = place::look(&from, &called)?.is_some_and(|now| same_file(stat, &now));
@@ -123,7 +125,13 @@ impl Restoring<'_> {
         self.tell(path, if is_there { Act::Changed } else { Act::Removed }, moved, &done);
     }
 
-    fn settle_entries(&mut self, at: &OwnedFd, name: &OsStr, path: &Path, entries: &BTreeMap<OsString, Before>) {
+    fn settle_entries(
+        &mut self,
+        at: &OwnedFd,
+        name: &OsStr,
+        path: &Path,
+        entries: &BTreeMap<OsString, Before>,
+    ) {
         let found = place::open_directory(at, name).map_err(io::Error::from).and_then(|directory| {
             let names = snapshot::relevant(&directory, self.in_git)?;
             Ok((directory, names))
@@ -181,7 +189,9 @@ fn is_same(at: &OwnedFd, name: &OsStr, look: &Look, bytes: Option<&[u8]>, now: &
     }
     let same_rights = look.stat.st_mode == now.st_mode && look.stat.st_uid == now.st_uid;
     let length = bytes.map_or(0, |bytes| bytes.len() as u64);
-    same_rights && bytes.is_some() && place::content(at, name, length).is_ok_and(|now| now.as_deref() == bytes)
+    same_rights
+        && bytes.is_some()
+        && place::content(at, name, length).is_ok_and(|now| now.as_deref() == bytes)
 }
 
 /// Whether what could not be looked into is still the same thing, as far as can be told.

@@ -31,8 +31,8 @@ const CLOCK_STEP: Duration = Duration::from_millis(20);
 pub enum Extent {
     /// All of them.
     All,
-    /// Those that do not exist; mounts hold the others.
-    Absent,
+    /// Those that do not exist, and links; mounts hold the others.
+    Unmounted,
 }
 
 /// What one path was.
@@ -100,7 +100,10 @@ fn changed_at(stat: &Stat) -> Duration {
 }
 
 /// The time, since 1970, by the clock that files are stamped with.
-#[expect(clippy::disallowed_methods, reason = "compared with the times of files, in a process that has no other clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "compared with the times of files, in a process that has no other clock"
+)]
 fn now() -> Duration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
@@ -121,11 +124,18 @@ impl Snapshot {
     }
 
     /// Adds `path`, or the first above it, below `root`, that is no directory.
-    fn add(&mut self, root: &Path, path: &Path, extent: Extent, budget: &mut Budget) -> rustix::io::Result<()> {
+    fn add(
+        &mut self,
+        root: &Path,
+        path: &Path,
+        extent: Extent,
+        budget: &mut Budget,
+    ) -> rustix::io::Result<()> {
         let mut here = root.to_owned();
         let mut at = place::open_real(root)?;
         let names = path.strip_prefix(root).unwrap_or(Path::new("")).components();
-        let names: Vec<&OsStr> = names.filter(|part| matches!(part, Component::Normal(_))).map(Component::as_os_str).collect();
+        let names: Vec<&OsStr> =
+            names.filter(|part| matches!(part, Component::Normal(_))).map(Component::as_os_str).collect();
         let Some((last, above)) = names.split_last() else { return Ok(()) };
         for name in above {
             here.push(name);
@@ -146,7 +156,7 @@ impl Snapshot {
         }
         match place::look(&at, last)? {
             None => drop(self.paths.insert(path.to_owned(), Before::Absent)),
-            Some(stat) if extent == Extent::All => {
+            Some(stat) if extent == Extent::All || place::kind(&stat) == FileType::Symlink => {
                 self.paths.insert(path.to_owned(), before(&at, last, stat, budget, 0));
             }
             Some(_) => {}

@@ -5,6 +5,8 @@
 //! [`trial`] tries to get through.
 
 #[cfg(target_os = "linux")]
+pub(super) mod bubblewrap;
+#[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
 pub(super) mod mounts;
@@ -16,6 +18,8 @@ mod rights;
 mod system_calls;
 #[cfg(target_os = "linux")]
 pub(super) mod trial;
+#[cfg(target_os = "linux")]
+mod view;
 
 use crate::process::scratch::Scratch;
 use serde::{Deserialize, Serialize};

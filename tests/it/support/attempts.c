@@ -1,5 +1,7 @@
 /* Tries to get through the walls, by harmless stand-ins. Prints the name of each act that was possible.
-   Arguments: a directory outside, the port of a TCP listener, a socket's path, an abstract socket's name. */
+   Arguments: a directory outside, the port of a TCP listener,
+   that of a UDP one, a socket's path, an abstract socket's name, a
+   hidden file. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -45,6 +47,16 @@ static int parent_of(int pid) {
     if (rest) sscanf(rest, ") %*c %d", &parent);
     return parent;
 }
+/* Whether it is a launcher process, which was started as /proc/self/exe. */
+static int is_launcher(int pid) {
+    char name[32] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    FILE *file = fopen(path, "r");
+    if (!file) return 0;
+    char *read = fgets(name, sizeof name, file);
+    fclose(file);
+    return read && strcmp(name, "exe\n") == 0;
+}
 static int unix_connects(const char *name, int is_abstract) {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     strncpy(address.sun_path + is_abstract, name, sizeof address.sun_path - 2);
@@ -73,7 +85,7 @@ static int old_gate(void) {
 }
 #endif
 int main(int count, char **args) {
-    if (count < 6) return 2;
+    if (count < 7) return 2;
     const char *outside = args[1];
     struct timespec now[2] = { { 0, UTIME_NOW }, { 0, UTIME_NOW } };
     possible("write outside", opens(below(outside, "file"), O_WRONLY));
@@ -84,7 +96,7 @@ int main(int count, char **args) {
     possible("hard link from outside", link(below(outside, "file"), "hard-link") == 0);
     possible("chmod outside", chmod(below(outside, "file"), 0644) == 0);
     possible("utimens outside", utimensat(AT_FDCWD, below(outside, "file"), now, 0) == 0);
-    possible("read a hidden file", opens(below(outside, "home/.ssh/id_stand_in"), O_RDONLY));
+    possible("read a hidden file", opens(args[6], O_RDONLY));
     possible("tcp", inet_connects(SOCK_STREAM, args[2]));
     possible("udp", inet_connects(SOCK_DGRAM, args[3]) && 0);
     possible("socket with a path", unix_connects(args[4], 0));
@@ -104,13 +116,15 @@ int main(int count, char **args) {
     possible("a device", mknod("device", S_IFBLK | 0600, makedev(254, 0)) == 0);
     possible("a disk", opens("/dev/vda", O_RDONLY) || opens("/dev/sda", O_RDONLY));
     possible("a setting of the kernel", opens("/proc/sys/kernel/hostname", O_WRONLY));
-    int guard = getppid() == 1 ? 1 : parent_of(getppid()) > 1 ? parent_of(getppid()) : getppid();
+    int guard = getppid();
+    while (guard > 1 && !is_launcher(guard)) guard = parent_of(guard);
+    if (guard < 1) return 3;
     int agent = parent_of(guard);
     snprintf(path, sizeof path, "/proc/%d/environ", guard);
     char byte;
     int fd = open(path, O_RDONLY);
     possible("the guard's environment", fd >= 0 && read(fd, &byte, 1) > 0);
-    possible("trace the guard", guard > 0 && ptrace(PTRACE_ATTACH, guard, NULL, NULL) == 0);
+    possible("trace the guard", ptrace(PTRACE_ATTACH, guard, NULL, NULL) == 0);
     snprintf(path, sizeof path, "/proc/%d/environ", agent);
     possible("the agent's environment", agent > 1 && (fd = open(path, O_RDONLY)) >= 0 && read(fd, &byte, 1) > 0);
     possible("signal the agent", agent > 1 && kill(agent, 0) == 0);

@@ -1,7 +1,9 @@
 //! Kernels that refuse more than ours: filters of system calls around the agent, as containers and hardened systems have them.
 
 use super::run::{Finished, Lab, Running};
-use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule};
+use seccompiler::{
+    SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -25,8 +27,8 @@ pub enum Kernel {
     Docker,
     /// The same and a kernel without Landlock.
     DockerWithoutLandlock,
-    /// Namespaces for another program only, as `AppArmor` on Ubuntu: `unshare`, which we call and bubblewrap does not, is
-    /// refused.
+    /// Namespaces for another program only, as `AppArmor` on Ubuntu: `unshare` of processes, which we do and bubblewrap
+    /// does in another way, is refused.
     WithoutUnshare,
 }
 
@@ -74,10 +76,13 @@ impl Kernel {
 
     /// Restricts this thread.
     fn restrict(self) {
-        let mut refused = BTreeMap::from([(libc::SYS_unshare, Vec::new())]);
+        let mut refused = BTreeMap::new();
         let mut absent = BTreeMap::new();
-        if self != Self::WithoutUnshare {
+        if self == Self::WithoutUnshare {
+            refused.insert(libc::SYS_unshare, vec![asking_for(libc::CLONE_NEWPID.unsigned_abs().into())]);
+        } else {
             let calls = [
+                libc::SYS_unshare,
                 libc::SYS_setns,
                 libc::SYS_mount,
                 libc::SYS_umount2,
@@ -88,11 +93,8 @@ impl Kernel {
                 libc::SYS_mount_setattr,
             ];
             refused.extend(calls.map(|call| (call, Vec::new())));
-            let namespaces = (0..64).map(|bit| 1 << bit).filter(|bit| NEW_NAMESPACES & bit != 0).map(|flag| {
-                let asks = SeccompCmpOp::MaskedEq(flag);
-                let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, asks, flag).unwrap();
-                SeccompRule::new(vec![condition]).unwrap()
-            });
+            let namespaces =
+                (0..64).map(|bit| 1 << bit).filter(|bit| NEW_NAMESPACES & bit != 0).map(asking_for);
             refused.insert(libc::SYS_clone, namespaces.collect());
             absent.insert(libc::SYS_clone3, Vec::new());
         }
@@ -104,6 +106,13 @@ impl Kernel {
             install(absent, libc::ENOSYS);
         }
     }
+}
+
+/// A first argument with this flag.
+fn asking_for(flag: u64) -> SeccompRule {
+    let asks = SeccompCmpOp::MaskedEq(flag);
+    let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, asks, flag).unwrap();
+    SeccompRule::new(vec![condition]).unwrap()
 }
 
 fn install(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) {
