@@ -14,7 +14,9 @@ pub mod report;
 mod restore;
 #[cfg(target_os = "linux")]
 mod snapshot;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "files of a test")]
 mod tests;
 
 pub use report::{Act, Disturbance};

@@ -95,8 +95,7 @@ impl Look {
 /// When `stat` was last changed, since 1970.
 fn changed_at(stat: &Stat) -> Duration {
     let seconds = u64::try_from(stat.st_ctime).unwrap_or(0);
-    let nanoseconds = u64::try_from(stat.st_ctime_nsec).unwrap_or(0);
-    Duration::from_secs(seconds) + Duration::from_nanos(nanoseconds)
+    Duration::from_secs(seconds) + Duration::from_nanos(stat.st_ctime_nsec)
 }
 
 /// The time, since 1970, by the clock that files are stamped with.
