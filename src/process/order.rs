@@ -71,8 +71,8 @@ impl Tier {
                  of system calls below"
             }
             Self::Rules => {
-                "Landlock and a filter of system calls; the rights of files outside the workspace, and what is \
-                 protected inside it, are compared and restored after each command"
+                "Landlock and a filter of system calls; what is protected inside the workspace is compared and restored \
+                 after each command; the rights and times of files outside are not held"
             }
             Self::Namespace => "not confined; everything a command starts ends with it (process namespace)",
             Self::Subreaper => {
