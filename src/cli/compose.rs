@@ -29,7 +29,7 @@ use crate::llm::{LlmClient, ToolDefinition};
 use crate::message::ToolCall;
 use crate::messages;
 use crate::process::environment::child_environment;
-use crate::process::launch::{Launcher, Tier};
+use crate::process::launch::Launcher;
 use crate::process::sandbox::{Confinement, places};
 use crate::process::scratch::{Scratch, make_private};
 use crate::secret::Secret;
@@ -84,7 +84,7 @@ pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
         return Ok(Rc::new(launcher));
     }
     let launcher = launcher.confined(confinement(app, settings)?);
-    if settings.sandbox.mode == SandboxMode::Require && launcher.tier() != Tier::Full {
+    if settings.sandbox.mode == SandboxMode::Require && !launcher.tier().has_own_view() {
         let tier = launcher.tier();
         return Err(CliError::new(
             ErrorKind::Config,
@@ -133,6 +133,9 @@ fn confinement(app: &App, settings: &Settings) -> CliResult<Confinement> {
         variables: places::caches(&caches),
         scratch,
         remembered: settings.directories.state.join("sandbox.json"),
+        quarantine: settings.state.join("quarantine"),
+        found: std::sync::OnceLock::new(),
+        commands: std::sync::atomic::AtomicU64::new(0),
     })
 }
 

@@ -208,6 +208,9 @@ impl Engine {
     async fn execute_watched(&self, ready: &Ready<'_>, cx: &ToolContext) -> Result<ToolOutput, EmitError> {
         let before = self.snapshot().await;
         let mut output = ready.tool.call(&ready.args, cx).await;
+        if let Some(text) = output.warning.take() {
+            self.emitter.emit(Event::Notice { level: Level::Warn, text })?;
+        }
         let after = if before.is_some() { self.snapshot().await } else { None };
         match before.zip(after) {
             Some((before, after)) => output.changed.extend(before.changes(&after)),

@@ -6,10 +6,12 @@
 //!
 //! The socket is the guard's standard input. Its end means that the agent wants the command dead or is dead itself, by
 //! `kill -9` too. The guard kills init, and with init the kernel kills everything in the namespace. Where namespaces are
-//! refused the guard is a subreaper and the command its child; at the end it sweeps until no descendant is left.
+//! refused the guard is a subreaper and the command its child; at the end it sweeps until no descendant is left. Then it puts
+//! protected files back that the command has changed.
 //! Work happens here and not between fork and exec in the agent, because there only async-signal-safe calls are allowed.
 
-use super::order::{Answer, LAUNCH_ARGUMENT, Order, Tier};
+use super::order::{Answer, BUBBLEWRAP, LAUNCH_ARGUMENT, Order, Tier};
+use super::protected::{self, Extent, Snapshot};
 use super::sandbox::{self, View};
 use super::system::{self, Fork};
 use super::tree;
@@ -21,8 +23,10 @@ use rustix::thread::UnshareFlags;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 /// How long the guard sleeps at most before it reaps orphans that were given to it.
@@ -30,6 +34,9 @@ const REAP_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 
 /// The same where the kernel has no pidfd, so that the end of the command itself is noticed by it.
 const REAP_INTERVAL_WITHOUT_PIDFD: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
+/// The bytes of answers that are passed on from inside.
+const MAX_ANSWERS: u64 = 2 * Answer::BYTES as u64;
 
 /// Raises the chance that the kernel, out of memory, ends a command and not the agent (-1000 to 1000).
 const OOM_SCORE_ADJUSTMENT: &[u8] = b"500";
@@ -45,7 +52,11 @@ pub fn child_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
 
 /// Reads the order and carries it out.
 fn obey(mut control: File) -> io::Result<()> {
-    let order = Order::read(&mut control)?;
+    let mut order = Order::read(&mut control)?;
+    if order.tier == Tier::Bubblewrap && !order.inside {
+        let result = through_bubblewrap(&mut order, &mut control);
+        return refused_if_failed(result, &mut control);
+    }
     let stdin = standard_input(&mut control, order.stdin_bytes)?;
     // Kernels before 5.11 cannot mark a range; std marks everything it opens itself.
     let _inherited_descriptors_stay = system::close_others_on_exec();
@@ -55,13 +66,55 @@ fn obey(mut control: File) -> io::Result<()> {
         .open("/proc/self/oom_score_adj")
         .and_then(|mut file| io::Write::write_all(&mut file, OOM_SCORE_ADJUSTMENT));
     let result = match order.tier {
+        Tier::Bubblewrap => inside(&order, stdin, &mut control),
         Tier::Full | Tier::Namespace => in_namespace(&order, stdin, &mut control),
         Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, stdin, &mut control),
     };
+    refused_if_failed(result, &mut control)
+}
+
+fn refused_if_failed(result: io::Result<()>, control: &mut File) -> io::Result<()> {
     if let Err(error) = &result {
-        Answer::Refused(error.raw_os_error().unwrap_or(0)).send(&mut control);
+        Answer::Refused(error.raw_os_error().unwrap_or(0)).send(control);
     }
     result
+}
+
+/// Has bubblewrap arrange the view and start this binary again in it, which gets the order from us as we got it.
+#[expect(clippy::disallowed_methods, reason = "this is where commands are started")]
+fn through_bubblewrap(order: &mut Order, control: &mut File) -> io::Result<()> {
+    let own = File::open("/proc/self/exe")?;
+    rustix::io::fcntl_setfd(&own, rustix::io::FdFlags::empty())?;
+    let is_root = rustix::process::geteuid().is_root();
+    let arguments = sandbox::bubblewrap::arguments(&order.reach, &std::env::current_dir()?, is_root);
+    let (mut ours, theirs) = UnixStream::pair()?;
+    order.inside = true;
+    let guarded = Guarded::before(order);
+    let wrapper = {
+        // It goes at once, and with it our copy of their end.
+        let mut command = Command::new(BUBBLEWRAP);
+        command.args(arguments).arg(format!("/proc/self/fd/{}", own.as_raw_fd())).arg(LAUNCH_ARGUMENT);
+        command.env_clear().stdin(OwnedFd::from(theirs)).process_group(0).spawn()?
+    };
+    let wrapper = Pid::from_raw(i32::try_from(wrapper.id()).unwrap_or(0)).ok_or(io::ErrorKind::NotFound)?;
+    let told = io::Write::write_all(&mut ours, &order.encode()?)
+        .and_then(|()| io::copy(&mut control.take(order.stdin_bytes), &mut ours));
+    if watch(control, wrapper).is_none() {
+        let _already_gone = rustix::process::kill_process(wrapper, Signal::KILL);
+        let _reaped = rustix::process::waitpid(Some(wrapper), WaitOptions::empty());
+    }
+    let mut answer = Vec::new();
+    // The end of the stream says that the process inside is gone, and with it everything there.
+    let _broken_off = (&mut ours).take(MAX_ANSWERS).read_to_end(&mut answer);
+    guarded.after(control, &answer);
+    if answer.is_empty() { told.and(Err(rustix::io::Errno::PERM.into())) } else { Ok(()) }
+}
+
+/// Starts the command as process 1 of the namespaces that bubblewrap has made.
+fn inside(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
+    rustix::process::setsid()?;
+    sandbox::confine(&order.reach, View::Own)?;
+    start_and_reap(order, stdin, control)
 }
 
 /// The command's standard input: nothing, or a memory file with the bytes that follow the order.
@@ -77,6 +130,7 @@ fn standard_input(control: &mut File, bytes: u64) -> io::Result<Stdio> {
 
 /// Starts the command below an init of our own.
 fn in_namespace(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
+    let guarded = Guarded::before(order);
     enter_namespaces(order)?;
     let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match system::fork()? {
@@ -90,15 +144,16 @@ fn in_namespace(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<(
                 // Waiting for init is waiting for the whole namespace.
                 let _reaped = rustix::process::waitpid(Some(init), WaitOptions::empty());
             }
+            guarded.after(control, &[]);
             Ok(())
         }
     }
 }
 
-/// New pid and mount namespaces, and for a confined command all others; without root a user namespace that maps only
-/// ourselves comes first.
+/// A new pid namespace, and for a confined command all others but that of mounts, which is for init: the guard goes on to
+/// see what there is. Without root a user namespace that maps only ourselves comes first.
 fn enter_namespaces(order: &Order) -> io::Result<()> {
-    let mut flags = UnshareFlags::NEWPID | UnshareFlags::NEWNS;
+    let mut flags = UnshareFlags::NEWPID;
     if order.tier == Tier::Full {
         flags |= UnshareFlags::NEWIPC;
         flags.set(UnshareFlags::NEWNET, !order.reach.network);
@@ -123,6 +178,7 @@ fn write_proc(path: &str, text: &str) -> io::Result<()> {
 fn init(order: &Order, stdin: Stdio, control: &mut File, lifeline: &OwnedFd) -> io::Result<()> {
     follow_parent_into_death(lifeline)?;
     rustix::process::setsid()?;
+    system::unshare(UnshareFlags::NEWNS)?;
     if order.tier == Tier::Full {
         let place = std::env::current_dir()?;
         sandbox::mounts::arrange(&order.reach)?;
@@ -136,6 +192,11 @@ fn init(order: &Order, stdin: Stdio, control: &mut File, lifeline: &OwnedFd) -> 
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         rustix::mount::mount("proc", "/proc", "proc", flags, None)?;
     }
+    start_and_reap(order, stdin, control)
+}
+
+/// Starts the command, answers when it has ended, and reaps orphans until then.
+fn start_and_reap(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
     let Some(mut command) = command(order, stdin) else {
         attempted(order, View::Own).send(control);
         return Ok(());
@@ -173,6 +234,7 @@ fn follow_parent_into_death(lifeline: &OwnedFd) -> io::Result<()> {
 
 /// Starts the command as our child and ends all our descendants after it.
 fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
+    let guarded = Guarded::before(order);
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match system::fork()? {
@@ -197,9 +259,42 @@ fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<(
             if let Some(status) = status {
                 answer_for(status).send(control);
             }
+            guarded.after(control, &[]);
         }
     }
     Ok(())
+}
+
+/// The protected files of a command, from before it runs until after nothing of it lives.
+struct Guarded<'a> {
+    quarantine: &'a Path,
+    snapshot: Option<Snapshot>,
+}
+
+impl<'a> Guarded<'a> {
+    fn before(order: &'a Order) -> Self {
+        let extent = match order.tier {
+            Tier::Full | Tier::Bubblewrap => Some(Extent::Unmounted),
+            Tier::Rules => Some(Extent::All),
+            Tier::Namespace | Tier::Subreaper | Tier::Group => None,
+        };
+        let extent = extent.filter(|_| !order.argv.is_empty());
+        Self {
+            quarantine: &order.quarantine,
+            snapshot: extent.map(|extent| Snapshot::take(&order.reach, extent)),
+        }
+    }
+
+    /// Puts them back, and says so behind `answer` when that was needed.
+    fn after(self, control: &mut File, answer: &[u8]) {
+        let _nobody_listens = io::Write::write_all(control, answer);
+        let disturbances =
+            self.snapshot.map(|snapshot| snapshot.restore(self.quarantine)).unwrap_or_default();
+        if !disturbances.is_empty() {
+            let report = protected::report::encode(&disturbances).unwrap_or_default();
+            let _nobody_listens = io::Write::write_all(control, &report);
+        }
+    }
 }
 
 /// The outcome of the trial of `order`; a tier that claims nothing has none.

@@ -3,14 +3,14 @@
 use super::capture::{self, Capture, Captured, Kept};
 use super::environment;
 use super::order::{Answer, LAUNCH_ARGUMENT, Order};
-use super::proving_ground::ProvingGround;
+use super::protected::{self, Disturbance};
 use super::remembered;
-use super::sandbox::{Breaches, Confinement, Reach, Trial};
+use super::sandbox::Confinement;
 use crate::secret::Secret;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,6 @@ const END_GRACE: Duration = Duration::from_secs(1);
 
 /// How long we go on reading after the command ended: a process that left the tree may hold the pipe for ever.
 const DRAIN_GRACE: Duration = Duration::from_millis(250);
-
-/// How long the launcher may take to say whether a tier works.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What to start and how far it may go.
 #[derive(Debug, Clone)]
@@ -77,6 +74,8 @@ pub struct Exit {
     pub stderr: Captured,
     /// What the file of a long output holds.
     pub kept: Kept,
+    /// The protected files that it did not leave as they were, which have been put back.
+    pub disturbed: Vec<Disturbance>,
     /// How long it ran.
     pub duration: Duration,
 }
@@ -98,7 +97,7 @@ pub struct Launcher {
     secrets: Arc<[Secret]>,
     executable: Arc<Path>,
     tier: Arc<OnceLock<Tier>>,
-    confinement: Option<Arc<Confinement>>,
+    pub(super) confinement: Option<Arc<Confinement>>,
     running: Running,
 }
 
@@ -148,6 +147,11 @@ impl Launcher {
         })
     }
 
+    /// Whether children share our network.
+    pub fn has_network(&self) -> bool {
+        self.confinement.as_ref().is_none_or(|confinement| confinement.reach.network)
+    }
+
     /// A handle for the signal thread that ends all children at once.
     pub fn running(&self) -> Running {
         self.running.clone()
@@ -184,6 +188,7 @@ impl Launcher {
         let begun = Instant::now();
         let capture = Mutex::new(Capture::new(open));
         let mut ended = Ended::Cancelled;
+        let mut disturbed = Vec::new();
         if !cancel.is_cancelled() {
             let (timeout, cwd) = (spec.timeout, spec.cwd.clone());
             let mut tree = self.start(spec).map_err(|error| {
@@ -201,14 +206,15 @@ impl Launcher {
                 answer = tree.answer() => answer.map_err(|error| self.unanswered(&program, error))?,
                 () = async { pump.as_mut().await; std::future::pending().await } => Ended::Cancelled,
             };
-            tree.end().await;
+            disturbed = tree.end().await;
             if pump.as_mut().output_mut().is_none() {
                 let _held_open = tokio::time::timeout(DRAIN_GRACE, pump).await;
             }
         }
         let mut capture = capture.into_inner().unwrap_or_else(PoisonError::into_inner);
         let kept = capture.finish();
-        Ok(Exit { ended, stdout: capture.stdout, stderr: capture.stderr, kept, duration: begun.elapsed() })
+        let (stdout, stderr, duration) = (capture.stdout, capture.stderr, begun.elapsed());
+        Ok(Exit { ended, stdout, stderr, kept, disturbed, duration })
     }
 
     fn unanswered(&self, program: &str, error: NoAnswer) -> LaunchError {
@@ -240,11 +246,13 @@ impl Launcher {
             command.args(args).env_clear().envs(env).stdin(group_stdin(&spec.stdin)?);
             (None, Vec::new())
         } else {
-            let reach =
-                self.confinement.as_ref().map(|confinement| confinement.reach.clone()).unwrap_or_default();
+            let confinement = self.confinement.as_ref();
+            let reach = confinement.map(|confinement| confinement.reach().clone()).unwrap_or_default();
+            let quarantine = confinement.map(|confinement| confinement.quarantine()).unwrap_or_default();
             self.lead(&mut env, tier);
             let stdin_bytes = spec.stdin.len() as u64;
-            let order = Order { tier, argv: spec.argv, reach, trial: None, env, stdin_bytes };
+            let (argv, inside) = (spec.argv, false);
+            let order = Order { tier, argv, reach, trial: None, inside, quarantine, env, stdin_bytes };
             let mut bytes = order.encode()?;
             bytes.extend(spec.stdin);
             let agent_end;
@@ -262,69 +270,20 @@ impl Launcher {
         for (name, value) in &confinement.variables {
             env.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        let own_view = tier == Tier::Full;
-        let place =
-            if own_view { "/tmp".to_owned() } else { confinement.reach.temporary.display().to_string() };
+        let place = if tier.has_own_view() {
+            "/tmp".to_owned()
+        } else {
+            confinement.reach.temporary.display().to_string()
+        };
         env.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name.to_owned(), place.clone())));
     }
 
     /// The launcher process to be, and our end of its control socket.
-    fn launcher_command(&self) -> io::Result<(Command, UnixStream)> {
+    pub(super) fn launcher_command(&self) -> io::Result<(Command, UnixStream)> {
         let (agent_end, launcher_end) = UnixStream::pair()?;
         let mut command = program_command(self.executable.as_os_str());
         command.arg(LAUNCH_ARGUMENT).env_clear().stdin(Stdio::from(std::os::fd::OwnedFd::from(launcher_end)));
         Ok((command, agent_end))
-    }
-
-    /// The strongest tier that holds what it claims.
-    fn find_tier(&self) -> Tier {
-        let works = |tier: &Tier| self.try_out(*tier).is_ok_and(Breaches::none);
-        self.tiers().into_iter().find(works).unwrap_or(Tier::Group)
-    }
-
-    /// The tiers there may be, the strongest first.
-    pub fn tiers(&self) -> Vec<Tier> {
-        let confining: &[Tier] = if self.confinement.is_some() { &[Tier::Full, Tier::Rules] } else { &[] };
-        let tiers = confining.iter().chain(&[Tier::Namespace, Tier::Subreaper]);
-        tiers.copied().filter(|_| cfg!(target_os = "linux")).collect()
-    }
-
-    /// Has a launcher process set `tier` up and, instead of starting anything in it, try to get out.
-    ///
-    /// # Errors
-    /// When the kernel refuses the tier, or it cannot be tried.
-    pub fn try_out(&self, tier: Tier) -> io::Result<Breaches> {
-        if !matches!(tier, Tier::Full | Tier::Rules) {
-            return self.probe(tier, Path::new("/"), Reach::default(), None);
-        }
-        let unconfined = || io::Error::other("nothing says what is to be held");
-        let confinement = self.confinement.as_ref().ok_or_else(unconfined)?;
-        let ground = ProvingGround::new(confinement.scratch.path())?;
-        let breaches = self.probe(tier, ground.place(), ground.reach.clone(), Some(ground.trial.clone()))?;
-        Ok(ground.judge(breaches))
-    }
-
-    fn probe(&self, tier: Tier, place: &Path, reach: Reach, trial: Option<Trial>) -> io::Result<Breaches> {
-        let (mut command, mut control) = self.launcher_command()?;
-        let mut launcher = command.current_dir(place).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        drop(command);
-        let order = Order { tier, argv: Vec::new(), reach, trial, env: BTreeMap::new(), stdin_bytes: 0 };
-        let mut answer = [0; Answer::BYTES];
-        let result = control
-            .set_read_timeout(Some(PROBE_TIMEOUT))
-            .and_then(|()| control.write_all(&order.encode()?))
-            .and_then(|()| control.read_exact(&mut answer));
-        drop(control);
-        launcher.kill()?;
-        launcher.wait()?;
-        result?;
-        match Answer::decode(&answer) {
-            Some(Answer::Exited(breaches)) => Ok(Breaches(breaches)),
-            Some(Answer::Refused(errno) | Answer::NotStarted(errno)) => {
-                Err(io::Error::from_raw_os_error(errno))
-            }
-            Some(Answer::Signalled(_)) | None => Err(io::Error::other("the trial was broken off")),
-        }
     }
 }
 
@@ -368,7 +327,14 @@ struct Tree {
     child: Child,
     control: Option<tokio::net::UnixStream>,
     order: Vec<u8>,
+    reply: Vec<u8>,
     running: Registration,
+}
+
+/// Reads what the launcher process says until it is gone. What was read when this is broken off is in `reply`.
+async fn listen(control: &mut tokio::net::UnixStream, reply: &mut Vec<u8>) -> io::Result<()> {
+    while reply.len() < protected::report::MAX_BYTES && control.read_buf(reply).await? > 0 {}
+    Ok(())
 }
 
 impl Tree {
@@ -384,7 +350,7 @@ impl Tree {
             control.set_nonblocking(true)?;
             tokio::net::UnixStream::from_std(control)
         });
-        Ok(Self { child, control: control.transpose()?, order, running })
+        Ok(Self { child, control: control.transpose()?, order, reply: Vec::new(), running })
     }
 
     /// Waits until the command has ended by itself and its tree is gone.
@@ -398,10 +364,9 @@ impl Tree {
         };
         let sent = control.write_all(&self.order).await;
         self.order = Vec::new();
-        let mut answer = Vec::new();
         // The first answer counts; the end of the stream says that launcher and init are gone.
-        control.take(2 * Answer::BYTES as u64).read_to_end(&mut answer).await?;
-        match Answer::decode(&answer) {
+        listen(control, &mut self.reply).await?;
+        match Answer::decode(&self.reply) {
             Some(Answer::Exited(code)) => Ok(Ended::Code(code)),
             Some(Answer::Signalled(signal)) => Ok(Ended::Signal(signal)),
             Some(Answer::NotStarted(errno)) => Err(io::Error::from_raw_os_error(errno).into()),
@@ -410,12 +375,19 @@ impl Tree {
         }
     }
 
-    /// Ends what is left of the tree and waits until it is gone.
-    async fn end(&mut self) {
+    /// Ends what is left of the tree and waits until it is gone. The protected files that were put back.
+    async fn end(&mut self) -> Vec<Disturbance> {
         self.running.end();
-        if tokio::time::timeout(END_GRACE, self.child.wait()).await.is_err() {
+        let gone = async {
+            if let Some(control) = &mut self.control {
+                let _broken_off = listen(control, &mut self.reply).await;
+            }
+            self.child.wait().await
+        };
+        if tokio::time::timeout(END_GRACE, gone).await.is_err() {
             let _already_gone = self.child.start_kill();
         }
+        protected::report::decode(&self.reply, Answer::BYTES)
     }
 }
 

@@ -6,6 +6,7 @@ pub mod environment;
 mod guard;
 pub mod launch;
 mod order;
+pub mod protected;
 mod proving_ground;
 mod remembered;
 pub mod sandbox;
@@ -15,6 +16,7 @@ pub mod shell;
 mod system;
 #[cfg(target_os = "linux")]
 mod tree;
+mod trying;
 
 /// Keeps the environment and the memory of this process, which hold keys, from the eyes of its own children: `/proc`
 /// shows them to every process of the same user, and only a pid namespace hides us from a command. Root sees all.

@@ -1,15 +1,20 @@
 //! What the agent tells its launcher process, and the one record that comes back.
 //!
 //! Both travel over the socket that is the launcher's standard input: the order as a length (u32, little endian), that
-//! many bytes of JSON and the command's standard input; the answer as five bytes, a tag and an i32.
+//! many bytes of JSON and the command's standard input; the answer as five bytes, a tag and an i32. A report about protected
+//! files may follow it.
 
 use super::sandbox::{Reach, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
+use std::path::PathBuf;
 
 /// The hidden first argument that makes the binary a launcher.
 pub(super) const LAUNCH_ARGUMENT: &str = "__launch";
+
+/// The program that some systems allow what they refuse to others. Never another of that name.
+pub(super) const BUBBLEWRAP: &str = "/usr/bin/bwrap";
 
 /// The longest JSON part the launcher reads, in bytes: a command line and an environment are each limited to 2 MiB by
 /// the kernel's default stack limit, and escapes can double them.
@@ -21,6 +26,8 @@ const MAX_ORDER_BYTES: u32 = 16 * 1024 * 1024;
 pub enum Tier {
     /// Namespaces, Landlock, a filter of system calls: a view of the file system and a network of its own.
     Full,
+    /// The same by way of `/usr/bin/bwrap`, where the system allows namespaces to that program only.
+    Bubblewrap,
     /// Landlock and a filter of system calls; the tree is held by a subreaper.
     Rules,
     /// Not confined: a pid namespace with an init of ours, with which the kernel ends everything in it.
@@ -34,13 +41,19 @@ pub enum Tier {
 impl Tier {
     /// Whether it keeps commands from anything, beyond keeping them together.
     pub fn confines(self) -> bool {
-        matches!(self, Self::Full | Self::Rules)
+        matches!(self, Self::Full | Self::Bubblewrap | Self::Rules)
+    }
+
+    /// Whether commands have a view of the file system of their own.
+    pub fn has_own_view(self) -> bool {
+        matches!(self, Self::Full | Self::Bubblewrap)
     }
 
     /// Its name in results and logs; what does not confine has none.
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
+            Self::Bubblewrap => "bubblewrap",
             Self::Rules => "rules",
             Self::Namespace | Self::Subreaper | Self::Group => "none",
         }
@@ -53,9 +66,13 @@ impl Tier {
                 "a file system, processes and a network of the command's own; Landlock and a filter of system calls \
                  below"
             }
+            Self::Bubblewrap => {
+                "a file system, processes and a network of the command's own, made by bubblewrap; Landlock and a filter \
+                 of system calls below"
+            }
             Self::Rules => {
-                "Landlock and a filter of system calls; the rights of files outside the workspace, and what is \
-                 protected inside it, are compared and restored after each command"
+                "Landlock and a filter of system calls; what is protected inside the workspace is compared and restored \
+                 after each command; the rights and times of files outside are not held"
             }
             Self::Namespace => "not confined; everything a command starts ends with it (process namespace)",
             Self::Subreaper => {
@@ -77,6 +94,10 @@ pub(super) struct Order {
     pub(super) reach: Reach,
     /// What is tried instead of a command.
     pub(super) trial: Option<Trial>,
+    /// Whether the view of the file system has been arranged already, by the program that started this launcher.
+    pub(super) inside: bool,
+    /// Where what a command makes of protected files is moved to.
+    pub(super) quarantine: PathBuf,
     /// The whole environment of the command.
     pub(super) env: BTreeMap<String, String>,
     /// Bytes of standard input that follow.
@@ -171,6 +192,8 @@ mod tests {
             tier: Tier::Subreaper,
             reach: Reach::default(),
             trial: None,
+            inside: false,
+            quarantine: PathBuf::new(),
             argv: vec!["sh".to_owned(), "-c".to_owned(), "echo 'ä\n'".to_owned()],
             env: BTreeMap::from([("A".to_owned(), "b=c".to_owned())]),
             stdin_bytes: 7,

@@ -1,6 +1,6 @@
 //! The tier that was found by trying, kept for as long as nothing changes on which it depends.
 
-use super::order::Tier;
+use super::order::{BUBBLEWRAP, Tier};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -20,6 +20,7 @@ const MAX_BYTES: u64 = 16 * 1024;
 struct Circumstances {
     boot: String,
     program: (u64, u64, i64, u64),
+    bubblewrap: Option<(u64, i64)>,
     user: u32,
     namespaces: Vec<String>,
     confinement: Vec<String>,
@@ -41,6 +42,7 @@ impl Circumstances {
         Ok(Self {
             boot: std::fs::read_to_string(BOOT)?,
             program: (file.dev(), file.ino(), file.mtime_nsec().wrapping_add(file.mtime()), file.len()),
+            bubblewrap: std::fs::metadata(BUBBLEWRAP).ok().map(|file| (file.ino(), file.ctime())),
             user: rustix::process::geteuid().as_raw(),
             namespaces: namespaces.iter().map(|link| link.to_string_lossy().into_owned()).collect(),
             confinement: status

@@ -18,6 +18,7 @@ pub mod searching;
 #[cfg(test)]
 mod testing;
 pub mod toolbox;
+pub mod walls;
 pub mod write_file;
 
 use crate::change::{Change, Seen};
@@ -94,6 +95,8 @@ pub struct ToolOutput {
     pub changed: Vec<Change>,
     /// Files it showed to the model, with their hashes.
     pub seen: Vec<Seen>,
+    /// What the person and the journal are told besides.
+    pub warning: Option<String>,
 }
 
 impl Plan {

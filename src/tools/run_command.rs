@@ -1,6 +1,7 @@
 //! `run_command`: a shell command in the workspace, limited in time and output, ended with everything it started.
 
 use super::outputs::Outputs;
+use super::walls;
 use super::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::process::capture::{Captured, Kept};
 use crate::process::environment;
@@ -120,8 +121,12 @@ impl RunCommand {
         let lines = self.options.max_output_lines;
         let stdout = Shown::of(&exit.stdout, lines);
         let stderr = Shown::of(&exit.stderr, (lines / 4).max(MIN_STDERR_LINES));
-        let is_error = exit.ended != Ended::Code(0);
-        let end = ending(exit.ended, timeout);
+        let warning = walls::disturbance(&exit.disturbed);
+        let is_error = exit.ended != Ended::Code(0) || warning.is_some();
+        let mut end = ending(exit.ended, timeout);
+        if let Some(warning) = &warning {
+            end = format!("Command failed: {warning}\n{end}");
+        }
         // A failure says so first: its first line is what the log shows.
         let mut text = if is_error { format!("{end}\n") } else { String::new() };
         for (name, shown) in [("stdout", &stdout), ("stderr", &stderr)] {
@@ -135,12 +140,16 @@ impl RunCommand {
                 keep(&exit, cx).map_or_else(|error| Kept::Failed(error.to_string()), |()| Kept::Everything);
         }
         text.push_str(&whereabouts(&exit.kept, &cx.call_id));
+        if let Some(hint) = walls::hint(&exit, &cx.launcher) {
+            text.push_str(&hint);
+            text.push('\n');
+        }
         if is_error {
             text.truncate(text.len().saturating_sub(1));
         } else {
             text.push_str(&end);
         }
-        ToolOutput { text, is_error, ..ToolOutput::default() }
+        ToolOutput { text, is_error, warning, ..ToolOutput::default() }
     }
 }
 

@@ -26,6 +26,7 @@ mod process;
 mod projects;
 mod providers;
 mod run_loop;
+mod sandbox;
 mod scenarios;
 mod sessions;
 mod structured;

@@ -9,6 +9,7 @@ pub use rule::{HookEvent, HookRule, OnError};
 use crate::event::HookVerdict;
 use crate::process::launch::{Ended, Exit, LaunchError, Launcher, Spec};
 use crate::process::shell;
+use crate::tools::walls;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use protocol::Said;
 use regex::{Regex, RegexBuilder};
@@ -241,6 +242,9 @@ impl Hook {
             Ok(exit) => exit,
             Err(error) => return self.failed(event, &error.to_string()),
         };
+        if let Some(disturbance) = walls::disturbance(&exit.disturbed) {
+            return self.failed(event, &disturbance);
+        }
         let (stdout, stderr) = (protocol::text(&exit.stdout), protocol::text(&exit.stderr));
         match exit.ended {
             Ended::Code(0) => {

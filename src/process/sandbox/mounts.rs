@@ -5,15 +5,15 @@
 //! so what is protected inside a writable directory is a mount of its own, and so is every directory above it.
 
 use super::Reach;
+use super::view::{self, Change, Rights};
 use crate::process::system::{self, MountAttributes};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
-use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The devices that programs expect everywhere.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -27,41 +27,11 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// What hosts keep their sockets in. It is empty for the command, but for [`KEPT_IN_RUN`].
-const RUN: &str = "/run";
-
-/// Programs of `NixOS`, and what names hosts.
-const KEPT_IN_RUN: [&str; 6] = [
-    "/run/current-system",
-    "/run/booted-system",
-    "/run/wrappers",
-    "/run/opengl-driver",
-    "/run/systemd/resolve",
-    "/run/resolvconf",
-];
-
-/// Places that are another for each command.
-const COVERED: [&str; 3] = ["/tmp", "/var/tmp", RUN];
-
 /// The most that a command may keep in shared memory, where it counts against the machine's.
 const SHARED_MEMORY: &str = "mode=755,size=1g";
 
 /// An empty directory, in which only mount points are made.
 const EMPTY: &str = "mode=755,size=64k";
-
-/// A change of the view at one path.
-enum Change {
-    /// What was there before everything became read-only.
-    Attach(OwnedFd),
-    /// The same, as a mount of its own.
-    Pin,
-    /// The same, read-only.
-    Protect,
-    /// Nothing.
-    Hide,
-    /// Devices.
-    Devices,
-}
 
 /// Arranges the view that `reach` describes.
 ///
@@ -69,7 +39,16 @@ enum Change {
 /// When the kernel refuses a step; then nothing may be started.
 pub fn arrange(reach: &Reach) -> io::Result<()> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
-    let changes = changes(reach)?;
+    let mut changes = Vec::new();
+    for (path, change) in view::plan(reach) {
+        // What there was before everything became read-only.
+        let tree = match &change {
+            Change::Bind(from, Rights::Change) => Some(changeable(from)?),
+            Change::Bind(from, Rights::See) => Some(unchangeable(from)?),
+            Change::Pin | Change::Protect | Change::Hide | Change::Devices => None,
+        };
+        changes.push((path, change, tree));
+    }
     let devices = DEVICES.iter().filter_map(|name| Some((*name, copy(&Path::new("/dev").join(name)).ok()?)));
     let devices: Vec<_> = devices.collect();
     let null = copy(Path::new("/dev/null"))?;
@@ -79,9 +58,9 @@ pub fn arrange(reach: &Reach) -> io::Result<()> {
     system::set_mount(CWD, Path::new("/"), everything)?;
     let mut hidden = Vec::new();
     // A path sorts before everything below it.
-    for (path, change) in changes {
+    for (path, change, tree) in changes {
         match change {
-            Change::Attach(tree) => attach(&tree, &make_target(&path)?)?,
+            Change::Bind(..) => tree.iter().try_for_each(|tree| attach(tree, &make_target(&path)?))?,
             Change::Pin => attach(&copy(&path)?, &target(&path)?)?,
             Change::Protect => attach(&unchangeable(&path)?, &target(&path)?)?,
             // What covers the directory above it has hidden it.
@@ -99,44 +78,6 @@ pub fn arrange(reach: &Reach) -> io::Result<()> {
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     Ok(rustix::mount::mount("proc", "/proc", "proc", flags, None)?)
-}
-
-/// What differs from the read-only whole, by path. Of two changes at one path the more careful counts.
-fn changes(reach: &Reach) -> io::Result<BTreeMap<PathBuf, Change>> {
-    let mut changes = BTreeMap::new();
-    let rooted = reach.writable.iter().filter(|path| *path != Path::new("/"));
-    for path in rooted {
-        changes.insert(path.clone(), Change::Attach(changeable(path)?));
-    }
-    let kept = KEPT_IN_RUN.iter().map(Path::new).filter(|path| path.exists());
-    let covered = |path: &&Path| COVERED.iter().any(|place| path.starts_with(place));
-    let seen = reach.visible.iter().map(PathBuf::as_path).filter(covered).chain(kept);
-    for path in seen {
-        if let std::collections::btree_map::Entry::Vacant(free) = changes.entry(path.to_owned()) {
-            free.insert(Change::Attach(unchangeable(path)?));
-        }
-    }
-    for place in ["/tmp", "/var/tmp"].map(PathBuf::from) {
-        if place.is_dir() && !place.is_symlink() {
-            changes.insert(place, Change::Attach(changeable(&reach.temporary)?));
-        }
-    }
-    for path in reach.read_only.iter().filter(|path| path.exists()) {
-        let inside = |ancestor: &&Path| {
-            reach.writable.iter().any(|root| ancestor.starts_with(root) && *ancestor != root)
-        };
-        for ancestor in path.ancestors().skip(1).filter(inside) {
-            changes.entry(ancestor.to_owned()).or_insert(Change::Pin);
-        }
-        changes.insert(path.clone(), Change::Protect);
-    }
-    let sockets = [Path::new(RUN)];
-    let hidden = reach.hidden.iter().map(PathBuf::as_path).chain(sockets);
-    for path in hidden.filter(|path| path.exists()) {
-        changes.insert(path.to_owned(), Change::Hide);
-    }
-    changes.insert(PathBuf::from("/dev"), Change::Devices);
-    Ok(changes)
 }
 
 /// A copy of the mounts at `path`, attached nowhere yet.

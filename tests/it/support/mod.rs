@@ -1,6 +1,7 @@
 //! What the black-box tests share.
 
 pub mod dialect;
+pub mod kernel;
 pub mod run;
 pub mod server;
 pub mod wire_server;

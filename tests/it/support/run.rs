@@ -101,6 +101,11 @@ impl Lab {
         self
     }
 
+    /// The user it runs as, when that is another.
+    pub fn uid(&self) -> Option<u32> {
+        self.uid
+    }
+
     pub fn read(&self, path: &str) -> String {
         fs::read_to_string(self.ws().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }

@@ -1,0 +1,24 @@
+//! Keeps protected files as they are where the kernel cannot: looked at before a command, compared and put back after.
+//!
+//! The guard does it, outside the walls and when nothing of the command lives any more, so that it also happens after a
+//! time limit and after a `kill -9` of the agent. Rules cannot hold a file in a writable directory; a view of the file
+//! system holds what there is, but not what there is not yet. Every step goes through the handle of a directory and
+//! follows no link, because a command that runs at the same time may put one there.
+
+#[cfg(target_os = "linux")]
+mod place;
+#[cfg(target_os = "linux")]
+mod plain_repository;
+pub mod report;
+#[cfg(target_os = "linux")]
+mod restore;
+#[cfg(target_os = "linux")]
+mod snapshot;
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "files of a test")]
+mod tests;
+
+pub use report::{Act, Disturbance};
+#[cfg(target_os = "linux")]
+pub(super) use snapshot::{Extent, Snapshot};

@@ -1,0 +1,208 @@
+//! Puts protected paths back as they were, and what a command made of them out of reach.
+
+use super::place::{self, RIGHTS};
+use super::plain_repository::is_plain;
+use super::report::{Act, Disturbance, MAX_TOLD};
+use super::snapshot::{self, Before, Look, Snapshot};
+use crate::process::scratch::make_private;
+use rustix::fs::{FileType, Stat};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// The bytes of one thing that are kept when it moves to another file system.
+const MAX_MOVED_BYTES: u64 = 64 * 1024 * 1024;
+
+impl Snapshot {
+    /// Compares each path with what it was and puts it back; what the command made moves to `quarantine`, which is made
+    /// when it is needed. The disturbances are those that were found, at most [`MAX_TOLD`].
+    pub fn restore(&self, quarantine: &Path) -> Vec<Disturbance> {
+        let mut restoring = Restoring { quarantine, moved: 0, found: Vec::new(), in_git: false };
+        let mut plain: Option<&Path> = None;
+        for (path, before) in &self.paths {
+            if plain.is_some_and(|repository| path.starts_with(repository)) {
+                continue;
+            }
+            restoring.in_git = snapshot::is_in_git(path);
+            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
+            let at = match place::open_real(parent) {
+                Ok(at) => at,
+                Err(_gone) if matches!(before, Before::Absent | Before::AbsentDirectory) => continue,
+                Err(error) => {
+                    restoring.tell(path, Act::Removed, None, &Err(error.into()));
+                    continue;
+                }
+            };
+            match new_repository(&at, name, before) {
+                Some(true) => plain = Some(path),
+                // Half of it would be no repository.
+                Some(false) => restoring.replace(&at, name, &Before::Absent, path, true),
+                None => restoring.settle(&at, name, before, path),
+            }
+        }
+        restoring.found
+    }
+}
+
+/// Whether nothing runs in the repository `name` in `at`; `None` where there is no new one.
+fn new_repository(at: &OwnedFd, name: &OsStr, before: &Before) -> Option<bool> {
+    if !matches!(before, Before::AbsentDirectory) || name != ".git" {
+        return None;
+    }
+    Some(is_plain(&place::open_directory(at, name).ok()?))
+}
+
+/// The work of one comparison.
+struct Restoring<'a> {
+    quarantine: &'a Path,
+    moved: usize,
+    found: Vec<Disturbance>,
+    in_git: bool,
+}
+
+impl Restoring<'_> {
+    /// Makes `name` in `at` what it was. `path` is what it is called in the report.
+    fn settle(&mut self, at: &OwnedFd, name: &OsStr, before: &Before, path: &Path) {
+        let now = match place::look(at, name) {
+            Ok(now) => now,
+            Err(error) => return self.tell(path, Act::Changed, None, &Err(error.into())),
+        };
+        let kind = now.as_ref().map(place::kind);
+        let is_directory = kind == Some(FileType::Directory);
+        match before {
+            Before::Absent if now.is_none() => {}
+            Before::AbsentDirectory if now.is_none() || is_directory => {}
+            Before::Above(stat, _) if is_directory && now.is_some_and(|now| same_file(stat, &now)) => {}
+            Before::Above(stat, handle) => self.bring_back(at, name, path, (stat, handle, now.is_some())),
+            Before::Directory(stat, entries) if is_directory => {
+                self.settle_entries(at, name, path, entries);
+                if now.is_some_and(|now| now.st_mode & RIGHTS != stat.st_mode & RIGHTS) {
+                    self.tell(path, Act::Changed, None, &place::set_rights(at, name, stat));
+                }
+            }
+            Before::File(look, bytes)
+                if now.is_some_and(|now| is_same(at, name, look, bytes.as_deref(), &now)) => {}
+            Before::Other(look) if now.is_some_and(|now| look.is(&now) || is_unread(look, &now)) => {}
+            Before::Link(to) if place::destination(at, name).is_ok_and(|now| now == *to) => {}
+            _ => self.replace(at, name, before, path, now.is_some()),
+        }
+    }
+
+    /// Moves away what is there now and makes what was there.
+    fn replace(&mut self, at: &OwnedFd, name: &OsStr, before: &Before, path: &Path, is_there: bool) {
+        let act = match before {
+            Before::Absent | Before::AbsentDirectory => Act::Created,
+            _ if is_there => Act::Changed,
+            _ => Act::Removed,
+        };
+        let moved = if is_there { self.move_away(at, name).map(Some) } else { Ok(None) };
+        match moved {
+            Ok(moved) => self.tell(path, act, moved, &make(at, name, before)),
+            Err(error) => self.tell(path, act, None, &Err(error)),
+        }
+    }
+
+    /// Puts the directory above something protected back to its place, from wherever it was moved.
+    fn bring_back(&mut self, at: &OwnedFd, name: &OsStr, path: &Path, was: (&Stat, &OwnedFd, bool)) {
+        let (stat, handle, is_there) = was;
+        let mut moved = None;
+        let done = (|| {
+            if is_there {
+                moved = Some(self.move_away(at, name)?);
+            }
+            let Some((from, called)) = place::whereabouts(handle).and_then(|now| parent_and_name(&now))
+            else {
+                return place::make_directory(at, name, stat);
+            };
+            let is_it = place::look(&from, &called)?.is_some_and(|now| same_file(stat, &now));
+            if is_it {
+                return Ok(rustix::fs::renameat(&from, &called, at, name)?);
+            }
+            place::make_directory(at, name, stat)
+        })();
+        self.tell(path, if is_there { Act::Changed } else { Act::Removed }, moved, &done);
+    }
+
+    fn settle_entries(
+        &mut self,
+        at: &OwnedFd,
+        name: &OsStr,
+        path: &Path,
+        entries: &BTreeMap<OsString, Before>,
+    ) {
+        let found = place::open_directory(at, name).map_err(io::Error::from).and_then(|directory| {
+            let names = snapshot::relevant(&directory, self.in_git)?;
+            Ok((directory, names))
+        });
+        let (directory, names) = match found {
+            Ok(found) => found,
+            Err(error) => return self.tell(path, Act::Changed, None, &Err(error)),
+        };
+        let names: BTreeSet<&OsString> = names.iter().chain(entries.keys()).collect();
+        for name in names {
+            let before = entries.get(name).unwrap_or(&Before::Absent);
+            self.settle(&directory, name, before, &path.join(name));
+        }
+    }
+
+    /// Moves `name` in `at` to a name of its own in the quarantine.
+    fn move_away(&mut self, at: &OwnedFd, name: &OsStr) -> io::Result<PathBuf> {
+        make_private(self.quarantine)?;
+        let mut called = OsString::from(format!("{:03}-", self.moved));
+        called.push(name);
+        self.moved += 1;
+        let to = self.quarantine.join(called);
+        place::move_away(at, name, &to, MAX_MOVED_BYTES)?;
+        Ok(to)
+    }
+
+    fn tell(&mut self, path: &Path, act: Act, moved_to: Option<PathBuf>, done: &io::Result<()>) {
+        if self.found.len() < MAX_TOLD {
+            let left = done.as_ref().err().map(ToString::to_string);
+            self.found.push(Disturbance { path: path.to_string_lossy().into_owned(), act, left, moved_to });
+        }
+    }
+}
+
+/// Makes `name` in `at`, where nothing is now, what it was.
+fn make(at: &OwnedFd, name: &OsStr, before: &Before) -> io::Result<()> {
+    match before {
+        Before::Absent | Before::AbsentDirectory => Ok(()),
+        Before::Above(stat, _) => place::make_directory(at, name, stat),
+        Before::File(look, Some(bytes)) => place::make_file(at, name, bytes, &look.stat),
+        Before::Link(to) => Ok(rustix::fs::symlinkat(to.as_c_str(), at, name)?),
+        Before::Directory(stat, entries) => {
+            place::make_directory(at, name, stat)?;
+            let directory = place::open_directory(at, name)?;
+            entries.iter().try_for_each(|(name, before)| make(&directory, name, before))
+        }
+        Before::File(_, None) | Before::Other(_) => Err(io::Error::other("it was too large to be kept")),
+    }
+}
+
+/// Whether a file has the content and the rights that it had.
+fn is_same(at: &OwnedFd, name: &OsStr, look: &Look, bytes: Option<&[u8]>, now: &Stat) -> bool {
+    if look.is(now) {
+        return true;
+    }
+    let same_rights = look.stat.st_mode == now.st_mode && look.stat.st_uid == now.st_uid;
+    let length = bytes.map_or(0, |bytes| bytes.len() as u64);
+    same_rights
+        && bytes.is_some()
+        && place::content(at, name, length).is_ok_and(|now| now.as_deref() == bytes)
+}
+
+/// Whether what could not be looked into is still the same thing, as far as can be told.
+fn is_unread(look: &Look, now: &Stat) -> bool {
+    place::kind(now) != FileType::RegularFile && same_file(&look.stat, now)
+}
+
+fn same_file(one: &Stat, other: &Stat) -> bool {
+    (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+}
+
+fn parent_and_name(path: &Path) -> Option<(OwnedFd, OsString)> {
+    Some((place::open_real(path.parent()?).ok()?, path.file_name()?.to_owned()))
+}

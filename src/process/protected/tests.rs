@@ -1,0 +1,116 @@
+//! What is put back, in a directory, without any command.
+
+use super::plain_repository::is_plain_config;
+use super::{Act, Disturbance, Extent, Snapshot, report};
+use crate::process::sandbox::Reach;
+use proptest::prelude::*;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A workspace whose protected paths are `names`, and a place for what is moved.
+fn ground(names: &[&str]) -> (tempfile::TempDir, Reach, PathBuf) {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().canonicalize().unwrap();
+    let workspace = root.join("ws");
+    fs::create_dir(&workspace).unwrap();
+    let read_only = names.iter().map(|name| workspace.join(name)).collect();
+    let reach = Reach { writable: vec![workspace], read_only, ..Reach::default() };
+    (place, reach, root.join("quarantine"))
+}
+
+fn workspace(reach: &Reach) -> &Path {
+    &reach.writable[0]
+}
+
+#[test]
+fn what_nobody_touched_is_no_disturbance() {
+    let (_place, reach, quarantine) = ground(&["file", "directory", "absent", "deep/absent"]);
+    fs::write(workspace(&reach).join("file"), "x").unwrap();
+    fs::create_dir(workspace(&reach).join("directory")).unwrap();
+    let snapshot = Snapshot::take(&reach, Extent::All);
+    assert_eq!(snapshot.restore(&quarantine), []);
+    assert!(!quarantine.exists());
+}
+
+#[test]
+fn a_change_of_the_same_size_with_the_old_time_is_seen() {
+    let (_place, reach, quarantine) = ground(&["file"]);
+    let file = workspace(&reach).join("file");
+    fs::write(&file, "good").unwrap();
+    let old = fs::metadata(&file).unwrap().modified().unwrap();
+    let snapshot = Snapshot::take(&reach, Extent::All);
+    fs::write(&file, "evil").unwrap();
+    fs::File::options().write(true).open(&file).unwrap().set_modified(old).unwrap();
+    let found = snapshot.restore(&quarantine);
+    assert_eq!((found.len(), found[0].act), (1, Act::Changed));
+    assert_eq!(fs::read(&file).unwrap(), b"good");
+    assert_eq!(fs::read(found[0].moved_to.as_ref().unwrap()).unwrap(), b"evil");
+}
+
+#[test]
+fn a_changed_file_is_cut_off_from_its_other_names() {
+    let (_place, reach, quarantine) = ground(&["file"]);
+    let file = workspace(&reach).join("file");
+    fs::write(&file, "good").unwrap();
+    let snapshot = Snapshot::take(&reach, Extent::All);
+    let other = workspace(&reach).join("other");
+    fs::hard_link(&file, &other).unwrap();
+    fs::write(&other, "evil").unwrap();
+    snapshot.restore(&quarantine);
+    fs::write(&other, "evil again").unwrap();
+    assert_eq!(fs::read(&file).unwrap(), b"good");
+}
+
+#[test]
+fn a_fifo_in_the_place_of_a_file_holds_nobody_up() {
+    let (_place, reach, quarantine) = ground(&["file"]);
+    let file = workspace(&reach).join("file");
+    fs::write(&file, "good").unwrap();
+    let snapshot = Snapshot::take(&reach, Extent::All);
+    fs::remove_file(&file).unwrap();
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &file,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o600),
+        0,
+    )
+    .unwrap();
+    assert_eq!(snapshot.restore(&quarantine).len(), 1);
+    assert_eq!(fs::read(&file).unwrap(), b"good");
+}
+
+#[test]
+fn only_what_runs_nothing_is_a_plain_repository() {
+    for (text, plain) in [
+        ("[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n\tname = Me\n", true),
+        (
+            "[remote \"origin\"]\n\turl = https://x/y\n\tfetch = +refs/*:refs/*\n[branch \"main\"]\nmerge = x",
+            true,
+        ),
+        ("[core]\n\tfsmonitor = ./evil\n", false),
+        ("[core] pager = evil\n", false),
+        ("[include]\n\tpath = /evil\n", false),
+        ("[remote \"o\"]\n\tuploadpack = evil\n", false),
+        ("[user]\n\tname = a\\\n[core]\n", false),
+        ("\u{feff}[core]\n", false),
+    ] {
+        assert_eq!(is_plain_config(text), plain, "{text:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_report_survives_the_way_behind_answers(paths: Vec<String>, answers in 0_usize..3) {
+        let one = |path: String| Disturbance { path, act: Act::Removed, left: None, moved_to: None };
+        let told: Vec<_> = paths.into_iter().map(one).collect();
+        let mut reply = b"x\0\0\0\0".repeat(answers);
+        reply.extend(report::encode(&told).unwrap());
+        prop_assert_eq!(report::decode(&reply, 5), told);
+    }
+
+    #[test]
+    fn garbage_is_no_report_and_no_harm(bytes: Vec<u8>) {
+        let _any = report::decode(&bytes, 5);
+    }
+}

@@ -1,0 +1,83 @@
+//! The same view of the file system, as arguments for bubblewrap.
+
+use super::Reach;
+use super::view::{self, Change, Rights};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// The arguments of bubblewrap for `reach`, before the program that it starts as process 1. Sources are meant as they are
+/// outside, whatever comes before; the order is that of the paths.
+pub fn arguments(reach: &Reach, place: &Path, is_root: bool) -> Vec<OsString> {
+    let mut arguments = Arguments(Vec::new());
+    arguments.add(["--unshare-ipc", "--unshare-pid", "--as-pid-1", "--die-with-parent"]);
+    if !is_root {
+        arguments.add(["--unshare-user"]);
+    }
+    if !reach.network {
+        arguments.add(["--unshare-net"]);
+    }
+    let whole = reach.writable.iter().any(|path| path == Path::new("/"));
+    arguments.add([if whole { "--bind" } else { "--ro-bind" }, "/", "/"]);
+    let mut hidden = Vec::new();
+    for (path, change) in view::plan(reach) {
+        match change {
+            Change::Bind(from, rights) => {
+                arguments.bind(if rights == Rights::Change { "--bind" } else { "--ro-bind" }, &from, &path);
+            }
+            Change::Pin => arguments.bind("--bind", &path, &path),
+            Change::Protect => arguments.bind("--ro-bind", &path, &path),
+            // What covers the directory above it hides it too, and there it would be made.
+            Change::Hide if hidden.iter().any(|above| path.starts_with(above)) => {}
+            Change::Hide if path.is_dir() => {
+                arguments.add([
+                    OsStr::new("--perms"),
+                    OsStr::new("0755"),
+                    OsStr::new("--tmpfs"),
+                    path.as_os_str(),
+                ]);
+                hidden.push(path);
+            }
+            Change::Hide => arguments.bind("--ro-bind", Path::new("/dev/null"), &path),
+            Change::Devices => arguments.add([OsStr::new("--dev"), path.as_os_str()]),
+        }
+    }
+    for path in &hidden {
+        arguments.add([OsStr::new("--remount-ro"), path.as_os_str()]);
+    }
+    arguments.add(["--proc", "/proc", "--remount-ro", "/proc"]);
+    arguments.add([OsStr::new("--chdir"), place.as_os_str(), OsStr::new("--")]);
+    arguments.0
+}
+
+/// A command line in the making.
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn add<Word: AsRef<OsStr>>(&mut self, words: impl IntoIterator<Item = Word>) {
+        self.0.extend(words.into_iter().map(|word| word.as_ref().to_owned()));
+    }
+
+    fn bind(&mut self, how: &str, from: &Path, to: &Path) {
+        self.add([OsStr::new(how), from.as_os_str(), to.as_os_str()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_and_what_may_be_changed_are_in_the_arguments() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        let reach = Reach { writable: vec![place.clone()], temporary: place.clone(), ..Reach::default() };
+        let arguments = arguments(&reach, &place, false);
+        let has = |words: &[&OsStr]| arguments.windows(words.len()).any(|window| window == words);
+        let [bind, place] = [OsStr::new("--bind"), place.as_os_str()];
+        assert!(has(&[OsStr::new("--ro-bind"), OsStr::new("/"), OsStr::new("/")]));
+        assert!(has(&[bind, place, place]) && has(&[bind, place, OsStr::new("/tmp")]));
+        assert!(has(&[OsStr::new("--unshare-net")]) && has(&[OsStr::new("--unshare-user")]));
+        let shared = super::arguments(&Reach { network: true, ..reach }, Path::new("/"), true);
+        assert!(!shared.iter().any(|word| word == "--unshare-net" || word == "--unshare-user"));
+    }
+}

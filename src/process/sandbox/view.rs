@@ -1,0 +1,85 @@
+//! What a command sees of the file system, as a list of what differs from a read-only whole.
+
+use super::Reach;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What hosts keep their sockets in. It is empty for the command, but for [`KEPT_IN_RUN`].
+const RUN: &str = "/run";
+
+/// Programs of `NixOS`, and what names hosts.
+const KEPT_IN_RUN: [&str; 6] = [
+    "/run/current-system",
+    "/run/booted-system",
+    "/run/wrappers",
+    "/run/opengl-driver",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+];
+
+/// Places that are another for each command.
+const COVERED: [&str; 3] = ["/tmp", "/var/tmp", RUN];
+
+/// A change of the view at one path.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// What is at this path of ours.
+    Bind(PathBuf, Rights),
+    /// The same as without, as a mount of its own.
+    Pin,
+    /// The same, read-only.
+    Protect,
+    /// Nothing.
+    Hide,
+    /// Devices.
+    Devices,
+}
+
+/// What may be done with what is bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rights {
+    /// It can be changed.
+    Change,
+    /// It can be seen.
+    See,
+}
+
+/// What differs from the read-only whole, by path. Of two changes at one path the more careful counts.
+pub(super) fn plan(reach: &Reach) -> BTreeMap<PathBuf, Change> {
+    let mut changes = BTreeMap::new();
+    let rooted = reach.writable.iter().filter(|path| *path != Path::new("/"));
+    for path in rooted {
+        changes.insert(path.clone(), Change::Bind(path.clone(), Rights::Change));
+    }
+    let kept = KEPT_IN_RUN.iter().map(Path::new).filter(|path| path.exists());
+    let covered = |path: &&Path| COVERED.iter().any(|place| path.starts_with(place));
+    let seen = reach.visible.iter().map(PathBuf::as_path).filter(covered).chain(kept);
+    for path in seen {
+        if let std::collections::btree_map::Entry::Vacant(free) = changes.entry(path.to_owned()) {
+            free.insert(Change::Bind(path.to_owned(), Rights::See));
+        }
+    }
+    for place in ["/tmp", "/var/tmp"].map(PathBuf::from) {
+        if place.is_dir() && !place.is_symlink() {
+            changes.insert(place, Change::Bind(reach.temporary.clone(), Rights::Change));
+        }
+    }
+    // A link cannot be a mount point: the guard keeps it.
+    let real = |path: &&PathBuf| path.canonicalize().is_ok_and(|real| real == **path);
+    for path in reach.read_only.iter().filter(real) {
+        let inside = |ancestor: &&Path| {
+            reach.writable.iter().any(|root| ancestor.starts_with(root) && *ancestor != root)
+        };
+        for ancestor in path.ancestors().skip(1).filter(inside) {
+            changes.entry(ancestor.to_owned()).or_insert(Change::Pin);
+        }
+        changes.insert(path.clone(), Change::Protect);
+    }
+    let sockets = [Path::new(RUN)];
+    let hidden = reach.hidden.iter().map(PathBuf::as_path).chain(sockets);
+    for path in hidden.filter(|path| path.exists()) {
+        changes.insert(path.to_owned(), Change::Hide);
+    }
+    changes.insert(PathBuf::from("/dev"), Change::Devices);
+    changes
+}

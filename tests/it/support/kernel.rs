@@ -1,0 +1,138 @@
+//! Kernels that refuse more than ours: filters of system calls around the agent, as containers and hardened systems have them.
+
+use super::run::{Finished, Lab, Running};
+use seccompiler::{
+    SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// Tells a copy of this test binary what to refuse, and what to run under that.
+const KERNEL: &str = "AGENT_TEST_KERNEL";
+const ARGUMENTS: &str = "AGENT_TEST_ARGUMENTS";
+
+/// The calls of Landlock, which have the same numbers everywhere.
+const LANDLOCK: [i64; 3] = [444, 445, 446];
+
+/// All flags that ask for a new namespace.
+const NEW_NAMESPACES: u64 = 0x7e02_0000;
+
+/// What is around the agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kernel {
+    /// The kernel as it is here.
+    Native,
+    /// Docker's default profile: no namespaces, no mounts.
+    Docker,
+    /// The same and a kernel without Landlock.
+    DockerWithoutLandlock,
+    /// Namespaces for another program only, as `AppArmor` on Ubuntu: `unshare` of processes, which we do and bubblewrap
+    /// does in another way, is refused.
+    WithoutUnshare,
+}
+
+impl Kernel {
+    /// Runs the agent of `lab` in it.
+    pub fn agent(self, lab: &Lab, args: &[&str]) -> Finished {
+        let mut finished = self.start(lab, args).finish();
+        if self != Self::Native {
+            // What the harness of the stand-in says before it becomes the agent.
+            if let Some((_, rest)) = finished.stdout.split_once("running 1 test\n") {
+                finished.stdout = rest.to_owned();
+            }
+        }
+        finished
+    }
+
+    /// Starts the agent of `lab` in it.
+    pub fn start(self, lab: &Lab, args: &[&str]) -> Running {
+        let mut command = lab.command(args);
+        if self != Self::Native {
+            let mut stand_in = Command::new(std::env::current_exe().unwrap());
+            stand_in
+                .args(["--exact", "support::kernel::stand_in_kernel", "--nocapture", "--test-threads", "1"])
+                .current_dir(lab.ws())
+                .env_clear()
+                .envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))))
+                .env(KERNEL, format!("{self:?}"))
+                .env(ARGUMENTS, serde_json::to_string(args).unwrap())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+            if let Some(uid) = lab.uid() {
+                stand_in.uid(uid).gid(uid);
+            }
+            command = stand_in;
+        }
+        Running::new(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    fn named(name: &str) -> Self {
+        [Self::Docker, Self::DockerWithoutLandlock, Self::WithoutUnshare]
+            .into_iter()
+            .find(|kernel| format!("{kernel:?}") == name)
+            .unwrap()
+    }
+
+    /// Restricts this thread.
+    fn restrict(self) {
+        let mut refused = BTreeMap::new();
+        let mut absent = BTreeMap::new();
+        if self == Self::WithoutUnshare {
+            refused.insert(libc::SYS_unshare, vec![asking_for(libc::CLONE_NEWPID.unsigned_abs().into())]);
+        } else {
+            let calls = [
+                libc::SYS_unshare,
+                libc::SYS_setns,
+                libc::SYS_mount,
+                libc::SYS_umount2,
+                libc::SYS_pivot_root,
+                libc::SYS_open_tree,
+                libc::SYS_move_mount,
+                libc::SYS_fsopen,
+                libc::SYS_mount_setattr,
+            ];
+            refused.extend(calls.map(|call| (call, Vec::new())));
+            let namespaces =
+                (0..64).map(|bit| 1 << bit).filter(|bit| NEW_NAMESPACES & bit != 0).map(asking_for);
+            refused.insert(libc::SYS_clone, namespaces.collect());
+            absent.insert(libc::SYS_clone3, Vec::new());
+        }
+        if self == Self::DockerWithoutLandlock {
+            absent.extend(LANDLOCK.map(|call| (call, Vec::new())));
+        }
+        install(refused, libc::EPERM);
+        if !absent.is_empty() {
+            install(absent, libc::ENOSYS);
+        }
+    }
+}
+
+/// A first argument with this flag.
+fn asking_for(flag: u64) -> SeccompRule {
+    let asks = SeccompCmpOp::MaskedEq(flag);
+    let condition = SeccompCondition::new(0, SeccompCmpArgLen::Qword, asks, flag).unwrap();
+    SeccompRule::new(vec![condition]).unwrap()
+}
+
+fn install(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) {
+    let refuse = SeccompAction::Errno(errno.unsigned_abs());
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch).unwrap();
+    let program: seccompiler::BpfProgram = filter.try_into().unwrap();
+    seccompiler::apply_filter(&program).unwrap();
+}
+
+/// Not a test: becomes the agent in such a kernel.
+#[test]
+fn stand_in_kernel() {
+    let Ok(name) = std::env::var(KERNEL) else { return };
+    let arguments: Vec<String> = serde_json::from_str(&std::env::var(ARGUMENTS).unwrap()).unwrap();
+    Kernel::named(&name).restrict();
+    let error = Command::new(env!("CARGO_BIN_EXE_agent"))
+        .args(arguments)
+        .env_remove(KERNEL)
+        .env_remove(ARGUMENTS)
+        .exec();
+    panic!("{error}");
+}
