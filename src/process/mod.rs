@@ -5,9 +5,13 @@ pub mod environment;
 #[cfg(target_os = "linux")]
 mod guard;
 pub mod launch;
+pub mod limits;
+mod network;
 mod order;
 mod proving_ground;
+pub mod recent;
 mod remembered;
+mod running;
 pub mod sandbox;
 pub mod scratch;
 pub mod shell;

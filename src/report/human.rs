@@ -325,6 +325,12 @@ impl EventSink for HumanLog {
             Event::UserMessage { text, origin } => {
                 self.notice(Level::Debug, &messages::user_message(*origin, &one_line(text, LINE_CHARS)))
             }
+            Event::BackgroundStart { id, command } => {
+                self.notice(Level::Debug, &messages::background_start(id, command))
+            }
+            Event::BackgroundEnd { id, outcome, with_run, .. } => {
+                self.notice(Level::Info, &messages::background_end(id, outcome, *with_run))
+            }
             Event::StepStart { purpose: Purpose::Step, messages } => {
                 self.say(Detail::Human, Style::Bold, &self.form.step(step, *messages))
             }

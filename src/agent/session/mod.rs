@@ -304,6 +304,8 @@ impl Session {
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolStart { .. }
+            | Event::BackgroundStart { .. }
+            | Event::BackgroundEnd { .. }
             | Event::HookEnd { .. }
             | Event::StepEnd
             | Event::Notice { .. }
@@ -408,7 +410,7 @@ impl Session {
                 self.closing_is(Stage::Instructed);
             }
             Origin::Prompt => self.told_to_close = false,
-            Origin::Continuation | Origin::Repair | Origin::Hook => {}
+            Origin::Background | Origin::Continuation | Origin::Repair | Origin::Hook => {}
         }
         self.demand.said(origin);
         self.finish = None;
