@@ -97,7 +97,7 @@ fn lower_one(resource: rustix::process::Resource, most: u64) -> std::io::Result<
     Ok(rustix::process::setrlimit(resource, limit)?)
 }
 
-/// CommandLimits in figures, and how close a tree is to them.
+/// The limits in figures, and how close a tree is to them.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub(super) struct Gauge {

@@ -111,11 +111,10 @@ async fn look(command: &Command, args: &Args, cx: &ToolContext) -> String {
         }
         text.push(']');
     }
-    match part.bytes.is_empty() {
-        true => text.push_str("\nNo new output."),
-        false => {
-            let _infallible = write!(text, "\noutput:\n{}", String::from_utf8_lossy(&part.bytes));
-        }
+    if part.bytes.is_empty() {
+        text.push_str("\nNo new output.");
+    } else {
+        let _infallible = write!(text, "\noutput:\n{}", String::from_utf8_lossy(&part.bytes));
     }
     if part.next() < total {
         let _infallible = write!(text, "\n[{} more bytes: ask again]", total - part.next());

@@ -64,7 +64,7 @@ pub struct RunCommandArgs {
     /// Directory to run in, inside the workspace. Default: its root.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// Seconds, at most 600. In the background: none.
+    /// Seconds, at most 600. In the background only where given.
     #[serde(default)]
     pub timeout: Option<u64>,
     /// Extra environment variables.
