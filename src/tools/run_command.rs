@@ -38,6 +38,9 @@ const FILE_SIZE_SIGNAL: i32 = rustix::process::Signal::XFSZ.as_raw();
 /// The signals' share of exit codes, as shells report them.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
+/// What a shell says of a program that this signal ended.
+const FILE_SIZE_CODE: i32 = SIGNAL_EXIT_BASE + FILE_SIZE_SIGNAL;
+
 /// What the configuration says about commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunCommandOptions {
@@ -261,12 +264,12 @@ fn whereabouts(kept: &Kept, call_id: &str) -> String {
 pub(super) fn ending(ended: Ended, timeout: Duration) -> String {
     match ended {
         Ended::Code(0) => "exit_code: 0".to_owned(),
-        Ended::Code(code) => format!("Command failed with exit_code: {code}"),
-        Ended::Signal(FILE_SIZE_SIGNAL) => format!(
+        Ended::Signal(FILE_SIZE_SIGNAL) | Ended::Code(FILE_SIZE_CODE) => format!(
             "Command failed: a file grew beyond {} GiB, the largest that a command may write.\nWrite less, or several \
              files.",
             FILE_BYTES >> 30
         ),
+        Ended::Code(code) => format!("Command failed with exit_code: {code}"),
         Ended::Signal(signal) => {
             let code = SIGNAL_EXIT_BASE.saturating_add(signal);
             format!("Command failed with exit_code: {code} (ended by signal {signal})")

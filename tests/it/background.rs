@@ -1,12 +1,12 @@
 //! Commands in the background: started, read, stopped, told, and gone with the run.
 
-use crate::support::run::{Lab, PATIENCE};
+use crate::support::run::Lab;
 use crate::support::server::Server;
+use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const YOLO: [&str; 2] = ["--mode", "yolo"];
 
@@ -54,29 +54,6 @@ fn both(test: impl Fn(Lab)) {
     if rustix::process::geteuid().is_root() {
         test(Lab::new().unprivileged());
     }
-}
-
-/// A number of seconds that no other process sleeps: five minutes, and nothing for long after a failure.
-fn unique_seconds() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("300.8{}{:06}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-fn survivors(seconds: &str) -> usize {
-    let argv = format!("sleep\0{seconds}\0").into_bytes();
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    processes.filter(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == argv)).count()
-}
-
-/// Waits until so many processes sleep for `seconds`; how long that took.
-#[track_caller]
-fn wait_for_sleepers(seconds: &str, wanted: usize) -> Duration {
-    let begun = Instant::now();
-    while survivors(seconds) != wanted {
-        assert!(begun.elapsed() < PATIENCE, "{} processes, not {wanted}", survivors(seconds));
-        std::thread::yield_now();
-    }
-    begun.elapsed()
 }
 
 /// A command with four children that try to stay: one detached, one that is stopped, one that hears no signal.
@@ -134,13 +111,13 @@ fn the_output_is_read_piece_by_piece_and_again_from_any_byte() {
     let all = run(
         &Lab::new(),
         &[
-            foreground("mkfifo gate"),
-            background("echo one; read -r line < gate; echo two >&2; read -r line < gate; exit 3"),
+            foreground("mkfifo gate last"),
+            background("echo one; read -r line < gate; echo two >&2; read -r line < last; exit 3"),
             output("bg1"),
             ("command_output", json!({"id": "bg1"})),
             foreground("echo go > gate"),
             output("bg1"),
-            foreground("echo go > gate"),
+            foreground("echo go > last"),
             output("bg1"),
             ("command_output", json!({"id": "bg1", "from": 2})),
             ("command_output", json!({})),

@@ -3,4 +3,5 @@
 pub mod dialect;
 pub mod run;
 pub mod server;
+pub mod sleepers;
 pub mod wire_server;
