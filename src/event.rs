@@ -51,6 +51,8 @@ pub enum Origin {
     Prompt,
     /// The loop itself, asking for a closing summary.
     System,
+    /// The loop itself, telling of a background command that ended.
+    Background,
     /// The loop itself, asking to go on with an answer that was cut.
     Continuation,
     /// The loop itself, asking for a structured answer that fits its schema.
@@ -284,6 +286,25 @@ pub enum Event {
         simulated: bool,
         /// Decision, hooks and execution.
         duration_ms: u64,
+    },
+    /// A command goes on in the background.
+    BackgroundStart {
+        /// What the model calls it.
+        id: String,
+        /// The command, one line.
+        command: String,
+    },
+    /// A background command has ended.
+    BackgroundEnd {
+        /// What the model calls it.
+        id: String,
+        /// The command, one line.
+        command: String,
+        /// How it ended, in words.
+        outcome: String,
+        /// Set when the end of the run ended it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        with_run: bool,
     },
     /// A hook ran.
     HookEnd {

@@ -10,6 +10,8 @@ use crate::event::{Event, Origin, Purpose};
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::stop_reason::StopReason;
+use crate::tools::background::News;
+use crate::tools::command_output::outcome;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +60,7 @@ impl Agent {
 
     /// Takes a step: calls the model, with the hooks around it.
     async fn take_step(&self) -> Result<(), EmitError> {
+        self.tell_background()?;
         let input = self.input();
         let step = input.step.map(|done| done.saturating_add(1));
         self.fire_for_context(HookEvent::PreLlmCall, HookInput { step, ..input }).await?;
@@ -67,6 +70,44 @@ impl Agent {
         self.warn_of_costs().await?;
         let has_tool_calls = Some(!self.session.borrow().unanswered().is_empty());
         self.fire(HookEvent::PostLlmCall, HookInput { has_tool_calls, ..self.input() }).await?;
+        Ok(())
+    }
+
+    /// Tells what became of background commands; of an end that the model has not seen, the model too.
+    fn tell_background(&self) -> Result<(), EmitError> {
+        for news in self.engine.background.news() {
+            let (command, known) = match news {
+                News::Started(command) => {
+                    let (id, command) = (command.id.clone(), command.text.clone());
+                    self.emitter.emit(Event::BackgroundStart { id, command })?;
+                    continue;
+                }
+                News::Ended { command, known } => (command, known),
+            };
+            let outcome = command.end().map(|end| outcome(&command, end)).unwrap_or_default();
+            let text = (!known).then(|| messages::background_ended(&command.id, &command.text, &outcome));
+            let (id, command) = (command.id.clone(), command.text.clone());
+            self.emitter.emit(Event::BackgroundEnd { id, command, outcome, with_run: false })?;
+            if let Some(text) = text {
+                self.emitter.emit(Event::UserMessage { text, origin: Origin::Background })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the background commands with the run.
+    async fn end_background(&self) -> Result<(), EmitError> {
+        let background = &self.engine.background;
+        let running: Vec<_> =
+            background.list().into_iter().filter(|command| command.end().is_none()).collect();
+        background.end_all().await;
+        for news in background.news() {
+            let News::Ended { command, .. } = news else { continue };
+            let with_run = running.iter().any(|one| one.id == command.id);
+            let outcome = command.end().map(|end| outcome(&command, end)).unwrap_or_default();
+            let (id, command) = (command.id.clone(), command.text.clone());
+            self.emitter.emit(Event::BackgroundEnd { id, command, outcome, with_run })?;
+        }
         Ok(())
     }
 
@@ -100,6 +141,7 @@ impl Agent {
     /// Runs the calls of one turn within the time of the run.
     async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
         self.engine.run_batch(calls, &self.interrupt, self.time_left()).await?;
+        self.tell_background()?;
         self.emitter.emit(Event::StepEnd)?;
         Ok(())
     }
@@ -128,7 +170,9 @@ impl Agent {
 /// When the journal can no longer be written: nothing more may happen then.
 pub async fn run(agent: &Agent) -> Result<Verdict, EmitError> {
     agent.fire_for_context(HookEvent::SessionStart, agent.input()).await?;
-    let verdict = drive(agent).await?;
+    let verdict = drive(agent).await;
+    agent.end_background().await?;
+    let verdict = verdict?;
     agent.fire_end(&verdict).await?;
     Ok(verdict)
 }

@@ -30,14 +30,17 @@ use crate::message::ToolCall;
 use crate::messages;
 use crate::process::environment::child_environment;
 use crate::process::launch::Launcher;
+use crate::process::limits::CommandLimits;
 use crate::process::sandbox::{Confinement, places};
 use crate::process::scratch::{Scratch, make_private};
 use crate::secret::Secret;
 use crate::terminal::Style;
 use crate::tools::Tool;
+use crate::tools::command_output::CommandOutput;
 use crate::tools::ledger::Ledger;
 use crate::tools::outputs::Outputs;
 use crate::tools::run_command::{RunCommand, RunCommandOptions};
+use crate::tools::stop_command::StopCommand;
 use crate::tools::toolbox::{ToolOptions, Toolbox};
 use crate::workspace::Workspace;
 use crate::workspace::index::project_index;
@@ -79,7 +82,11 @@ pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
     let secrets = secrets(app, settings);
     let environment =
         child_environment(app.environment.variables(), &settings.commands.env, &settings.workspace, &secrets);
-    let launcher = Launcher::new(environment, secrets);
+    let limits = CommandLimits {
+        processes: settings.commands.max_processes,
+        memory_bytes: settings.commands.max_memory_mib.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
+    };
+    let launcher = Launcher::new(environment, secrets).limited(limits);
     if settings.sandbox_off {
         return Ok(Rc::new(launcher));
     }
@@ -253,7 +260,10 @@ pub fn toolbox(settings: &Settings) -> Toolbox {
         more.push(Box::new(RunCommand::new(RunCommandOptions {
             default_timeout: Duration::from_secs(settings.commands.default_timeout),
             max_output_lines: settings.commands.max_output_lines,
+            idle_timeout: settings.commands.idle_timeout.map(Duration::from_secs),
         })));
+        more.push(Box::new(CommandOutput));
+        more.push(Box::new(StopCommand));
     }
     Toolbox::standard(options, more)
 }
@@ -291,6 +301,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         workspace: Rc::new(workspace),
         launcher: bench.launcher,
         ledger: Rc::new(Ledger::default()),
+        background: Rc::default(),
         outputs: Rc::new(Outputs { dir: bench.outputs }),
         options: EngineOptions {
             parallel: settings.tools.parallel,

@@ -14,6 +14,11 @@ const PAGES: &[(&str, &str, &str)] = &[
         "prompts that providers keep, answers that you keep",
         include_str!("../../config/help/caching.md"),
     ),
+    (
+        "commands",
+        "commands: limits, background, what ends when",
+        include_str!("../../config/help/commands.md"),
+    ),
     ("config", "configuration: files, layers, every key", include_str!("../../config/help/config.md")),
     ("costs", "prices, budgets, what a run cost", include_str!("../../config/help/costs.md")),
     (

@@ -96,10 +96,14 @@ fn describe(record: &Record) -> Option<String> {
         Event::UserMessage { text, origin } => {
             let who = match origin {
                 Origin::Prompt => "you",
-                Origin::System | Origin::Continuation | Origin::Repair => "loop",
+                Origin::System | Origin::Background | Origin::Continuation | Origin::Repair => "loop",
                 Origin::Hook => "hook",
             };
             format!("{who}: {}", one_line(text, RESULT_CHARS))
+        }
+        Event::BackgroundStart { id, command } => messages::background_start(id, command),
+        Event::BackgroundEnd { id, outcome, with_run, .. } => {
+            messages::background_end(id, outcome, *with_run)
         }
         Event::StepStart { messages, .. } => format!("step {} ({messages} messages)", record.step),
         Event::ModelResponse { message, .. } => {

@@ -142,6 +142,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let asked = (!options.json).then(|| interrupt.clone());
     let engine = compose::engine(app, &settings, bench, Manner { asked, dry_run: options.dry_run })?;
     compose::restore(&engine.ledger, &reading.records);
+    let gone = engine.background.resume(&reading.records);
     let definitions = compose::definitions(&engine);
     let words = words(task, &id, &session.borrow())?;
     let prefix = RefCell::new(Prefix::new(session.borrow().prefix().cloned()));
@@ -163,7 +164,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let has_system = has_system(&reading.records, &settings.agent.name);
     // The session holds what it needs of them; a long one would fill the memory twice.
     drop(reading);
-    let start = Start { settings: &settings, id, words, notices, resumed, has_system };
+    let start = Start { settings: &settings, id, words, notices, resumed, has_system, gone };
     Ok((drive(app, &agent, start).await, answer_shown))
 }
 
@@ -225,6 +226,8 @@ struct Start<'a> {
     id: String,
     words: Option<String>,
     notices: Vec<String>,
+    /// Background commands that ended with the run before.
+    gone: Vec<(String, String)>,
     /// The session has had a run before.
     resumed: bool,
     /// Its system message stays: a prefix that stays is one that is cached.
@@ -258,7 +261,7 @@ fn broken(agent: &Agent, error: &EmitError) -> RunResult {
 
 /// Tells how the run begins: the session, the run, the task, the system message.
 fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
-    let Start { settings, id, words, mut notices, resumed, has_system } = start;
+    let Start { settings, id, words, mut notices, resumed, has_system, gone } = start;
     let emitter = &agent.emitter;
     if !resumed {
         emitter.emit(Event::SessionStart {
@@ -282,6 +285,10 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
             emitter.emit(Event::Notice { level: Level::Warn, text })?;
         }
         emitter.emit(interrupted(call))?;
+    }
+    if !gone.is_empty() {
+        let text = messages::background_gone(&gone);
+        emitter.emit(Event::UserMessage { text, origin: Origin::Background })?;
     }
     // The task is saved before anything that takes time: a session without one cannot be gone on with.
     let told = agent.session.borrow().with_schema(words);

@@ -236,6 +236,15 @@ pub struct Commands {
     /// Time limit of a command that names none.
     #[schemars(range(min = 1, max = 600), extend("x-scope" = "needs-trust", "x-unit" = "seconds"))]
     pub default_timeout: u64,
+    /// How long a command may write nothing before it is ended; without a number as long as it runs.
+    #[schemars(range(min = 1, max = 600), extend("x-scope" = "needs-trust", "x-unit" = "seconds"))]
+    pub idle_timeout: Option<u64>,
+    /// How many processes and threads a command may have at the same time.
+    #[schemars(range(min = 16, max = 100_000), extend("x-scope" = "needs-trust", "x-unit" = "processes"))]
+    pub max_processes: u64,
+    /// How much memory a command may take; without a number 80 % of what is free when it begins.
+    #[schemars(range(min = 16, max = 10_000_000), extend("x-scope" = "needs-trust", "x-unit" = "MiB"))]
+    pub max_memory_mib: Option<u64>,
     /// Longer output is cut for the model and kept.
     #[schemars(range(min = 10, max = 5_000), extend("x-scope" = "needs-trust", "x-unit" = "lines"))]
     pub max_output_lines: usize,

@@ -313,6 +313,7 @@ impl Engine {
             workspace: Rc::clone(&self.workspace),
             launcher: Rc::clone(&self.launcher),
             ledger: Rc::clone(&self.ledger),
+            background: Rc::clone(&self.background),
             outputs: Rc::clone(&self.outputs),
             hidden: self.hidden(),
             cancel: cancel.clone(),

@@ -16,6 +16,7 @@ use crate::engine::hooks::Hooks;
 use crate::engine::policy::Policy;
 use crate::process::launch::Launcher;
 use crate::source::Source;
+use crate::tools::background::Background;
 use crate::tools::ledger::Ledger;
 use crate::tools::outputs::Outputs;
 use crate::tools::toolbox::Toolbox;
@@ -85,6 +86,8 @@ pub struct Engine {
     pub launcher: Rc<Launcher>,
     /// What the model has seen.
     pub ledger: Rc<Ledger>,
+    /// Commands that run in the background.
+    pub background: Rc<Background>,
     /// Long outputs.
     pub outputs: Rc<Outputs>,
     /// What can be set.

@@ -1,5 +1,6 @@
 //! Every text for people, and the few the loop itself says to the model: one place to read, correct and translate.
 
+mod background;
 mod closing;
 mod figures;
 mod log;
@@ -9,6 +10,7 @@ mod sandbox;
 mod structured;
 mod trust;
 
+pub use background::{background_end, background_ended, background_gone, background_start};
 pub use closing::{
     CALLS_USED_UP, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed,
     closing_instruction, fixed_closing, hook_context, leftover_kept, reason_in_words, too_many_calls,

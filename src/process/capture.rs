@@ -1,10 +1,13 @@
 //! What a child writes: the beginning and the end in memory, everything (up to a limit) in a file when it is long.
 
+use super::recent::Recent;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::time::Instant;
 
 /// Bytes kept of the beginning of each stream: more than a model is ever shown.
 pub const HEAD_BYTES: usize = 64 * 1024;
@@ -78,16 +81,20 @@ enum Stream {
 pub(super) struct Capture<Open> {
     pub(super) stdout: Captured,
     pub(super) stderr: Captured,
+    /// When the child last wrote something, or began.
+    pub(super) heard: Instant,
+    recent: Option<Recent>,
     file: Keeper<Open>,
 }
 
 impl<Open: FnOnce() -> io::Result<File>> Capture<Open> {
     /// An empty capture. `open` makes the file for a long output when it no longer fits into memory; without it there
-    /// is none.
-    pub(super) fn new(open: Option<Open>) -> Self {
+    /// is none. `recent` is given everything as it arrives.
+    pub(super) fn new(open: Option<Open>, recent: Option<Recent>) -> Self {
         let file =
             Keeper { open, file: None, partial: [Vec::new(), Vec::new()], written: 0, kept: Kept::Nothing };
-        Self { stdout: Captured::default(), stderr: Captured::default(), file }
+        let (stdout, stderr) = (Captured::default(), Captured::default());
+        Self { stdout, stderr, heard: Instant::now(), recent, file }
     }
 
     /// Writes what was held back and says what the file holds.
@@ -100,6 +107,10 @@ impl<Open: FnOnce() -> io::Result<File>> Capture<Open> {
     }
 
     fn take(&mut self, stream: Stream, bytes: &[u8]) {
+        self.heard = Instant::now();
+        if let Some(recent) = &self.recent {
+            recent.take(bytes);
+        }
         let captured = match stream {
             Stream::Out => &mut self.stdout,
             Stream::Err => &mut self.stderr,
@@ -194,6 +205,18 @@ pub(super) async fn pump<Open: FnOnce() -> io::Result<File>>(
     futures_util::join!(read(stdout, Stream::Out, capture), read(stderr, Stream::Err, capture));
 }
 
+/// Waits until nothing was written for as long as `idle`; for ever without it.
+pub(super) async fn silence<Open>(idle: Option<Duration>, capture: &Mutex<Capture<Open>>) {
+    let Some(idle) = idle else { return std::future::pending().await };
+    loop {
+        let end = capture.lock().unwrap_or_else(PoisonError::into_inner).heard + idle;
+        if end <= Instant::now() {
+            return;
+        }
+        tokio::time::sleep_until(end).await;
+    }
+}
+
 async fn read<Open: FnOnce() -> io::Result<File>>(
     pipe: Option<impl AsyncRead + Unpin>,
     stream: Stream,
@@ -217,7 +240,7 @@ mod tests {
     fn run(chunks: &[(bool, Vec<u8>)]) -> (Captured, Captured, Kept, Vec<u8>) {
         let mut file = tempfile::tempfile().unwrap();
         let copy = file.try_clone().unwrap();
-        let mut capture = Capture::new(Some(|| Ok(copy)));
+        let mut capture = Capture::new(Some(|| Ok(copy)), None);
         for (error, bytes) in chunks {
             capture.take(if *error { Stream::Err } else { Stream::Out }, bytes);
         }
@@ -253,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_opened_is_said_and_harms_nothing() {
-        let mut capture = Capture::new(Some(|| Err(io::Error::other("disk full"))));
+        let mut capture = Capture::new(Some(|| Err(io::Error::other("disk full"))), None);
         capture.take(Stream::Out, &vec![b'x'; HEAD_BYTES + 1]);
         assert_eq!(capture.finish(), Kept::Failed("disk full".to_owned()));
         assert_eq!(capture.stdout.total, HEAD_BYTES as u64 + 1);

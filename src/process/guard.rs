@@ -10,6 +10,8 @@
 //! protected files back that the command has changed.
 //! Work happens here and not between fork and exec in the agent, because there only async-signal-safe calls are allowed.
 
+use super::limits::{self, Excess, Gauge, Reading};
+use super::network::Network;
 use super::order::{Answer, BUBBLEWRAP, LAUNCH_ARGUMENT, Order, Tier};
 use super::protected::{self, Extent, Snapshot};
 use super::sandbox::{self, View};
@@ -18,7 +20,7 @@ use super::tree;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::MemfdFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags};
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
 use rustix::thread::UnshareFlags;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -37,6 +39,8 @@ const REAP_INTERVAL_WITHOUT_PIDFD: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_
 
 /// The bytes of answers that are passed on from inside.
 const MAX_ANSWERS: u64 = 2 * Answer::BYTES as u64;
+/// The same while a tree is close to a limit.
+const REAP_INTERVAL_NEAR_LIMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 /// Raises the chance that the kernel, out of memory, ends a command and not the agent (-1000 to 1000).
 const OOM_SCORE_ADJUSTMENT: &[u8] = b"500";
@@ -52,6 +56,7 @@ pub fn child_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
 
 /// Reads the order and carries it out.
 fn obey(mut control: File) -> io::Result<()> {
+    let network = Network::receive(&control)?;
     let mut order = Order::read(&mut control)?;
     if order.tier == Tier::Bubblewrap && !order.inside {
         let result = through_bubblewrap(&mut order, &mut control);
@@ -60,15 +65,19 @@ fn obey(mut control: File) -> io::Result<()> {
     let stdin = standard_input(&mut control, order.stdin_bytes)?;
     // Kernels before 5.11 cannot mark a range; std marks everything it opens itself.
     let _inherited_descriptors_stay = system::close_others_on_exec();
-    rustix::process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    if order.makes_network {
+        return make_network(&control);
+    }
+    let gauge = Gauge::new(&order.limits);
+    limits::lower(&order.limits)?;
     let _best_effort = File::options()
         .write(true)
         .open("/proc/self/oom_score_adj")
         .and_then(|mut file| io::Write::write_all(&mut file, OOM_SCORE_ADJUSTMENT));
     let result = match order.tier {
         Tier::Bubblewrap => inside(&order, stdin, &mut control),
-        Tier::Full | Tier::Namespace => in_namespace(&order, stdin, &mut control),
-        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, stdin, &mut control),
+        Tier::Full | Tier::Namespace => in_namespace(&order, &network, &gauge, stdin, &mut control),
+        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, &gauge, stdin, &mut control),
     };
     refused_if_failed(result, &mut control)
 }
@@ -97,13 +106,18 @@ fn through_bubblewrap(order: &mut Order, control: &mut File) -> io::Result<()> {
         command.env_clear().stdin(OwnedFd::from(theirs)).process_group(0).spawn()?
     };
     let wrapper = Pid::from_raw(i32::try_from(wrapper.id()).unwrap_or(0)).ok_or(io::ErrorKind::NotFound)?;
-    let told = io::Write::write_all(&mut ours, &order.encode()?)
+    let told = Network::send(None, &ours)
+        .and_then(|()| io::Write::write_all(&mut ours, &order.encode()?))
         .and_then(|()| io::copy(&mut control.take(order.stdin_bytes), &mut ours));
-    if watch(control, wrapper).is_none() {
+    let watched = watch(control, wrapper, &Gauge::new(&order.limits));
+    if !matches!(watched, Watched::Ended(_)) {
         let _already_gone = rustix::process::kill_process(wrapper, Signal::KILL);
         let _reaped = rustix::process::waitpid(Some(wrapper), WaitOptions::empty());
     }
-    let mut answer = Vec::new();
+    let mut answer = match watched {
+        Watched::Exceeded(excess) => Answer::Exceeded(excess).encode().to_vec(),
+        Watched::Ended(_) | Watched::Abandoned => Vec::new(),
+    };
     // The end of the stream says that the process inside is gone, and with it everything there.
     let _broken_off = (&mut ours).take(MAX_ANSWERS).read_to_end(&mut answer);
     guarded.after(control, &answer);
@@ -129,9 +143,15 @@ fn standard_input(control: &mut File, bytes: u64) -> io::Result<Stdio> {
 }
 
 /// Starts the command below an init of our own.
-fn in_namespace(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
+fn in_namespace(
+    order: &Order,
+    network: &Network,
+    gauge: &Gauge,
+    stdin: Stdio,
+    control: &mut File,
+) -> io::Result<()> {
     let guarded = Guarded::before(order);
-    enter_namespaces(order)?;
+    enter_namespaces(order, network)?;
     let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match system::fork()? {
         Fork::Child => {
@@ -139,10 +159,14 @@ fn in_namespace(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<(
             init(order, stdin, control, &lifeline)
         }
         Fork::Parent(init) => {
-            if watch(control, init).is_none() {
+            let watched = watch(control, init, gauge);
+            if !matches!(watched, Watched::Ended(_)) {
                 let _already_gone = rustix::process::kill_process(init, Signal::KILL);
                 // Waiting for init is waiting for the whole namespace.
                 let _reaped = rustix::process::waitpid(Some(init), WaitOptions::empty());
+            }
+            if let Watched::Exceeded(excess) = watched {
+                Answer::Exceeded(excess).send(control);
             }
             guarded.after(control, &[]);
             Ok(())
@@ -151,13 +175,30 @@ fn in_namespace(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<(
 }
 
 /// A new pid namespace, and for a confined command all others but that of mounts, which is for init: the guard goes on to
-/// see what there is. Without root a user namespace that maps only ourselves comes first.
-fn enter_namespaces(order: &Order) -> io::Result<()> {
+/// see what there is. Its network is that of the run, where there is one.
+fn enter_namespaces(order: &Order, network: &Network) -> io::Result<()> {
     let mut flags = UnshareFlags::NEWPID;
     if order.tier == Tier::Full {
         flags |= UnshareFlags::NEWIPC;
-        flags.set(UnshareFlags::NEWNET, !order.reach.network);
+        flags.set(UnshareFlags::NEWNET, !order.reach.network && network.is_none());
     }
+    if !network.is_none() {
+        network.join()?;
+        return system::unshare(flags);
+    }
+    unshare(flags)
+}
+
+/// Makes the network of a run, and hands it to the agent.
+fn make_network(control: &File) -> io::Result<()> {
+    unshare(UnshareFlags::NEWNET)?;
+    system::loopback_up()?;
+    let own_users = !rustix::process::geteuid().is_root();
+    Network::send(Some(&Network::of_this_process(own_users)?), control)
+}
+
+/// Moves into new namespaces; without root, of a new user namespace that maps only ourselves.
+fn unshare(flags: UnshareFlags) -> io::Result<()> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     if user.is_root() {
         // Root without the capability is root of a container: a user namespace of one user would take its access to
@@ -233,7 +274,7 @@ fn follow_parent_into_death(lifeline: &OwnedFd) -> io::Result<()> {
 }
 
 /// Starts the command as our child and ends all our descendants after it.
-fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
+fn as_subreaper(order: &Order, gauge: &Gauge, stdin: Stdio, control: &mut File) -> io::Result<()> {
     let guarded = Guarded::before(order);
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
@@ -254,10 +295,12 @@ fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<(
             }
         }
         Fork::Parent(main) => {
-            let status = watch(control, main);
+            let watched = watch(control, main, gauge);
             tree::sweep();
-            if let Some(status) = status {
-                answer_for(status).send(control);
+            match watched {
+                Watched::Ended(status) => answer_for(status).send(control),
+                Watched::Exceeded(excess) => Answer::Exceeded(excess).send(control),
+                Watched::Abandoned => {}
             }
             guarded.after(control, &[]);
         }
@@ -311,24 +354,42 @@ fn command(order: &Order, stdin: Stdio) -> Option<Command> {
     Some(command)
 }
 
-/// Waits until `child` has ended (its status) or the agent has (`None`), reaping orphans meanwhile.
-fn watch(control: &mut File, child: Pid) -> Option<WaitStatus> {
+/// Why the guard no longer watches.
+enum Watched {
+    /// The command has ended by itself.
+    Ended(WaitStatus),
+    /// The agent wants it dead, or is dead itself.
+    Abandoned,
+    /// Its tree takes too much.
+    Exceeded(Excess),
+}
+
+/// Watches `child` and what it started, reaping orphans meanwhile.
+fn watch(control: &mut File, child: Pid, gauge: &Gauge) -> Watched {
     let pidfd = rustix::process::pidfd_open(child, PidfdFlags::empty()).ok();
-    let interval = if pidfd.is_some() { REAP_INTERVAL } else { REAP_INTERVAL_WITHOUT_PIDFD };
+    let usual = if pidfd.is_some() { REAP_INTERVAL } else { REAP_INTERVAL_WITHOUT_PIDFD };
+    let mut interval = usual;
     loop {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if pid == child {
-                return Some(status);
+                return Watched::Ended(status);
             }
         }
         let ended: Vec<BorrowedFd<'_>> = pidfd.iter().map(AsFd::as_fd).collect();
         let mut watched = vec![PollFd::from_borrowed_fd(control.as_fd(), PollFlags::IN)];
         watched.extend(ended.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        let _interrupted = rustix::event::poll(&mut watched, Some(&interval));
+        let woken = rustix::event::poll(&mut watched, Some(&interval));
         let told = watched.first().is_some_and(|fd| !fd.revents().is_empty());
         drop(watched);
         if told && !matches!(control.read(&mut [0; 1]), Ok(1)) {
-            return None;
+            return Watched::Abandoned;
+        }
+        if woken == Ok(0) {
+            interval = match gauge.read(tree::usage()) {
+                Reading::Far => usual,
+                Reading::Near => REAP_INTERVAL_NEAR_LIMIT,
+                Reading::Beyond(excess) => return Watched::Exceeded(excess),
+            };
         }
     }
 }

@@ -2,9 +2,13 @@
 
 use super::capture::{self, Capture, Captured, Kept};
 use super::environment;
+use super::limits::{CommandLimits, Excess};
+use super::network::Network;
 use super::order::{Answer, LAUNCH_ARGUMENT, Order};
 use super::protected::{self, Disturbance};
+use super::recent::Recent;
 use super::remembered;
+use super::running::{Handle, Registration};
 use super::sandbox::Confinement;
 use crate::secret::Secret;
 use std::collections::BTreeMap;
@@ -25,6 +29,7 @@ use tokio_util::sync::CancellationToken;
 #[cfg(target_os = "linux")]
 pub use super::guard::child_main;
 pub use super::order::Tier;
+pub use super::running::Running;
 
 /// The running binary itself, whatever has become of its file since.
 const OWN_EXECUTABLE: &str = "/proc/self/exe";
@@ -34,6 +39,9 @@ const END_GRACE: Duration = Duration::from_secs(1);
 
 /// How long we go on reading after the command ended: a process that left the tree may hold the pipe for ever.
 const DRAIN_GRACE: Duration = Duration::from_millis(250);
+
+/// How long the launcher may take to say whether a tier works.
+pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What to start and how far it may go.
 #[derive(Debug, Clone)]
@@ -59,8 +67,23 @@ pub enum Ended {
     Signal(i32),
     /// Its time was up; the tree was killed.
     TimedOut,
+    /// It wrote nothing for as long as it may; the tree was killed.
+    Idle,
+    /// It took too much of the machine; the tree was killed.
+    Exceeded(Excess),
     /// The run was interrupted or ended; the tree was killed.
     Cancelled,
+}
+
+/// What else is wanted of a child's output.
+#[derive(Debug)]
+pub struct Keeping<Open> {
+    /// Makes the file for an output too long for memory.
+    pub open: Option<Open>,
+    /// How long it may write nothing before it is ended; without it, as long as it runs.
+    pub idle: Option<Duration>,
+    /// Where the output can be read while it runs.
+    pub recent: Option<Recent>,
 }
 
 /// What became of a child.
@@ -98,6 +121,8 @@ pub struct Launcher {
     executable: Arc<Path>,
     tier: Arc<OnceLock<Tier>>,
     pub(super) confinement: Option<Arc<Confinement>>,
+    limits: CommandLimits,
+    network: Arc<OnceLock<Option<Network>>>,
     running: Running,
 }
 
@@ -115,6 +140,8 @@ impl Launcher {
             executable: Path::new(OWN_EXECUTABLE).into(),
             tier: tier.into(),
             confinement: None,
+            limits: CommandLimits::default(),
+            network: Arc::default(),
             running: Running::default(),
         }
     }
@@ -130,6 +157,12 @@ impl Launcher {
     #[must_use]
     pub fn confined(self, confinement: Confinement) -> Self {
         Self { confinement: Some(confinement.into()), ..self }
+    }
+
+    /// The same launcher, each of whose children may take that much.
+    #[must_use]
+    pub fn limited(self, limits: CommandLimits) -> Self {
+        Self { limits, ..self }
     }
 
     /// How children are confined and held together here. The first call may have to try it out (10 ms).
@@ -162,31 +195,23 @@ impl Launcher {
     /// # Errors
     /// When the program could not be started.
     pub async fn launch(&self, spec: Spec, cancel: &CancellationToken) -> Result<Exit, LaunchError> {
-        self.run(spec, None::<fn() -> io::Result<File>>, cancel).await
+        let keeping = Keeping { open: None::<fn() -> io::Result<File>>, idle: None, recent: None };
+        self.launch_keeping(spec, keeping, cancel).await
     }
 
-    /// Like [`launch`](Self::launch), with output too long for memory written to the file that `open` makes.
+    /// Like [`launch`](Self::launch), with more care for its output.
     ///
     /// # Errors
     /// When the program could not be started.
-    pub async fn launch_keeping(
+    pub async fn launch_keeping<Open: FnOnce() -> io::Result<File>>(
         &self,
         spec: Spec,
-        open: impl FnOnce() -> io::Result<File>,
-        cancel: &CancellationToken,
-    ) -> Result<Exit, LaunchError> {
-        self.run(spec, Some(open), cancel).await
-    }
-
-    async fn run<Open: FnOnce() -> io::Result<File>>(
-        &self,
-        spec: Spec,
-        open: Option<Open>,
+        keeping: Keeping<Open>,
         cancel: &CancellationToken,
     ) -> Result<Exit, LaunchError> {
         let program = spec.argv.first().cloned().unwrap_or_default();
         let begun = Instant::now();
-        let capture = Mutex::new(Capture::new(open));
+        let capture = Mutex::new(Capture::new(keeping.open, keeping.recent));
         let mut ended = Ended::Cancelled;
         let mut disturbed = Vec::new();
         if !cancel.is_cancelled() {
@@ -203,6 +228,7 @@ impl Launcher {
                 biased;
                 () = cancel.cancelled() => Ended::Cancelled,
                 () = tokio::time::sleep(timeout) => Ended::TimedOut,
+                () = capture::silence(keeping.idle, &capture) => Ended::Idle,
                 answer = tree.answer() => answer.map_err(|error| self.unanswered(&program, error))?,
                 () = async { pump.as_mut().await; std::future::pending().await } => Ended::Cancelled,
             };
@@ -251,17 +277,41 @@ impl Launcher {
             let quarantine = confinement.map(|confinement| confinement.quarantine()).unwrap_or_default();
             self.lead(&mut env, tier);
             let stdin_bytes = spec.stdin.len() as u64;
-            let (argv, inside) = (spec.argv, false);
-            let order = Order { tier, argv, reach, trial: None, inside, quarantine, env, stdin_bytes };
+            let network = (tier == Tier::Full && !reach.network).then(|| self.network()).flatten();
+            let (argv, limits, question) = (spec.argv, self.limits, Order::question(tier));
+            let order = Order { argv, reach, limits, quarantine, env, stdin_bytes, ..question };
             let mut bytes = order.encode()?;
             bytes.extend(spec.stdin);
             let agent_end;
             (command, agent_end) = self.launcher_command()?;
+            Network::send(network, &agent_end)?;
             (Some(agent_end), bytes)
         };
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).current_dir(spec.cwd).process_group(0);
         let child = tokio::process::Command::from(command).spawn()?;
         Tree::new(child, agent_end, order, &self.running)
+    }
+
+    /// The network that all confined commands of this run share, made when the first of them starts. Without one, where
+    /// the kernel refuses it, each has its own and cannot reach the servers of others.
+    fn network(&self) -> Option<&Network> {
+        self.network.get_or_init(|| self.make_network().ok()).as_ref()
+    }
+
+    fn make_network(&self) -> io::Result<Network> {
+        let (mut command, control) = self.launcher_command()?;
+        let mut launcher = command.current_dir("/").stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        drop(command);
+        let order = Order { makes_network: true, ..Order::question(Tier::Full) };
+        let made = control
+            .set_read_timeout(Some(PROBE_TIMEOUT))
+            .and_then(|()| Network::send(None, &control))
+            .and_then(|()| (&control).write_all(&order.encode()?))
+            .and_then(|()| Network::receive(&control));
+        drop(control);
+        launcher.kill()?;
+        launcher.wait()?;
+        made.and_then(|made| if made.is_none() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(made) })
     }
 
     /// Leads programs to places that they may change.
@@ -369,6 +419,7 @@ impl Tree {
         match Answer::decode(&self.reply) {
             Some(Answer::Exited(code)) => Ok(Ended::Code(code)),
             Some(Answer::Signalled(signal)) => Ok(Ended::Signal(signal)),
+            Some(Answer::Exceeded(excess)) => Ok(Ended::Exceeded(excess)),
             Some(Answer::NotStarted(errno)) => Err(io::Error::from_raw_os_error(errno).into()),
             Some(Answer::Refused(errno)) => Err(NoAnswer::Refused(io::Error::from_raw_os_error(errno))),
             None => Err(sent.err().unwrap_or_else(|| io::Error::other("its launcher was killed")).into()),
@@ -394,61 +445,6 @@ impl Tree {
 impl Drop for Tree {
     fn drop(&mut self) {
         self.running.end();
-    }
-}
-
-/// How to end one tree from anywhere.
-#[derive(Debug)]
-enum Handle {
-    /// Closing it tells the launcher to end everything.
-    Control(UnixStream),
-    /// The group to kill.
-    Group(rustix::process::Pid),
-}
-
-impl Handle {
-    fn end(&self) {
-        let _already_gone = match self {
-            Self::Control(control) => control.shutdown(std::net::Shutdown::Write),
-            Self::Group(group) => rustix::process::kill_process_group(*group, rustix::process::Signal::KILL)
-                .map_err(io::Error::from),
-        };
-    }
-}
-
-/// All trees that run at this moment; may be sent to another thread.
-#[derive(Debug, Clone, Default)]
-pub struct Running(Arc<Mutex<BTreeMap<u64, Handle>>>);
-
-impl Running {
-    /// Ends all of them without waiting.
-    pub fn kill_all(&self) {
-        for handle in self.0.lock().unwrap_or_else(PoisonError::into_inner).values() {
-            handle.end();
-        }
-    }
-
-    fn add(&self, handle: Handle) -> Registration {
-        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = running.last_key_value().map_or(0, |(key, _)| key + 1);
-        running.insert(key, handle);
-        Registration { running: self.clone(), key }
-    }
-}
-
-/// The entry of one tree among the running ones.
-struct Registration {
-    running: Running,
-    key: u64,
-}
-
-impl Registration {
-    /// Ends the tree and forgets it.
-    fn end(&self) {
-        if let Some(handle) = self.running.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key)
-        {
-            handle.end();
-        }
     }
 }
 

@@ -5,10 +5,14 @@ pub mod environment;
 #[cfg(target_os = "linux")]
 mod guard;
 pub mod launch;
+pub mod limits;
+mod network;
 mod order;
 pub mod protected;
 mod proving_ground;
+pub mod recent;
 mod remembered;
+mod running;
 pub mod sandbox;
 pub mod scratch;
 pub mod shell;

@@ -1,9 +1,10 @@
 //! What the agent tells its launcher process, and the one record that comes back.
 //!
-//! Both travel over the socket that is the launcher's standard input: the order as a length (u32, little endian), that
-//! many bytes of JSON and the command's standard input; the answer as five bytes, a tag and an i32. A report about protected
-//! files may follow it.
+//! Both travel over the socket that is the launcher's standard input: a byte that carries descriptors ([`super::network`]),
+//! the order as a length (u32, little endian), that many bytes of JSON and the command's standard input; the answer as five
+//! bytes, a tag and an i32. A report about protected files may follow it.
 
+use super::limits::{CommandLimits, Excess};
 use super::sandbox::{Reach, Trial};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -92,6 +93,10 @@ pub(super) struct Order {
     pub(super) argv: Vec<String>,
     /// What the command may reach, where the tier confines it.
     pub(super) reach: Reach,
+    /// What it may take of the machine.
+    pub(super) limits: CommandLimits,
+    /// Whether a network for the commands of a run is made instead of starting one.
+    pub(super) makes_network: bool,
     /// What is tried instead of a command.
     pub(super) trial: Option<Trial>,
     /// Whether the view of the file system has been arranged already, by the program that started this launcher.
@@ -111,6 +116,8 @@ pub(super) enum Answer {
     Exited(i32),
     /// A signal ended the command.
     Signalled(i32),
+    /// The command took too much and was ended.
+    Exceeded(Excess),
     /// The program could not be executed; an errno.
     NotStarted(i32),
     /// The kernel refuses the tier; an errno.
@@ -118,6 +125,22 @@ pub(super) enum Answer {
 }
 
 impl Order {
+    /// An order that starts nothing: it only asks whether the tier works.
+    pub(super) fn question(tier: Tier) -> Self {
+        Self {
+            tier,
+            argv: Vec::new(),
+            reach: Reach::default(),
+            limits: CommandLimits::default(),
+            makes_network: false,
+            trial: None,
+            inside: false,
+            quarantine: PathBuf::new(),
+            env: BTreeMap::new(),
+            stdin_bytes: 0,
+        }
+    }
+
     /// The length prefix and the JSON.
     pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
         let json = serde_json::to_vec(self)?;
@@ -154,6 +177,7 @@ impl Answer {
         let (tag, value) = match self {
             Self::Exited(code) => (b'x', code),
             Self::Signalled(signal) => (b's', signal),
+            Self::Exceeded(excess) => (b'l', excess.code()),
             Self::NotStarted(errno) => (b'n', errno),
             Self::Refused(errno) => (b'r', errno),
         };
@@ -174,6 +198,7 @@ impl Answer {
         match tag {
             b'x' => Some(Self::Exited(value)),
             b's' => Some(Self::Signalled(value)),
+            b'l' => Excess::of_code(value).map(Self::Exceeded),
             b'n' => Some(Self::NotStarted(value)),
             b'r' => Some(Self::Refused(value)),
             _ => None,
@@ -189,14 +214,10 @@ mod tests {
     #[test]
     fn an_order_survives_the_way() {
         let order = Order {
-            tier: Tier::Subreaper,
-            reach: Reach::default(),
-            trial: None,
-            inside: false,
-            quarantine: PathBuf::new(),
             argv: vec!["sh".to_owned(), "-c".to_owned(), "echo 'ä\n'".to_owned()],
             env: BTreeMap::from([("A".to_owned(), "b=c".to_owned())]),
             stdin_bytes: 7,
+            ..Order::question(Tier::Subreaper)
         };
         let read = Order::read(&mut order.encode().unwrap().as_slice()).unwrap();
         assert_eq!(

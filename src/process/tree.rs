@@ -1,5 +1,7 @@
-//! Finds and ends every descendant of the launcher process, for kernels that refuse it a pid namespace.
+//! The tree below the launcher process: what it takes of the machine and, for kernels that refuse it a pid namespace, how
+//! every process of it is found and ended.
 
+use super::limits::Usage;
 use rustix::event::Timespec;
 use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::BTreeMap;
@@ -11,8 +13,8 @@ const MAX_ROUNDS: u32 = 5000;
 /// The pause between two rounds.
 const ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
-/// The bytes of `/proc/PID/stat` up to the parent's id: the name in it is at most 64 bytes.
-const STAT_BYTES: u64 = 256;
+/// The bytes of `/proc/PID/stat` that are read: its name is at most 64 bytes, and the 52 numbers have up to 20 digits.
+const STAT_BYTES: u64 = 2048;
 
 /// Kills descendants until none is left. The caller is their subreaper, so that none can be adopted by another.
 pub(super) fn sweep() {
@@ -31,29 +33,68 @@ pub(super) fn sweep() {
     }
 }
 
+/// What the tree takes now. A process that shares its memory with its parent since a fork counts with all of it, one that
+/// ends meanwhile not at all.
+pub(super) fn usage() -> Usage {
+    let own = rustix::process::getpid();
+    let parents = parents();
+    // Where our own number is not shown the view is that of the namespace below us, and all in it is of the tree.
+    let is_namespace = std::fs::read_link("/proc/self").is_err();
+    let members = if is_namespace {
+        parents.keys().copied().filter_map(Pid::from_raw).collect()
+    } else {
+        descendants(own, &parents)
+    };
+    let mut usage = Usage::default();
+    for pid in members {
+        let pid = pid.as_raw_nonzero().get();
+        let tasks = read(pid, "stat").and_then(|stat| threads_in(&stat)).unwrap_or(0);
+        let pages = read(pid, "statm").and_then(|statm| own_pages_in(&statm)).unwrap_or(0);
+        usage.tasks = usage.tasks.saturating_add(tasks);
+        let bytes = pages.saturating_mul(rustix::param::page_size() as u64);
+        usage.memory_bytes = usage.memory_bytes.saturating_add(bytes);
+    }
+    usage
+}
+
 /// The parent of each process that `/proc` shows.
 fn parents() -> BTreeMap<i32, i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
-    entries
-        .flatten()
-        .filter_map(|entry| {
-            let pid = entry.file_name().to_str()?.parse().ok()?;
-            let mut stat = Vec::new();
-            std::fs::File::open(entry.path().join("stat"))
-                .ok()?
-                .take(STAT_BYTES)
-                .read_to_end(&mut stat)
-                .ok()?;
-            Some((pid, parent_in(&stat)?))
-        })
-        .collect()
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| Some((pid, parent_in(&read(pid, "stat")?)?))).collect()
+}
+
+/// The beginning of a file of `/proc/PID`.
+fn read(pid: i32, file: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(format!("/proc/{pid}/{file}")).ok()?;
+    file.take(STAT_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// The parent's id in the text of `/proc/PID/stat`: `PID (NAME) STATE PARENT …`, where the name may hold anything.
 fn parent_in(stat: &[u8]) -> Option<i32> {
+    after_name(stat, 1)
+}
+
+/// The number of threads in the same text: its 20th field.
+fn threads_in(stat: &[u8]) -> Option<u64> {
+    after_name(stat, 17)
+}
+
+/// The `index`-th field behind the name, counted from 0.
+fn after_name<T: std::str::FromStr>(stat: &[u8], index: usize) -> Option<T> {
     let after_name = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(after_name + 1..)?).ok()?;
-    rest.split_ascii_whitespace().nth(1)?.parse().ok()
+    rest.split_ascii_whitespace().nth(index)?.parse().ok()
+}
+
+/// The pages in memory that are no file's, in the text of `/proc/PID/statm`: `SIZE RESIDENT SHARED …`.
+fn own_pages_in(statm: &[u8]) -> Option<u64> {
+    let mut fields = std::str::from_utf8(statm).ok()?.split_ascii_whitespace().skip(1);
+    let resident: u64 = fields.next()?.parse().ok()?;
+    let shared: u64 = fields.next()?.parse().ok()?;
+    Some(resident.saturating_sub(shared))
 }
 
 /// Everything below `root`.
@@ -83,6 +124,14 @@ mod tests {
         assert_eq!(parent_in(b"12 (a) S 99 (b) S 7 12 12"), Some(7));
         assert_eq!(parent_in(b"12 (sh) R 1 12"), Some(1));
         assert_eq!(parent_in(b"nonsense"), None);
+    }
+
+    #[test]
+    fn threads_and_memory_are_read_as_the_kernel_writes_them() {
+        let stat = b"7 (a b) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 33 0 12345 4096 10";
+        assert_eq!(threads_in(stat), Some(33));
+        assert_eq!(own_pages_in(b"2000 500 120 1 0 300 0\n"), Some(380));
+        assert_eq!((threads_in(b"7 (x"), own_pages_in(b"")), (None, None));
     }
 
     #[test]

@@ -1,17 +1,13 @@
 //! Finds out how commands are confined here by having a launcher process try to get out.
 
-use super::launch::Launcher;
+use super::launch::{Launcher, PROBE_TIMEOUT};
+use super::network::Network;
 use super::order::{Answer, Order, Tier};
 use super::proving_ground::ProvingGround;
 use super::sandbox::{Breaches, Reach, Trial};
-use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
-
-/// How long the launcher may take to say whether a tier works.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Launcher {
     /// The strongest tier that holds what it claims.
@@ -47,19 +43,11 @@ impl Launcher {
         let (mut command, mut control) = self.launcher_command()?;
         let mut launcher = command.current_dir(place).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         drop(command);
-        let order = Order {
-            tier,
-            argv: Vec::new(),
-            reach,
-            trial,
-            inside: false,
-            quarantine: PathBuf::new(),
-            env: BTreeMap::new(),
-            stdin_bytes: 0,
-        };
+        let order = Order { reach, trial, ..Order::question(tier) };
         let mut answer = [0; Answer::BYTES];
         let result = control
             .set_read_timeout(Some(PROBE_TIMEOUT))
+            .and_then(|()| Network::send(None, &control))
             .and_then(|()| control.write_all(&order.encode()?))
             .and_then(|()| control.read_exact(&mut answer));
         drop(control);
@@ -71,7 +59,9 @@ impl Launcher {
             Some(Answer::Refused(errno) | Answer::NotStarted(errno)) => {
                 Err(io::Error::from_raw_os_error(errno))
             }
-            Some(Answer::Signalled(_)) | None => Err(io::Error::other("the trial was broken off")),
+            Some(Answer::Signalled(_) | Answer::Exceeded(_)) | None => {
+                Err(io::Error::other("the trial was broken off"))
+            }
         }
     }
 }

@@ -191,6 +191,18 @@ impl HumanLog {
         self.say(Detail::Human, Style::Plain, &line)
     }
 
+    fn background(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::BackgroundStart { id, command } => {
+                self.notice(Level::Debug, &messages::background_start(id, command))
+            }
+            Event::BackgroundEnd { id, outcome, with_run, .. } => {
+                self.notice(Level::Info, &messages::background_end(id, outcome, *with_run))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn tool_end(&mut self, event: &Event) -> io::Result<()> {
         let Event::ToolEnd { name, summary, result, denial, simulated, .. } = event else { return Ok(()) };
         let ToolResult { call_id, is_error, .. } = result;
@@ -325,6 +337,7 @@ impl EventSink for HumanLog {
             Event::UserMessage { text, origin } => {
                 self.notice(Level::Debug, &messages::user_message(*origin, &one_line(text, LINE_CHARS)))
             }
+            event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
             Event::StepStart { purpose: Purpose::Step, messages } => {
                 self.say(Detail::Human, Style::Bold, &self.form.step(step, *messages))
             }

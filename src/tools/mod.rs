@@ -2,6 +2,8 @@
 
 pub mod apply_patch;
 pub mod arguments;
+pub mod background;
+pub mod command_output;
 pub mod delete_file;
 pub mod edit_file;
 pub mod find_files;
@@ -15,6 +17,7 @@ pub mod read_file;
 pub mod run_command;
 pub mod search_code;
 pub mod searching;
+pub mod stop_command;
 #[cfg(test)]
 mod testing;
 pub mod toolbox;
@@ -74,6 +77,8 @@ pub struct ToolContext {
     pub launcher: Rc<Launcher>,
     /// Content hashes of the files the model has seen in this session.
     pub ledger: Rc<ledger::Ledger>,
+    /// Commands that run in the background.
+    pub background: Rc<background::Background>,
     /// Long outputs, by call id.
     pub outputs: Rc<outputs::Outputs>,
     /// Tells whether a path is sensitive: its content is never shown, by no tool.

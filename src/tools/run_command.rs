@@ -5,7 +5,8 @@ use super::walls;
 use super::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::process::capture::{Captured, Kept};
 use crate::process::environment;
-use crate::process::launch::{Ended, Exit, Spec};
+use crate::process::launch::{Ended, Exit, Keeping, Spec};
+use crate::process::limits::FILE_BYTES;
 use crate::process::shell;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
@@ -32,21 +33,29 @@ const STREAM_CHARS: usize = 30_000;
 /// Characters that each line may have at least, however many share [`STREAM_CHARS`].
 const MIN_LINE_CHARS: usize = 500;
 
+/// The signal of a file that grows too long (`SIGXFSZ`).
+const FILE_SIZE_SIGNAL: i32 = rustix::process::Signal::XFSZ.as_raw();
+
 /// The signals' share of exit codes, as shells report them.
 const SIGNAL_EXIT_BASE: i32 = 128;
+
+/// What a shell says of a program that this signal ended.
+const FILE_SIZE_CODE: i32 = SIGNAL_EXIT_BASE + FILE_SIZE_SIGNAL;
 
 /// What the configuration says about commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunCommandOptions {
     /// The time limit of a call that names none.
     pub default_timeout: Duration,
+    /// How long a command may write nothing.
+    pub idle_timeout: Option<Duration>,
     /// Lines of stdout that the model reads before the middle is left out.
     pub max_output_lines: usize,
 }
 
 impl Default for RunCommandOptions {
     fn default() -> Self {
-        Self { default_timeout: Duration::from_mins(2), max_output_lines: 200 }
+        Self { default_timeout: Duration::from_mins(2), idle_timeout: None, max_output_lines: 200 }
     }
 }
 
@@ -59,12 +68,15 @@ pub struct RunCommandArgs {
     /// Directory to run in, inside the workspace. Default: its root.
     #[serde(default)]
     pub cwd: Option<String>,
-    /// Seconds, at most 600.
+    /// Seconds, at most 600. In the background only where given.
     #[serde(default)]
     pub timeout: Option<u64>,
     /// Extra environment variables.
     #[serde(default)]
     pub env: Option<BTreeMap<String, String>>,
+    /// Answer at once with an id, and let it run: for servers and watchers.
+    #[serde(default)]
+    pub background: bool,
 }
 
 /// The tool.
@@ -102,7 +114,9 @@ impl RunCommand {
         if let Some(name) = env.keys().find(|name| !environment::is_name(name)) {
             return Err(format!("'{}' is no name for an environment variable.", name.escape_default()));
         }
-        let timeout = self.timeout(args.timeout);
+        let limit = args.timeout.filter(|timeout| *timeout > 0).map(|timeout| self.timeout(Some(timeout)));
+        let timeout =
+            if args.background { limit.unwrap_or(Duration::MAX) } else { self.timeout(args.timeout) };
         let spec = Spec {
             argv: shell::argv(&args.command),
             cwd: working_directory(cx, args.cwd.as_deref())?,
@@ -110,9 +124,14 @@ impl RunCommand {
             stdin: Vec::new(),
             timeout,
         };
-        let open = || cx.outputs.writer(&cx.call_id);
-        let exit =
-            cx.launcher.launch_keeping(spec, open, &cx.cancel).await.map_err(|error| format!("{error}."))?;
+        if args.background {
+            let command = cx.background.start(&cx.launcher, spec, limit, (&cx.outputs, &cx.call_id))?;
+            return Ok(ToolOutput::ok(in_background(&command.id)));
+        }
+        let open = Some(|| cx.outputs.writer(&cx.call_id));
+        let keeping = Keeping { open, idle: self.options.idle_timeout, recent: None };
+        let exit = cx.launcher.launch_keeping(spec, keeping, &cx.cancel).await;
+        let exit = exit.map_err(|error| format!("{error}."))?;
         Ok(self.answer(exit, timeout, cx))
     }
 
@@ -157,13 +176,13 @@ impl TypedTool for RunCommand {
     const NAME: &'static str = "run_command";
     const ACCESS: Access = Access::Execute;
     const DESCRIPTION: &'static str = "Runs a shell command (builds, tests, linters, git) and returns stdout, stderr \
-        and the exit code. It is ended after a time limit with everything it started, background \
-        processes included. Prefer the file tools for reading, searching and editing.";
+        and the exit code. It is ended after a time limit, and what it leaves running ends with it: start servers with \
+        `background`. Prefer the file tools for reading, searching and editing.";
     type Args = RunCommandArgs;
 
     fn plan(&self, args: &RunCommandArgs) -> Plan {
         Plan {
-            summary: one_line(&args.command),
+            summary: summary(args),
             touches: Vec::new(),
             command: Some(as_typed(args)),
             directory: args.cwd.clone(),
@@ -190,6 +209,19 @@ fn as_typed(args: &RunCommandArgs) -> String {
     let variables =
         args.env.iter().flatten().map(|(name, value)| format!("{name}={} ", shell::quoted(value)));
     variables.chain([args.command.clone()]).collect()
+}
+
+/// What the model reads about a command that goes on.
+fn in_background(id: &str) -> String {
+    format!(
+        "Started in the background: {id}\nIt runs until it ends, stop_command ends it, or the run is over. Its output: \
+         command_output with id \"{id}\"."
+    )
+}
+
+fn summary(args: &RunCommandArgs) -> String {
+    let line = one_line(&args.command);
+    if args.background { format!("{line} (in the background)") } else { line }
 }
 
 fn one_line(command: &str) -> String {
@@ -238,9 +270,14 @@ fn whereabouts(kept: &Kept, call_id: &str) -> String {
 }
 
 /// How the command ended: the first line about a failure, the last one about a success.
-fn ending(ended: Ended, timeout: Duration) -> String {
+pub(super) fn ending(ended: Ended, timeout: Duration) -> String {
     match ended {
         Ended::Code(0) => "exit_code: 0".to_owned(),
+        Ended::Signal(FILE_SIZE_SIGNAL) | Ended::Code(FILE_SIZE_CODE) => format!(
+            "Command failed: a file grew beyond {} GiB, the largest that a command may write.\nWrite less, or several \
+             files.",
+            FILE_BYTES >> 30
+        ),
         Ended::Code(code) => format!("Command failed with exit_code: {code}"),
         Ended::Signal(signal) => {
             let code = SIGNAL_EXIT_BASE.saturating_add(signal);
@@ -252,6 +289,10 @@ fn ending(ended: Ended, timeout: Duration) -> String {
              for ever.",
             timeout.as_secs_f64()
         ),
+        Ended::Idle => "Command ended with everything it started: it wrote nothing for longer than `commands.idle_timeout` \
+                        allows.\nUse flags that show progress, and nothing that waits for input or for ever."
+            .to_owned(),
+        Ended::Exceeded(excess) => format!("Command ended with everything it started: {}.", excess.advice()),
         Ended::Cancelled => "Command interrupted and ended with everything it started.".to_owned(),
     }
 }

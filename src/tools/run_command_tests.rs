@@ -14,6 +14,7 @@ fn context(dir: &Path) -> ToolContext {
         workspace: Rc::new(Workspace::open(dir).unwrap()),
         launcher: Rc::new(Launcher::new(env, Vec::new())),
         ledger: Rc::new(Ledger::default()),
+        background: Rc::default(),
         outputs: Rc::new(Outputs { dir: outputs }),
         hidden: std::sync::Arc::new(|_| false),
         cancel: CancellationToken::new(),

@@ -27,6 +27,7 @@ impl Fixture {
             workspace: Rc::new(Workspace::open(&root).unwrap()),
             launcher: Rc::new(Launcher::new(std::collections::BTreeMap::new(), Vec::new())),
             ledger: Rc::default(),
+            background: Rc::default(),
             outputs: Rc::new(Outputs { dir: dir.path().join("outputs") }),
             hidden: Arc::new(|path| path == ".env"),
             cancel: tokio_util::sync::CancellationToken::new(),

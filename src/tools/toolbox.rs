@@ -3,6 +3,7 @@
 use crate::llm::ToolDefinition;
 use crate::tools::apply_patch::ApplyPatch;
 use crate::tools::arguments::nearest;
+use crate::tools::command_output::CommandOutput;
 use crate::tools::delete_file::DeleteFile;
 use crate::tools::edit_file::EditFile;
 use crate::tools::find_files::FindFiles;
@@ -11,6 +12,7 @@ use crate::tools::list_files::ListFiles;
 use crate::tools::read_file::ReadFile;
 use crate::tools::run_command::RunCommand;
 use crate::tools::search_code::SearchCode;
+use crate::tools::stop_command::StopCommand;
 use crate::tools::write_file::WriteFile;
 use crate::tools::{Tool, TypedTool};
 
@@ -92,7 +94,8 @@ impl Toolbox {
 /// The names of all tools that a configuration may speak of, those that are switched off among them.
 pub fn known_names() -> Vec<String> {
     let tools = file_tools(ToolOptions::default());
-    tools.iter().map(|tool| tool.name().to_owned()).chain([RunCommand::NAME.to_owned()]).collect()
+    let commands = [CommandOutput::NAME, RunCommand::NAME, StopCommand::NAME].map(str::to_owned);
+    tools.iter().map(|tool| tool.name().to_owned()).chain(commands).collect()
 }
 
 /// Every tool that works on files: THE list.

@@ -1,12 +1,12 @@
 //! `run_command`, called by a model over HTTP.
 
-use crate::support::run::{KEY, Lab, PATIENCE};
+use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
+use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// What the contract allows between an end and the death of everything.
@@ -60,30 +60,6 @@ fn both(test: impl Fn(Lab)) {
     if rustix::process::geteuid().is_root() {
         test(Lab::new().unprivileged());
     }
-}
-
-/// A number of seconds that no other process sleeps, so that `/proc` tells our sleepers from others: five minutes, and
-/// nothing for long after a failure.
-fn unique_seconds() -> String {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    format!("300.7{}{:06}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-fn survivors(seconds: &str) -> usize {
-    let argv = format!("sleep\0{seconds}\0").into_bytes();
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    processes.filter(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == argv)).count()
-}
-
-/// Waits until so many processes sleep for `seconds`; how long that took.
-#[track_caller]
-fn wait_for_sleepers(seconds: &str, wanted: usize) -> Duration {
-    let begun = Instant::now();
-    while survivors(seconds) != wanted {
-        assert!(begun.elapsed() < PATIENCE, "{} processes, not {wanted}", survivors(seconds));
-        std::thread::yield_now();
-    }
-    begun.elapsed()
 }
 
 /// A command with three children: in its own group, in another session, and an orphan in a third.
@@ -518,6 +494,30 @@ fn nothing_survives_its_command_and_a_held_pipe_hangs_nothing() {
         let requests = server.requests();
         let took = requests[1].arrived - requests[0].arrived;
         assert!(took < 3 * ALLOWED, "{took:?} for three commands");
+    });
+}
+
+#[test]
+fn the_limit_that_ended_a_command_is_named_with_what_to_do() {
+    let seconds = unique_seconds();
+    let bomb = format!("i=0; while [ $i -lt 200 ]; do sleep {seconds} & i=$((i+1)); done; wait");
+    let hog = format!("head -c 200000000 /dev/zero | tail -c 200000000 | sleep {seconds}");
+    let silent = format!("echo begun; sleep {seconds}");
+    both(|lab| {
+        let lab = lab.config("commands: {max_processes: 60, max_memory_mib: 64, idle_timeout: 3}\n");
+        let texts = [&bomb, &hog, &silent, "truncate -s 9G big; exit $?"].map(command);
+        let all = run(&lab, texts);
+        let told = [
+            ("than `commands.max_processes` allows. Start fewer", 0),
+            ("than `commands.max_memory_mib` allows, by default 80 % of what was free. Work on less", 1),
+            ("than `commands.idle_timeout` allows.\nUse flags", 2),
+            ("a file grew beyond 8 GiB", 3),
+        ];
+        for (part, index) in told {
+            assert!(all[index].starts_with("Error: Command ") && all[index].contains(part), "{}", all[index]);
+        }
+        assert!(all[2].ends_with("stdout:\nbegun"), "{}", all[2]);
+        assert_eq!(survivors(&seconds), 0);
     });
 }
 

@@ -202,7 +202,7 @@ fn f05_an_override_of_one_key_keeps_the_others() {
     lab.run(&server, &[]).exits(2);
     let requests = server.requests();
     assert_eq!(requests.len(), 1, "max_steps holds");
-    assert_eq!(requests[0].body["tools"].as_array().unwrap().len(), 10, "it still has all tools");
+    assert_eq!(requests[0].body["tools"].as_array().unwrap().len(), 12, "it still has all tools");
     let lab = Lab::new().config("agents: {plan: {system_prompt: You only nod.}}\n");
     let request = first_request(&lab, &["--agent", "plan"]);
     assert!(request.body["messages"][0]["content"].as_str().unwrap().starts_with("You only nod.\n"));

@@ -991,6 +991,7 @@ fn tools_lists_the_tools_and_calls_one_by_the_rules() {
         names,
         [
             "apply_patch",
+            "command_output",
             "delete_file",
             "edit_file",
             "find_files",
@@ -999,6 +1000,7 @@ fn tools_lists_the_tools_and_calls_one_by_the_rules() {
             "read_file",
             "run_command",
             "search_code",
+            "stop_command",
             "write_file",
         ]
     );

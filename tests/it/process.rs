@@ -3,7 +3,9 @@
 
 use agent::process::capture::{HEAD_BYTES, Kept, TAIL_BYTES};
 use agent::process::environment;
-use agent::process::launch::{Ended, Exit, Launcher, Spec, Tier};
+use agent::process::launch::{Ended, Exit, Keeping, Launcher, Spec, Tier};
+use agent::process::limits::{CommandLimits, Excess};
+use agent::process::recent::Recent;
 use agent::secret::Secret;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -94,10 +96,22 @@ fn wait_for_sleepers(seconds: &str, wanted: usize) -> Duration {
     begun.elapsed()
 }
 
-/// A command with a child, one in another session, and an orphan in a third: three sleepers, then it waits itself.
+/// A command with all that tries to stay: a child that holds the pipe, one in another session, an orphan in a third, a
+/// daemon without descriptors, one that hears no hangup, one that hears no signal, and one that is stopped.
 fn busy_tree(seconds: &str) -> String {
-    format!("sleep {seconds} & setsid sleep {seconds} & (setsid sleep {seconds} >/dev/null 2>&1 &) ; wait")
+    format!("{} wait", stayers(seconds))
 }
+
+fn stayers(seconds: &str) -> String {
+    format!(
+        "sleep {seconds} & setsid sleep {seconds} & (setsid sleep {seconds} >/dev/null 2>&1 &) ; \
+         (setsid sh -c 'sleep {seconds} <&- >&- 2>&- &' &) ; nohup sleep {seconds} >/dev/null 2>&1 & \
+         (trap '' HUP INT QUIT TERM; exec sleep {seconds}) & sleep {seconds} & until grep -q sleep /proc/$!/comm; do :; done; kill -STOP $!;"
+    )
+}
+
+/// How many sleepers that makes.
+const STAYERS: usize = 7;
 
 #[test]
 fn the_exit_code_both_streams_and_the_signal_are_told() {
@@ -138,7 +152,7 @@ fn t15_a_timeout_kills_children_and_setsid_escapees() {
 fn what_a_finished_command_leaves_behind_dies_with_it() {
     for &tier in tiers() {
         let seconds = unique_seconds();
-        let exit = run(tier, script(&format!("(setsid sleep {seconds} &) ; exit 0")));
+        let exit = run(tier, script(&format!("{} exit 0", stayers(&seconds))));
         assert_eq!((exit.ended, count_sleepers(&seconds)), (Ended::Code(0), 0));
         assert!(exit.duration < ALLOWED, "a grandchild that holds the pipe was waited for");
     }
@@ -152,7 +166,7 @@ fn a_cancelled_command_ends_with_its_tree() {
         let watcher = {
             let (seconds, cancel) = (seconds.clone(), cancel.clone());
             std::thread::spawn(move || {
-                wait_for_sleepers(&seconds, 3);
+                wait_for_sleepers(&seconds, STAYERS);
                 cancel.cancel();
                 Instant::now()
             })
@@ -172,7 +186,7 @@ fn everything_running_can_be_ended_from_another_thread() {
         let killer = {
             let seconds = seconds.clone();
             std::thread::spawn(move || {
-                wait_for_sleepers(&seconds, 3);
+                wait_for_sleepers(&seconds, STAYERS);
                 running.kill_all();
                 wait_for_sleepers(&seconds, 0)
             })
@@ -191,7 +205,7 @@ fn a_dropped_launch_ends_its_tree() {
         block(async {
             let launch = launcher.launch(script(&busy_tree(&seconds)), &cancel);
             let started = async {
-                while count_sleepers(&seconds) != 3 {
+                while count_sleepers(&seconds) != STAYERS {
                     tokio::task::yield_now().await;
                 }
             };
@@ -220,7 +234,7 @@ fn kill_9_of_the_agent_ends_everything_within_a_second() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        wait_for_sleepers(&seconds, 3);
+        wait_for_sleepers(&seconds, STAYERS);
         agent.kill().unwrap();
         agent.wait().unwrap();
         assert!(wait_for_sleepers(&seconds, 0) < ALLOWED, "{tier:?}");
@@ -262,9 +276,9 @@ fn a_flood_is_bounded_in_memory_and_kept_in_the_file() {
     for &tier in tiers() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let copy = file.reopen().unwrap();
+        let keeping = Keeping { open: Some(|| Ok(copy)), idle: None, recent: None };
         let spec = script("yes 0123456789abcde | head -c 50000000");
-        let exit =
-            block(launcher(tier).launch_keeping(spec, || Ok(copy), &CancellationToken::new())).unwrap();
+        let exit = block(launcher(tier).launch_keeping(spec, keeping, &CancellationToken::new())).unwrap();
         assert_eq!(
             (exit.ended, exit.stdout.total, exit.kept),
             (Ended::Code(0), 50_000_000, Kept::Everything)
@@ -368,5 +382,100 @@ fn a_chain_of_processes_that_replace_each_other_is_caught() {
             .flatten()
             .filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == dir.path()));
         assert_eq!(links.count(), 0, "{tier:?}");
+    }
+}
+
+/// What `text` comes to under these limits, and how many of its sleepers are left.
+fn limited(tier: Tier, limits: CommandLimits, text: &str, seconds: &str) -> (Ended, usize) {
+    let launcher = launcher(tier).limited(limits);
+    let exit = block(launcher.launch(script(text), &CancellationToken::new())).unwrap();
+    (exit.ended, count_sleepers(seconds))
+}
+
+#[test]
+fn a_tree_of_too_many_processes_is_ended_and_one_of_just_enough_is_not() {
+    for &tier in tiers() {
+        let seconds = unique_seconds();
+        let limits = CommandLimits { processes: 60, ..CommandLimits::default() };
+        // A bomb that is over after two hundred.
+        let bomb = format!("i=0; while [ $i -lt 200 ]; do sleep {seconds} & i=$((i+1)); done; wait");
+        let ended = limited(tier, limits, &bomb, &seconds);
+        assert_eq!(ended, (Ended::Exceeded(Excess::Processes), 0), "{tier:?}");
+        let few = "i=0; while [ $i -lt 20 ]; do sleep 1 & i=$((i+1)); done; wait";
+        assert_eq!(limited(tier, limits, few, &seconds).0, Ended::Code(0), "{tier:?}");
+    }
+}
+
+#[test]
+fn a_tree_that_takes_too_much_memory_is_ended() {
+    for &tier in tiers() {
+        let seconds = unique_seconds();
+        let limits = CommandLimits { memory_bytes: Some(64 << 20), ..CommandLimits::default() };
+        // `tail` holds all that it may have to print, and nobody takes it.
+        let hog = format!("head -c 200000000 /dev/zero | tail -c 200000000 | sleep {seconds}");
+        let ended = limited(tier, limits, &hog, &seconds);
+        assert_eq!(ended, (Ended::Exceeded(Excess::Memory), 0), "{tier:?}");
+    }
+}
+
+#[test]
+fn a_file_beyond_the_longest_is_not_written() {
+    for &tier in tiers() {
+        let dir = tempfile::tempdir().unwrap();
+        let spec = Spec { cwd: dir.path().into(), ..script("exec truncate -s 9G big") };
+        let exit = run(tier, spec);
+        assert_eq!(exit.ended, Ended::Signal(25), "{tier:?}: SIGXFSZ");
+        assert!(std::fs::metadata(dir.path().join("big")).unwrap().len() <= 8 << 30);
+    }
+}
+
+#[test]
+fn a_command_that_falls_silent_is_ended_and_one_that_goes_on_is_not() {
+    for &tier in tiers() {
+        let seconds = unique_seconds();
+        let run = |text: &str, idle| {
+            let keeping =
+                Keeping { open: None::<fn() -> std::io::Result<std::fs::File>>, idle, recent: None };
+            block(launcher(tier).launch_keeping(script(text), keeping, &CancellationToken::new())).unwrap()
+        };
+        let exit = run(&format!("echo begun; {}", busy_tree(&seconds)), Some(Duration::from_millis(500)));
+        assert_eq!(
+            (exit.ended, text(&exit.stdout.head), count_sleepers(&seconds)),
+            (Ended::Idle, "begun\n".to_owned(), 0)
+        );
+        assert!(exit.duration < Duration::from_millis(500) + 2 * ALLOWED, "{:?}", exit.duration);
+        let exit = run("for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done", Some(Duration::from_secs(2)));
+        assert_eq!(exit.ended, Ended::Code(0), "six times half a second, and never two without a word");
+    }
+}
+
+#[test]
+fn endless_output_ends_with_the_time() {
+    for &tier in tiers() {
+        let exit = run(tier, Spec { timeout: Duration::from_millis(300), ..script("yes") });
+        assert_eq!((exit.ended, exit.stdout.head.len()), (Ended::TimedOut, HEAD_BYTES));
+        assert!(exit.duration < Duration::from_millis(300) + ALLOWED, "{:?}", exit.duration);
+    }
+}
+
+#[test]
+fn the_output_can_be_read_while_the_command_runs() {
+    for &tier in tiers() {
+        let (recent, cancel) = (Recent::default(), CancellationToken::new());
+        let open = None::<fn() -> std::io::Result<std::fs::File>>;
+        let keeping = Keeping { open, idle: None, recent: Some(recent.clone()) };
+        let launcher = launcher(tier);
+        let seconds = unique_seconds();
+        let exit = block(async {
+            let spec = script(&format!("echo ready; sleep {seconds}"));
+            let launch = launcher.launch_keeping(spec, keeping, &cancel);
+            let reader = async {
+                recent.more_than(0).await;
+                cancel.cancel();
+            };
+            let (exit, ()) = tokio::join!(launch, reader);
+            exit.unwrap()
+        });
+        assert_eq!((exit.ended, recent.since(0, 100).bytes), (Ended::Cancelled, b"ready\n".to_vec()));
     }
 }

@@ -192,11 +192,6 @@ impl Session {
         &self.tally
     }
 
-    /// Whether a call id was used before in this session.
-    pub fn knows_call(&self, id: &str) -> bool {
-        self.call_ids.contains(id)
-    }
-
     /// Calls of the last turn that have no result yet, in order.
     pub fn unanswered(&self) -> Vec<ToolCall> {
         self.pending.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
@@ -304,6 +299,8 @@ impl Session {
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolStart { .. }
+            | Event::BackgroundStart { .. }
+            | Event::BackgroundEnd { .. }
             | Event::HookEnd { .. }
             | Event::StepEnd
             | Event::Notice { .. }
@@ -401,8 +398,8 @@ impl Session {
                 self.answer_so_far = self.answer();
                 self.continuations = self.continuations.saturating_add(1);
             }
-            // A hook may speak before any call, also between the pieces of an answer.
-            Origin::Hook => {}
+            // A hook may speak before any call, also between the pieces of an answer; so may the end of a command.
+            Origin::Hook | Origin::Background => {}
             Origin::Prompt | Origin::System | Origin::Repair => self.reset_answer(),
         }
         if origin == Origin::System {

@@ -18,6 +18,11 @@ impl Session {
         self.run.model
     }
 
+    /// Whether a call id was used before in this session.
+    pub fn knows_call(&self, id: &str) -> bool {
+        self.call_ids.contains(id)
+    }
+
     /// What must be known of it.
     pub(super) fn terms(&self) -> &Terms {
         self.limits.models.at(self.run.model)

@@ -273,6 +273,8 @@ impl Hook {
             Ended::TimedOut => {
                 self.failed(event, &format!("it did not finish within {} s", self.rule.timeout))
             }
+            Ended::Idle => self.failed(event, "it wrote nothing for too long"),
+            Ended::Exceeded(excess) => self.failed(event, excess.advice()),
             Ended::Cancelled => self.failed(event, "the run was interrupted or out of time"),
         }
     }

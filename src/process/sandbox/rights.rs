@@ -1,6 +1,6 @@
-//! What a command cannot do whoever runs it: gain rights, or take all that the machine has.
+//! What a command cannot do whoever runs it: gain rights.
 
-use rustix::process::{DumpableBehavior, Resource, Rlimit};
+use rustix::process::DumpableBehavior;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::io;
 
@@ -17,15 +17,6 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 /// The capabilities there can be: more than any kernel knows, which ends the loop over them.
 const CAPABILITIES: u32 = 64;
 
-/// How many processes there may be more than now; the most parallel builds have some hundred.
-const MORE_PROCESSES: u64 = 1024;
-
-/// Files that one process may have open.
-const OPEN_FILES: u64 = 65_536;
-
-/// The longest file, in bytes.
-const FILE_BYTES: u64 = 8 << 30;
-
 /// How much a command yields to the person's own programs (0 to 19).
 const NICENESS: i32 = 5;
 
@@ -38,9 +29,6 @@ pub fn give_up() -> io::Result<()> {
     // Our memory and descriptors are not for the commands below us.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     give_up_capabilities()?;
-    lower(Resource::Nofile, OPEN_FILES)?;
-    lower(Resource::Fsize, FILE_BYTES)?;
-    lower(Resource::Nproc, u64::from(rustix::system::sysinfo().procs) + MORE_PROCESSES)?;
     let _best_effort = rustix::process::nice(NICENESS);
     Ok(())
 }
@@ -59,12 +47,4 @@ fn give_up_capabilities() -> io::Result<()> {
     sets.permitted &= KEPT;
     sets.inheritable = CapabilitySet::empty();
     Ok(rustix::thread::set_capabilities(None, sets)?)
-}
-
-/// Lowers a limit to `most`, where it is not lower already.
-fn lower(resource: Resource, most: u64) -> io::Result<()> {
-    let now = rustix::process::getrlimit(resource);
-    let lowered = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
-    let limit = Rlimit { current: lowered(now.current), maximum: lowered(now.maximum) };
-    Ok(rustix::process::setrlimit(resource, limit)?)
 }

@@ -4,4 +4,5 @@ pub mod dialect;
 pub mod kernel;
 pub mod run;
 pub mod server;
+pub mod sleepers;
 pub mod wire_server;

@@ -1,0 +1,188 @@
+//! What a command may take of the machine: limits that the kernel holds, and those for which its tree is watched.
+//!
+//! The kernel counts processes for each user and never for root, and memory for each process and not for a tree. So the
+//! launcher process looks at the tree and ends it when it is too much; what the kernel holds stands a little above.
+
+use serde::{Deserialize, Serialize};
+
+/// Files that one process may have open.
+#[cfg(target_os = "linux")]
+const OPEN_FILES: u64 = 65_536;
+
+/// The longest file that a command may write, in bytes.
+pub const FILE_BYTES: u64 = 8 << 30;
+
+/// How many processes and threads a user may have beyond those of the machine and those a command may have: the launcher
+/// is to see that a command has too many before the kernel refuses it one.
+#[cfg(target_os = "linux")]
+const MORE_PROCESSES: u64 = 512;
+
+/// Parts of a hundred of the memory that is free when a command begins: the rest is for the person's own programs.
+#[cfg(target_os = "linux")]
+const MEMORY_SHARE: u64 = 80;
+
+/// What one command, with everything it starts, may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandLimits {
+    /// Processes and threads at the same time.
+    pub processes: u64,
+    /// Bytes of memory; without a number most of what is free when it begins.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Default for CommandLimits {
+    fn default() -> Self {
+        Self { processes: 2048, memory_bytes: None }
+    }
+}
+
+/// What a command took too much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Excess {
+    /// Processes and threads.
+    Processes,
+    /// Memory.
+    Memory,
+}
+
+impl Excess {
+    /// Its number on the way to the agent.
+    pub(super) fn code(self) -> i32 {
+        match self {
+            Self::Processes => 1,
+            Self::Memory => 2,
+        }
+    }
+
+    /// The excess with this number.
+    pub(super) fn of_code(code: i32) -> Option<Self> {
+        [Self::Processes, Self::Memory].into_iter().find(|excess| excess.code() == code)
+    }
+
+    /// What happened, and what to do about it, for the model and for people.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::Processes => {
+                "it had more processes and threads than `commands.max_processes` allows. Start fewer at a time (a \
+                 smaller `-j`), and look for something that starts itself again and again"
+            }
+            Self::Memory => {
+                "it took more memory than `commands.max_memory_mib` allows, by default 80 % of what was free. Work on \
+                 less data or with fewer jobs at a time"
+            }
+        }
+    }
+}
+
+/// Lowers what the kernel holds this process to, and all that it will start.
+///
+/// # Errors
+/// When the kernel refuses.
+#[cfg(target_os = "linux")]
+pub(super) fn lower(limits: &CommandLimits) -> std::io::Result<()> {
+    use rustix::process::Resource;
+    let processes = u64::from(rustix::system::sysinfo().procs);
+    lower_one(Resource::Core, 0)?;
+    lower_one(Resource::Nofile, OPEN_FILES)?;
+    lower_one(Resource::Fsize, FILE_BYTES)?;
+    lower_one(Resource::Nproc, processes.saturating_add(limits.processes).saturating_add(MORE_PROCESSES))
+}
+
+/// Lowers a limit to `most`, where it is not lower already.
+#[cfg(target_os = "linux")]
+fn lower_one(resource: rustix::process::Resource, most: u64) -> std::io::Result<()> {
+    let now = rustix::process::getrlimit(resource);
+    let lowered = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
+    let limit = rustix::process::Rlimit { current: lowered(now.current), maximum: lowered(now.maximum) };
+    Ok(rustix::process::setrlimit(resource, limit)?)
+}
+
+/// The limits in figures, and how close a tree is to them.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub(super) struct Gauge {
+    processes: u64,
+    memory_bytes: u64,
+}
+
+/// What a tree takes at a moment.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    /// Processes and threads.
+    pub(super) tasks: u64,
+    /// Bytes of memory that are its own and no file's.
+    pub(super) memory_bytes: u64,
+}
+
+/// What a look at the tree says.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Less than half of each limit.
+    Far,
+    /// More than half of one: worth another look soon.
+    Near,
+    /// Beyond a limit.
+    Beyond(Excess),
+}
+
+#[cfg(target_os = "linux")]
+impl Gauge {
+    /// The figures of `limits` now, before the command takes anything.
+    pub(super) fn new(limits: &CommandLimits) -> Self {
+        let free = || memory_available().map_or(u64::MAX, |bytes| bytes / 100 * MEMORY_SHARE);
+        Self { processes: limits.processes, memory_bytes: limits.memory_bytes.unwrap_or_else(free) }
+    }
+
+    /// How close `usage` is.
+    pub(super) fn read(&self, usage: Usage) -> Reading {
+        if usage.tasks > self.processes {
+            Reading::Beyond(Excess::Processes)
+        } else if usage.memory_bytes > self.memory_bytes {
+            Reading::Beyond(Excess::Memory)
+        } else if usage.tasks > self.processes / 2 || usage.memory_bytes > self.memory_bytes / 2 {
+            Reading::Near
+        } else {
+            Reading::Far
+        }
+    }
+}
+
+/// Bytes that programs can have without others being pushed out; `None` where the kernel does not say.
+#[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "a small file of the kernel")]
+fn memory_available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(kibibytes.saturating_mul(1024))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_is_far_near_or_beyond() {
+        let gauge = Gauge::new(&CommandLimits { processes: 10, memory_bytes: Some(1000) });
+        let read = |tasks, memory_bytes| gauge.read(Usage { tasks, memory_bytes });
+        assert_eq!((read(5, 500), read(6, 0), read(10, 1000)), (Reading::Far, Reading::Near, Reading::Near));
+        assert_eq!(read(11, 0), Reading::Beyond(Excess::Processes));
+        assert_eq!(read(0, 1001), Reading::Beyond(Excess::Memory));
+    }
+
+    #[test]
+    fn without_a_number_most_of_what_is_free_is_the_limit() {
+        let gauge = Gauge::new(&CommandLimits::default());
+        assert!(gauge.memory_bytes > 0 && gauge.memory_bytes < memory_available().unwrap());
+    }
+
+    #[test]
+    fn an_excess_survives_the_way() {
+        for excess in [Excess::Processes, Excess::Memory] {
+            assert_eq!(Excess::of_code(excess.code()), Some(excess));
+        }
+        assert_eq!(Excess::of_code(0), None);
+    }
+}

@@ -1,0 +1,118 @@
+//! The network that the confined commands of one run share: nobody else is on it, but a server that one of them runs in
+//! the background answers the next.
+//!
+//! A launcher process makes the namespaces once, hands their descriptors to the agent and ends; the agent hands them to
+//! the launcher of each command, in the first message of its control socket. Without root the network belongs to a user
+//! namespace, which is joined first: only inside of it is a process allowed to change its network.
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// The byte that carries the descriptors: a socket passes none without one.
+const CARRIER: [u8; 1] = [0];
+
+/// The namespaces of a run's commands, in the order in which they are joined: users (not as root), network.
+#[derive(Debug, Default)]
+pub(super) struct Network(Vec<OwnedFd>);
+
+impl Network {
+    /// How many descriptors a network is at most.
+    const MOST: usize = 2;
+
+    /// Sends it to the other end of `socket`; without one, only the byte that says so.
+    ///
+    /// # Errors
+    /// When nobody listens.
+    pub(super) fn send(network: Option<&Self>, socket: impl AsFd) -> io::Result<()> {
+        let descriptors: Vec<BorrowedFd<'_>> =
+            network.iter().flat_map(|network| &network.0).map(AsFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(Network::MOST))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+            return Err(io::Error::other("too many descriptors"));
+        }
+        rustix::net::sendmsg(socket, &[IoSlice::new(&CARRIER)], &mut ancillary, SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    /// What the other end of `socket` sent.
+    ///
+    /// # Errors
+    /// When it sent nothing, or this is no socket.
+    pub(super) fn receive(socket: impl AsFd) -> io::Result<Self> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(Network::MOST))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = CARRIER;
+        let mut into = [IoSliceMut::new(&mut byte)];
+        let message = rustix::net::recvmsg(socket, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        if message.bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let rights = ancillary.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        });
+        Ok(Self(rights.flatten().collect()))
+    }
+
+    /// Whether there is none to join.
+    pub(super) fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The namespaces that this process is in.
+    #[cfg(target_os = "linux")]
+    pub(super) fn of_this_process(own_users: bool) -> io::Result<Self> {
+        let users = own_users.then_some("/proc/self/ns/user");
+        let files = users.into_iter().chain(["/proc/self/ns/net"]);
+        Ok(Self(files.map(|file| std::fs::File::open(file).map(OwnedFd::from)).collect::<io::Result<_>>()?))
+    }
+
+    /// Moves this process into it.
+    #[cfg(target_os = "linux")]
+    pub(super) fn join(&self) -> io::Result<()> {
+        for namespace in &self.0 {
+            rustix::thread::move_into_link_name_space(namespace.as_fd(), None)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn descriptors_survive_the_way_and_bytes_follow_them() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let (mut reader, writer) = io::pipe().unwrap();
+        let network = Network(vec![OwnedFd::from(writer)]);
+        Network::send(Some(&network), &ours).unwrap();
+        (&ours).write_all(b"order").unwrap();
+        drop((network, ours));
+        let mut received = Network::receive(&theirs).unwrap();
+        let mut rest = String::new();
+        theirs.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "order");
+        std::fs::File::from(received.0.remove(0)).write_all(b"through").unwrap();
+        let mut through = String::new();
+        reader.read_to_string(&mut through).unwrap();
+        assert_eq!(through, "through");
+    }
+
+    #[test]
+    fn no_network_is_told_apart_from_no_message() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        Network::send(None, &ours).unwrap();
+        assert!(Network::receive(&theirs).unwrap().is_none());
+        drop(ours);
+        assert!(Network::receive(&theirs).is_err());
+    }
+}

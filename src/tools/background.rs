@@ -1,0 +1,247 @@
+//! Background commands of a run: started, read and stopped while the work goes on, ended with the run.
+
+use crate::event::{Event, Record};
+use crate::process::capture::Kept;
+use crate::process::launch::{Ended, Keeping, LaunchError, Launcher, Spec};
+use crate::process::recent::Recent;
+use crate::text::lines::one_line;
+use crate::tools::outputs::Outputs;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Commands that run in the background at the same time: a few servers and watchers; more are forgotten ones.
+pub const MAX_RUNNING: usize = 8;
+
+/// Commands that are remembered with their latest output, the running ones among them.
+const MAX_REMEMBERED: usize = 24;
+
+/// What the ids begin with.
+const ID_PREFIX: &str = "bg";
+
+/// The background commands of one run.
+#[derive(Debug, Default)]
+pub struct Background {
+    commands: RefCell<Vec<Rc<Command>>>,
+    started: Cell<u32>,
+}
+
+/// One background command.
+#[derive(Debug)]
+pub struct Command {
+    /// What the model calls it.
+    pub id: String,
+    /// The command, one line.
+    pub text: String,
+    /// The call that started it, by which a long output is kept.
+    pub call_id: String,
+    /// Its output so far.
+    pub recent: Recent,
+    /// Up to which byte the model has read the output.
+    pub read: Cell<u64>,
+    /// The time limit that the call named.
+    pub limit: Option<Duration>,
+    begun: Instant,
+    end: Arc<OnceLock<End>>,
+    stop: CancellationToken,
+    task: RefCell<Option<JoinHandle<()>>>,
+    start_is_news: Cell<bool>,
+    end_is_news: Cell<bool>,
+    end_is_known: Cell<bool>,
+}
+
+/// How a background command ended.
+#[derive(Debug)]
+pub struct End {
+    /// How, or why it did not start.
+    pub how: Result<Ended, LaunchError>,
+    /// What the file of a long output holds.
+    pub kept: Kept,
+    /// How long it ran.
+    pub duration: Duration,
+}
+
+/// Something that happened to a background command and was not told yet.
+#[derive(Debug)]
+pub enum News {
+    /// It began.
+    Started(Rc<Command>),
+    /// It ended.
+    Ended {
+        /// Which.
+        command: Rc<Command>,
+        /// Whether the model has been told by a tool.
+        known: bool,
+    },
+}
+
+impl Command {
+    /// How it ended; `None` while it runs.
+    pub fn end(&self) -> Option<&End> {
+        self.end.get()
+    }
+
+    /// How long it has run, or ran.
+    pub fn age(&self) -> Duration {
+        self.end().map_or_else(|| self.begun.elapsed(), |end| end.duration)
+    }
+
+    /// Takes note that the model was told of the end.
+    pub fn end_was_told(&self) {
+        self.end_is_known.set(true);
+    }
+
+    /// Ends it with everything it started, and waits until that is gone.
+    pub async fn stop(&self) {
+        self.stop.cancel();
+        let task = self.task.borrow_mut().take();
+        if let Some(task) = task {
+            // A task that panicked has been told on standard error, and dropping it has ended the command.
+            let _panicked = task.await;
+        }
+    }
+}
+
+impl Background {
+    /// Goes on counting behind the commands of earlier runs of the session, because an id means one command. Returns id
+    /// and command of those that the latest run took along when it ended, in whatever way.
+    pub fn resume(&self, records: &[Record]) -> Vec<(String, String)> {
+        let mut gone = Vec::new();
+        for record in records {
+            match &record.event {
+                Event::RunStart { .. } => gone.clear(),
+                Event::BackgroundStart { id, command } => {
+                    self.started.set(self.started.get().saturating_add(1));
+                    gone.push((id.clone(), command.clone()));
+                }
+                Event::BackgroundEnd { id, with_run: false, .. } => gone.retain(|(other, _)| other != id),
+                _ => {}
+            }
+        }
+        gone
+    }
+
+    /// Starts `spec` for the call `call_id`.
+    ///
+    /// # Errors
+    /// A text for the model when too many run already.
+    pub fn start(
+        &self,
+        launcher: &Launcher,
+        spec: Spec,
+        limit: Option<Duration>,
+        (outputs, call_id): (&Rc<Outputs>, &str),
+    ) -> Result<Rc<Command>, String> {
+        self.make_room()?;
+        self.started.set(self.started.get().saturating_add(1));
+        let (recent, stop, end) = (Recent::default(), CancellationToken::new(), Arc::new(OnceLock::new()));
+        let command = Rc::new(Command {
+            id: format!("{ID_PREFIX}{}", self.started.get()),
+            text: one_line(spec.argv.last().map(String::as_str).unwrap_or_default()),
+            call_id: call_id.to_owned(),
+            recent: recent.clone(),
+            read: Cell::new(0),
+            limit,
+            begun: Instant::now(),
+            end: Arc::clone(&end),
+            stop: stop.clone(),
+            task: RefCell::new(None),
+            start_is_news: Cell::new(true),
+            end_is_news: Cell::new(true),
+            end_is_known: Cell::new(false),
+        });
+        let file = (Outputs { dir: outputs.dir.clone() }, call_id.to_owned());
+        let keeping =
+            Keeping { open: Some(move || file.0.writer(&file.1)), idle: None, recent: Some(recent.clone()) };
+        let (launcher, begun) = (launcher.clone(), command.begun);
+        let task = tokio::spawn(async move {
+            let exit = launcher.launch_keeping(spec, keeping, &stop).await;
+            let duration = begun.elapsed();
+            let _only_here = end.set(match exit {
+                Ok(exit) => End { how: Ok(exit.ended), kept: exit.kept, duration },
+                Err(error) => End { how: Err(error), kept: Kept::Nothing, duration },
+            });
+            recent.finish();
+        });
+        command.task.replace(Some(task));
+        self.commands.borrow_mut().push(Rc::clone(&command));
+        Ok(command)
+    }
+
+    /// Refuses one command too many, and forgets the oldest that ended.
+    fn make_room(&self) -> Result<(), String> {
+        let running = self.list().iter().filter(|command| command.end().is_none()).count();
+        if running >= MAX_RUNNING {
+            return Err(format!(
+                "{running} background commands run already, which is the most. End one with stop_command; \
+                 command_output without an id lists them."
+            ));
+        }
+        let mut commands = self.commands.borrow_mut();
+        while commands.len() >= MAX_REMEMBERED {
+            let oldest =
+                commands.iter().position(|command| command.end().is_some() && !command.end_is_news.get());
+            let Some(oldest) = oldest else { break };
+            commands.remove(oldest);
+        }
+        Ok(())
+    }
+
+    /// All that are remembered, in the order of their start.
+    pub fn list(&self) -> Vec<Rc<Command>> {
+        self.commands.borrow().clone()
+    }
+
+    /// The command with this id.
+    ///
+    /// # Errors
+    /// A text for the model that says which there are.
+    pub fn get(&self, id: &str) -> Result<Rc<Command>, String> {
+        let commands = self.commands.borrow();
+        let found = commands.iter().find(|command| command.id == id);
+        found.cloned().ok_or_else(|| {
+            let ids: Vec<&str> = commands.iter().map(|command| command.id.as_str()).collect();
+            let there = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
+            format!("There is no background command '{}'. There are: {there}.", one_line(id))
+        })
+    }
+
+    /// What happened since the last call, in the order of the commands.
+    pub fn news(&self) -> Vec<News> {
+        let mut news = Vec::new();
+        for command in self.list() {
+            if command.start_is_news.replace(false) {
+                news.push(News::Started(Rc::clone(&command)));
+            }
+            if command.end().is_some() && command.end_is_news.replace(false) {
+                let known = command.end_is_known.get();
+                news.push(News::Ended { command, known });
+            }
+        }
+        news
+    }
+
+    /// Ends all that run, and waits until they are gone.
+    pub async fn end_all(&self) {
+        let running: Vec<_> = self.list().into_iter().filter(|command| command.end().is_none()).collect();
+        for command in &running {
+            command.stop.cancel();
+        }
+        for command in &running {
+            command.end_was_told();
+            command.stop().await;
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        for command in self.commands.get_mut() {
+            command.stop.cancel();
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! `stop_command`: ends a background command with everything it started.
+
+use crate::text::lines::one_line;
+use crate::tools::command_output::state;
+use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+/// The tool. It ends only what the run itself has started, so that it is not more dangerous than reading.
+#[derive(Debug)]
+pub struct StopCommand;
+
+/// The arguments of `stop_command`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Args {
+    /// Which command.
+    id: String,
+}
+
+impl TypedTool for StopCommand {
+    const NAME: &'static str = "stop_command";
+    const ACCESS: Access = Access::Read;
+    const DESCRIPTION: &'static str = "Ends a background command with everything it started.";
+    type Args = Args;
+
+    fn plan(&self, args: &Args) -> Plan {
+        Plan { summary: one_line(&args.id), ..Plan::default() }
+    }
+
+    fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
+        Box::pin(async move {
+            let command = match cx.background.get(&args.id) {
+                Ok(command) => command,
+                Err(text) => return ToolOutput::error(text),
+            };
+            if command.end().is_some() {
+                command.end_was_told();
+                return ToolOutput::ok(format!("It has ended already.\n{}", state(&command)));
+            }
+            command.end_was_told();
+            command.stop().await;
+            let seconds = command.age().as_secs();
+            ToolOutput::ok(format!("Stopped {} after {seconds} s: {}", command.id, command.text))
+        })
+    }
+}

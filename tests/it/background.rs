@@ -1,0 +1,273 @@
+//! Commands in the background: started, read, stopped, told, and gone with the run.
+
+use crate::support::run::Lab;
+use crate::support::server::Server;
+use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::time::Duration;
+
+const YOLO: [&str; 2] = ["--mode", "yolo"];
+
+/// What the contract allows between an end and the death of everything.
+const ALLOWED: Duration = Duration::from_secs(1);
+
+/// A script with one turn of calls each, and the words `done` at the end.
+fn script(turns: &[(&str, Value)]) -> String {
+    let calls =
+        turns.iter().map(|(name, arguments)| json!({"calls": [{"name": name, "arguments": arguments}]}));
+    json!({"turns": calls.chain([json!({"text": "done"})]).collect::<Vec<_>>()}).to_string()
+}
+
+fn foreground(text: &str) -> (&'static str, Value) {
+    ("run_command", json!({"command": text}))
+}
+
+fn background(text: &str) -> (&'static str, Value) {
+    ("run_command", json!({"command": text, "background": true}))
+}
+
+/// Waits for output that has not been read, or for the end.
+fn output(id: &str) -> (&'static str, Value) {
+    ("command_output", json!({"id": id, "wait": 60}))
+}
+
+/// The texts of `role` in the last request.
+fn texts(server: &Server, role: &str) -> Vec<String> {
+    let requests = server.requests();
+    let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
+    let of_role = messages.iter().filter(|message| message["role"] == role);
+    of_role.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What the tools answer to these calls, one a step.
+fn run(lab: &Lab, turns: &[(&str, Value)]) -> Vec<String> {
+    let server = Server::start(&script(turns));
+    lab.run(&server, &YOLO).exits(0);
+    texts(&server, "tool")
+}
+
+/// As whoever runs the tests, and as nobody.
+fn both(test: impl Fn(Lab)) {
+    test(Lab::new());
+    if rustix::process::geteuid().is_root() {
+        test(Lab::new().unprivileged());
+    }
+}
+
+/// A command with four children that try to stay: one detached, one that is stopped, one that hears no signal.
+fn tree(seconds: &str) -> String {
+    format!(
+        "sleep {seconds} & (setsid sleep {seconds} <&- >/dev/null 2>&1 &); (trap '' TERM INT HUP; exec sleep {seconds}) & \
+         sleep {seconds} & until grep -q sleep /proc/$!/comm; do :; done; kill -STOP $!; wait"
+    )
+}
+
+const IN_TREE: usize = 4;
+
+const SERVER: &str = r#"perl -MIO::Socket::INET -e '$| = 1;
+    $server = IO::Socket::INET->new(Listen => 5, LocalAddr => "127.0.0.1", LocalPort => 8123) or die "no port: $!";
+    print "listening\n";
+    while ($one = $server->accept) { print $one "hello from the server\n"; close $one }'"#;
+
+const CLIENT: &str = r#"perl -MIO::Socket::INET -e '
+    $one = IO::Socket::INET->new(PeerAddr => "127.0.0.1", PeerPort => 8123) or die "no connection: $!"; print <$one>'"#;
+
+#[test]
+fn a_server_in_the_background_answers_the_next_command() {
+    both(|lab| {
+        let all = run(&lab, &[background(SERVER), output("bg1"), foreground(CLIENT), foreground(CLIENT)]);
+        assert!(all[0].starts_with("Started in the background: bg1\n"), "{}", all[0]);
+        assert!(
+            all[1].starts_with("bg1 runs since ") && all[1].ends_with("output:\nlistening\n"),
+            "{}",
+            all[1]
+        );
+        for answer in &all[2..] {
+            assert_eq!(answer, "stdout:\nhello from the server\nexit_code: 0");
+        }
+    });
+}
+
+#[test]
+fn runs_do_not_reach_each_others_servers() {
+    let (here, there) = (Lab::new(), Lab::new());
+    let server = Server::start(&script(&[
+        background(SERVER),
+        output("bg1"),
+        foreground("mkfifo gate; touch ready; read -r line < gate"),
+    ]));
+    let serving = here.start_run(&server, &YOLO);
+    here.wait_for_file("ready");
+    let all = run(&there, &[foreground(CLIENT)]);
+    assert!(all[0].contains("no connection: "), "{}", all[0]);
+    fs::write(here.ws().join("gate"), "go\n").unwrap();
+    serving.finish().exits(0);
+}
+
+#[test]
+fn the_output_is_read_piece_by_piece_and_again_from_any_byte() {
+    let all = run(
+        &Lab::new(),
+        &[
+            foreground("mkfifo gate last"),
+            background("echo one; read -r line < gate; echo two >&2; read -r line < last; exit 3"),
+            output("bg1"),
+            ("command_output", json!({"id": "bg1"})),
+            foreground("echo go > gate"),
+            output("bg1"),
+            foreground("echo go > last"),
+            output("bg1"),
+            ("command_output", json!({"id": "bg1", "from": 2})),
+            ("command_output", json!({})),
+        ],
+    );
+    assert!(all[2].ends_with("\noutput:\none\n"), "{}", all[2]);
+    assert!(all[3].starts_with("bg1 runs since ") && all[3].ends_with("\nNo new output."), "{}", all[3]);
+    assert!(all[5].ends_with("\noutput:\ntwo\n"), "{}", all[5]);
+    let (first, rest) = all[7].split_once('\n').unwrap();
+    assert!(first.starts_with("bg1 ended after "), "{}", all[7]);
+    assert_eq!(rest, "Command failed with exit_code: 3\nNo new output.");
+    assert!(all[8].ends_with("\noutput:\ne\ntwo\n"), "{}", all[8]);
+    assert!(all[9].starts_with("bg1 ended after ") && all[9].contains("exit_code: 3"), "{}", all[9]);
+}
+
+#[test]
+fn a_flood_is_cut_to_its_end_and_says_where_the_rest_is() {
+    let all = run(
+        &Lab::new(),
+        &[
+            foreground("mkfifo gate"),
+            background("seq 200000; echo filled > gate; read -r line < gate"),
+            foreground("read -r line < gate"),
+            ("command_output", json!({"id": "bg1"})),
+            ("command_output", json!({"id": "bg1", "from": 0})),
+        ],
+    );
+    assert!(all[3].len() < 20_000 && all[3].ends_with("\n199999\n200000\n"), "{}", all[3].len());
+    assert!(all[3].contains(" bytes of output before this left out; read_file or grep with path \"output:"));
+    assert!(
+        all[4].contains(" bytes of output before this left out")
+            && all[4].ends_with("more bytes: ask again]")
+    );
+}
+
+#[test]
+fn a_command_that_ends_by_itself_is_told_once_and_recorded() {
+    let lab = Lab::new();
+    let server = Server::start(&script(&[
+        foreground("mkfifo gate hold"),
+        background("exec 3< gate 4> hold; exit 3"),
+        foreground("exec 3> gate; cat hold"),
+        foreground("true"),
+        foreground("true"),
+    ]));
+    lab.run(&server, &YOLO).exits(0);
+    let said: Vec<String> =
+        texts(&server, "user").into_iter().filter(|text| text.contains("background")).collect();
+    let [said] = said.as_slice() else { panic!("not told once: {said:?}") };
+    assert!(said.starts_with("[SYSTEM] The background command bg1 (`exec 3< gate"), "{said}");
+    assert!(said.contains("has ended: Command failed with exit_code: 3\n"), "{said}");
+    let journal = fs::read_to_string(lab.journal()).unwrap();
+    assert_eq!(journal.matches("\"background_start\"").count(), 1);
+    assert_eq!(journal.matches("\"background_end\"").count(), 1);
+}
+
+#[test]
+fn stop_command_ends_the_whole_tree_at_once() {
+    both(|lab| {
+        let seconds = unique_seconds();
+        let server = Server::start(&script(&[
+            foreground("mkfifo gate"),
+            background(&tree(&seconds)),
+            foreground("touch begun; read -r line < gate"),
+            ("stop_command", json!({"id": "bg1"})),
+            foreground("touch stopped; read -r line < gate"),
+            ("stop_command", json!({"id": "bg1"})),
+            ("stop_command", json!({"id": "bg7"})),
+        ]));
+        let run = lab.start_run(&server, &YOLO);
+        lab.wait_for_file("begun");
+        wait_for_sleepers(&seconds, IN_TREE);
+        fs::write(lab.ws().join("gate"), "go\n").unwrap();
+        lab.wait_for_file("stopped");
+        assert_eq!(survivors(&seconds), 0);
+        fs::write(lab.ws().join("gate"), "go\n").unwrap();
+        run.finish().exits(0);
+        let all = texts(&server, "tool");
+        assert!(all[3].starts_with("Stopped bg1 after "), "{}", all[3]);
+        assert!(all[5].starts_with("It has ended already.\nbg1 ended after "), "{}", all[5]);
+        assert_eq!(all[6], "Error: There is no background command 'bg7'. There are: bg1.");
+    });
+}
+
+#[test]
+fn background_commands_end_with_the_run_in_every_way() {
+    for sandbox in ["auto", "off"] {
+        both(|lab| {
+            let seconds = unique_seconds();
+            let begin =
+                [background(&tree(&seconds)), foreground("mkfifo gate; touch begun; read -r line < gate")];
+            for signal in [None, Some(Signal::INT), Some(Signal::TERM), Some(Signal::KILL)] {
+                let server = Server::start(&script(&begin));
+                let run = lab.start_run(&server, &["--mode", "yolo", "--sandbox", sandbox]);
+                lab.wait_for_file("begun");
+                wait_for_sleepers(&seconds, IN_TREE);
+                match signal {
+                    Some(signal) => run.signal(signal),
+                    None => fs::write(lab.ws().join("gate"), "go\n").unwrap(),
+                }
+                let code = run.finish().code;
+                match signal {
+                    None => assert_eq!((code, survivors(&seconds)), (Some(0), 0)),
+                    Some(Signal::KILL) => assert!(wait_for_sleepers(&seconds, 0) < ALLOWED),
+                    Some(_) => assert_eq!((code, survivors(&seconds)), (Some(130), 0)),
+                }
+                fs::remove_file(lab.ws().join("begun")).unwrap();
+                fs::remove_file(lab.ws().join("gate")).unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn a_resumed_session_says_that_they_are_gone_and_gives_new_ids() {
+    let lab = Lab::new();
+    let server = Server::start(&script(&[background("sleep 300; echo never")]));
+    lab.run(&server, &YOLO).exits(0);
+    let server = Server::start(&script(&[background("sleep 300")]));
+    lab.resume(&server, &["go on", "--mode", "yolo"]).exits(0);
+    let said = texts(&server, "user");
+    let gone = "are gone: bg1 (`sleep 300; echo never`). Start again";
+    assert_eq!(said.iter().filter(|text| text.contains(gone)).count(), 1, "{said:?}");
+    assert!(texts(&server, "tool")[1].starts_with("Started in the background: bg2\n"));
+}
+
+#[test]
+fn too_many_at_once_are_refused_until_one_is_stopped() {
+    let mut turns: Vec<_> = (0..9).map(|_| background("sleep 300")).collect();
+    turns.extend([("stop_command", json!({"id": "bg3"})), background("sleep 300")]);
+    let all = run(&Lab::new(), &turns);
+    assert!(all[7].starts_with("Started in the background: bg8\n"), "{}", all[7]);
+    assert!(all[8].starts_with("Error: 8 background commands run already"), "{}", all[8]);
+    assert!(all[10].starts_with("Started in the background: bg9\n"), "{}", all[10]);
+}
+
+#[test]
+fn what_may_not_run_may_not_run_in_the_background_either() {
+    let lab = Lab::new();
+    let server = Server::start(&script(&[background("rm -rf /"), background("./deploy.sh")]));
+    lab.run(&server, &["--mode", "confirm-sensitive"]);
+    let all = texts(&server, "tool");
+    assert!(all[0].contains("blocked by security policy"), "{}", all[0]);
+    assert!(all[1].contains("needs a confirmation"), "{}", all[1]);
+    assert!(!fs::read_to_string(lab.journal()).unwrap().contains("background_start"));
+}
+
+#[test]
+fn a_time_limit_that_is_named_holds_in_the_background_too() {
+    let limited = ("run_command", json!({"command": "sleep 300", "background": true, "timeout": 1}));
+    let all = run(&Lab::new(), &[limited, output("bg1")]);
+    assert!(all[1].contains("\nCommand timed out after 1 s"), "{}", all[1]);
+}

@@ -1,0 +1,30 @@
+//! Processes that sleep for a number of seconds of their own, so that a test finds those that outlive what started them.
+
+use crate::support::run::PATIENCE;
+use std::fs;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// A number of seconds that no other process sleeps: five minutes, and nothing for long after a failure.
+pub fn unique_seconds() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("300.8{}{:06}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// How many processes sleep for `seconds`.
+pub fn survivors(seconds: &str) -> usize {
+    let argv = format!("sleep\0{seconds}\0").into_bytes();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    processes.filter(|entry| fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == argv)).count()
+}
+
+/// Waits until so many processes sleep for `seconds`; how long that took.
+#[track_caller]
+pub fn wait_for_sleepers(seconds: &str, wanted: usize) -> Duration {
+    let begun = Instant::now();
+    while survivors(seconds) != wanted {
+        assert!(begun.elapsed() < PATIENCE, "{} processes, not {wanted}", survivors(seconds));
+        std::thread::yield_now();
+    }
+    begun.elapsed()
+}
