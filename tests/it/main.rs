@@ -25,6 +25,7 @@ mod process;
 mod providers;
 mod run_loop;
 mod scenarios;
+mod secrets;
 mod sessions;
 mod structured;
 mod support;
