@@ -1,6 +1,7 @@
 //! Stamps events and tells them to every listener, the journal first.
 
 use crate::event::{Event, EventSink, Purpose, Record, SCHEMA_VERSION};
+use crate::redactor::{Held, Redactor};
 use crate::source::Source;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,6 +11,13 @@ use std::rc::Rc;
 #[error("the session journal cannot be written: {0}")]
 pub struct EmitError(#[from] pub std::io::Error);
 
+/// What arrives in pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece {
+    Text,
+    Thinking,
+}
+
 /// The one way a fact gets told.
 pub struct Emitter {
     sinks: RefCell<Vec<Box<dyn EventSink>>>,
@@ -17,21 +25,86 @@ pub struct Emitter {
     run: String,
     seq: Cell<u64>,
     step: Cell<u32>,
+    redactor: Redactor,
+    /// The text and the reasoning that arrive in pieces, as far as they may begin a secret.
+    held: RefCell<[Held; 2]>,
 }
 
 impl Emitter {
     /// An emitter for one run; `next_seq` continues the numbering of a resumed journal.
     pub fn new(source: Rc<Source>, run: String, next_seq: u64, sinks: Vec<Box<dyn EventSink>>) -> Self {
-        Self { sinks: RefCell::new(sinks), source, run, seq: Cell::new(next_seq), step: Cell::new(0) }
+        Self {
+            sinks: RefCell::new(sinks),
+            source,
+            run,
+            seq: Cell::new(next_seq),
+            step: Cell::new(0),
+            redactor: Redactor::default(),
+            held: RefCell::default(),
+        }
     }
 
-    /// Tells `event` to every listener and returns it as it was recorded. A step begins with its `StepStart`,
-    /// and again with another model after a `ModelSwitched`.
+    /// The same, telling nobody what `redactor` knows for a secret.
+    #[must_use]
+    pub fn redacting(self, redactor: Redactor) -> Self {
+        Self { redactor, ..self }
+    }
+
+    /// What keeps secrets out of everything that is told.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// Tells `event` to every listener and returns it as it was told, without secrets. A step begins with its
+    /// `StepStart`, and again with another model after a `ModelSwitched`.
     ///
     /// # Errors
     /// When a required listener, the journal, could not take it.
     pub fn emit(&self, event: Event) -> Result<Record, EmitError> {
+        match event {
+            Event::TextDelta { text } => {
+                self.release(Piece::Thinking)?;
+                self.tell(Event::TextDelta { text: self.take(Piece::Text, &text) })
+            }
+            Event::ThinkingDelta { text } => {
+                self.release(Piece::Text)?;
+                self.tell(Event::ThinkingDelta { text: self.take(Piece::Thinking, &text) })
+            }
+            event => {
+                self.release(Piece::Thinking)?;
+                self.release(Piece::Text)?;
+                self.tell(event)
+            }
+        }
+    }
+
+    /// What of a piece can be told now.
+    fn take(&self, piece: Piece, text: &str) -> String {
+        let [words, thoughts] = &mut *self.held.borrow_mut();
+        let held = if piece == Piece::Text { words } else { thoughts };
+        held.take(&self.redactor, text)
+    }
+
+    /// Tells what was held back of a text that does not go on.
+    fn release(&self, piece: Piece) -> Result<(), EmitError> {
+        let text = {
+            let [words, thoughts] = &mut *self.held.borrow_mut();
+            let held = if piece == Piece::Text { words } else { thoughts };
+            held.finish(&self.redactor)
+        };
+        let event = match piece {
+            _ if text.is_empty() => return Ok(()),
+            Piece::Text => Event::TextDelta { text },
+            Piece::Thinking => Event::ThinkingDelta { text },
+        };
+        self.tell(event).map(drop)
+    }
+
+    fn tell(&self, mut event: Event) -> Result<Record, EmitError> {
         let delta = event.is_delta();
+        // The calls in an answer are run as they are: whoever runs them is told the answer itself.
+        let with_secrets = matches!(event, Event::ModelResponse { .. }).then(|| event.clone());
+        self.redactor.event(&mut event);
         if matches!(event, Event::StepStart { purpose: Purpose::Step, .. }) {
             self.step.set(self.step.get().saturating_add(1));
         }
@@ -50,7 +123,12 @@ impl Emitter {
         if !delta {
             self.seq.set(record.seq.saturating_add(1));
         }
-        self.each(|sink| sink.emit(&record))?;
+        let with_secrets = with_secrets.filter(|original| *original != record.event);
+        let with_secrets = with_secrets.map(|event| Record { event, ..record.clone() });
+        self.each(|sink| match &with_secrets {
+            Some(original) if sink.sees_secrets() => sink.emit(original),
+            _ => sink.emit(&record),
+        })?;
         Ok(record)
     }
 

@@ -367,6 +367,12 @@ pub trait EventSink {
         false
     }
 
+    /// Whether it is told what the model said with the secrets in it: only where calls are taken from to be run, because
+    /// an edit works on the real bytes.
+    fn sees_secrets(&self) -> bool {
+        false
+    }
+
     /// Makes what was told durable, before a side effect that cannot be repeated and at the end.
     ///
     /// # Errors

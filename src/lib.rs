@@ -12,6 +12,7 @@ pub mod failure;
 pub mod message;
 pub mod messages;
 pub mod price;
+pub mod redactor;
 pub mod result;
 pub mod secret;
 pub mod stop_reason;

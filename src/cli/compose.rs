@@ -9,6 +9,7 @@ use crate::cli::app::App;
 use crate::cli::approver::AtTerminal;
 use crate::cli::costs::measured;
 use crate::cli::error::{CliError, CliResult};
+use crate::cli::secrets;
 use crate::config::instructions;
 use crate::config::schema::SandboxMode;
 use crate::config::settings::Settings;
@@ -22,7 +23,6 @@ use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
-use crate::llm::catalog::key_variables;
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::response_cache::{self, CachedModel};
 use crate::llm::{LlmClient, ToolDefinition};
@@ -51,9 +51,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The shortest value of a secret variable that is looked for; a shorter one would match by accident.
-const MIN_SECRET_BYTES: usize = 8;
-
 /// How the engine of a run behaves towards people.
 pub struct Manner {
     /// Who is asked: the person at the terminal until the token fires, or nobody.
@@ -79,7 +76,7 @@ pub struct Bench {
 /// # Errors
 /// When its directories cannot be made, or the confinement that is required is not to be had.
 pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
-    let secrets = secrets(app, settings);
+    let secrets: Vec<Secret> = secrets::known(app, settings).map(|known| known.value).collect();
     let environment =
         child_environment(app.environment.variables(), &settings.commands.env, &settings.workspace, &secrets);
     let limits = CommandLimits {
@@ -144,19 +141,6 @@ fn confinement(app: &App, settings: &Settings) -> CliResult<Confinement> {
         found: std::sync::OnceLock::new(),
         commands: std::sync::atomic::AtomicU64::new(0),
     })
-}
-
-/// The keys and tokens this process knows: the given one, and every variable that is called like one.
-fn secrets(app: &App, settings: &Settings) -> Vec<Secret> {
-    let named = app.environment.variables().iter().filter(|(name, value)| {
-        let name = name.to_ascii_uppercase();
-        let secret = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD"].iter().any(|end| name.ends_with(end));
-        secret && value.len() >= MIN_SECRET_BYTES
-    });
-    let chosen = key_variables(&settings.llm.providers).chain(settings.llm.api_key_env.as_deref());
-    let chosen = chosen.filter_map(|name| app.environment.get(name));
-    let values = named.map(|(_, value)| value.as_str()).chain(chosen);
-    values.map(Secret::new).chain(settings.api_key.clone()).collect()
 }
 
 /// Signals from now on cancel the run; a second one ends every child and the process.
@@ -320,9 +304,11 @@ pub fn definitions(engine: &Engine) -> Vec<ToolDefinition> {
 }
 
 /// What the model has seen in earlier runs of the session, by content.
-pub fn restore(ledger: &Ledger, records: &[Record]) {
+pub fn restore(engine: &Engine, records: &[Record]) {
+    let ledger = &engine.ledger;
     for record in records {
-        let Event::ToolEnd { seen, changed, .. } = &record.event else { continue };
+        let Event::ToolEnd { seen, changed, result, .. } = &record.event else { continue };
+        engine.emitter.redactor().recall(&result.text);
         for seen in seen {
             ledger.note(&seen.path, &seen.hash);
         }

@@ -18,6 +18,7 @@ pub mod models;
 pub mod output;
 pub mod prompt;
 pub mod readiness;
+mod secrets;
 pub mod sessions;
 pub mod structured;
 pub mod tools;

@@ -12,6 +12,7 @@ use crate::cli::costs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::cli::prompt::prompt;
+use crate::cli::secrets;
 use crate::cli::structured;
 use crate::config::flags::Flags;
 use crate::config::load::Loaded;
@@ -27,6 +28,7 @@ use crate::journal::write::Journal;
 use crate::llm::prefix::Prefix;
 use crate::message::ToolCall;
 use crate::messages;
+use crate::redactor::Redactor;
 use crate::report::human::{AnswerShown, Detail};
 use crate::report::{self, Format, Listeners, ReportOptions};
 use crate::result::RunResult;
@@ -135,13 +137,13 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let session = Rc::new(RefCell::new(session));
     let mut all: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
     all.extend(sinks);
-    let emitter =
-        Rc::new(Emitter::new(Rc::clone(&app.source), app.source.short_id(), reading.next_seq(), all));
+    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), reading.next_seq(), all);
+    let emitter = Rc::new(emitter.redacting(Redactor::new(secrets::known(app, &settings))));
     let outputs = store(&settings).outputs_dir(&id)?;
     let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, toolbox };
     let asked = (!options.json).then(|| interrupt.clone());
     let engine = compose::engine(app, &settings, bench, Manner { asked, dry_run: options.dry_run })?;
-    compose::restore(&engine.ledger, &reading.records);
+    compose::restore(&engine, &reading.records);
     let gone = engine.background.resume(&reading.records);
     let definitions = compose::definitions(&engine);
     let words = words(task, &id, &session.borrow())?;
@@ -245,8 +247,10 @@ async fn drive(app: &App, agent: &Agent, start: Start<'_>) -> RunResult {
         Err(error) => return broken(agent, &error),
     };
     let end = Event::RunEnd { result: Box::new(result.clone()) };
-    match agent.emitter.emit(end).and_then(|_| agent.emitter.sync()) {
-        Ok(()) => result,
+    match agent.emitter.emit(end).and_then(|told| agent.emitter.sync().map(|()| told.event)) {
+        // As it was told: without secrets.
+        Ok(Event::RunEnd { result }) => *result,
+        Ok(_) => result,
         Err(error) => broken(agent, &error),
     }
 }

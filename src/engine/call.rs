@@ -11,6 +11,7 @@ use crate::engine::{Engine, ResultFormat};
 use crate::event::{Event, Level};
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
+use crate::text::invisible;
 use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput, Touch};
 use crate::workspace::error::FileError;
 use crate::workspace::snapshot::Snapshot;
@@ -105,7 +106,12 @@ impl Engine {
         for seen in &output.seen {
             self.ledger.note(&seen.path, &seen.hash);
         }
-        let text = self.outputs.fit(&call.id, self.tag(&call.name, &output), self.options.max_result_tokens);
+        let mut text = self.tag(&call.name, &output);
+        self.emitter.redactor().clean_for_model(&mut text);
+        if let Some(note) = invisible::note(&text) {
+            append(&mut text, &note);
+        }
+        let text = self.outputs.fit(&call.id, text, self.options.max_result_tokens);
         let took = self.source.elapsed().saturating_sub(started);
         self.emitter.emit(Event::ToolEnd {
             name: call.name.clone(),
@@ -127,6 +133,9 @@ impl Engine {
         interrupt: &CancellationToken,
         cancel: &CancellationToken,
     ) -> Result<Outcome, EmitError> {
+        if let Some(marker) = self.echoed(ready) {
+            return Ok(ToolOutput::error(messages::marker_echoed(&marker)).into());
+        }
         let cx = self.context(call, cancel);
         let decision = match self.decide(ready) {
             Decision::Deny { reason, rule } => return Ok(refused(ready, reason, rule)),
@@ -159,6 +168,12 @@ impl Engine {
         context.extend(before.context);
         let outcome = self.settle(&updated, decision, &cx, context, interrupt).await?;
         Ok(Outcome { summary: Some(updated.plan.summary), ..outcome })
+    }
+
+    /// The marker of a secret in a call that would put it where the secret stands.
+    fn echoed(&self, ready: &Ready<'_>) -> Option<String> {
+        let changes = ready.tool.access() != Access::Read;
+        changes.then(|| self.emitter.redactor().echoed(&ready.args)).flatten()
     }
 
     /// Asks where that is the decision, and runs what may run. `context` is what hooks add to the result.
@@ -200,6 +215,7 @@ impl Engine {
         for text in context {
             append(&mut output.text, &text);
         }
+        self.emitter.redactor().clean_for_model(&mut output.text);
         self.fire_after(ready.told(), &mut output, &cx.cancel).await?;
         Ok(output.into())
     }
@@ -287,8 +303,13 @@ impl Engine {
             Ok(preview) => preview,
             Err(problem) => return Some(ToolOutput::error(problem).into()),
         };
-        let question =
-            Question { tool: tool.to_owned(), summary: ready.plan.summary.clone(), reason, preview };
+        let redactor = self.emitter.redactor();
+        let question = Question {
+            tool: tool.to_owned(),
+            summary: redactor.text(&ready.plan.summary).into_owned(),
+            reason: redactor.text(&reason).into_owned(),
+            preview: preview.map(|preview| redactor.text(&preview).into_owned()),
+        };
         let answer = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => return Some(not_executed(interrupt).into()),

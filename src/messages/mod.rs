@@ -21,7 +21,7 @@ pub use log::{
     budget_warning, cache_lost, costs, interrupting, journal_damaged, log_file_lost, more_planned, offered,
     prefix_changed, request_sent, session_place, spinner_model, spinner_tool, system_message, user_message,
 };
-pub use model::{after_fallback, context_overflow, model_switched};
+pub use model::{after_fallback, context_overflow, marker_echoed, model_switched};
 pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};
 pub use sandbox::{NETWORK_ON, SANDBOX_OFF, not_confined, sandbox_required};
 pub use structured::{

@@ -29,3 +29,11 @@ pub fn after_fallback(model: &str, message: &str, unusable: &[String]) -> String
 pub fn model_switched(from: &str, to: &str) -> String {
     format!("{from} cannot be used, {to} takes over for the rest of the run")
 }
+
+/// What the model reads that wants to write the marker of a secret.
+pub fn marker_echoed(marker: &str) -> String {
+    format!(
+        "`{marker}` stands for a secret that you are not shown; this call would put those words in its place. The file \
+         still holds the real text: change the parts around it with edit_file, without the line of the marker."
+    )
+}

@@ -3,6 +3,7 @@
 //! Every character is judged alone, so an escape sequence that is split over two pieces of a stream is as harmless as
 //! a whole one: its first byte is what gives it power, and that byte is always shown.
 
+use crate::text::invisible::is_invisible;
 use std::borrow::Cow;
 
 /// Lines of a preview shown from its beginning: about one screen.
@@ -112,31 +113,13 @@ fn replaced(text: &str, fate: impl Fn(char) -> Fate) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a character is shown as an escape: C0 (except newline and tab), DEL, C1, and what Unicode 16 lists as
-/// bidirectional control, default-ignorable or line separator, except the two common variation selectors that
-/// emoji are written with.
+/// Whether a character is shown as an escape: C0 (except newline and tab), DEL, C1, and whatever is invisible.
 pub fn is_hidden(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control() && c != '\n' && c != '\t';
     }
-    matches!(c,
-        '\u{80}'..='\u{9f}'         // C1: 8-bit CSI, OSC, DCS
-        | '\u{ad}' | '\u{34f}'      // soft hyphen, combining grapheme joiner
-        | '\u{61c}'                 // Arabic letter mark
-        | '\u{115f}' | '\u{1160}'   // Hangul fillers
-        | '\u{17b4}' | '\u{17b5}'   // Khmer inherent vowels
-        | '\u{180b}'..='\u{180f}'   // Mongolian selectors and vowel separator
-        | '\u{200b}'..='\u{200f}'   // zero-width space and joiners, direction marks
-        | '\u{2028}'..='\u{202e}'   // line and paragraph separators, embeddings, overrides
-        | '\u{2060}'..='\u{206f}'   // word joiner, invisible operators, isolates
-        | '\u{3164}' | '\u{ffa0}'   // Hangul fillers
-        | '\u{fe00}'..='\u{fe0d}'   // variation selectors that no emoji uses
-        | '\u{feff}'                // byte order mark inside text
-        | '\u{fff0}'..='\u{fffb}'   // unassigned ignorables, interlinear annotation
-        | '\u{1bca0}'..='\u{1bca3}' // shorthand format controls
-        | '\u{1d173}'..='\u{1d17a}' // musical format controls
-        | '\u{e0000}'..='\u{e0fff}' // tag characters, supplementary variation selectors
-    )
+    // C1 holds the 8-bit forms of CSI, OSC and DCS.
+    matches!(c, '\u{80}'..='\u{9f}') || is_invisible(c)
 }
 
 #[cfg(test)]

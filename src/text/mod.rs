@@ -3,6 +3,7 @@
 pub mod diff;
 pub mod edit;
 pub mod excerpt;
+pub mod invisible;
 pub mod json_bounds;
 pub mod lines;
 pub mod patch;

@@ -29,6 +29,7 @@ mod providers;
 mod run_loop;
 mod sandbox;
 mod scenarios;
+mod secrets;
 mod sessions;
 mod structured;
 mod support;

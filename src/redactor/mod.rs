@@ -1,0 +1,172 @@
+//! Keeps secrets out of everything that is told: values that are known and texts that are keys by their form become
+//! `[redacted: NAME]`.
+
+pub mod forms;
+mod stream;
+mod telling;
+
+pub use stream::Held;
+
+use crate::secret::Secret;
+use regex::Regex;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// The shortest value that is looked for, in bytes; a shorter one would be found where it is none.
+pub const MIN_BYTES: usize = 8;
+
+/// Values that are looked for at most; an environment with more of them is none that a person made.
+const MAX_VALUES: usize = 256;
+
+/// The longest value that is looked for, in bytes: what is longer is a document, not a key.
+const MAX_VALUE_BYTES: usize = 8 << 10;
+
+/// What every marker begins with.
+const MARKER: &str = "[redacted: ";
+
+/// A secret and what it is called, as a rule the variable it came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedSecret {
+    /// What stands in the marker.
+    pub name: String,
+    /// The value.
+    pub value: Secret,
+}
+
+/// Finds secrets and replaces them; made once for a run.
+#[derive(Default)]
+pub struct Redactor {
+    /// All values and their encoded forms, the longer first.
+    finder: Option<Regex>,
+    /// What `finder` looks for, and whose it is.
+    values: Vec<NamedSecret>,
+    /// Names of what was replaced in what the model reads.
+    told: RefCell<BTreeSet<String>>,
+}
+
+impl Redactor {
+    /// A redactor of `secrets` and of everything that is a key by its form.
+    pub fn new(secrets: impl IntoIterator<Item = NamedSecret>) -> Self {
+        let known = secrets.into_iter().filter(|secret| {
+            (MIN_BYTES..=MAX_VALUE_BYTES).contains(&secret.value.expose().len())
+                && secret.value.expose().chars().any(|c| !c.is_ascii_whitespace())
+        });
+        let mut values: Vec<NamedSecret> = known.take(MAX_VALUES).flat_map(|known| encoded(&known)).collect();
+        values.sort_by_key(|known| std::cmp::Reverse(known.value.expose().len()));
+        let pattern: Vec<String> = values.iter().map(|known| regex::escape(known.value.expose())).collect();
+        // A pattern of literals alone is always valid; only its size could be refused, and that is bounded above.
+        let finder = (!pattern.is_empty())
+            .then(|| pattern.join("|"))
+            .and_then(|pattern| regex::RegexBuilder::new(&pattern).size_limit(64 << 20).build().ok());
+        Self { finder, values, told: RefCell::default() }
+    }
+
+    /// `text` without secrets; linear in its length.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let by_value = match &self.finder {
+            Some(finder) => finder.replace_all(text, |found: &regex::Captures<'_>| {
+                let value = found.get(0).map_or("", |value| value.as_str());
+                let named = self.values.iter().find(|known| known.value.expose() == value);
+                marker(named.map_or("secret", |known| known.name.as_str()))
+            }),
+            // None are known, or their pattern is too large: then one is looked for after the other.
+            None => self.values.iter().fold(Cow::Borrowed(text), |text, known| {
+                let value = known.value.expose();
+                if text.contains(value) {
+                    Cow::Owned(text.replace(value, &marker(&known.name)))
+                } else {
+                    text
+                }
+            }),
+        };
+        match by_value {
+            Cow::Borrowed(text) => forms::redacted(text),
+            Cow::Owned(text) => match forms::redacted(&text) {
+                Cow::Owned(again) => Cow::Owned(again),
+                Cow::Borrowed(_) => Cow::Owned(text),
+            },
+        }
+    }
+
+    /// Replaces the secrets in `text`.
+    pub fn clean(&self, text: &mut String) {
+        if let Cow::Owned(clean) = self.text(text) {
+            *text = clean;
+        }
+    }
+
+    /// As [`clean`](Self::clean), for what the model reads: the markers are remembered, see [`echoed`](Self::echoed).
+    pub fn clean_for_model(&self, text: &mut String) {
+        if let Cow::Owned(clean) = self.text(text) {
+            *text = clean;
+            self.recall(text);
+        }
+    }
+
+    /// Remembers the markers of this redactor in `text`, which the model has read in an earlier run.
+    pub fn recall(&self, text: &str) {
+        let mut rest = text;
+        while let Some((_, after)) = rest.split_once(MARKER) {
+            let name = after.split_once(']').map_or("", |(name, _)| name);
+            if forms::is_name(name) || self.values.iter().any(|known| known.name == name) {
+                self.told.borrow_mut().insert(name.to_owned());
+            }
+            rest = after;
+        }
+    }
+
+    /// A marker that the model was shown and now hands back in `arguments`: what stands behind it would be lost.
+    pub fn echoed(&self, arguments: &Value) -> Option<String> {
+        let told = self.told.borrow();
+        if told.is_empty() {
+            return None;
+        }
+        let text = arguments.to_string();
+        told.iter().map(|name| marker(name)).find(|marker| text.contains(marker.as_str()))
+    }
+}
+
+/// What stands for a secret.
+fn marker(name: &str) -> String {
+    format!("{MARKER}{name}]")
+}
+
+/// A secret as it is, percent-encoded, and as the middle of base64 at each of the three places it can begin there.
+fn encoded(known: &NamedSecret) -> Vec<NamedSecret> {
+    let value = known.value.expose();
+    let mut percent = String::new();
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            percent.push(char::from(byte));
+        } else {
+            let _infallible = write!(percent, "%{byte:02X}");
+        }
+    }
+    let json = Value::from(value).to_string();
+    let json = json.trim_matches('"').to_owned();
+    let plain = [value.to_owned(), value.trim().to_owned(), percent, json];
+    let all = plain.into_iter().chain((0..3).map(|skipped| base64_middle(value.as_bytes(), skipped)));
+    let unique: BTreeSet<String> = all.filter(|form| form.len() >= MIN_BYTES).collect();
+    unique
+        .into_iter()
+        .map(|form| NamedSecret { name: known.name.clone(), value: Secret::new(form) })
+        .collect()
+}
+
+/// The base64 digits that depend on `bytes` alone when they begin `3 - skipped` bytes into a group, `skipped` being the
+/// bytes of them that share it.
+fn base64_middle(bytes: &[u8], skipped: usize) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let groups = bytes.get(skipped..).unwrap_or_default().chunks_exact(3);
+    let digits = groups.flat_map(|group| {
+        let bits = group.iter().fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte));
+        [18, 12, 6, 0].map(|shift| DIGITS.get(bits >> shift & 63).copied().map_or('=', char::from))
+    });
+    digits.collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! Events without secrets.
+
+use super::Redactor;
+use crate::decision::Denial;
+use crate::event::Event;
+use crate::message::{Message, Part};
+use crate::result::{Output, RunResult};
+use serde_json::Value;
+
+impl Redactor {
+    /// Replaces the secrets in everything that `event` says in words.
+    pub fn event(&self, event: &mut Event) {
+        match event {
+            Event::System { text } | Event::UserMessage { text, .. } => self.clean_for_model(text),
+            Event::Notice { text, .. } => self.clean(text),
+            Event::Retry { message, .. } => self.clean(message),
+            Event::ModelResponse { message, .. } => self.message(message),
+            Event::ModelFailed { failure, .. } => self.clean(&mut failure.message),
+            Event::ModelSwitched { because, .. } => self.clean(&mut because.message),
+            Event::ToolStart { call, summary } => {
+                self.clean(&mut call.arguments);
+                self.clean(summary);
+            }
+            Event::ToolEnd { summary, result, denial, .. } => {
+                self.clean(summary);
+                self.clean_for_model(&mut result.text);
+                if let Some(denial) = denial {
+                    self.denial(denial);
+                }
+            }
+            Event::HookEnd { hook, output, .. } => {
+                self.clean(hook);
+                self.clean(output);
+            }
+            Event::RunEnd { result } => self.result(result),
+            Event::BackgroundStart { command, .. } => self.clean(command),
+            Event::BackgroundEnd { command, outcome, .. } => {
+                self.clean(command);
+                self.clean(outcome);
+            }
+            // Pieces of a text are put together before they are looked at: see `Held`.
+            Event::TextDelta { .. }
+            | Event::ThinkingDelta { .. }
+            | Event::SessionStart { .. }
+            | Event::RunStart { .. }
+            | Event::StepStart { .. }
+            | Event::RequestSent { .. }
+            | Event::RequestPrefix { .. }
+            | Event::KeptAnswer
+            | Event::ModelAbandoned { .. }
+            | Event::BudgetWarning { .. }
+            | Event::StepEnd
+            | Event::Closing { .. } => {}
+        }
+    }
+
+    fn message(&self, message: &mut Message) {
+        for part in &mut message.parts {
+            match part {
+                Part::Text { text } | Part::Thinking { text, .. } => self.clean(text),
+                Part::ToolCall(call) => self.clean(&mut call.arguments),
+                Part::ToolResult(result) => self.clean(&mut result.text),
+            }
+        }
+    }
+
+    fn denial(&self, denial: &mut Denial) {
+        self.clean(&mut denial.summary);
+        self.clean(&mut denial.reason);
+    }
+
+    fn result(&self, result: &mut RunResult) {
+        match &mut result.output {
+            Output::Text(text) => self.clean(text),
+            Output::Value(value) => self.value(value),
+        }
+        result.tools_used.iter_mut().filter_map(|used| used.error.as_mut()).for_each(|text| self.clean(text));
+        result.permission_denials.iter_mut().for_each(|denial| self.denial(denial));
+        result.error.iter_mut().for_each(|failure| self.clean(&mut failure.message));
+    }
+
+    fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.clean(text),
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(fields) => fields.values_mut().for_each(|item| self.value(item)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
