@@ -18,6 +18,7 @@ pub mod searching;
 #[cfg(test)]
 mod testing;
 pub mod toolbox;
+pub mod web_fetch;
 pub mod write_file;
 
 use crate::change::{Change, Seen};
@@ -39,6 +40,8 @@ pub enum Access {
     Read,
     /// Changes files of the workspace.
     Write,
+    /// Asks a server for something.
+    Network,
     /// Runs a program.
     Execute,
 }

@@ -11,6 +11,7 @@ use crate::tools::list_files::ListFiles;
 use crate::tools::read_file::ReadFile;
 use crate::tools::run_command::RunCommand;
 use crate::tools::search_code::SearchCode;
+use crate::tools::web_fetch::WebFetch;
 use crate::tools::write_file::WriteFile;
 use crate::tools::{Tool, TypedTool};
 
@@ -92,7 +93,11 @@ impl Toolbox {
 /// The names of all tools that a configuration may speak of, those that are switched off among them.
 pub fn known_names() -> Vec<String> {
     let tools = file_tools(ToolOptions::default());
-    tools.iter().map(|tool| tool.name().to_owned()).chain([RunCommand::NAME.to_owned()]).collect()
+    tools
+        .iter()
+        .map(|tool| tool.name().to_owned())
+        .chain([RunCommand::NAME, WebFetch::NAME].map(str::to_owned))
+        .collect()
 }
 
 /// Every tool that works on files: THE list.

@@ -29,6 +29,7 @@ mod sessions;
 mod structured;
 mod support;
 mod tidy;
+mod web;
 mod window;
 mod wire;
 mod wrong_turns;
