@@ -20,9 +20,9 @@ pub const ANSWER_CAP: usize = 64 * 1024 * 1024;
 pub const DOCUMENT_CAP: usize = 4 * 1024 * 1024;
 /// The most headers of an answer under HTTP/1; real ones have up to forty. Their bytes are bounded by hyper's read
 /// buffer, 408 KiB, which cannot be set from here.
-const HEADERS_CAP: usize = 100;
+pub(crate) const HEADERS_CAP: usize = 100;
 /// The most bytes of an answer's headers under HTTP/2, counted as RFC 9113 section 6.5.2 does.
-const HEADER_BYTES_CAP: u32 = 32 * 1024;
+pub(crate) const HEADER_BYTES_CAP: u32 = 32 * 1024;
 /// How long the end of a body may follow its last useful byte for the connection to be kept.
 const DRAIN_TIME: Duration = Duration::from_millis(20);
 
@@ -419,7 +419,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// The innermost cause, which is the one that says something.
-fn causes(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
     chain(error).last().unwrap_or(error).to_string()
 }
 

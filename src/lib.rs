@@ -21,6 +21,7 @@ pub mod usage;
 
 // L1: edges, where every effect has one address
 pub mod emit;
+pub mod fetch;
 pub mod http;
 pub mod interrupt;
 pub mod process;

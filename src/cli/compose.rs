@@ -11,7 +11,7 @@ use crate::cli::costs::measured;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::secrets;
 use crate::config::instructions;
-use crate::config::schema::SandboxMode;
+use crate::config::schema::{SandboxMode, Web};
 use crate::config::settings::Settings;
 use crate::emit::Emitter;
 use crate::engine::approve::{Approver, Nobody};
@@ -21,6 +21,8 @@ use crate::engine::policy::{Policy, PolicyOptions};
 use crate::engine::{Engine, EngineOptions};
 use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
+use crate::fetch::Fetcher;
+use crate::fetch::target::HostPattern;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
 use crate::llm::connect::{ModelOptions, connect};
@@ -42,6 +44,7 @@ use crate::tools::outputs::Outputs;
 use crate::tools::run_command::{RunCommand, RunCommandOptions};
 use crate::tools::stop_command::StopCommand;
 use crate::tools::toolbox::{ToolOptions, Toolbox};
+use crate::tools::web_fetch::WebFetch;
 use crate::workspace::Workspace;
 use crate::workspace::index::project_index;
 use std::cell::Cell;
@@ -249,7 +252,19 @@ pub fn toolbox(settings: &Settings) -> Toolbox {
         more.push(Box::new(CommandOutput));
         more.push(Box::new(StopCommand));
     }
+    if settings.web.enabled {
+        more.push(Box::new(WebFetch { fetcher: fetcher(&settings.web) }));
+    }
     Toolbox::standard(options, more)
+}
+
+/// What may be fetched; entries that are none were refused when the configuration was read.
+fn fetcher(web: &Web) -> Fetcher {
+    Fetcher {
+        hosts: web.allowed_hosts.iter().filter_map(|text| HostPattern::parse(text).ok()).collect(),
+        private: web.allowed_private.iter().filter_map(|text| text.parse().ok()).collect(),
+        shown: web.allowed_hosts.join(", "),
+    }
 }
 
 fn max_result_tokens(settings: &Settings) -> usize {

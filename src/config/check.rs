@@ -3,7 +3,9 @@
 use super::error::{ConfigError, did_you_mean, harmless, quoted};
 use super::rule::{Format, Kind, Rule};
 use super::yaml::{Content, Entry, Node};
+use crate::fetch::target::HostPattern;
 use serde_json::{Map, Value};
+use std::net::SocketAddr;
 
 /// A value that was set, by its dotted key.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,7 +164,16 @@ fn well_formed(format: Format, text: &str) -> Result<(), String> {
         Format::Path if !text.starts_with('/') || text.contains(['?', '#', ' ']) => {
             Err("must be a path that begins with a slash, without what follows a question mark".to_owned())
         }
-        Format::AgentName | Format::Variable | Format::Filled | Format::ProviderName | Format::Path => Ok(()),
+        Format::Host => HostPattern::parse(text).map(drop),
+        Format::Socket if text.parse::<SocketAddr>().is_err() => {
+            Err("must be an address with a port, such as `127.0.0.1:8080` or `[::1]:8080`".to_owned())
+        }
+        Format::AgentName
+        | Format::Variable
+        | Format::Filled
+        | Format::ProviderName
+        | Format::Path
+        | Format::Socket => Ok(()),
     }
 }
 

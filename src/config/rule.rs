@@ -39,6 +39,10 @@ pub enum Format {
     ProviderName,
     /// The path of a request.
     Path,
+    /// Hosts of the web.
+    Host,
+    /// An address of the internet with a port.
+    Socket,
 }
 
 /// What a key may hold.
@@ -116,6 +120,8 @@ fn rule(schema: &Map<String, Value>, inherited: Scope) -> Rule {
         Some("filled") => Some(Format::Filled),
         Some("provider-name") => Some(Format::ProviderName),
         Some("path") => Some(Format::Path),
+        Some("host") => Some(Format::Host),
+        Some("socket") => Some(Format::Socket),
         _ => None,
     };
     let strings = |name: &str| schema.get(name).and_then(Value::as_array).cloned().unwrap_or_default();

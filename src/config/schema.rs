@@ -50,6 +50,8 @@ pub struct Document {
     pub commands: Commands,
     /// What commands and hooks can reach.
     pub sandbox: Sandbox,
+    /// The tool `web_fetch`.
+    pub web: Web,
     /// Programs that run around tools and model calls.
     #[serde(default)]
     #[schemars(extend("x-scope" = "needs-trust"))]
@@ -302,6 +304,21 @@ impl SandboxMode {
             Self::Require => "require",
         }
     }
+}
+
+/// The tool `web_fetch`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Web {
+    /// Whether the tool exists. It asks public addresses only, and modes that ask show the whole address.
+    #[schemars(extend("x-scope" = "never-from-project", "x-tightens" = [false]))]
+    pub enabled: bool,
+    /// Hosts it may ask: `example.org`, `*.example.org` for all below, `*` for every one; empty: none.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "host"))]
+    pub allowed_hosts: Vec<String>,
+    /// Addresses with a port, such as `127.0.0.1:8080`, that it may ask although they are not public.
+    #[schemars(extend("x-scope" = "never-from-project", "x-format" = "socket"))]
+    pub allowed_private: Vec<String>,
 }
 
 /// Programs that run around tools and model calls, by event.

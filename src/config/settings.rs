@@ -6,7 +6,7 @@ use super::error::ConfigError;
 use super::flags::Flags;
 use super::layers::Layers;
 use super::schema::{
-    AnswerCache, Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Sandbox, Tools,
+    AnswerCache, Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Sandbox, Tools, Web,
 };
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
@@ -53,6 +53,8 @@ pub struct Settings {
     pub trusted_files: Vec<PathBuf>,
     /// Whether they are not confined at all; only a flag can say so.
     pub sandbox_off: bool,
+    /// The tool `web_fetch`.
+    pub web: Web,
     /// Hooks by event.
     pub hooks: BTreeMap<HookEvent, Vec<HookRule>>,
     /// What may run.
@@ -125,6 +127,7 @@ impl Settings {
             },
             trusted_files: Vec::new(),
             sandbox_off: flags.sandbox_off,
+            web: document.web,
             hooks: document.hooks.by_event(),
             policy,
             run_loop: document.run_loop,

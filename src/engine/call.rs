@@ -210,7 +210,7 @@ impl Engine {
         }
         let mut output = match access {
             Access::Execute => self.execute_watched(ready, cx).await?,
-            Access::Read | Access::Write => ready.tool.call(&ready.args, cx).await,
+            Access::Read | Access::Write | Access::Network => ready.tool.call(&ready.args, cx).await,
         };
         for text in context {
             append(&mut output.text, &text);

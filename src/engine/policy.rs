@@ -180,6 +180,7 @@ impl Policy {
             Access::Execute if class == Some(&CommandClass::Safe) => return Decision::Allow,
             Access::Execute if class == Some(&CommandClass::Dev) && self.contained => return Decision::Allow,
             Access::Execute => "commands that are not known to be safe are confirmed",
+            Access::Network => "requests to the web are confirmed",
             Access::Write => "changes to files are confirmed",
             Access::Read if plan.touches.iter().any(|touch| touch.write) => "changes to files are confirmed",
             Access::Read => return Decision::Allow,

@@ -39,6 +39,7 @@ fn s02_modes_decide_by_what_a_tool_does() {
     let table = [
         (Access::Read, ["mode.confirm-all", "allow", "allow"]),
         (Access::Write, ["mode.confirm-all", "mode.confirm-sensitive", "allow"]),
+        (Access::Network, ["mode.confirm-all", "mode.confirm-sensitive", "allow"]),
         (Access::Execute, ["mode.confirm-all", "mode.confirm-sensitive", "allow"]),
     ];
     for (access, expected) in table {
@@ -227,7 +228,7 @@ proptest! {
             disguised(&[".agent", "agents", "x.md"]),
         ],
         mode in prop::sample::select(MODES.to_vec()),
-        access in prop::sample::select(vec![Access::Read, Access::Write, Access::Execute]),
+        access in prop::sample::select(vec![Access::Read, Access::Write, Access::Network, Access::Execute]),
         others in prop::collection::vec("[a-z]{1,8}", 0..3),
     ) {
         let mut plan = touching(&path, true);

@@ -1,8 +1,9 @@
-//! Pure functions on text: edits, patches, excerpts, diffs, lines, tokens, and the bounds of JSON.
+//! Pure functions on text: edits, patches, excerpts, diffs, lines, tokens, HTML as Markdown, and the bounds of JSON.
 
 pub mod diff;
 pub mod edit;
 pub mod excerpt;
+pub mod html;
 pub mod invisible;
 pub mod json_bounds;
 pub mod lines;

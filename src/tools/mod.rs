@@ -22,6 +22,7 @@ pub mod stop_command;
 mod testing;
 pub mod toolbox;
 pub mod walls;
+pub mod web_fetch;
 pub mod write_file;
 
 use crate::change::{Change, Seen};
@@ -43,6 +44,8 @@ pub enum Access {
     Read,
     /// Changes files of the workspace.
     Write,
+    /// Asks a server for something.
+    Network,
     /// Runs a program.
     Execute,
 }

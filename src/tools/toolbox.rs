@@ -13,6 +13,7 @@ use crate::tools::read_file::ReadFile;
 use crate::tools::run_command::RunCommand;
 use crate::tools::search_code::SearchCode;
 use crate::tools::stop_command::StopCommand;
+use crate::tools::web_fetch::WebFetch;
 use crate::tools::write_file::WriteFile;
 use crate::tools::{Tool, TypedTool};
 
@@ -94,8 +95,9 @@ impl Toolbox {
 /// The names of all tools that a configuration may speak of, those that are switched off among them.
 pub fn known_names() -> Vec<String> {
     let tools = file_tools(ToolOptions::default());
-    let commands = [CommandOutput::NAME, RunCommand::NAME, StopCommand::NAME].map(str::to_owned);
-    tools.iter().map(|tool| tool.name().to_owned()).chain(commands).collect()
+    let others =
+        [CommandOutput::NAME, RunCommand::NAME, StopCommand::NAME, WebFetch::NAME].map(str::to_owned);
+    tools.iter().map(|tool| tool.name().to_owned()).chain(others).collect()
 }
 
 /// Every tool that works on files: THE list.

@@ -35,6 +35,7 @@ mod structured;
 mod support;
 mod tidy;
 mod trust;
+mod web;
 mod window;
 mod wire;
 mod wrong_turns;

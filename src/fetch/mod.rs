@@ -1,0 +1,274 @@
+//! One page of the web: asked for at addresses that were checked before they are dialled, under a time limit and a size cap.
+//!
+//! Each hop is resolved once, here; every address that came back is judged, and the client can dial nothing else,
+//! because its resolver knows only those. It goes directly: a proxy would decide itself what a name means.
+
+pub mod address;
+pub mod target;
+
+use crate::http::{HEADER_BYTES_CAP, HEADERS_CAP, causes};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use reqwest::{Client, Method, Response, StatusCode, Url, redirect};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use target::HostPattern;
+use tokio::net::{UdpSocket, lookup_host};
+use tokio::time::{Instant, timeout_at};
+
+/// The time of a whole fetch, redirects and body included (spec.md T28).
+pub const TIME: Duration = Duration::from_secs(10);
+/// How many redirects are followed (spec.md T28).
+pub const MAX_REDIRECTS: usize = 5;
+/// The most of a body that is read, in bytes after decompression (spec.md 1.9).
+pub const BODY_CAP: usize = 1_000_000;
+/// Addresses of one name that are judged and tried; a name with more is cut, because each is a wait.
+const ADDRESSES: usize = 16;
+/// What is liked best, so that servers which keep Markdown send it.
+const LIKED: &str = "text/markdown, text/html;q=0.9, text/plain;q=0.9, application/json;q=0.9, */*;q=0.5";
+
+/// Why a page was not fetched; worded for the model.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// The address is none of a page; as [`target::page`] says it.
+    #[error("{0}")]
+    Address(String),
+    /// The user does not allow the host.
+    #[error(
+        "The host {0} is not one of web.allowed_hosts ({1}).\nGo on without it, and say in your answer if the task \
+         needs it: a person can add it."
+    )]
+    Host(String, String),
+    /// The host is at an address that is not of the public internet.
+    #[error("{host} is at {address}, which is not a public address ({reason}); nothing was sent to it.")]
+    Private {
+        /// The host.
+        host: String,
+        /// Where it is.
+        address: IpAddr,
+        /// Why that is not public.
+        reason: &'static str,
+    },
+    /// The name means nothing.
+    #[error("The host {0} was not found: {1}.")]
+    Unknown(String, String),
+    /// A redirect from https to http.
+    #[error("{0} redirects to {1}, away from https; that is not followed.")]
+    Downgrade(String, String),
+    /// More redirects than [`MAX_REDIRECTS`].
+    #[error("More than {MAX_REDIRECTS} redirects; the last one led to {0}.")]
+    Redirects(Url),
+    /// The page was not complete within [`TIME`].
+    #[error("{0} did not answer completely within {time:?}.", time = TIME)]
+    Timeout(Url),
+    /// The connection or what came over it.
+    #[error("{0} could not be fetched: {1}.")]
+    Broken(Url, String),
+}
+
+/// What the user allows to be fetched.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fetcher {
+    /// The hosts; with none, nothing is fetched.
+    pub hosts: Vec<HostPattern>,
+    /// Addresses that are not public and may be dialled all the same.
+    pub private: Vec<SocketAddr>,
+    /// The hosts as the user wrote them.
+    pub shown: String,
+}
+
+/// An answer whose status is known and whose body is still to be read.
+#[derive(Debug)]
+pub struct Answer {
+    /// Where it came from in the end.
+    pub url: Url,
+    until: Instant,
+    response: Response,
+}
+
+/// What was read of a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// At most [`BODY_CAP`] bytes.
+    pub bytes: Vec<u8>,
+    /// Whether there were more.
+    pub is_cut: bool,
+}
+
+impl Fetcher {
+    /// Whether the user allows the host of `url`.
+    ///
+    /// # Errors
+    /// [`FetchError::Host`].
+    pub fn allowed(&self, url: &Url) -> Result<(), FetchError> {
+        let host = url.host_str().unwrap_or_default();
+        if self.hosts.iter().any(|pattern| pattern.allows(host)) {
+            return Ok(());
+        }
+        let shown = if self.shown.is_empty() { "it is empty" } else { &self.shown };
+        Err(FetchError::Host(host.to_owned(), shown.to_owned()))
+    }
+
+    /// Asks for `url`, which [`target::page`] accepted, and for where it redirects to.
+    ///
+    /// # Errors
+    /// When something of it is not allowed, or there is no answer.
+    pub async fn fetch(&self, method: Method, url: Url) -> Result<Answer, FetchError> {
+        let until = Instant::now() + TIME;
+        let followed = self.follow(&method, url.clone(), until);
+        timeout_at(until, followed).await.map_err(|_| FetchError::Timeout(url))?
+    }
+
+    async fn follow(&self, method: &Method, mut url: Url, until: Instant) -> Result<Answer, FetchError> {
+        for _ in 0..=MAX_REDIRECTS {
+            self.allowed(&url)?;
+            let addresses = self.addresses(&url).await?;
+            let broken =
+                |error: reqwest::Error| FetchError::Broken(url.clone(), causes(&error.without_url()));
+            let client = client(&url, addresses).map_err(broken)?;
+            let request = client.request(method.clone(), url.clone()).header(ACCEPT, LIKED);
+            let response = request.send().await.map_err(broken)?;
+            let Some(next) = next(&url, &response)? else { return Ok(Answer { url, until, response }) };
+            url = next;
+        }
+        Err(FetchError::Redirects(url))
+    }
+
+    /// The addresses of the host of `url`, all of which may be dialled.
+    async fn addresses(&self, url: &Url) -> Result<Vec<SocketAddr>, FetchError> {
+        let shown = url.host_str().unwrap_or_default();
+        let host = shown.trim_start_matches('[').trim_end_matches(']');
+        let port = url.port_or_known_default().unwrap_or_default();
+        let unknown = |why: String| FetchError::Unknown(shown.to_owned(), why);
+        let found = lookup_host((host, port)).await.map_err(|error| unknown(error.to_string()))?;
+        let found: Vec<SocketAddr> = found.take(ADDRESSES).collect();
+        if found.is_empty() {
+            return Err(unknown("it has no address".to_owned()));
+        }
+        for address in &found {
+            let ip = address.ip();
+            let private = |reason| FetchError::Private { host: shown.to_owned(), address: ip, reason };
+            match address::objection(ip) {
+                _ if self.private.contains(address) => {}
+                Some(reason) => return Err(private(reason)),
+                None if is_own(ip).await => return Err(private("this machine")),
+                None => {}
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a public address is one of this machine: then packets to it would come from it. None is sent.
+async fn is_own(ip: IpAddr) -> bool {
+    /// Any port will do (RFC 863).
+    const DISCARD: u16 = 9;
+    let any: IpAddr = match ip {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let Ok(socket) = UdpSocket::bind((any, 0)).await else { return false };
+    // Without a way to it nothing will be dialled either.
+    socket.connect((ip, DISCARD)).await.is_ok() && socket.local_addr().is_ok_and(|own| own.ip() == ip)
+}
+
+/// Where an answer points to, when it is a redirect.
+fn next(url: &Url, response: &Response) -> Result<Option<Url>, FetchError> {
+    let redirects = [
+        StatusCode::MOVED_PERMANENTLY,
+        StatusCode::FOUND,
+        StatusCode::SEE_OTHER,
+        StatusCode::TEMPORARY_REDIRECT,
+        StatusCode::PERMANENT_REDIRECT,
+    ];
+    let location = response.headers().get(LOCATION).filter(|_| redirects.contains(&response.status()));
+    let Some(location) = location else { return Ok(None) };
+    let unusable = || FetchError::Broken(url.clone(), "it redirects to what is no address".to_owned());
+    let location = location.to_str().map_err(|_| unusable())?;
+    let next = url.join(location).map_err(|_| unusable())?;
+    let next = target::checked(next)
+        .map_err(|why| FetchError::Address(format!("{} redirects elsewhere. {why}", url.as_str())))?;
+    if url.scheme() == "https" && next.scheme() == "http" {
+        return Err(FetchError::Downgrade(url.to_string(), next.to_string()));
+    }
+    Ok(Some(next))
+}
+
+/// A client that dials these addresses and no others. It keeps nothing: no cookies, no referrer, no connection.
+fn client(url: &Url, addresses: Vec<SocketAddr>) -> Result<Client, reqwest::Error> {
+    // The provider may stand already: any later call of this function finds it so.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let mut builder = Client::builder()
+        .user_agent(concat!("agent/", env!("CARGO_PKG_VERSION")))
+        .dns_resolver(Arc::new(Pinned(addresses)))
+        .no_proxy()
+        .referer(false)
+        .redirect(redirect::Policy::none())
+        .http1_max_headers(HEADERS_CAP)
+        .http2_max_header_list_size(HEADER_BYTES_CAP)
+        .pool_max_idle_per_host(0);
+    if url.scheme() == "http" {
+        // Plain http has no use for the system's store of roots, which takes a while to read.
+        builder = builder.tls_certs_only([]);
+    }
+    builder.build()
+}
+
+/// A resolver that knows only addresses that were judged, whatever it is asked.
+struct Pinned(Vec<SocketAddr>);
+
+impl Resolve for Pinned {
+    fn resolve(&self, _name: Name) -> Resolving {
+        let addresses: Addrs = Box::new(self.0.clone().into_iter());
+        Box::pin(std::future::ready(Ok(addresses)))
+    }
+}
+
+impl Answer {
+    /// Whether the server says that it worked.
+    pub fn is_success(&self) -> bool {
+        self.response.status().is_success()
+    }
+
+    /// The status code with its usual words.
+    pub fn status_line(&self) -> String {
+        self.response.status().to_string()
+    }
+
+    /// The content type as the server says it, where that is text.
+    pub fn content_type(&self) -> Option<&str> {
+        self.response.headers().get(CONTENT_TYPE)?.to_str().ok()
+    }
+
+    /// How long the body is said to be, in bytes on the wire.
+    pub fn announced_length(&self) -> Option<u64> {
+        self.response.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+    }
+
+    /// The headers whose values are text, in the server's order.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        let headers = self.response.headers().iter();
+        headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
+    }
+
+    /// The beginning of the body, decompressed: at most [`BODY_CAP`] bytes, within what is left of [`TIME`].
+    ///
+    /// # Errors
+    /// When the time is up or the connection breaks.
+    pub async fn read(mut self) -> Result<Body, FetchError> {
+        let mut bytes = Vec::new();
+        loop {
+            let chunk = timeout_at(self.until, self.response.chunk())
+                .await
+                .map_err(|_| FetchError::Timeout(self.url.clone()))?
+                .map_err(|error| FetchError::Broken(self.url.clone(), causes(&error.without_url())))?;
+            let Some(chunk) = chunk else { return Ok(Body { bytes, is_cut: false }) };
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > BODY_CAP {
+                bytes.truncate(BODY_CAP);
+                return Ok(Body { bytes, is_cut: true });
+            }
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! HTML as Markdown, for a model to read: headings, lists, links, code, tables; linear in time and memory.
+//!
+//! Works on the tokens of a page and builds no tree: a page may nest a hundred thousand elements, and the repairs that
+//! browsers make to one can multiply it.
+
+use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
+
+/// Levels of lists and quotes that are shown; what is deeper stands at the last one.
+const MAX_INDENT: usize = 6;
+
+/// The text of a page as Markdown. `resolve` makes an absolute address of a link, or nothing of one that leads nowhere.
+pub fn markdown(html: &str, resolve: &dyn Fn(&str) -> Option<String>) -> String {
+    let mut emitter = DefaultEmitter::default();
+    emitter.naively_switch_states(true);
+    let mut writer = Writer::new(resolve);
+    for Ok(token) in Tokenizer::new_with_emitter(html, emitter) {
+        match token {
+            Token::StartTag(tag) => writer.start(&tag),
+            Token::EndTag(tag) => writer.end(&tag.name),
+            Token::String(text) => writer.text(&String::from_utf8_lossy(&text)),
+            Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
+        }
+    }
+    writer.finish()
+}
+
+/// What has been written so far and what is open.
+struct Writer<'a> {
+    resolve: &'a dyn Fn(&str) -> Option<String>,
+    out: String,
+    /// Whether a space is due before the next text.
+    space: bool,
+    /// The element whose content is left out, and how many of that name are open.
+    skipped: Option<(Vec<u8>, usize)>,
+    /// Preformatted text, collected to see which fence it needs.
+    preformatted: Option<String>,
+    /// The address of the open link.
+    link: Option<String>,
+    /// The numbers of the open lists; none for one without numbers.
+    lists: Vec<Option<u32>>,
+    quotes: usize,
+    /// Cells of the open row and rows before it.
+    cells: usize,
+    rows: usize,
+}
+
+impl<'a> Writer<'a> {
+    fn new(resolve: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Self {
+            resolve,
+            out: String::new(),
+            space: false,
+            skipped: None,
+            preformatted: None,
+            link: None,
+            lists: Vec::new(),
+            quotes: 0,
+            cells: 0,
+            rows: 0,
+        }
+    }
+
+    fn start(&mut self, tag: &StartTag<()>) {
+        let name = tag.name.as_slice();
+        if let Some((skipped, depth)) = &mut self.skipped {
+            *depth += usize::from(skipped.as_slice() == name && !tag.self_closing);
+            return;
+        }
+        let attribute = |name: &[u8]| {
+            let value = tag.attributes.iter().find(|(key, _)| key.as_slice() == name);
+            value.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+        };
+        match name {
+            b"script" | b"style" | b"template" | b"svg" | b"math" | b"iframe" | b"object" | b"select"
+                if !tag.self_closing =>
+            {
+                self.skipped = Some((name.to_vec(), 1));
+            }
+            b"a" => self.open_link(attribute(b"href")),
+            b"img" => self.image(attribute(b"alt")),
+            b"pre" => {
+                self.block(2);
+                self.preformatted.get_or_insert_default();
+            }
+            b"br" => self.line_break(),
+            b"hr" => {
+                self.block(2);
+                self.write("---");
+                self.block(2);
+            }
+            b"ul" => self.open_list(None),
+            b"ol" => self.open_list(Some(0)),
+            b"li" => self.item(),
+            b"blockquote" => {
+                self.block(2);
+                self.quotes += 1;
+            }
+            b"table" => {
+                self.block(2);
+                self.rows = 0;
+            }
+            b"tr" => {
+                self.block(1);
+                self.cells = 0;
+            }
+            b"td" | b"th" => {
+                self.space = false;
+                self.write(if self.cells == 0 { "| " } else { " | " });
+                self.cells += 1;
+            }
+            _ => self.inline_or_block(name, true),
+        }
+    }
+
+    fn end(&mut self, name: &[u8]) {
+        if let Some((skipped, depth)) = &mut self.skipped {
+            *depth -= usize::from(skipped.as_slice() == name);
+            if *depth == 0 {
+                self.skipped = None;
+            }
+            return;
+        }
+        match name {
+            b"a" => self.close_link(),
+            b"pre" => self.close_preformatted(),
+            b"ul" | b"ol" => {
+                self.lists.pop();
+                self.block(if self.lists.is_empty() { 2 } else { 1 });
+            }
+            b"blockquote" => {
+                self.quotes = self.quotes.saturating_sub(1);
+                self.block(2);
+            }
+            b"tr" => self.close_row(),
+            b"table" => self.block(2),
+            b"td" | b"th" => {}
+            _ => self.inline_or_block(name, false),
+        }
+    }
+
+    /// Marks of text, headings and paragraphs.
+    fn inline_or_block(&mut self, name: &[u8], opens: bool) {
+        match name {
+            b"strong" | b"b" => self.mark("**", opens),
+            b"em" | b"i" => self.mark("*", opens),
+            b"code" | b"kbd" | b"samp" => self.mark("`", opens),
+            [b'h', level @ b'1'..=b'6'] => {
+                self.block(2);
+                if opens {
+                    self.write(&"#".repeat(usize::from(level - b'0')));
+                    self.space = true;
+                }
+            }
+            b"p" | b"title" | b"section" | b"article" | b"header" | b"footer" | b"nav" | b"main"
+            | b"aside" | b"figure" | b"details" | b"dl" | b"form" => self.block(2),
+            b"div" | b"dt" | b"dd" | b"summary" | b"figcaption" | b"option" | b"address" => self.block(1),
+            _ => {}
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.skipped.is_some() {
+            return;
+        }
+        if let Some(preformatted) = &mut self.preformatted {
+            preformatted.push_str(text);
+            return;
+        }
+        self.space |= text.starts_with(char::is_whitespace);
+        for word in text.split_whitespace() {
+            self.write(word);
+            self.space = true;
+        }
+        self.space = self.space && text.ends_with(char::is_whitespace);
+    }
+
+    /// Writes `text` after the space that is due, or at the beginning of a line.
+    fn write(&mut self, text: &str) {
+        if self.space && !self.out.is_empty() && !self.out.ends_with([' ', '\n']) {
+            self.out.push(' ');
+        }
+        if self.out.is_empty() || self.out.ends_with('\n') {
+            let prefix = self.prefix();
+            self.out.push_str(&prefix);
+        }
+        self.space = false;
+        self.out.push_str(text);
+    }
+
+    /// What each line of the open quotes and lists begins with.
+    fn prefix(&self) -> String {
+        let depth = self.lists.len().saturating_sub(1).min(MAX_INDENT);
+        format!("{}{}", "> ".repeat(self.quotes.min(MAX_INDENT)), "  ".repeat(depth))
+    }
+
+    /// Ends the line (1) or the paragraph (2).
+    fn block(&mut self, breaks: usize) {
+        self.space = false;
+        if self.preformatted.is_some() || self.out.is_empty() {
+            return;
+        }
+        let there = self.out.len() - self.out.trim_end_matches('\n').len();
+        self.out.extend(std::iter::repeat_n('\n', breaks.saturating_sub(there)));
+    }
+
+    fn line_break(&mut self) {
+        match &mut self.preformatted {
+            Some(preformatted) => preformatted.push('\n'),
+            None => self.block(1),
+        }
+    }
+
+    fn mark(&mut self, mark: &str, opens: bool) {
+        if self.preformatted.is_some() {
+            return;
+        }
+        if opens {
+            self.write(mark);
+        } else if !self.out.ends_with('\n') {
+            self.out.push_str(mark);
+        }
+    }
+
+    fn open_link(&mut self, href: Option<String>) {
+        self.close_link();
+        if self.preformatted.is_some() {
+            return;
+        }
+        let target = href.filter(|href| !href.starts_with('#')).and_then(|href| (self.resolve)(&href));
+        if let Some(target) = target {
+            self.write("[");
+            self.link = Some(target);
+        }
+    }
+
+    fn close_link(&mut self) {
+        let Some(target) = self.link.take() else { return };
+        if self.out.ends_with('[') {
+            // Nothing to read stands in it, as in the links of icons.
+            self.out.pop();
+        } else {
+            self.out.push_str("](");
+            self.out.push_str(&target);
+            self.out.push(')');
+        }
+    }
+
+    fn image(&mut self, alt: Option<String>) {
+        let alt = alt.unwrap_or_default();
+        if !alt.trim().is_empty() {
+            self.write("[image: ");
+            self.text(alt.trim());
+            self.out.push(']');
+        }
+    }
+
+    fn open_list(&mut self, number: Option<u32>) {
+        self.block(if self.lists.is_empty() { 2 } else { 1 });
+        self.lists.push(number);
+    }
+
+    fn item(&mut self) {
+        self.block(1);
+        let mark = match self.lists.last_mut() {
+            Some(Some(number)) => {
+                *number = number.saturating_add(1);
+                format!("{number}. ")
+            }
+            _ => "- ".to_owned(),
+        };
+        self.write(&mark);
+    }
+
+    fn close_row(&mut self) {
+        if self.cells > 0 {
+            self.out.push_str(" |");
+            if self.rows == 0 {
+                self.block(1);
+                self.write("|");
+                self.out.push_str(&"---|".repeat(self.cells));
+            }
+            self.rows += 1;
+            self.cells = 0;
+        }
+        self.block(1);
+    }
+
+    fn close_preformatted(&mut self) {
+        let Some(text) = self.preformatted.take() else { return };
+        let text = text.trim_matches('\n');
+        let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+        let fence = "`".repeat((longest + 1).max(3));
+        self.block(2);
+        for line in [fence.as_str()].into_iter().chain(text.split('\n')).chain([fence.as_str()]) {
+            self.write(line);
+            self.out.push('\n');
+        }
+        self.block(2);
+    }
+
+    fn finish(mut self) -> String {
+        self.close_preformatted();
+        self.close_link();
+        self.out.truncate(self.out.trim_end().len());
+        self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shown(html: &str) -> String {
+        markdown(html, &|href| Some(format!("http://h/{href}")))
+    }
+
+    #[test]
+    fn t28_a_page_becomes_markdown() {
+        let html = "<!doctype html><html><head><title>A  page</title><style>p{}</style>\
+            <script>if (a < b) '</p>'</script></head><body><h1>Head <em>line</em></h1><p>One&nbsp;&amp; <b>two</b>\n three\
+            <br>four <a href='x?a=1&amp;b'>here</a>, <a href='#top'>up</a><a href=y></a>.</p><ul><li>a<ol><li>b</li><li>c</ol></li>\
+            <li>d</ul><blockquote><p>q</p><p>r</blockquote><pre><code>x &lt; y\n  ```z\n</code></pre>\
+            <table><tr><th>k<th>v</tr><tr><td>1</td><td>2</td></tr></table><img src=p alt='a cat'><img src=q>\
+            <svg><text>no</text></svg>end";
+        let expected = "A page\n\n# Head *line*\n\nOne & **two** three\nfour [here](http://h/x?a=1&b), up.\n\n- a\n  1. b\n  2. c\n\
+            - d\n\n> q\n\n> r\n\n````\nx < y\n  ```z\n````\n\n| k | v |\n|---|---|\n| 1 | 2 |\n\n[image: a cat]end";
+        assert_eq!(shown(html), expected);
+    }
+
+    #[test]
+    fn a_page_that_nests_without_end_is_read_in_no_more_than_its_length() {
+        for element in [
+            "<div>",
+            "<b>",
+            "<ul><li>x",
+            "<blockquote>q",
+            "<svg>",
+            "<table><tr><td>",
+            "<font a><p>",
+            "<pre>",
+            "<a href=x>",
+        ] {
+            let html = element.repeat(100_000);
+            let shown = shown(&html);
+            assert!(shown.len() <= html.len() * 8, "{element}: {} of {}", shown.len(), html.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_page_holds_it_is_read(parts in prop::collection::vec(prop_oneof![
+            prop::sample::select(vec!["<", ">", "</", "<a href='", "'>", "</a>", "<pre>", "</pre>", "<li>", "</ul>", "<td>",
+                "</tr>", "</table>", "<script>", "</script>", "<svg/>", "&#x110000;", "&amp", "<!--", "-->", "`", "\u{0}", " "])
+                .prop_map(str::to_owned),
+            "\\PC{0,4}",
+        ], 0..40)) {
+            let html = parts.concat();
+            prop_assert!(shown(&html).len() <= html.len() * 16 + 16);
+        }
+    }
+}
