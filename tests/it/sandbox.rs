@@ -343,7 +343,9 @@ fn what_the_walls_refuse_comes_with_a_hint() {
         let outside = outside();
         let outside = outside.path().join("new");
         let text = said(&run(&lab, kernel, &format!("echo x > '{}'", outside.display())));
-        assert!(text.contains("--allow-write DIR") && !outside.exists(), "{tier}: {text}");
+        // Below /tmp the place is not refused but not there: the command has a /tmp of its own.
+        let is_seen = !outside.starts_with("/tmp") || tier == "rules";
+        assert!(text.contains("--allow-write DIR") == is_seen && !outside.exists(), "{tier}: {text}");
         let text = said(&run(&lab, kernel, "exit 3"));
         assert!(!text.contains("--allow"), "{tier}: {text}");
     }

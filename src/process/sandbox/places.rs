@@ -101,7 +101,8 @@ const CACHES: &[(&str, &str)] = &[
 /// What a command in `workspace` reaches without anything being declared.
 /// `search_path` is that of its programs.
 pub fn usual(workspace: &Path, home: Option<&Path>, search_path: &str, temporary: &Path) -> Reach {
-    let programs = search_path.split(':').map(PathBuf::from).filter(|path| path.is_absolute());
+    let programs =
+        search_path.split(':').map(Path::new).filter(|path| path.is_absolute()).map(with_libraries);
     let at_home = home.into_iter().flat_map(|home| CREDENTIALS.iter().map(|name| home.join(name)));
     Reach {
         writable: real([workspace.to_owned()]),
@@ -133,6 +134,12 @@ impl Reach {
 pub fn caches(place: &Path) -> BTreeMap<String, String> {
     let below = |directory: &str| place.join(directory).to_string_lossy().into_owned();
     CACHES.iter().map(|(name, directory)| ((*name).to_owned(), below(directory))).collect()
+}
+
+/// The directory of programs, or the one above a `bin`, where what they are made of is; of a place of everybody's only it.
+fn with_libraries(programs: &Path) -> PathBuf {
+    let above = programs.parent().filter(|above| programs.ends_with("bin") && above.components().count() > 2);
+    above.unwrap_or(programs).to_owned()
 }
 
 /// Those that exist, without symbolic links.
