@@ -14,6 +14,8 @@ struct Scenario {
     /// The answers of the model, each as its YAML.
     turns: Vec<String>,
     config: String,
+    /// The script of the hook.
+    hook: PathBuf,
     answer: &'static str,
 }
 
@@ -25,13 +27,14 @@ impl Scenario {
         let session = fs::read_to_string(dir.join("session.yaml")).unwrap();
         let turns = session.trim_start_matches("turns:\n").replace("\n  - ", "\n\0  - ");
         let hook = root.join("hooks").join(hook);
-        let command = format!("{} {{file}}", hook.display());
+        let command = format!("PLACE/{} {{file}}", hook.file_name().unwrap().display());
         Self {
             dir,
             turns: turns.split('\0').map(str::to_owned).collect(),
             config: format!(
                 "hooks: {{post_edit: [{{command: '{command}', file_patterns: ['{pattern}']}}]}}\n"
             ),
+            hook,
             answer,
         }
     }
@@ -48,7 +51,7 @@ impl Scenario {
 
     /// The project as it was, with the linter on the path.
     fn lab(&self) -> Lab {
-        let mut lab = Lab::new().config(&self.config);
+        let mut lab = Lab::new();
         for (path, content) in files(&self.dir.join("before")) {
             lab = lab.file(&path, content);
         }
@@ -58,6 +61,9 @@ impl Scenario {
             fs::write(bin.join(&name), content).unwrap();
             fs::set_permissions(bin.join(&name), fs::Permissions::from_mode(0o755)).unwrap();
         }
+        // Beside the linter: a command of the sandbox may not see the repository of this program.
+        fs::copy(&self.hook, bin.join(self.hook.file_name().unwrap())).unwrap();
+        lab = lab.config(&self.config.replace("PLACE", &bin.display().to_string()));
         let path = std::env::var("PATH").unwrap();
         lab.env("PATH", &format!("{}:{path}", bin.display()))
     }
