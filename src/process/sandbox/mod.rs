@@ -1,8 +1,8 @@
 //! The walls around a command: what it may reach, and the layers of the kernel that hold it to that.
 //!
-//! [`mounts`] gives it a view of the file system of its own, [`landlock`] and [`system_calls`] are the floor below that
-//! and all there is where namespaces are refused, [`rights`] takes away what root could climb over them with, and
-//! [`trial`] tries to get through.
+//! `mounts` gives it a view of the file system of its own, `landlock` and `system_calls` are the floor below that
+//! and all there is where namespaces are refused, `rights` takes away what root could climb over them with, and
+//! `trial` tries to get through.
 
 #[cfg(target_os = "linux")]
 pub(super) mod bubblewrap;
