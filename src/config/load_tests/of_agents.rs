@@ -1,0 +1,111 @@
+//! Agents, of files and of the configuration.
+
+use super::*;
+
+#[test]
+fn the_built_in_agents_have_their_limits_and_tools() {
+    let agents = World::new().loaded().settings.agents;
+    let facts: Vec<_> =
+        agents.iter().map(|a| (a.name.as_str(), a.mode, a.max_steps, a.allowed_tools.len())).collect();
+    assert_eq!(
+        facts,
+        [
+            ("build", Mode::ConfirmSensitive, 50, 0),
+            ("plan", Mode::Yolo, 20, 5),
+            ("resume", Mode::Yolo, 15, 5),
+            ("review", Mode::Yolo, 20, 5),
+        ]
+    );
+    for agent in agents {
+        assert!(agent.prompt.len() < 3 << 10, "{}: {} bytes", agent.name, agent.prompt.len());
+        assert!(agent.built_in && !agent.overridden && !agent.description.is_empty());
+    }
+}
+
+#[test]
+fn f05_an_override_changes_only_the_keys_it_sets() {
+    let agents = World::new().user("agents:\n  build:\n    max_steps: 5\n").loaded().settings.agents;
+    let build = agents::select(&agents, "build").unwrap();
+    assert_eq!((build.max_steps, build.mode), (5, Mode::ConfirmSensitive));
+    assert!(build.prompt.contains("Analyse") && build.overridden);
+    assert!(!agents::select(&agents, "plan").unwrap().overridden);
+}
+
+#[test]
+fn f05_a_users_agent_has_the_form_of_the_built_in_ones() {
+    let world = World::new()
+        .file(
+            "home/.config/agent/agents/docs.md",
+            "---\ndescription: Writes\ntools: [read_file]\nmode: yolo\nmax_steps: 3\n---\n\nWrite docs.\n",
+        )
+        .file("project/.agent/agents/plain.md", "Only a prompt.\n")
+        .file("project/.agent/agents/notes.txt", "not an agent")
+        .user("agents:\n  docs:\n    max_steps: 4\n  short:\n    system_prompt: Be short.\n");
+    let agents = world.loaded().settings.agents;
+    let docs = agents::select(&agents, "docs").unwrap();
+    assert_eq!((docs.prompt.as_str(), docs.mode, docs.max_steps), ("Write docs.", Mode::Yolo, 4));
+    assert_eq!(docs.allowed_tools, ["read_file"]);
+    let plain = agents::select(&agents, "plain").unwrap();
+    assert_eq!(
+        (plain.prompt.as_str(), plain.mode, plain.max_steps),
+        ("Only a prompt.", Mode::ConfirmSensitive, 20)
+    );
+    assert_eq!(agents::select(&agents, "short").unwrap().prompt, "Be short.");
+}
+
+#[test]
+fn an_agents_file_that_is_wrong_names_its_line() {
+    let cases = [
+        (
+            "---\nmode: yolo\nmaxsteps: 3\n---\nx\n",
+            Some(3),
+            "maxsteps: unknown key (did you mean `max_steps`?)",
+        ),
+        ("---\nmode: yolo\n", Some(1), "the front matter does not end within 16384 bytes"),
+        ("---\nmode: [\n---\nx\n", None, "not valid YAML"),
+        ("---\nmax_steps: 0\n---\nx\n", Some(2), "must be a whole number from 1 to 10000 steps"),
+        ("---\nmode: yolo\n---\n\n", None, "has no instructions"),
+    ];
+    for (text, line, expected) in cases {
+        let error = World::new().file("home/.config/agent/agents/x.md", text).error();
+        assert!(line.is_none() || error.line == line, "{text}: {error}");
+        assert!(
+            error.to_string().contains(expected) && error.to_string().contains("x.md"),
+            "{text}: {error}"
+        );
+    }
+    let error = World::new().file("project/.agent/agents/a b.md", "x").error();
+    assert!(error.to_string().starts_with(".agent/agents/a b.md: the name of an agent"), "{error}");
+    let long = format!("---\ndescription: {}\n---\nx\n", "y".repeat(agents::MAX_FRONT_MATTER_BYTES));
+    assert!(
+        World::new().file("home/.config/agent/agents/x.md", long).error().message.contains("does not end")
+    );
+}
+
+#[test]
+fn an_unknown_agent_lists_all_names() {
+    let flags = Flags { agent: Some("biuld".into()), ..Flags::default() };
+    assert_eq!(
+        World::new().load(&flags).unwrap_err().to_string(),
+        "there is no agent `biuld`; the agents are: build, plan, resume, review (did you mean `build`?)"
+    );
+    let error = World::new().user("agents:\n  reviw:\n    max_steps: 3\n").error();
+    assert_eq!(place(&error), ("config.yaml".into(), Some(3)));
+    assert!(
+        error
+            .to_string()
+            .contains("agents.reviw: there is no agent of this name to change (did you mean `review`?)")
+    );
+}
+
+#[test]
+fn the_mode_of_the_higher_layer_holds_and_within_a_layer_the_agents_own() {
+    let mode = |world: World, flags: &Flags| world.load(flags).unwrap().settings.agent.mode;
+    let none = Flags::default();
+    assert_eq!(mode(World::new().user("mode: yolo\n"), &none), Mode::Yolo);
+    let both = "mode: yolo\nagents: {build: {mode: confirm-all}}\n";
+    assert_eq!(mode(World::new().user(both), &none), Mode::ConfirmAll);
+    let flags = Flags { mode: Some(Mode::Yolo), ..Flags::default() };
+    assert_eq!(mode(World::new().user(both), &flags), Mode::Yolo);
+    assert_eq!(mode(World::new().user(both).project("mode: confirm-all\n"), &none), Mode::ConfirmAll);
+}
