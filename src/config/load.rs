@@ -139,5 +139,5 @@ fn workspace_root(layers: &Layers, environment: &Environment) -> Result<PathBuf,
 }
 
 #[cfg(test)]
-#[path = "load_tests/mod.rs"]
+#[path = "load_tests.rs"]
 mod tests;

@@ -1,6 +1,8 @@
 //! Whole loads from real files: precedence, errors with their lines, directories.
 
+#[path = "load_agents_tests.rs"]
 mod of_agents;
+#[path = "load_project_tests.rs"]
 mod of_project;
 
 use super::*;
