@@ -12,16 +12,21 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::Command;
 
-/// Each kind of kernel with the tier that must be found in it.
-const KERNELS: [(Kernel, &str); 4] = [
-    (Kernel::Native, "full"),
-    (Kernel::Docker, "rules"),
-    (Kernel::WithoutUnshare, "bubblewrap"),
-    (Kernel::DockerWithoutLandlock, "none"),
-];
+/// Each kind of kernel with the tier that must be found in it; where bubblewrap is not installed, rules are the next best.
+fn kernels() -> [(Kernel, &'static str); 4] {
+    let by_another_program = if Path::new("/usr/bin/bwrap").exists() { "bubblewrap" } else { "rules" };
+    [
+        (Kernel::Native, "full"),
+        (Kernel::Docker, "rules"),
+        (Kernel::WithoutUnshare, by_another_program),
+        (Kernel::DockerWithoutLandlock, "none"),
+    ]
+}
 
 /// Those in which commands are confined.
-const CONFINING: [(Kernel, &str); 3] = [KERNELS[0], KERNELS[1], KERNELS[2]];
+fn confining() -> impl Iterator<Item = (Kernel, &'static str)> {
+    kernels().into_iter().filter(|(_, tier)| *tier != "none")
+}
 
 /// Helps where the tests are themselves confined and nothing better than some tier is to be had.
 fn here(lab: &Lab, kernel: Kernel, tier: &str) -> bool {
@@ -72,7 +77,7 @@ fn project() -> Lab {
 #[test]
 fn k24_doctor_tells_the_truth_in_each_kernel() {
     for_each_user(|user| {
-        for (kernel, tier) in KERNELS {
+        for (kernel, tier) in kernels() {
             let lab = user(project());
             if !here(&lab, kernel, tier) {
                 continue;
@@ -90,7 +95,7 @@ fn k24_doctor_tells_the_truth_in_each_kernel() {
 
 #[test]
 fn required_confinement_is_refused_where_it_is_not_to_be_had() {
-    for (kernel, tier) in KERNELS {
+    for (kernel, tier) in kernels() {
         let lab = project().config("sandbox: {mode: require}\n");
         let finished =
             kernel.agent(&lab, &["tools", "call", "run_command", r#"{"command":"true"}"#, "--mode", "yolo"]);
@@ -104,7 +109,7 @@ fn required_confinement_is_refused_where_it_is_not_to_be_had() {
 #[test]
 fn s24_no_act_of_the_suite_gets_through_the_walls() {
     for_each_user(|user| {
-        for (kernel, tier) in CONFINING {
+        for (kernel, tier) in confining() {
             let lab = user(project());
             if !here(&lab, kernel, tier) {
                 continue;
@@ -178,7 +183,7 @@ fn own_everything(lab: &Lab, place: &Path) {
 #[test]
 fn s24_a_command_has_no_rights_and_little_environment() {
     for_each_user(|user| {
-        for (kernel, tier) in CONFINING {
+        for (kernel, tier) in confining() {
             let lab = user(project()).env("OPENAI_API_KEY", "sk-stand-in-0123456789");
             let script = "grep -E 'NoNewPrivs|CapEff|CapBnd|Seccomp:' /proc/self/status; env; ls -la /dev/shm; \
                           tr '\\0' '\\n' < /proc/1/environ; echo 2>&1 > /dev/null";
@@ -209,7 +214,7 @@ fn protected_files_are_as_before_whatever_a_command_did() {
         echo evil > .envrc; mkdir -p .claude; echo evil > .claude/settings.json; ln -s /etc .husky
         echo mine > new.txt; true";
     for_each_user(|user| {
-        for (kernel, tier) in CONFINING {
+        for (kernel, tier) in confining() {
             let lab = user(project());
             let text = said(&run(&lab, kernel, ATTACK));
             assert_eq!(lab.read(".git/config"), "[core]\n\tbare = false\n", "{tier}: {text}");
@@ -231,7 +236,7 @@ fn protected_files_are_as_before_whatever_a_command_did() {
 
 #[test]
 fn a_moved_repository_comes_back_and_one_that_took_its_place_goes() {
-    for (kernel, tier) in CONFINING {
+    for (kernel, tier) in confining() {
         let lab = project();
         let attack = "mv .git elsewhere && mkdir .git && echo '[core] pager = evil' > .git/config; true";
         let text = said(&run(&lab, kernel, attack));
@@ -242,7 +247,7 @@ fn a_moved_repository_comes_back_and_one_that_took_its_place_goes() {
 
 #[test]
 fn a_link_in_the_place_of_a_protected_directory_leads_nowhere_when_it_is_put_back() {
-    for (kernel, tier) in CONFINING {
+    for (kernel, tier) in confining() {
         let lab = project();
         let victim = lab.outside().join("victim");
         fs::create_dir(&victim).unwrap();
@@ -257,7 +262,7 @@ fn a_link_in_the_place_of_a_protected_directory_leads_nowhere_when_it_is_put_bac
 
 #[test]
 fn nested_repositories_and_what_git_files_lead_to_are_protected() {
-    for (kernel, tier) in CONFINING {
+    for (kernel, tier) in confining() {
         let lab = project()
             .file("deep/er/inner/.git/config", "[core]\n")
             .file("tree/.git", "gitdir: ../store/worktree\n")
@@ -280,7 +285,7 @@ fn nested_repositories_and_what_git_files_lead_to_are_protected() {
 
 #[test]
 fn protected_links_are_no_obstacle_and_stay() {
-    for (kernel, tier) in CONFINING {
+    for (kernel, tier) in confining() {
         let lab = project().file("shared/settings.json", "{}\n");
         symlink("shared", lab.ws().join(".idea")).unwrap();
         symlink("nowhere", lab.ws().join(".envrc")).unwrap();
@@ -293,7 +298,7 @@ fn protected_links_are_no_obstacle_and_stay() {
 
 #[test]
 fn a_new_repository_may_be_made_but_not_one_that_runs_programs() {
-    for (kernel, tier) in CONFINING {
+    for (kernel, tier) in confining() {
         let lab = Lab::new();
         let text = said(&run(&lab, kernel, "git init -q . && git config user.name me"));
         assert!(text.contains("exit_code: 0") && !text.contains("protected"), "{tier}: {text}");
@@ -306,7 +311,7 @@ fn a_new_repository_may_be_made_but_not_one_that_runs_programs() {
 
 #[test]
 fn protected_files_are_put_back_after_a_time_limit_and_after_kill_9_of_the_agent() {
-    for (kernel, tier) in CONFINING {
+    for (kernel, tier) in confining() {
         let attack = "echo evil > .envrc; echo evil >> .git/config; touch begun; sleep 300";
         let lab = project().file("attempt.sh", attack);
         let arguments = json!({"command": "sh attempt.sh", "timeout": 1}).to_string();
@@ -335,7 +340,7 @@ fn protected_files_are_put_back_after_a_time_limit_and_after_kill_9_of_the_agent
 
 #[test]
 fn what_the_walls_refuse_comes_with_a_hint() {
-    for (kernel, tier) in CONFINING {
+    for (kernel, tier) in confining() {
         let lab = project();
         let script = "echo \"fatal: unable to access 'https://x/': Could not resolve host: x\" >&2; exit 128";
         let text = said(&run(&lab, kernel, script));
