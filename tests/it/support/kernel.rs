@@ -8,9 +8,13 @@ use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Tells a copy of this test binary what to refuse, and what to run under that.
+/// Tells a copy of this test binary what to refuse, and what to run under that: the agent, or the program that is named.
 const KERNEL: &str = "AGENT_TEST_KERNEL";
 const ARGUMENTS: &str = "AGENT_TEST_ARGUMENTS";
+const PROGRAM: &str = "AGENT_TEST_PROGRAM";
+
+/// Says to the whole suite in which kernel it runs, when `tests/kernels.sh` runs it in another than that of the machine.
+const AROUND: &str = "AGENT_TEST_AROUND";
 
 /// The calls of Landlock, which have the same numbers everywhere.
 const LANDLOCK: [i64; 3] = [444, 445, 446];
@@ -67,8 +71,13 @@ impl Kernel {
         Running::new(command.stdin(Stdio::null()).spawn().unwrap())
     }
 
+    /// What the tests themselves run in.
+    pub fn around() -> Self {
+        std::env::var(AROUND).map_or(Self::Native, |name| Self::named(&name))
+    }
+
     fn named(name: &str) -> Self {
-        [Self::Docker, Self::DockerWithoutLandlock, Self::WithoutUnshare]
+        [Self::Native, Self::Docker, Self::DockerWithoutLandlock, Self::WithoutUnshare]
             .into_iter()
             .find(|kernel| format!("{kernel:?}") == name)
             .unwrap()
@@ -76,6 +85,9 @@ impl Kernel {
 
     /// Restricts this thread.
     fn restrict(self) {
+        if self == Self::Native {
+            return;
+        }
         let mut refused = BTreeMap::new();
         let mut absent = BTreeMap::new();
         if self == Self::WithoutUnshare {
@@ -123,16 +135,18 @@ fn install(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) {
     seccompiler::apply_filter(&program).unwrap();
 }
 
-/// Not a test: becomes the agent in such a kernel.
+/// Not a test: becomes the agent, or what is named, in such a kernel.
 #[test]
 fn stand_in_kernel() {
     let Ok(name) = std::env::var(KERNEL) else { return };
     let arguments: Vec<String> = serde_json::from_str(&std::env::var(ARGUMENTS).unwrap()).unwrap();
     Kernel::named(&name).restrict();
-    let error = Command::new(env!("CARGO_BIN_EXE_agent"))
+    let program = std::env::var_os(PROGRAM).unwrap_or_else(|| env!("CARGO_BIN_EXE_agent").into());
+    let error = Command::new(program)
         .args(arguments)
         .env_remove(KERNEL)
         .env_remove(ARGUMENTS)
+        .env_remove(PROGRAM)
         .exec();
     panic!("{error}");
 }
