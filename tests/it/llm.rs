@@ -47,7 +47,11 @@ async fn client(options: &ModelOptions) -> Box<dyn LlmClient> {
 
 fn tools() -> Vec<ToolDefinition> {
     let parameters = serde_json::json!({"type": "object"});
-    vec![ToolDefinition { name: "read_file".into(), description: "Reads.".into(), parameters }]
+    vec![ToolDefinition {
+        name: "read_file".into(),
+        description: "Reads.".into(),
+        parameters: parameters.into(),
+    }]
 }
 
 async fn ask(client: &dyn LlmClient, messages: &[Arc<Message>], stream: bool) -> Outcome {
