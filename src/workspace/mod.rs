@@ -1,5 +1,6 @@
 //! The project directory: confined paths, bounded reads, atomic writes, search.
 
+pub mod alias;
 pub mod beneath;
 pub mod error;
 pub mod file;
