@@ -15,7 +15,7 @@ pub mod walk;
 use beneath::Beneath;
 use error::{FileError, WorkspaceError};
 use path::{PathError, RelPath};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -77,6 +77,14 @@ impl Workspace {
     /// Whether `path`, which must hold no link, is a directory that may be read.
     pub fn is_directory(&self, path: &RelPath) -> bool {
         self.0.beneath.open_directory(path).is_ok()
+    }
+
+    /// Whether there is something at `path`, reached without leaving the workspace.
+    fn is_there(&self, path: &RelPath) -> bool {
+        let Ok(real) = self.resolve_directory(path) else { return false };
+        let Some((parent, name)) = real.split_last() else { return true };
+        let Ok(directory) = self.0.beneath.open_directory(&parent) else { return false };
+        rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// The held directory, for the modules that work below it.

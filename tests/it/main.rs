@@ -5,6 +5,7 @@
 mod background;
 mod bad_input;
 mod batches;
+mod bombs;
 mod boundary;
 mod caching;
 mod commands;
