@@ -3,9 +3,10 @@
 use super::command_class::CommandClass;
 use crate::decision::Decision;
 use crate::tools::{Access, Plan};
-use crate::workspace::alias;
+use crate::workspace::{Guard, alias};
 use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// How much the agent may do without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -115,6 +116,15 @@ impl Policy {
     /// Whether a path is one of the sensitive files, which searches leave out.
     pub fn hidden(&self, path: &str) -> bool {
         self.sensitive.find(path, &self.root).is_some()
+    }
+
+    /// The same rules about files for the workspace, which knows where a path really leads when it is opened.
+    pub fn guard(policy: &Arc<Self>) -> Guard {
+        let (sensitive, protected) = (Arc::clone(policy), Arc::clone(policy));
+        Guard {
+            sensitive: Arc::new(move |path| sensitive.hidden(path)),
+            protected: Arc::new(move |path| protected.protected.find(path, &protected.root).is_some()),
+        }
     }
 
     /// Whether there are sensitive files at all.

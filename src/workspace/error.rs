@@ -55,6 +55,9 @@ pub enum FileError {
         "Security error: Path '{0}' is inside a .git directory; no tool writes there. Use git in run_command, or say in your answer what a person should change."
     )]
     Protected(RelPath),
+    /// It really is a file that is kept from tools.
+    #[error("Security error: Path '{0}' leads to a file that is kept from tools. Go on without it.")]
+    Kept(RelPath),
     /// There is nothing there.
     #[error("File does not exist: {0}")]
     Missing(RelPath),

@@ -107,6 +107,9 @@ impl Workspace {
         if path.is_git_internal() || real.is_git_internal() {
             return Err(FileError::Protected(path.clone()));
         }
+        if self.is_kept(&real, true) {
+            return Err(FileError::Kept(path.clone()));
+        }
         Ok(real)
     }
 }

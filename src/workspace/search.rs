@@ -251,8 +251,10 @@ impl Job<'_> {
     }
 
     fn search_file(&self, path: &RelPath, searcher: &mut Searcher, matcher: &RegexMatcher) {
-        let Ok(opened) = self.workspace.open_file(path) else {
-            return self.note(|results| results.unreadable += 1);
+        let opened = match self.workspace.open_file(path) {
+            Ok(opened) => opened,
+            Err(FileError::Kept(_)) => return self.note(|results| results.hidden += 1),
+            Err(_) => return self.note(|results| results.unreadable += 1),
         };
         // A base that is a link has another name than the files below it.
         if opened.path != *path && (self.query.hidden)(opened.path.as_str()) {

@@ -218,7 +218,10 @@ fn class_63_no_number_in_a_patch_leads_beyond_the_file() {
     ];
     let calls = heads.map(|patch| call("apply_patch", &json!({"path": "a.txt", "patch": patch})));
     for (call, said) in calls.iter().zip(told(&lab, calls.to_vec())) {
-        assert!(said.starts_with("Error: Patch not applied") || said.starts_with("Patch applied"), "{call}: {said}");
+        assert!(
+            said.starts_with("Error: Patch not applied") || said.starts_with("Patch applied"),
+            "{call}: {said}"
+        );
     }
     let left = lab.read("a.txt");
     assert!(left.lines().count() <= 3 && left.contains("two"), "{left}");

@@ -404,6 +404,45 @@ fn class_06_of_500_writes_none_is_led_astray_while_the_directory_is_exchanged() 
 }
 
 #[test]
+fn class_06_a_link_that_leads_elsewhere_after_the_decision_leads_nowhere() {
+    let config = "guardrails: {sensitive_files: [.env], protected_files: [kept.txt]}\n";
+    let lab = Lab::new().file(".env", CANARY).file("kept.txt", "kept\n").file("inside.txt", "inside\n");
+    let lab = lab.file(".vscode/tasks.json", "{}\n").config(config);
+    let swapped = [("shown", ".env"), ("changed", "kept.txt"), ("dir/changed", "../.vscode/tasks.json")];
+    fs::create_dir(lab.ws().join("dir")).unwrap();
+    for (name, target) in swapped {
+        symlink("inside.txt", lab.ws().join(name)).unwrap();
+        symlink(target, lab.ws().join(format!("{name}-evil"))).unwrap();
+    }
+    let calls: Vec<Value> = (0..100)
+        .flat_map(|_| {
+            let append = |path| call("write_file", &json!({"path": path, "content": "x", "mode": "append"}));
+            let grep = call("grep", &json!({"text": "hunter", "path": "shown"}));
+            [call("read_file", &json!({"path": "shown"})), grep, append("changed"), append("dir/changed")]
+        })
+        .collect();
+    let turns: Vec<Vec<Value>> = calls.chunks(CALLS).map(<[Value]>::to_vec).collect();
+    let server = Server::start(&script(&turns));
+    let (over, ws) = (AtomicBool::new(false), fs::File::open(lab.ws()).unwrap());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                for (name, _) in swapped {
+                    renameat_with(&ws, name, &ws, format!("{name}-evil"), RenameFlags::EXCHANGE).unwrap();
+                }
+            }
+        });
+        let _over = SetOnDrop(&over);
+        lab.run(&server, &["--mode", "yolo"]).exits(0);
+    });
+    never_sent(&server, CANARY);
+    assert_eq!(lab.read("kept.txt"), "kept\n");
+    assert_eq!(lab.read(".vscode/tasks.json"), "{}\n");
+    let told = results(&server);
+    assert!(told.iter().any(|said| said.starts_with("Contents of ")), "nothing was tried");
+}
+
+#[test]
 fn class_07_a_hard_link_to_outside_is_broken_not_followed() {
     let mut fence = Fence::with(&[]);
     for name in ["appended", "edited", "patched", "overwritten", "deleted"] {

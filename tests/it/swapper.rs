@@ -218,7 +218,9 @@ impl Tally {
             FileError::Escape(_) => "leads out",
             FileError::LinkLoop(_) => "too many links",
             FileError::Missing(_) | FileError::NotDirectory(_) => "not there",
-            FileError::Directory(_) | FileError::Exists(_) | FileError::Special(_) => "something else is there",
+            FileError::Directory(_) | FileError::Exists(_) | FileError::Special(_) => {
+                "something else is there"
+            }
             FileError::Changed { .. } => "changed",
             _ => text.rsplit(": ").next().unwrap_or_default(),
         };
