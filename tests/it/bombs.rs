@@ -129,7 +129,7 @@ fn class_63_a_configuration_that_is_only_large_is_refused_before_it_costs_much()
         (format!("a: [{}]\n", "1,".repeat(200_000)), "more than 100000 values"),
         ("a: 1\n---\n".repeat(5000), "more than one document"),
         (format!("a: '{}'\n", "x".repeat(2_000_000)), "is larger than"),
-        ((0..3000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect(), "is larger than"),
+        (format!("a:\n{}", "b: 1\n".repeat(300_000)), "is larger than"),
     ] {
         let began = Instant::now();
         let said = Lab::new().config(&text).agent(&["config", "validate"]).exits(3).stderr;

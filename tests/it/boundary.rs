@@ -382,9 +382,9 @@ impl Drop for SetOnDrop<'_> {
 #[test]
 fn class_06_of_500_writes_none_is_led_astray_while_the_directory_is_exchanged() {
     let fence = Fence::with(&[("evil", "../elsewhere")]);
-    fs::create_dir(fence.lab.ws().join("dir")).unwrap();
+    fs::create_dir_all(fence.lab.ws().join("dir/deep")).unwrap();
     let writes: Vec<Value> = (0..500)
-        .map(|at| call("write_file", &json!({"path": format!("dir/{at}.txt"), "content": "x"})))
+        .map(|at| call("write_file", &json!({"path": format!("dir/deep/{at}.txt"), "content": "x"})))
         .collect();
     let (over, ws) = (AtomicBool::new(false), fs::File::open(fence.lab.ws()).unwrap());
     let said = std::thread::scope(|scope| {
@@ -399,7 +399,7 @@ fn class_06_of_500_writes_none_is_led_astray_while_the_directory_is_exchanged() 
     let made = said.iter().filter(|said| said.contains("created successfully")).count();
     let refused = said.iter().filter(|said| said.starts_with("Error: ")).count();
     assert_eq!(made + refused, 500, "{said:?}");
-    let dir = if fence.lab.ws().join("dir").is_symlink() { "evil" } else { "dir" };
+    let dir = if fence.lab.ws().join("dir").is_symlink() { "evil/deep" } else { "dir/deep" };
     assert_eq!(names(&fence.lab, dir).len(), made, "what was reported is what is there");
 }
 

@@ -362,40 +362,51 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// Two threads that write, one of them as on a kernel without `openat2` and `renameat2`, and two that exchange.
-fn write_under_a_swapper(place: &Place, seed: u64, count: Option<u64>) -> (Tally, u64) {
-    let (over, written, began) = (AtomicBool::new(false), AtomicU64::new(0), Instant::now());
-    let (over, written) = (&over, &written);
+/// What ends the threads of a test.
+struct Ending {
+    began: Instant,
+    /// Writes of all threads, where a number was asked for.
+    most: Option<u64>,
+    begun: AtomicU64,
+    over: AtomicBool,
+}
+
+/// One thread's writes; one that is `old` knows neither `openat2` nor `renameat2`, as on older kernels.
+fn write_until(place: &Place, number: usize, old: bool, random: Random, ending: &Ending) -> Tally {
+    let _over = SetOnDrop(&ending.over);
+    if old {
+        kernel::without(&[libc::SYS_openat2, libc::SYS_renameat2]);
+    }
+    let workspace = Workspace::open(&place.ws()).unwrap();
+    let mut writer = Writer { place, workspace, random, number, tally: Tally::default() };
+    for at in 0.. {
+        let all = ending.begun.fetch_add(1, Ordering::Relaxed);
+        let enough = ending.most.map_or(ending.began.elapsed() > SHORT, |most| all >= most);
+        if enough || ending.over.load(Ordering::Relaxed) {
+            break;
+        }
+        writer.write(at);
+    }
+    writer.tally
+}
+
+/// Two threads that write, one of them old, and two that exchange what is on their way; also how often they did.
+fn write_under_a_swapper(place: &Place, seed: u64, most: Option<u64>) -> (Tally, u64) {
+    let random = |number: u64| Random(seed ^ number);
+    let ending =
+        Ending { began: Instant::now(), most, begun: AtomicU64::new(0), over: AtomicBool::new(false) };
     std::thread::scope(|scope| {
-        let swappers = [0, 1].map(|number| {
-            let random = Random(seed ^ (0x100 + number as u64));
-            scope.spawn(move || place.swap(number, random, over))
-        });
-        let writers = [0, 1].map(|number| {
-            scope.spawn(move || {
-                let _over = SetOnDrop(over);
-                if number == 1 {
-                    kernel::without(&[libc::SYS_openat2, libc::SYS_renameat2]);
-                }
-                let workspace = Workspace::open(&place.ws()).unwrap();
-                let (random, tally) = (Random(seed ^ number as u64), Tally::default());
-                let mut writer = Writer { place, workspace, random, number, tally };
-                for at in 0.. {
-                    let all = written.fetch_add(1, Ordering::Relaxed);
-                    let enough = count.map_or(began.elapsed() > SHORT, |count| all >= count);
-                    if enough || over.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    writer.write(at);
-                }
-                writer.tally
-            })
-        });
+        let over = &ending.over;
+        let swappers =
+            [scope.spawn(|| place.swap(0, random(1), over)), scope.spawn(|| place.swap(1, random(2), over))];
+        let writers = [
+            scope.spawn(|| write_until(place, 0, false, random(3), &ending)),
+            scope.spawn(|| write_until(place, 1, true, random(4), &ending)),
+        ];
         let mut tally = Tally::default();
         for writer in writers {
             tally.add(writer.join().unwrap());
         }
-        over.store(true, Ordering::Relaxed);
         (tally, swappers.into_iter().map(|swapper| swapper.join().unwrap()).sum())
     })
 }
