@@ -428,11 +428,50 @@ fn class_06_no_write_escapes_a_path_swapper_and_each_is_where_it_was_reported() 
     );
     assert_eq!(place.look_outside(), place.outside, "something outside was changed");
     assert!(tally.done > 0 && tally.refused.contains_key("leads out") && swaps > 0, "nothing was tried");
+    nothing_is_left(&place, &tally.kept);
+}
+
+/// No temporary file is in the workspace but those that were reported.
+#[track_caller]
+fn nothing_is_left(place: &Place, kept: &BTreeSet<String>) {
     walk(&place.ws(), &mut |path, _| {
         let name = path.file_name().unwrap().to_str().unwrap();
-        let is_left = name.starts_with(TEMPORARY_PREFIX) && !tally.kept.contains(name);
+        let is_left = name.starts_with(TEMPORARY_PREFIX) && !kept.contains(name);
         assert!(!is_left, "{} was left and not reported", path.display());
     });
+}
+
+#[test]
+fn class_06_a_removal_leaves_nothing_behind_where_names_cannot_be_moved_to_a_free_one() {
+    let place = Place::new();
+    let (dir, over) = (&place.inside[1], AtomicBool::new(false));
+    let kept = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let make = |name: &str| openat(dir, name, OFlags::CREATE, Mode::RWXU).map(drop);
+                let _ = renameat_with(dir, "f", dir, "standing", RenameFlags::EXCHANGE)
+                    .or_else(|_| put(dir.as_fd(), "spare", "f", make));
+            }
+        });
+        let remover = scope.spawn(|| {
+            let _over = SetOnDrop(&over);
+            kernel::without(&[libc::SYS_renameat2]);
+            let workspace = Workspace::open(&place.ws()).unwrap();
+            let (path, began, mut tally) =
+                (workspace.path("d0/f").unwrap(), Instant::now(), Tally::default());
+            while began.elapsed() < SHORT {
+                match workspace.remove(&path, &Expected::Any) {
+                    Ok(_) => tally.done += 1,
+                    Err(error) => tally.refused(&error),
+                }
+            }
+            eprintln!("{} removed, refused {:?}", tally.done, tally.refused);
+            assert!(tally.done > 0);
+            tally.kept
+        });
+        remover.join().unwrap()
+    });
+    nothing_is_left(&place, &kept);
 }
 
 #[test]
