@@ -280,7 +280,8 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
     let contained = settings.commands.trust_sandbox && bench.launcher.tier().confines();
     let policy = PolicyOptions { contained, ..settings.policy.clone() };
-    let policy = Policy::new(policy).map_err(|error| wrong(error.into()))?;
+    let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
+    workspace.keep_from_tools(Policy::guard(&policy));
     let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
         .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)
@@ -291,7 +292,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     };
     Ok(Engine {
         toolbox: bench.toolbox,
-        policy: Arc::new(policy),
+        policy,
         commands,
         hooks,
         approver,

@@ -5,6 +5,8 @@
 mod background;
 mod bad_input;
 mod batches;
+mod bombs;
+mod boundary;
 mod caching;
 mod commands;
 mod configuration;
@@ -33,6 +35,7 @@ mod secrets;
 mod sessions;
 mod structured;
 mod support;
+mod swapper;
 mod tidy;
 mod trust;
 mod web;

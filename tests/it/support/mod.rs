@@ -1,5 +1,6 @@
 //! What the black-box tests share.
 
+pub mod calls;
 pub mod dialect;
 pub mod kernel;
 pub mod run;
