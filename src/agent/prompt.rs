@@ -1,5 +1,6 @@
 //! The system message: layers in a fixed order, the same bytes for the same facts.
 
+use crate::text::invisible;
 use std::fmt::Write as _;
 
 /// Where a project keeps instructions for agents; the first that exists counts.
@@ -51,7 +52,8 @@ pub fn system_message(layers: PromptLayers<'_>) -> String {
     message
 }
 
-/// The project's instructions under their heading, cut to [`MAX_INSTRUCTION_BYTES`] with a note.
+/// The project's instructions under their heading, cut to [`MAX_INSTRUCTION_BYTES`], with notes of what is cut and of what
+/// nobody sees.
 fn section(instructions: &Instructions) -> String {
     let text = instructions.text.trim();
     let shown = text.get(..text.floor_char_boundary(MAX_INSTRUCTION_BYTES)).unwrap_or(text);
@@ -60,6 +62,9 @@ fn section(instructions: &Instructions) -> String {
     if shown.len() < text.len() {
         let cut = text.len() - shown.len();
         let _ = write!(section, "\n[... {cut} bytes omitted: read {name} for the rest ...]");
+    }
+    if let Some(note) = invisible::note("these instructions", shown) {
+        let _ = write!(section, "\n{note}");
     }
     section
 }
@@ -117,6 +122,16 @@ mod tests {
         let message = system_message(PromptLayers { instructions: Some(&rules), ..LAYERS });
         assert!(message.len() < MAX_INSTRUCTION_BYTES + 1000);
         assert!(message.contains("32768 bytes omitted: read AGENTS.md for the rest"), "{message:.200}");
+    }
+
+    #[test]
+    fn class_47_instructions_with_characters_that_nobody_sees_are_pointed_out() {
+        let rules = Instructions { name: "AGENTS.md".into(), text: "Use tabs.\u{e0041}\u{200b}".into() };
+        let message = system_message(PromptLayers { instructions: Some(&rules), ..LAYERS });
+        assert!(
+            message.contains("[Invisible characters in these instructions: U+E0041 in line 1"),
+            "{message}"
+        );
     }
 
     #[test]

@@ -65,8 +65,12 @@ fn ask(app: &App, listing: &str) -> CliResult<()> {
         return Err(CliError::new(ErrorKind::Usage, messages::TRUST_NEEDS_A_PERSON));
     }
     app.tell(Style::Plain, listing.trim_end());
-    let question =
-        terminal::Question { title: messages::TRUST_QUESTION, reason: messages::TRUST_REASON, preview: None };
+    let question = terminal::Question {
+        title: messages::TRUST_QUESTION,
+        reason: messages::TRUST_REASON,
+        notes: &[],
+        preview: None,
+    };
     let answer = app.block_on(async { Ok(app.terminal.ask(&question, &CancellationToken::new()).await) })?;
     match answer {
         Answer::Yes => Ok(()),

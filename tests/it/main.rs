@@ -9,6 +9,7 @@ mod caching;
 mod commands;
 mod configuration;
 mod costs;
+mod display;
 mod fallback;
 mod faults;
 mod file_tools;
