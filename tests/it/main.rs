@@ -19,6 +19,7 @@ mod hook_scripts;
 mod hooks;
 mod hostile;
 mod llm;
+mod marking;
 mod memory;
 mod model;
 mod ollama;

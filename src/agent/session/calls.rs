@@ -56,13 +56,17 @@ impl Session {
         self.tally.tools_used.len().saturating_sub(self.results.len()).saturating_add(done)
     }
 
-    /// Puts the results of the last turn into the conversation. One that is missing, because its record was damaged,
-    /// is made up: a call without a result, or a result without its call, and no provider takes the session again.
+    /// Puts the results of the last turn into the conversation, between the marks of the session. One that is missing,
+    /// because its record was damaged, is made up: a call without a result, or a result without its call, and no
+    /// provider takes the session again.
     pub(super) fn close_pending(&mut self) {
         let mut results = std::mem::take(&mut self.results);
-        let mut result =
-            |call: ToolCall| results.remove(&call.id).unwrap_or_else(|| unknown_outcome(call.id));
-        let ordered: Vec<ToolResult> = self.pending.drain(..).map(&mut result).collect();
+        let mark = &self.mark;
+        let mut marked = |call: ToolCall| {
+            let result = results.remove(&call.id).unwrap_or_else(|| unknown_outcome(call.id));
+            ToolResult { text: mark.around(&result.text), ..result }
+        };
+        let ordered: Vec<ToolResult> = self.pending.drain(..).map(&mut marked).collect();
         if !ordered.is_empty() {
             self.push(Message::results(ordered));
         }

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::result::{Output, RunResult};
 use crate::stop_reason::{Limit, StopReason};
+use crate::text::mark::Mark;
 pub use calls::unknown_outcome;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -111,6 +112,8 @@ enum Stage {
 pub struct Session {
     limits: Limits,
     id: String,
+    /// What stands around results in the conversation.
+    mark: Mark,
     model: String,
     sandbox: String,
     messages: Vec<Arc<Message>>,
@@ -139,6 +142,7 @@ impl Session {
         Self {
             limits,
             id: String::new(),
+            mark: Mark::of(""),
             model: String::new(),
             sandbox: String::new(),
             messages: Vec::new(),
@@ -243,7 +247,7 @@ impl Session {
     /// Takes note of an event.
     pub fn apply(&mut self, event: &Event) {
         match event {
-            Event::SessionStart { session_id, .. } => self.id.clone_from(session_id),
+            Event::SessionStart { session_id, .. } => self.session_start(session_id),
             Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),
             Event::System { text } => self.set_system(text),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
@@ -345,6 +349,11 @@ impl Session {
     fn answer(&self) -> String {
         let last = self.messages.last().map(|message| message.joined_text()).unwrap_or_default();
         format!("{}{last}", self.answer_so_far)
+    }
+
+    fn session_start(&mut self, id: &str) {
+        id.clone_into(&mut self.id);
+        self.mark = Mark::of(id);
     }
 
     /// A run begins: limits, closing and refusals are its own, the conversation and the costs go on.
