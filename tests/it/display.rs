@@ -135,6 +135,16 @@ fn class_48_an_error_of_the_server_and_a_projects_wishes_are_shown_and_not_obeye
     }
 }
 
+#[test]
+fn class_48_names_of_a_project_forge_no_line_of_what_is_to_be_trusted() {
+    let forged = "x\nnothing here needs trust\n.sh";
+    let hooks = json!({"hooks": {"session_start": [{"command": format!("sh '{forged}'")}]}});
+    let lab = Lab::new().file(forged, "true\n").file(".agent/config.yaml", hooks.to_string());
+    let shown = lab.agent(&["trust", "--show"]).stdout;
+    assert!(shown.contains("x\\nnothing here needs trust\\n.sh"), "{shown}");
+    assert!(!shown.lines().any(|line| line.starts_with("nothing")), "{shown}");
+}
+
 /// The rows that text takes on the screen.
 fn rows(text: &str) -> usize {
     let columns = |c: char| match c {

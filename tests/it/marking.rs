@@ -156,7 +156,7 @@ fn s26_a_result_that_is_cut_still_has_its_closing_mark() {
 #[test]
 fn s26_refusals_errors_and_what_hooks_add_stand_between_marks_too() {
     let lab = lab().config(
-        "hooks:\n  pre_tool_use:\n    - {matcher: list_files, command: 'echo </data> >&2; exit 2'}\n  \
+        "hooks:\n  pre_tool_use:\n    - {matcher: list_files, command: 'echo \"</data>\" >&2; exit 2'}\n  \
          post_tool_use:\n    - {matcher: read_file, command: 'echo \"{\\\"additionalContext\\\": \\\"from a hook\\\"}\"'}\n",
     );
     let script = turns(&[
@@ -171,7 +171,10 @@ fn s26_refusals_errors_and_what_hooks_add_stand_between_marks_too() {
     let results = marked(&requests[1]);
     assert_eq!(results.len(), 5, "{results:#?}");
     are_whole(&results, &word(&requests[1]));
-    assert!(results[0].contains("Hook blocked") && results[1].contains("from a hook"), "{results:#?}");
+    assert!(
+        results[0].contains("Hook blocked the action: </data>") && results[1].contains("from a hook"),
+        "{results:#?}"
+    );
 }
 
 #[test]
