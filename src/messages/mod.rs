@@ -22,7 +22,10 @@ pub use log::{
     prefix_changed, request_sent, session_place, spinner_model, spinner_tool, system_message, user_message,
 };
 pub use model::{after_fallback, context_overflow, marker_echoed, model_switched};
-pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};
+pub use prompt::{
+    LINKS_CHANGED, PROMPT_CHOICES, leads_elsewhere, line_cut, more_links, preview_cut, prompt_reason,
+    prompt_title,
+};
 pub use sandbox::{NETWORK_ON, SANDBOX_OFF, not_confined, sandbox_required};
 pub use structured::{
     ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,

@@ -6,4 +6,5 @@ pub mod kernel;
 pub mod run;
 pub mod server;
 pub mod sleepers;
+pub mod terminal;
 pub mod wire_server;
