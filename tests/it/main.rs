@@ -34,6 +34,7 @@ mod sessions;
 mod structured;
 mod support;
 mod tidy;
+mod tls;
 mod trust;
 mod web;
 mod window;

@@ -4,5 +4,6 @@ pub mod dialect;
 pub mod kernel;
 pub mod run;
 pub mod server;
+pub mod site;
 pub mod sleepers;
 pub mod wire_server;
