@@ -287,6 +287,9 @@ impl HumanLog {
             self.say(least, Style::Bad, &self.form.error(&one_line(&error.message, NOTICE_CHARS)))?;
         }
         self.say(Detail::Human, Style::Dim, &self.form.figures(&ending))?;
+        if let Some(text) = messages::executables(&result.executables) {
+            self.say(Detail::Human, Style::Plain, &self.form.indented(&one_line(&text, NOTICE_CHARS)))?;
+        }
         // The same model would stop at the same place: the answer says how to go on.
         let goes_on = result.status != Status::Success && result.stop_reason != Some(StopReason::ContextFull);
         if let (true, Some(session)) = (goes_on, &result.session_id) {
@@ -330,6 +333,14 @@ impl EventSink for HumanLog {
                 self.notice(Level::Info, &messages::session_place(workspace, program))
             }
             event @ Event::RunStart { .. } => self.run_start(event),
+            Event::Instructions { file } => {
+                let (least, style, level) = match &file.before {
+                    Some(before) if before.hash == file.hash => (Detail::Info, Style::Dim, Level::Info),
+                    Some(_) => (Detail::Warn, Style::Caution, Level::Warn),
+                    None => (Detail::Human, Style::Dim, Level::Info),
+                };
+                self.say(least, style, &self.form.notice(level, &messages::instructions(file)))
+            }
             Event::System { text } => self.notice(Level::Debug, &messages::system_message(text.len())),
             Event::UserMessage { text, origin: Origin::Repair } => {
                 self.notice(Level::Warn, &messages::repairing(text))

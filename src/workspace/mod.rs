@@ -2,6 +2,7 @@
 
 pub mod beneath;
 pub mod error;
+pub mod executables;
 pub mod file;
 pub mod index;
 pub mod leftovers;

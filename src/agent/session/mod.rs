@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::llm::calls::CALLS_CAP;
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::messages;
-use crate::result::{ChangedBy, Output, RunResult};
+use crate::result::{ChangedBy, Executables, Output, RunResult};
 use crate::stop_reason::{Limit, StopReason};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -251,6 +251,7 @@ impl Session {
             Event::SessionStart { session_id, .. } => self.id.clone_from(session_id),
             Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),
             Event::System { text } => self.set_system(text),
+            Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             Event::StepStart { purpose: Purpose::Step, .. } => {
                 self.run.steps = self.run.steps.saturating_add(1);
@@ -322,6 +323,8 @@ impl Session {
             tool_calls: self.tally.tool_calls,
             tools_used: self.tally.tools_used.clone(),
             files_modified: self.tally.files.clone(),
+            executables: Executables::default(),
+            instructions: self.tally.instructions.clone(),
             duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
             model: Some(self.model.clone()),
             usage: self.tally.usage,
