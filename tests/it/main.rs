@@ -6,6 +6,7 @@ mod background;
 mod bad_input;
 mod batches;
 mod caching;
+mod ci;
 mod commands;
 mod configuration;
 mod costs;
