@@ -182,7 +182,7 @@ fn t28_pages_are_read_as_text_and_errors_are_errors() {
 
 #[test]
 fn t28_a_long_page_is_cut_shown_with_head_and_tail_and_kept() {
-    let site = Site::serving(|_| page("text/plain", &"0123456789abcde\n".repeat(100_000)));
+    let site = Site::serving(|_| page("text/plain", "0123456789abcde\n".repeat(100_000)));
     let call = json!({"id": "call_w", "name": "web_fetch", "arguments": {"url": site.url("/")}});
     let again =
         json!({"name": "read_file", "arguments": {"path": "output:call_w", "start_line": 1, "limit": 5}});
@@ -236,7 +236,7 @@ fn t28_a_server_that_never_ends_is_left_after_ten_seconds_even_if_something_alwa
 
 #[test]
 fn t28_a_redirect_in_a_circle_ends() {
-    let site = Site::serving(|path| redirect(path));
+    let site = Site::serving(redirect);
     let said = fetched(&site.lab(), &site.url("/round"));
     assert!(said.contains("More than 5 redirects"), "{said}");
     assert_eq!(site.heads().len(), 6);
