@@ -7,7 +7,6 @@ use crate::cli::output::print;
 use crate::config::flags::Flags;
 use crate::config::load::{self, Loaded};
 use crate::config::trust::claim::naming;
-use crate::config::trust::record::Shelf;
 use crate::config::trust::{self, Standing, TrustWish};
 use crate::failure::ErrorKind;
 use crate::messages;
@@ -42,7 +41,7 @@ pub fn trust(app: &App, args: &TrustArgs, place: &PlaceArgs) -> CliResult<()> {
         ask(app, &text)?;
     }
     let settings = &loaded.settings;
-    let kept = Shelf { state: &settings.state, workspace: &settings.workspace }.keep(claim);
+    let kept = trust::shelf(&settings.state, &settings.workspace).keep(claim.files.clone());
     kept.map_err(|error| CliError::new(ErrorKind::Config, messages::trust_not_kept(&error.to_string())))?;
     app.tell(Style::Good, messages::TRUSTED);
     Ok(())
@@ -52,8 +51,7 @@ fn revoke(app: &App, place: &PlaceArgs) -> CliResult<()> {
     let wrong = |cause: anyhow::Error| CliError { kind: ErrorKind::Config, cause };
     let (state, workspace) =
         load::place(&flags_of(place), &app.environment).map_err(|error| wrong(error.into()))?;
-    let shelf = Shelf { state: &state, workspace: &workspace };
-    let was_trusted = shelf.revoke().map_err(|error| wrong(error.into()))?;
+    let was_trusted = trust::shelf(&state, &workspace).forget().map_err(|error| wrong(error.into()))?;
     let said = if was_trusted { messages::TRUST_REVOKED } else { messages::NO_TRUST_TO_REVOKE };
     app.tell(Style::Plain, said);
     Ok(())

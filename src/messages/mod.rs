@@ -9,6 +9,7 @@ mod prompt;
 mod sandbox;
 mod structured;
 mod trust;
+mod workspace;
 
 pub use background::{background_end, background_ended, background_gone, background_start};
 pub use closing::{
@@ -34,3 +35,4 @@ pub use trust::{
     NO_TRUST_TO_REVOKE, NOT_TRUSTED, TRUST_NEEDS_A_PERSON, TRUST_QUESTION, TRUST_REASON, TRUST_REVOKED,
     TRUSTED, other_content, trust_asked, trust_ended, trust_not_believed, trust_not_kept, trusted_this_run,
 };
+pub use workspace::{executables, instructions, instructions_invisible, instructions_not_compared};

@@ -3,6 +3,7 @@
 pub mod alias;
 pub mod beneath;
 pub mod error;
+pub mod executables;
 pub mod file;
 pub mod index;
 pub mod leftovers;

@@ -1,7 +1,8 @@
 //! The walls around commands, in each kind of kernel, as root and as an unprivileged user: what they claim is what holds.
 
 use crate::support::kernel::Kernel;
-use crate::support::run::{Finished, Lab};
+use crate::support::run::{Finished, KEY, Lab};
+use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs;
@@ -112,6 +113,39 @@ fn the_tier_does_not_depend_on_how_long_the_paths_are() {
         let text = doctor(&lab, kernel);
         assert!(text.contains(&format!("sandbox        {tier}:")), "{kernel:?} is not {tier}:\n{text}");
     }
+}
+
+#[test]
+fn k24_the_log_the_document_and_doctor_name_the_same_confinement_in_each_kernel() {
+    for_each_user(|user| {
+        for (kernel, tier) in kernels() {
+            let lab = user(project());
+            if !here(&lab, kernel, tier) {
+                continue;
+            }
+            let server = Server::start("turns: [{text: done}, {text: done}]");
+            let url = server.url();
+            let args = [
+                "run",
+                "task",
+                "--model",
+                "openai/mock",
+                "--api-base",
+                &url,
+                "--api-key",
+                KEY,
+                "--no-stream",
+            ];
+            let json = kernel.agent(&lab, &[&args[..], &["--json"]].concat()).exits(0).json();
+            assert_eq!(json["sandbox"], tier, "{kernel:?}");
+            let told = kernel.agent(&lab, &args).exits(0).stderr;
+            let first = told.lines().next().unwrap();
+            assert!(first.contains(&format!("sandbox {tier}")), "{kernel:?}: {told}");
+            assert_eq!(told.contains("commands are NOT confined"), tier == "none", "{kernel:?}: {told}");
+            let doctor = doctor(&lab, kernel);
+            assert!(doctor.contains(&format!("sandbox        {tier}:")), "{kernel:?}: {doctor}");
+        }
+    });
 }
 
 #[test]

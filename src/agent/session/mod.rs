@@ -13,7 +13,7 @@ use crate::engine::arguments;
 use crate::event::{Event, FinishReason, Origin, PrefixHashes, Purpose, Record, SCHEMA_VERSION};
 use crate::failure::Failure;
 use crate::message::{Message, Role, ToolCall, ToolResult};
-use crate::result::{Output, RunResult};
+use crate::result::{Executables, Output, RunResult};
 use crate::stop_reason::{Limit, StopReason};
 use crate::text::mark::Mark;
 pub use calls::unknown_outcome;
@@ -250,6 +250,7 @@ impl Session {
             Event::SessionStart { session_id, .. } => self.session_start(session_id),
             Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),
             Event::System { text } => self.set_system(text),
+            Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             Event::StepStart { purpose: Purpose::Step, .. } => {
                 self.run.steps = self.run.steps.saturating_add(1);
@@ -321,6 +322,8 @@ impl Session {
             tool_calls: self.tally.tool_calls,
             tools_used: self.tally.tools_used.clone(),
             files_modified: self.tally.files.clone(),
+            executables: Executables::default(),
+            instructions: self.tally.instructions.clone(),
             duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
             model: Some(self.model.clone()),
             usage: self.tally.usage,

@@ -5,6 +5,7 @@ pub mod dialect;
 pub mod kernel;
 pub mod run;
 pub mod server;
+pub mod site;
 pub mod sleepers;
 pub mod terminal;
 pub mod wire_server;
