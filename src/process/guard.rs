@@ -4,12 +4,16 @@
 //! agent ──socket── guard ──── init (pid 1 of a new namespace) ──── command ──── whatever it starts
 //! ```
 //!
+//! Guards are split off by the fork server, which is executed once ([`super::fork_server`]); inside of bubblewrap there is
+//! one that was executed for itself.
+//!
 //! The socket is the guard's standard input. Its end means that the agent wants the command dead or is dead itself, by
 //! `kill -9` too. The guard kills init, and with init the kernel kills everything in the namespace. Where namespaces are
 //! refused the guard is a subreaper and the command its child; at the end it sweeps until no descendant is left. Then it puts
 //! protected files back that the command has changed.
 //! Work happens here and not between fork and exec in the agent, because there only async-signal-safe calls are allowed.
 
+use super::fork_server::{SERVER_ARGUMENT, serve::serve};
 use super::limits::{self, Excess, Gauge, Reading};
 use super::network::Network;
 use super::order::{Answer, BUBBLEWRAP, LAUNCH_ARGUMENT, Order, Tier};
@@ -48,9 +52,12 @@ const OOM_SCORE_ADJUSTMENT: &[u8] = b"500";
 /// Runs the launcher when `args` (with the program's own name first) ask for it; `None` when they do not.
 pub fn child_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let first = args.into_iter().nth(1)?;
-    (first == OsStr::new(LAUNCH_ARGUMENT)).then(|| {
-        let guarded = rustix::stdio::stdin().try_clone_to_owned().map(File::from).and_then(obey);
-        if guarded.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let (serves, guards) = (first == OsStr::new(SERVER_ARGUMENT), first == OsStr::new(LAUNCH_ARGUMENT));
+    (serves || guards).then(|| {
+        let control = rustix::stdio::stdin().try_clone_to_owned();
+        let control = if serves { control.and_then(serve) } else { control.map(|own| Some(File::from(own))) };
+        let done = control.and_then(|control| control.map_or(Ok(()), obey));
+        if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     })
 }
 
@@ -169,9 +176,15 @@ fn in_namespace(
                 Answer::Exceeded(excess).send(control);
             }
             guarded.after(control, &[]);
+            hang_up(control);
             Ok(())
         }
     }
+}
+
+/// Says that everything is over. The agent need not wait until the kernel has cleared the guard itself away.
+fn hang_up(control: &File) {
+    let _nobody_listens = rustix::net::shutdown(control, rustix::net::Shutdown::Both);
 }
 
 /// A new pid namespace, and for a confined command all others but that of mounts, which is for init: the guard goes on to
@@ -303,6 +316,7 @@ fn as_subreaper(order: &Order, gauge: &Gauge, stdin: Stdio, control: &mut File) 
                 Watched::Abandoned => {}
             }
             guarded.after(control, &[]);
+            hang_up(control);
         }
     }
     Ok(())
