@@ -61,7 +61,7 @@ impl ForkServer {
         let number = state.guards;
         let ask =
             |process: &Process| descriptors::send(&process.requests, &number.to_le_bytes(), &descriptors);
-        if !state.process.as_ref().is_some_and(|process| ask(process).is_ok()) {
+        if state.process.as_ref().is_none_or(|process| ask(process).is_err()) {
             let process = Process::start(binary())?;
             ask(&process)?;
             state.process = Some(process);

@@ -15,16 +15,16 @@ use std::os::fd::OwnedFd;
 type Guards = BTreeMap<u64, (Pid, Option<OwnedFd>)>;
 
 /// Serves until nobody wants guards any more. Returns in each guard, with its control socket, and at last in the server,
-/// without.
+/// without. A guard must close `requests`.
 ///
 /// # Errors
 /// In a guard that cannot take its place.
-pub fn serve(requests: OwnedFd) -> io::Result<Option<File>> {
+pub fn serve(requests: &OwnedFd) -> io::Result<Option<File>> {
     let mut guards = Guards::new();
     loop {
-        await_request(&requests, &mut guards);
+        await_request(requests, &mut guards);
         let mut number = [0; size_of::<u64>()];
-        let Ok(descriptors) = descriptors::receive(&requests, &mut number) else { return Ok(None) };
+        let Ok(descriptors) = descriptors::receive(requests, &mut number) else { return Ok(None) };
         let number = u64::from_le_bytes(number);
         let Ok(descriptors) = <[OwnedFd; DESCRIPTORS]>::try_from(descriptors) else {
             if let Some((pid, _)) = guards.get(&number) {

@@ -86,5 +86,7 @@ pub(super) fn plan(reach: &Reach) -> BTreeMap<PathBuf, Change> {
 /// Whether `path` exists and no part of it is a link. A link cannot be a mount point: the guard keeps it.
 fn is_real(path: &Path) -> bool {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).is_ok()
+    // Most do not exist, which this finds out in half the time.
+    path.symlink_metadata().is_ok()
+        && rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).is_ok()
 }
