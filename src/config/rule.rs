@@ -209,7 +209,7 @@ fn kind(schema: Schema<'_>, scope: Scope) -> (Kind, bool) {
     } else if let Some(values) = schema.nested("additionalProperties") {
         let mut values = rule(values, scope);
         if values.description.is_empty() {
-            values.description = schema.text("description").unwrap_or_default().to_owned();
+            schema.text("description").unwrap_or_default().clone_into(&mut values.description);
         }
         Kind::Map(Box::new(values))
     } else if let Some(items) = schema.nested("items") {
