@@ -54,7 +54,7 @@ pub enum FetchError {
         /// Why that is not public.
         reason: &'static str,
     },
-    /// A port below [`FIRST_FREE_PORT`] that belongs to another protocol: what is sent there could be taken for its words.
+    /// A port below 1024 that belongs to another protocol: what is sent there could be taken for its words.
     #[error(
         "{0} is not fetched: of the ports below {FIRST_FREE_PORT} only 80 and 443 serve pages; nothing was sent to it."
     )]

@@ -1,7 +1,7 @@
 //! Writes while somebody exchanges the directories, links and files on their way: what is reported is what happened, and
 //! none of it happens outside.
 //!
-//! `AGENT_TEST_SWAPPED_WRITES=1000000` makes that many writes instead of those of two seconds: some minutes, in memory.
+//! `AGENT_TEST_SWAPPED_WRITES=1000000` tries that many writes instead of those of two seconds: some minutes, in memory.
 //! `AGENT_TEST_SEED` repeats the choices of a run, not the order of its threads.
 
 use crate::support::kernel;
