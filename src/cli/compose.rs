@@ -86,7 +86,7 @@ pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
         processes: settings.commands.max_processes,
         memory_bytes: settings.commands.max_memory_mib.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
     };
-    let launcher = Launcher::new(environment, secrets).limited(limits);
+    let launcher = Launcher::new(environment, secrets).limited(limits).adopting();
     if settings.sandbox_off {
         return Ok(Rc::new(launcher));
     }

@@ -10,7 +10,9 @@ mod sandbox;
 mod structured;
 mod trust;
 
-pub use background::{background_end, background_ended, background_gone, background_start};
+pub use background::{
+    background_disturbed, background_end, background_ended, background_gone, background_start,
+};
 pub use closing::{
     CALLS_USED_UP, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed,
     closing_instruction, fixed_closing, hook_context, leftover_kept, reason_in_words, too_many_calls,

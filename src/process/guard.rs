@@ -295,6 +295,7 @@ fn as_subreaper(order: &Order, gauge: &Gauge, stdin: Stdio, control: &mut File) 
             }
         }
         Fork::Parent(main) => {
+            system::outlive_hangup();
             let watched = watch(control, main, gauge);
             tree::sweep();
             match watched {

@@ -1,6 +1,7 @@
 //! Children: every program is started, limited and ended here.
 
 pub mod capture;
+mod child;
 pub mod environment;
 #[cfg(target_os = "linux")]
 mod guard;
@@ -8,6 +9,8 @@ pub mod launch;
 pub mod limits;
 mod network;
 mod order;
+#[cfg(target_os = "linux")]
+mod orphans;
 pub mod protected;
 mod proving_ground;
 pub mod recent;

@@ -4,14 +4,14 @@
 use super::limits::Usage;
 use rustix::event::Timespec;
 use rustix::process::{Pid, Signal, WaitOptions};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 /// Rounds of a sweep, one each [`ROUND`]: ten seconds, because only a process stuck in the kernel outlives a SIGKILL.
-const MAX_ROUNDS: u32 = 5000;
+pub(super) const MAX_ROUNDS: u32 = 5000;
 
 /// The pause between two rounds.
-const ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+pub(super) const ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// The bytes of `/proc/PID/stat` that are read: its name is at most 64 bytes, and the 52 numbers have up to 20 digits.
 const STAT_BYTES: u64 = 2048;
@@ -31,6 +31,19 @@ pub(super) fn sweep() {
         }
         let _interrupted = rustix::event::poll(&mut [], Some(&ROUND));
     }
+}
+
+/// Kills what is below this process, except the processes `spared` and what is below those; whether there was anything. Of
+/// its own children the caller reaps only what was killed here, so that a call that finds nothing found all.
+pub(super) fn kill_others(spared: &BTreeSet<i32>) -> bool {
+    let mut parents = parents();
+    parents.retain(|pid, _| !spared.contains(pid));
+    let others = descendants(rustix::process::getpid(), &parents);
+    for pid in &others {
+        let _already_gone = rustix::process::kill_process(*pid, Signal::KILL);
+        let _not_ours_or_not_yet = rustix::process::waitpid(Some(*pid), WaitOptions::NOHANG);
+    }
+    !others.is_empty()
 }
 
 /// What the tree takes now. A process that shares its memory with its parent since a fork counts with all of it, one that

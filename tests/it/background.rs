@@ -3,15 +3,10 @@
 use crate::support::run::Lab;
 use crate::support::server::Server;
 use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
-use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
-use std::time::Duration;
 
 const YOLO: [&str; 2] = ["--mode", "yolo"];
-
-/// What the contract allows between an end and the death of everything.
-const ALLOWED: Duration = Duration::from_secs(1);
 
 /// A script with one turn of calls each, and the words `done` at the end.
 fn script(turns: &[(&str, Value)]) -> String {
@@ -200,35 +195,6 @@ fn stop_command_ends_the_whole_tree_at_once() {
         assert!(all[5].starts_with("It has ended already.\nbg1 ended after "), "{}", all[5]);
         assert_eq!(all[6], "Error: There is no background command 'bg7'. There are: bg1.");
     });
-}
-
-#[test]
-fn background_commands_end_with_the_run_in_every_way() {
-    for sandbox in ["auto", "off"] {
-        both(|lab| {
-            let seconds = unique_seconds();
-            let begin =
-                [background(&tree(&seconds)), foreground("mkfifo gate; touch begun; read -r line < gate")];
-            for signal in [None, Some(Signal::INT), Some(Signal::TERM), Some(Signal::KILL)] {
-                let server = Server::start(&script(&begin));
-                let run = lab.start_run(&server, &["--mode", "yolo", "--sandbox", sandbox]);
-                lab.wait_for_file("begun");
-                wait_for_sleepers(&seconds, IN_TREE);
-                match signal {
-                    Some(signal) => run.signal(signal),
-                    None => fs::write(lab.ws().join("gate"), "go\n").unwrap(),
-                }
-                let code = run.finish().code;
-                match signal {
-                    None => assert_eq!((code, survivors(&seconds)), (Some(0), 0)),
-                    Some(Signal::KILL) => assert!(wait_for_sleepers(&seconds, 0) < ALLOWED),
-                    Some(_) => assert_eq!((code, survivors(&seconds)), (Some(130), 0)),
-                }
-                fs::remove_file(lab.ws().join("begun")).unwrap();
-                fs::remove_file(lab.ws().join("gate")).unwrap();
-            }
-        });
-    }
 }
 
 #[test]

@@ -33,6 +33,7 @@ mod secrets;
 mod sessions;
 mod structured;
 mod support;
+mod survivors;
 mod tidy;
 mod trust;
 mod web;

@@ -1,6 +1,6 @@
 //! The walls around commands, in each kind of kernel, as root and as an unprivileged user: what they claim is what holds.
 
-use crate::support::kernel::Kernel;
+use crate::support::kernel::{Kernel, doctor, here, kernels};
 use crate::support::run::{Finished, Lab};
 use rustix::process::Signal;
 use serde_json::json;
@@ -12,32 +12,9 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::Command;
 
-/// Each kind of kernel with the tier that must be found in it; where bubblewrap is not installed, rules are the next best.
-fn kernels() -> [(Kernel, &'static str); 4] {
-    let by_another_program = if Path::new("/usr/bin/bwrap").exists() { "bubblewrap" } else { "rules" };
-    [
-        (Kernel::Native, "full"),
-        (Kernel::Docker, "rules"),
-        (Kernel::WithoutUnshare, by_another_program),
-        (Kernel::DockerWithoutLandlock, "none"),
-    ]
-}
-
 /// Those in which commands are confined.
 fn confining() -> impl Iterator<Item = (Kernel, &'static str)> {
     kernels().into_iter().filter(|(_, tier)| *tier != "none")
-}
-
-/// Helps where the tests are themselves confined and nothing better than some tier is to be had.
-fn here(lab: &Lab, kernel: Kernel, tier: &str) -> bool {
-    let found = doctor(lab, kernel);
-    let as_expected = found.contains(&format!("sandbox        {tier}:"));
-    assert!(as_expected || std::env::var_os("CI").is_some(), "{kernel:?} is not {tier}:\n{found}");
-    as_expected
-}
-
-fn doctor(lab: &Lab, kernel: Kernel) -> String {
-    kernel.agent(lab, &["doctor"]).exits(0).stdout
 }
 
 /// What the model reads about `sh` with this text, which stands in a file: the rules about texts are another matter.

@@ -110,6 +110,10 @@ fn conditional(network: bool, view: View) -> Result<Rules, BackendError> {
         (libc::SYS_clone, namespaces),
         (libc::SYS_ioctl, typing.collect::<Result<_, _>>()?),
     ]);
+    if view == View::Shared {
+        // No rule keeps a command from the limits of other processes of its user, the launcher's among them.
+        rules.insert(libc::SYS_prlimit64, vec![rule(&[(0, SeccompCmpOp::Ne, 0)])?]);
+    }
     // Without a network of its own the command's only wall against ours is that it gets no socket; paths of sockets of
     // this machine cannot be told apart here either.
     let families: &[libc::c_int] = match view {

@@ -6,6 +6,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Tells a copy of this test binary what to refuse, and what to run under that.
@@ -47,6 +48,11 @@ impl Kernel {
 
     /// Starts the agent of `lab` in it.
     pub fn start(self, lab: &Lab, args: &[&str]) -> Running {
+        Running::new(self.command(lab, args).stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    /// The agent of `lab` in it, ready to be started.
+    pub fn command(self, lab: &Lab, args: &[&str]) -> Command {
         let mut command = lab.command(args);
         if self != Self::Native {
             let mut stand_in = Command::new(std::env::current_exe().unwrap());
@@ -64,7 +70,7 @@ impl Kernel {
             }
             command = stand_in;
         }
-        Running::new(command.stdin(Stdio::null()).spawn().unwrap())
+        command
     }
 
     fn named(name: &str) -> Self {
@@ -106,6 +112,30 @@ impl Kernel {
             install(absent, libc::ENOSYS);
         }
     }
+}
+
+/// Each kind of kernel with the tier that must be found in it; where bubblewrap is not installed, rules are the next best.
+pub fn kernels() -> [(Kernel, &'static str); 4] {
+    let by_another_program = if Path::new("/usr/bin/bwrap").exists() { "bubblewrap" } else { "rules" };
+    [
+        (Kernel::Native, "full"),
+        (Kernel::Docker, "rules"),
+        (Kernel::WithoutUnshare, by_another_program),
+        (Kernel::DockerWithoutLandlock, "none"),
+    ]
+}
+
+/// Helps where the tests are themselves confined and nothing better than some tier is to be had.
+pub fn here(lab: &Lab, kernel: Kernel, tier: &str) -> bool {
+    let found = doctor(lab, kernel);
+    let as_expected = found.contains(&format!("sandbox        {tier}:"));
+    assert!(as_expected || std::env::var_os("CI").is_some(), "{kernel:?} is not {tier}:\n{found}");
+    as_expected
+}
+
+/// What `agent doctor` says in it.
+pub fn doctor(lab: &Lab, kernel: Kernel) -> String {
+    kernel.agent(lab, &["doctor"]).exits(0).stdout
 }
 
 /// A first argument with this flag.
