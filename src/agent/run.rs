@@ -178,6 +178,12 @@ impl Agent {
 /// # Errors
 /// When the journal can no longer be written: nothing more may happen then.
 pub async fn run(agent: &Agent) -> Result<Verdict, EmitError> {
+    let verdict = work(agent).await;
+    agent.engine.hooks.end().await;
+    verdict
+}
+
+async fn work(agent: &Agent) -> Result<Verdict, EmitError> {
     agent.fire_for_context(HookEvent::SessionStart, agent.input()).await?;
     let verdict = drive(agent).await;
     agent.end_background().await?;

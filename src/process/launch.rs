@@ -4,9 +4,9 @@ use super::capture::{self, Capture};
 use super::environment;
 use super::limits::CommandLimits;
 use super::network::Network;
+use super::order::{Answer, LAUNCH_ARGUMENT, Order};
 #[cfg(target_os = "linux")]
 use super::orphans;
-use super::order::{Answer, LAUNCH_ARGUMENT, Order};
 use super::protected::{self, Disturbance};
 use super::remembered;
 use super::running::{Handle, Registration};
@@ -27,9 +27,9 @@ use tokio::process::Child;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use super::child::{Ended, Exit, Keeping, LaunchError, Spec};
 #[cfg(target_os = "linux")]
 pub use super::guard::child_main;
-pub use super::child::{Ended, Exit, Keeping, LaunchError, Spec};
 pub use super::order::Tier;
 pub use super::running::Running;
 

@@ -173,12 +173,8 @@ impl Background {
             let exit = launcher.launch_keeping(spec, keeping, &stop).await;
             let duration = begun.elapsed();
             let _only_here = end.set(match exit {
-                Ok(exit) => {
-                    End { how: Ok(exit.ended), kept: exit.kept, disturbed: exit.disturbed, duration }
-                }
-                Err(error) => {
-                    End { how: Err(error), kept: Kept::Nothing, disturbed: Vec::new(), duration }
-                }
+                Ok(exit) => End { how: Ok(exit.ended), kept: exit.kept, disturbed: exit.disturbed, duration },
+                Err(error) => End { how: Err(error), kept: Kept::Nothing, disturbed: Vec::new(), duration },
             });
             recent.finish();
         });

@@ -79,7 +79,8 @@ fn count_sleepers(seconds: &str) -> usize {
 fn sleepers(seconds: &str) -> impl Iterator<Item = PathBuf> {
     let wanted = format!("sleep\0{seconds}\0");
     let places = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-    places.filter(move |place| std::fs::read(place.join("cmdline")).is_ok_and(|line| line == wanted.as_bytes()))
+    places
+        .filter(move |place| std::fs::read(place.join("cmdline")).is_ok_and(|line| line == wanted.as_bytes()))
 }
 
 /// Waits until as many processes as `wanted` sleep for `seconds`; how long that took, or a failure.

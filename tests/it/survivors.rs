@@ -150,7 +150,8 @@ fn class_44_a_command_that_kills_or_stops_its_launcher_leaves_nothing() {
             let seconds = unique_seconds();
             let script = format!("{} kill -{signal} $PPID; sleep {seconds}", stayers(&seconds));
             let text = answer(kernel, &lab, &script, 1);
-            let is_told = text.contains("because its launcher process was killed") || text.contains("timed out");
+            let is_told =
+                text.contains("because its launcher process was killed") || text.contains("timed out");
             assert!(is_told, "{signal}: {text}");
             assert_eq!(survivors(&seconds), 0, "{signal}, {:?}: {text}", lab.uid());
         }

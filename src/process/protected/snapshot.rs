@@ -132,7 +132,10 @@ impl Snapshot {
     ) -> rustix::io::Result<()> {
         let mut here = root.to_owned();
         let mut at = place::open_real(root)?;
-        self.paths.entry(here.clone()).or_insert(Before::Above(rustix::fs::fstat(&at)?, at.try_clone().map_err(|_| rustix::io::Errno::MFILE)?));
+        self.paths.entry(here.clone()).or_insert(Before::Above(
+            rustix::fs::fstat(&at)?,
+            at.try_clone().map_err(|_| rustix::io::Errno::MFILE)?,
+        ));
         let names = path.strip_prefix(root).unwrap_or(Path::new("")).components();
         let names: Vec<&OsStr> =
             names.filter(|part| matches!(part, Component::Normal(_))).map(Component::as_os_str).collect();
