@@ -276,7 +276,8 @@ fn follow_parent_into_death(lifeline: &OwnedFd) -> io::Result<()> {
 /// Starts the command as our child and ends all our descendants after it.
 fn as_subreaper(order: &Order, gauge: &Gauge, stdin: Stdio, control: &mut File) -> io::Result<()> {
     let guarded = Guarded::before(order);
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let (guard, agent) = (rustix::process::getpid(), rustix::process::getppid());
+    rustix::process::set_child_subreaper(Some(guard))?;
     let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match system::fork()? {
         Fork::Child => {
@@ -285,6 +286,9 @@ fn as_subreaper(order: &Order, gauge: &Gauge, stdin: Stdio, control: &mut File) 
             rustix::process::setsid()?;
             if order.tier == Tier::Rules {
                 sandbox::confine(&order.reach, View::Shared)?;
+                sandbox::system_calls::spare(
+                    &[Some(guard), agent].into_iter().flatten().collect::<Vec<_>>(),
+                )?;
             }
             match command(order, stdin) {
                 Some(mut command) => {

@@ -199,7 +199,8 @@ fn class_45_what_takes_too_much_is_ended_in_every_tier() {
             for (script, told) in too_much {
                 let text = answer(kernel, &lab, script, 60);
                 // A user who is not root may meet the kernel's own limit before the launcher has looked.
-                let is_held = text.contains(told) || lab.uid().is_some() && text.to_lowercase().contains("fork");
+                let is_held =
+                    text.contains(told) || lab.uid().is_some() && text.to_lowercase().contains("fork");
                 assert!(is_held, "{kernel:?}, {:?}: {text}", lab.uid());
                 assert_eq!(survivors(&seconds), 0, "{kernel:?}, {:?}: {text}", lab.uid());
             }

@@ -135,11 +135,21 @@ int main(int count, char **args) {
     /* The first process of a namespace of our own may be asked; what a command does to it ends the command alone. */
     struct rlimit limit;
     int outside_view = guard > 1 && getrlimit(RLIMIT_CORE, &limit) == 0;
-    possible("signal the guard", outside_view && kill(guard, 0) == 0);
+    int found = outside_view && (kill(guard, 0) == 0 || errno != ESRCH);
+    found |= outside_view && (kill(-guard, 0) == 0 || errno != ESRCH);
+    found |= outside_view && (syscall(SYS_tkill, guard, 0) == 0 || errno != ESRCH);
+    found |= outside_view && (syscall(SYS_tgkill, guard, guard, 0) == 0 || errno != ESRCH);
+    possible("signal the guard", found);
+    possible("signal everything", outside_view && kill(-1, 0) == 0);
+    possible("a handle of the guard", outside_view && process >= 0);
+    possible("have the guard signalled", outside_view && fcntl(0, F_SETOWN, guard) == 0);
+    snprintf(path, sizeof path, "/proc/%d", guard);
+    process = open(path, O_RDONLY | O_DIRECTORY);
+    possible("signal the guard by its directory", outside_view && (syscall(SYS_pidfd_send_signal, process, 0, NULL, 0) == 0 || errno != ESRCH));
     possible("limits of the guard", outside_view && prlimit(guard, RLIMIT_CORE, &limit, NULL) == 0);
     snprintf(path, sizeof path, "/proc/%d/environ", agent);
     possible("the agent's environment", agent > 1 && (fd = open(path, O_RDONLY)) >= 0 && read(fd, &byte, 1) > 0);
-    possible("signal the agent", agent > 1 && kill(agent, 0) == 0);
+    possible("signal the agent", agent > 1 && (kill(agent, 0) == 0 || (outside_view && errno != ESRCH)));
     puts("done");
     return 0;
 }
