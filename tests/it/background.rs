@@ -204,7 +204,6 @@ fn what_a_background_command_did_to_protected_files_is_put_back_and_told_however
         // In files: what a command names in its text it is refused beforehand.
         let ready = "mkfifo gate 2>/dev/null; echo evil > .envrc; echo ready; read -r line < gate";
         fs::write(lab.ws().join("disturb.sh"), ready).unwrap();
-        fs::write(lab.ws().join("end.sh"), "mkfifo first; exec 3> first; echo evil > .envrc").unwrap();
         let disturbing = "sh disturb.sh";
         let server = Server::start(&script(&[
             background(disturbing),
@@ -214,20 +213,15 @@ fn what_a_background_command_did_to_protected_files_is_put_back_and_told_however
             output("bg2"),
             foreground("echo go > gate"),
             output("bg2"),
-            background("sh end.sh"),
-            foreground("until [ -p first ]; do :; done; cat first"),
-            foreground("true"),
             background(disturbing),
-            output("bg4"),
+            output("bg3"),
         ]));
         let finished = lab.run(&server, &YOLO).exits(0);
         let all = texts(&server, "tool");
         assert!(all[2].starts_with("Error: Stopped bg1 after ") && all[2].contains(TOLD), "{}", all[2]);
         assert!(all[6].contains("bg2 ended after ") && all[6].contains(TOLD), "{}", all[6]);
-        let said = texts(&server, "user");
-        assert!(said.iter().any(|text| text.contains("command bg3 ") && text.contains(TOLD)), "{said:?}");
-        assert!(!lab.exists(".envrc"), "that of bg4 too, which ended with the run");
-        for id in ["bg1", "bg2", "bg3", "bg4"] {
+        assert!(!lab.exists(".envrc"), "that of bg3 too, which ended with the run");
+        for id in ["bg1", "bg2", "bg3"] {
             let line = format!("the background command {id} went too far: it changed protected files");
             assert_eq!(finished.stderr.matches(&line).count(), 1, "{}", finished.stderr);
         }
