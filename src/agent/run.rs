@@ -6,11 +6,11 @@ use crate::agent::session::{Moment, Step, Verdict};
 use crate::emit::EmitError;
 use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
 use crate::engine::within;
-use crate::event::{Event, Origin, Purpose};
+use crate::event::{Event, Level, Origin, Purpose};
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::stop_reason::StopReason;
-use crate::tools::background::News;
+use crate::tools::background::{Command, News};
 use crate::tools::command_output::outcome;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -84,11 +84,9 @@ impl Agent {
                 }
                 News::Ended { command, known } => (command, known),
             };
-            let outcome = command.end().map(|end| outcome(&command, end)).unwrap_or_default();
-            let text = (!known).then(|| messages::background_ended(&command.id, &command.text, &outcome));
-            let (id, command) = (command.id.clone(), command.text.clone());
-            self.emitter.emit(Event::BackgroundEnd { id, command, outcome, with_run: false })?;
-            if let Some(text) = text {
+            let outcome = self.record_end(&command, false)?;
+            if !known {
+                let text = messages::background_ended(&command.id, &command.text, &outcome);
                 self.emitter.emit(Event::UserMessage { text, origin: Origin::Background })?;
             }
         }
@@ -104,11 +102,22 @@ impl Agent {
         for news in background.news() {
             let News::Ended { command, .. } = news else { continue };
             let with_run = running.iter().any(|one| one.id == command.id);
-            let outcome = command.end().map(|end| outcome(&command, end)).unwrap_or_default();
-            let (id, command) = (command.id.clone(), command.text.clone());
-            self.emitter.emit(Event::BackgroundEnd { id, command, outcome, with_run })?;
+            self.record_end(&command, with_run)?;
         }
         Ok(())
+    }
+
+    /// Records that a background command ended; how, in words for the model.
+    fn record_end(&self, command: &Command, with_run: bool) -> Result<String, EmitError> {
+        let Some(end) = command.end() else { return Ok(String::new()) };
+        if let Some(warning) = end.warning() {
+            let text = messages::background_disturbed(&command.id, &warning);
+            self.emitter.emit(Event::Notice { level: Level::Warn, text })?;
+        }
+        let outcome = outcome(command, end);
+        let (id, text) = (command.id.clone(), command.text.clone());
+        self.emitter.emit(Event::BackgroundEnd { id, command: text, outcome: outcome.clone(), with_run })?;
+        Ok(outcome)
     }
 
     /// Tells people and hooks, once, that the run has cost as much as they wanted to be told of.
@@ -169,6 +178,12 @@ impl Agent {
 /// # Errors
 /// When the journal can no longer be written: nothing more may happen then.
 pub async fn run(agent: &Agent) -> Result<Verdict, EmitError> {
+    let verdict = work(agent).await;
+    agent.engine.hooks.end().await;
+    verdict
+}
+
+async fn work(agent: &Agent) -> Result<Verdict, EmitError> {
     agent.fire_for_context(HookEvent::SessionStart, agent.input()).await?;
     let verdict = drive(agent).await;
     agent.end_background().await?;

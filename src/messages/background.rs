@@ -18,6 +18,11 @@ pub fn background_gone(commands: &[(String, String)]) -> String {
     )
 }
 
+/// Tells people what a background command did to protected files.
+pub fn background_disturbed(id: &str, warning: &str) -> String {
+    format!("the background command {id} went too far: {warning}")
+}
+
 /// Tells people that a command goes on.
 pub fn background_start(id: &str, command: &str) -> String {
     format!("{id} runs in the background: {command}")

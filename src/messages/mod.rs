@@ -11,7 +11,9 @@ mod structured;
 mod trust;
 mod workspace;
 
-pub use background::{background_end, background_ended, background_gone, background_start};
+pub use background::{
+    background_disturbed, background_end, background_ended, background_gone, background_start,
+};
 pub use closing::{
     CALLS_USED_UP, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed,
     closing_instruction, fixed_closing, hook_context, leftover_kept, reason_in_words, too_many_calls,

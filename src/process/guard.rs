@@ -47,6 +47,9 @@ const MAX_ANSWERS: u64 = 2 * Answer::BYTES as u64;
 /// The same while a tree is close to a limit.
 const REAP_INTERVAL_NEAR_LIMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
+/// The processes that hold a command: its guard, the fork server, the agent.
+const HOLDERS: usize = 3;
+
 /// What the guard tells init when it has seen how things were before the command.
 const BEGIN: u8 = 0;
 
@@ -309,7 +312,10 @@ fn follow_parent_into_death(lifeline: &impl AsFd) -> io::Result<()> {
 /// Starts the command as our child and ends all our descendants after it.
 fn as_subreaper(order: &Order, gauge: &Gauge, stdin: Stdio, control: &mut File) -> io::Result<()> {
     let guarded = Guarded::before(order);
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let guard = rustix::process::getpid();
+    let holders: Vec<Pid> =
+        std::iter::successors(Some(guard), |pid| tree::parent(*pid)).take(HOLDERS).collect();
+    rustix::process::set_child_subreaper(Some(guard))?;
     let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     match system::fork()? {
         Fork::Child => {
@@ -318,6 +324,7 @@ fn as_subreaper(order: &Order, gauge: &Gauge, stdin: Stdio, control: &mut File) 
             rustix::process::setsid()?;
             if order.tier == Tier::Rules {
                 sandbox::confine(&order.reach, View::Shared)?;
+                sandbox::signals::spare(&holders)?;
             }
             match command(order, stdin) {
                 Some(mut command) => {
@@ -328,6 +335,7 @@ fn as_subreaper(order: &Order, gauge: &Gauge, stdin: Stdio, control: &mut File) 
             }
         }
         Fork::Parent(main) => {
+            system::outlive_hangup();
             let watched = watch(control, main, gauge);
             tree::sweep();
             match watched {

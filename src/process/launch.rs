@@ -1,13 +1,12 @@
 //! Starts a child through our own launcher process, limits it, and ends its whole tree.
 
-use super::capture::{self, Capture, Captured, Kept};
+use super::capture::{self, Capture};
 use super::environment;
 use super::fork_server::{ForkServer, Guard};
-use super::limits::{CommandLimits, Excess};
+use super::limits::CommandLimits;
 use super::network::Network;
 use super::order::{Answer, Order};
 use super::protected::{self, Disturbance};
-use super::recent::Recent;
 use super::remembered;
 use super::running::{Handle, Registration};
 use super::sandbox::Confinement;
@@ -30,6 +29,7 @@ use tokio::process::Child;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub use super::child::{Ended, Exit, Keeping, LaunchError, Spec};
 #[cfg(target_os = "linux")]
 pub use super::guard::child_main;
 pub use super::order::Tier;
@@ -38,84 +38,18 @@ pub use super::running::Running;
 /// The running binary itself, whatever has become of its file since.
 const OWN_EXECUTABLE: &str = "/proc/self/exe";
 
-/// How long a tree that was told to end may take before its launcher is killed too.
+/// How long a tree that was told to end may take before its guard is killed too, which a command can have stopped.
 const END_GRACE: Duration = Duration::from_secs(1);
+
+/// The same for a confined command, which cannot touch its guard: longer than the sweep of a subreaper takes at most,
+/// because after it protected files are put back.
+const CONFINED_END_GRACE: Duration = Duration::from_secs(15);
 
 /// How long we go on reading after the command ended: a process that left the tree may hold the pipe for ever.
 const DRAIN_GRACE: Duration = Duration::from_millis(250);
 
 /// How long the launcher may take to say whether a tier works.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// What to start and how far it may go.
-#[derive(Debug, Clone)]
-pub struct Spec {
-    /// Program and arguments; no shell is involved unless it is named here.
-    pub argv: Vec<String>,
-    /// Working directory, absolute.
-    pub cwd: PathBuf,
-    /// Variables on top of the launcher's allow-listed environment.
-    pub env: BTreeMap<String, String>,
-    /// Bytes for standard input; empty means `/dev/null`.
-    pub stdin: Vec<u8>,
-    /// Wall time after which the tree is ended.
-    pub timeout: Duration,
-}
-
-/// How a child ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    /// It exited with this code.
-    Code(i32),
-    /// A signal ended it.
-    Signal(i32),
-    /// Its time was up; the tree was killed.
-    TimedOut,
-    /// It wrote nothing for as long as it may; the tree was killed.
-    Idle,
-    /// It took too much of the machine; the tree was killed.
-    Exceeded(Excess),
-    /// The run was interrupted or ended; the tree was killed.
-    Cancelled,
-}
-
-/// What else is wanted of a child's output.
-#[derive(Debug)]
-pub struct Keeping<Open> {
-    /// Makes the file for an output too long for memory.
-    pub open: Option<Open>,
-    /// How long it may write nothing before it is ended; without it, as long as it runs.
-    pub idle: Option<Duration>,
-    /// Where the output can be read while it runs.
-    pub recent: Option<Recent>,
-}
-
-/// What became of a child.
-#[derive(Debug)]
-pub struct Exit {
-    /// How it ended.
-    pub ended: Ended,
-    /// What it wrote to standard output.
-    pub stdout: Captured,
-    /// What it wrote to standard error.
-    pub stderr: Captured,
-    /// What the file of a long output holds.
-    pub kept: Kept,
-    /// The protected files that it did not leave as they were, which have been put back.
-    pub disturbed: Vec<Disturbance>,
-    /// How long it ran.
-    pub duration: Duration,
-}
-
-/// A child could not be started.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot start {program}: {reason}")]
-pub struct LaunchError {
-    /// The program.
-    pub program: String,
-    /// Why.
-    pub reason: String,
-}
 
 /// Starts children. One per process; a clone is the same launcher.
 #[derive(Debug, Clone)]
@@ -218,7 +152,7 @@ impl Launcher {
         let program = spec.argv.first().cloned().unwrap_or_default();
         let begun = Instant::now();
         let capture = Mutex::new(Capture::new(keeping.open, keeping.recent));
-        let mut ended = Ended::Cancelled;
+        let mut ended = Ok(Ended::Cancelled);
         let mut disturbed = Vec::new();
         if !cancel.is_cancelled() {
             let (timeout, cwd) = (spec.timeout, spec.cwd.clone());
@@ -232,17 +166,18 @@ impl Launcher {
             let mut pump = std::pin::pin!(futures_util::future::maybe_done(pump));
             ended = tokio::select! {
                 biased;
-                () = cancel.cancelled() => Ended::Cancelled,
-                () = tokio::time::sleep(timeout) => Ended::TimedOut,
-                () = capture::silence(keeping.idle, &capture) => Ended::Idle,
-                answer = tree.answer() => answer.map_err(|error| self.unanswered(&program, error))?,
-                () = async { pump.as_mut().await; std::future::pending().await } => Ended::Cancelled,
+                () = cancel.cancelled() => Ok(Ended::Cancelled),
+                () = tokio::time::sleep(timeout) => Ok(Ended::TimedOut),
+                () = capture::silence(keeping.idle, &capture) => Ok(Ended::Idle),
+                answer = tree.answer() => answer.map_err(|error| self.unanswered(&program, error)),
+                () = async { pump.as_mut().await; std::future::pending().await } => Ok(Ended::Cancelled),
             };
             disturbed = tree.end().await;
             if pump.as_mut().output_mut().is_none() {
                 let _held_open = tokio::time::timeout(DRAIN_GRACE, pump).await;
             }
         }
+        let ended = ended?;
         let mut capture = capture.into_inner().unwrap_or_else(PoisonError::into_inner);
         let kept = capture.finish();
         let (stdout, stderr, duration) = (capture.stdout, capture.stderr, begun.elapsed());
@@ -252,6 +187,7 @@ impl Launcher {
     fn unanswered(&self, program: &str, error: NoAnswer) -> LaunchError {
         match error {
             NoAnswer::Failed(error) => failure(program, &error),
+            NoAnswer::Killed => LaunchError::Orphaned { program: program.to_owned() },
             NoAnswer::Refused(error) => {
                 if let Some(confinement) = &self.confinement {
                     remembered::forget(&confinement.remembered);
@@ -278,7 +214,8 @@ impl Launcher {
         };
         let output = |pipe: io::PipeReader| pipe::Receiver::from_owned_fd(pipe.into()).map(Some);
         let (stdout, stderr) = (output(stdout.0)?, output(stderr.0)?);
-        Ok(Tree { main, stdout, stderr, reply: Vec::new(), running: self.running.add(handle) })
+        let grace = if tier.confines() { CONFINED_END_GRACE } else { END_GRACE };
+        Ok(Tree { main, stdout, stderr, reply: Vec::new(), running: self.running.add(handle), grace })
     }
 
     fn start_guarded(
@@ -392,15 +329,17 @@ fn group_stdin(bytes: &[u8]) -> io::Result<Stdio> {
 }
 
 fn failure(program: &str, reason: &impl ToString) -> LaunchError {
-    LaunchError { program: program.to_owned(), reason: reason.to_string() }
+    LaunchError::NotStarted { program: program.to_owned(), reason: reason.to_string() }
 }
 
 /// Why a launcher process did not say how the command ended.
 enum NoAnswer {
     /// The kernel refused what confines or holds the command; nothing was started.
     Refused(io::Error),
-    /// It could not start the command, or is gone.
+    /// It could not start the command.
     Failed(io::Error),
+    /// Something killed it.
+    Killed,
 }
 
 impl From<io::Error> for NoAnswer {
@@ -424,6 +363,7 @@ struct Tree {
     stderr: Option<pipe::Receiver>,
     reply: Vec<u8>,
     running: Registration,
+    grace: Duration,
 }
 
 /// Reads what the launcher process says until it is gone. What was read when this is broken off is in `reply`.
@@ -454,24 +394,27 @@ impl Tree {
             Some(Answer::Exceeded(excess)) => Ok(Ended::Exceeded(excess)),
             Some(Answer::NotStarted(errno)) => Err(io::Error::from_raw_os_error(errno).into()),
             Some(Answer::Refused(errno)) => Err(NoAnswer::Refused(io::Error::from_raw_os_error(errno))),
-            None => Err(sent.err().unwrap_or_else(|| io::Error::other("its launcher was killed")).into()),
+            None => Err(sent.err().map_or(NoAnswer::Killed, NoAnswer::Failed)),
         }
+    }
+
+    /// Waits until the tree is gone, and what its guard left when something killed it.
+    async fn gone(&mut self) {
+        let _broken_off = match &mut self.main {
+            Main::Guard { control, .. } => listen(control, &mut self.reply).await,
+            Main::Command(child) => child.wait().await.map(drop),
+        };
     }
 
     /// Ends what is left of the tree and waits until it is gone. The protected files that were put back.
     async fn end(&mut self) -> Vec<Disturbance> {
         self.running.end();
-        let gone = async {
-            match &mut self.main {
-                Main::Guard { control, .. } => listen(control, &mut self.reply).await,
-                Main::Command(child) => child.wait().await.map(drop),
-            }
-        };
-        if tokio::time::timeout(END_GRACE, gone).await.is_err() {
+        if tokio::time::timeout(self.grace, self.gone()).await.is_err() {
             match &mut self.main {
                 Main::Guard { guard, .. } => guard.kill(),
                 Main::Command(child) => drop(child.start_kill()),
             }
+            let _stuck_in_the_kernel = tokio::time::timeout(END_GRACE, self.gone()).await;
         }
         protected::report::decode(&self.reply, Answer::BYTES)
     }

@@ -1,6 +1,7 @@
 //! Children: every program is started, limited and ended here.
 
 pub mod capture;
+mod child;
 mod descriptors;
 pub mod environment;
 mod fork_server;

@@ -50,6 +50,11 @@ impl Tier {
         matches!(self, Self::Full | Self::Bubblewrap)
     }
 
+    /// Whether the launcher process itself holds the tree together, and no namespace does.
+    pub fn has_subreaper(self) -> bool {
+        matches!(self, Self::Rules | Self::Subreaper)
+    }
+
     /// Its name in results and logs; what does not confine has none.
     pub fn name(self) -> &'static str {
         match self {

@@ -36,6 +36,13 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { rustix::thread::unshare_unsafe(flags) }?)
 }
 
+/// Has this process, which a command may have stopped, go on when the agent is gone: the kernel wakes it with a hangup.
+#[expect(unsafe_code, reason = "dispositions of signals are not in rustix")]
+pub(super) fn outlive_hangup() {
+    // SAFETY: no handler is installed, and none was.
+    let _known_signal = unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+}
+
 /// Marks every descriptor but the standard three as closed on exec, whoever left it open.
 #[expect(unsafe_code, reason = "close_range is not in rustix")]
 pub(super) fn close_others_on_exec() -> io::Result<()> {

@@ -4,7 +4,7 @@
 use super::limits::Usage;
 use rustix::event::Timespec;
 use rustix::process::{Pid, Signal, WaitOptions};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 
 /// Rounds of a sweep, one each [`ROUND`]: ten seconds, because only a process stuck in the kernel outlives a SIGKILL.
@@ -31,6 +31,29 @@ pub(super) fn sweep() {
         }
         let _interrupted = rustix::event::poll(&mut [], Some(&ROUND));
     }
+}
+
+/// Kills what is below this process, except the processes `spared` and what is below those, until nothing else is left. Of
+/// its own children the caller reaps only what was killed here.
+pub(super) fn sweep_others(spared: &BTreeSet<i32>) {
+    for _ in 0..MAX_ROUNDS {
+        let mut parents = parents();
+        parents.retain(|pid, _| !spared.contains(pid));
+        let others = descendants(rustix::process::getpid(), &parents);
+        if others.is_empty() {
+            return;
+        }
+        for pid in others {
+            let _already_gone = rustix::process::kill_process(pid, Signal::KILL);
+            let _not_ours_or_not_yet = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+        let _interrupted = rustix::event::poll(&mut [], Some(&ROUND));
+    }
+}
+
+/// The parent of `pid`, where `/proc` shows it.
+pub(super) fn parent(pid: Pid) -> Option<Pid> {
+    Pid::from_raw(parent_in(&read(pid.as_raw_nonzero().get(), "stat")?)?)
 }
 
 /// What the tree takes now. A process that shares its memory with its parent since a fork counts with all of it, one that

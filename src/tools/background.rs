@@ -3,9 +3,11 @@
 use crate::event::{Event, Record};
 use crate::process::capture::Kept;
 use crate::process::launch::{Ended, Keeping, LaunchError, Launcher, Spec};
+use crate::process::protected::Disturbance;
 use crate::process::recent::Recent;
 use crate::text::lines::one_line;
 use crate::tools::outputs::Outputs;
+use crate::tools::walls;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -61,8 +63,17 @@ pub struct End {
     pub how: Result<Ended, LaunchError>,
     /// What the file of a long output holds.
     pub kept: Kept,
+    /// The protected files that it did not leave as they were, which have been put back.
+    pub disturbed: Vec<Disturbance>,
     /// How long it ran.
     pub duration: Duration,
+}
+
+impl End {
+    /// What is to be said of protected files that it changed.
+    pub fn warning(&self) -> Option<String> {
+        walls::disturbance(&self.disturbed)
+    }
 }
 
 /// Something that happened to a background command and was not told yet.
@@ -162,8 +173,8 @@ impl Background {
             let exit = launcher.launch_keeping(spec, keeping, &stop).await;
             let duration = begun.elapsed();
             let _only_here = end.set(match exit {
-                Ok(exit) => End { how: Ok(exit.ended), kept: exit.kept, duration },
-                Err(error) => End { how: Err(error), kept: Kept::Nothing, duration },
+                Ok(exit) => End { how: Ok(exit.ended), kept: exit.kept, disturbed: exit.disturbed, duration },
+                Err(error) => End { how: Err(error), kept: Kept::Nothing, disturbed: Vec::new(), duration },
             });
             recent.finish();
         });

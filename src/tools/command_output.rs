@@ -75,12 +75,13 @@ pub(super) fn state(command: &Command) -> String {
     }
 }
 
-/// How it ended, in words.
+/// How it ended, in words; what it did to protected files comes first.
 pub fn outcome(command: &Command, end: &End) -> String {
-    match &end.how {
+    let how = match &end.how {
         Ok(ended) => ending(*ended, command.limit.unwrap_or_default()),
         Err(error) => format!("{error}."),
-    }
+    };
+    end.warning().map(|warning| format!("Command failed: {warning}\n{how}")).unwrap_or(how)
 }
 
 async fn look(command: &Command, args: &Args, cx: &ToolContext) -> String {

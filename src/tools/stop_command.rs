@@ -1,6 +1,7 @@
 //! `stop_command`: ends a background command with everything it started.
 
 use crate::text::lines::one_line;
+use crate::tools::background::End;
 use crate::tools::command_output::state;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use futures_util::future::LocalBoxFuture;
@@ -42,7 +43,11 @@ impl TypedTool for StopCommand {
             command.end_was_told();
             command.stop().await;
             let seconds = command.age().as_secs();
-            ToolOutput::ok(format!("Stopped {} after {seconds} s: {}", command.id, command.text))
+            let stopped = format!("Stopped {} after {seconds} s: {}", command.id, command.text);
+            match command.end().and_then(End::warning) {
+                Some(warning) => ToolOutput::error(format!("{stopped}\nCommand failed: {warning}")),
+                None => ToolOutput::ok(stopped),
+            }
         })
     }
 }

@@ -41,6 +41,7 @@ mod sessions;
 mod sockets;
 mod structured;
 mod support;
+mod survivors;
 mod swapper;
 mod tidy;
 mod tls;

@@ -72,14 +72,15 @@ fn unique_seconds() -> String {
 }
 
 fn count_sleepers(seconds: &str) -> usize {
+    sleepers(seconds).count()
+}
+
+/// Their directories in `/proc`.
+fn sleepers(seconds: &str) -> impl Iterator<Item = PathBuf> {
     let wanted = format!("sleep\0{seconds}\0");
-    std::fs::read_dir("/proc")
-        .unwrap()
-        .flatten()
-        .filter(|entry| {
-            std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| line == wanted.as_bytes())
-        })
-        .count()
+    let places = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    places
+        .filter(move |place| std::fs::read(place.join("cmdline")).is_ok_and(|line| line == wanted.as_bytes()))
 }
 
 /// Waits until as many processes as `wanted` sleep for `seconds`; how long that took, or a failure.
@@ -149,7 +150,7 @@ fn t15_a_timeout_kills_children_and_setsid_escapees() {
 }
 
 #[test]
-fn what_a_finished_command_leaves_behind_dies_with_it() {
+fn class_44_what_a_finished_command_leaves_behind_dies_with_it() {
     for &tier in tiers() {
         let seconds = unique_seconds();
         let exit = run(tier, script(&format!("{} exit 0", stayers(&seconds))));
@@ -174,6 +175,28 @@ fn a_cancelled_command_ends_with_its_tree() {
         let exit = block(launcher.launch(script(&busy_tree(&seconds)), &cancel)).unwrap();
         assert_eq!((exit.ended, count_sleepers(&seconds)), (Ended::Cancelled, 0));
         assert!(watcher.join().unwrap().elapsed() < ALLOWED);
+    }
+}
+
+#[test]
+fn a_pipe_that_a_stranger_holds_open_is_not_waited_for() {
+    for &tier in tiers() {
+        let seconds = unique_seconds();
+        let (launcher, cancel) = (launcher(tier), CancellationToken::new());
+        let stranger = {
+            let (seconds, cancel) = (seconds.clone(), cancel.clone());
+            std::thread::spawn(move || {
+                wait_for_sleepers(&seconds, 1);
+                let pipe = sleepers(&seconds).next().unwrap().join("fd/1");
+                let held = std::fs::File::options().write(true).open(pipe).unwrap();
+                cancel.cancel();
+                (held, Instant::now())
+            })
+        };
+        let exit = block(launcher.launch(script(&format!("echo out; sleep {seconds}")), &cancel)).unwrap();
+        let (_held, cancelled) = stranger.join().unwrap();
+        assert_eq!((exit.ended, text(&exit.stdout.head)), (Ended::Cancelled, "out\n".to_owned()));
+        assert!(cancelled.elapsed() < ALLOWED, "{tier:?}: {:?}", cancelled.elapsed());
     }
 }
 
@@ -215,31 +238,57 @@ fn a_dropped_launch_ends_its_tree() {
     }
 }
 
-/// Not a test: an agent that launches [`busy_tree`] and waits, for the tests that kill it.
+/// How a stand-in agent ends.
+const DEATHS: [&str; 3] = ["killed", "panics", "aborts"];
+
+/// Not a test: an agent that launches [`busy_tree`] and waits to be killed, or panics, or panics without unwinding.
 #[test]
 fn stand_in_agent() {
     let Ok(order) = std::env::var(STAND_IN) else { return };
-    let (tier, seconds) = order.split_once(' ').unwrap();
+    let [tier, seconds, death] = order.split(' ').collect::<Vec<_>>().try_into().unwrap();
     let tier = if tier == "Namespace" { Tier::Namespace } else { Tier::Subreaper };
-    let _ended = run(tier, script(&busy_tree(seconds)));
+    let (launcher, cancel) = (launcher(tier), CancellationToken::new());
+    block(async {
+        let launch = launcher.launch(script(&busy_tree(seconds)), &cancel);
+        let doom = async {
+            while death == "killed" || count_sleepers(seconds) != STAYERS {
+                tokio::task::yield_now().await;
+            }
+            die(death);
+        };
+        tokio::join!(launch, doom)
+    })
+    .0
+    .unwrap();
+}
+
+fn die(death: &str) {
+    if death == "aborts" {
+        std::process::abort();
+    }
+    panic!("a bug of the agent");
 }
 
 #[test]
-fn kill_9_of_the_agent_ends_everything_within_a_second() {
-    for &tier in tiers() {
+fn class_44_neither_kill_9_nor_a_panic_of_the_agent_leaves_anything_for_a_second() {
+    for (&tier, death) in tiers().iter().flat_map(|tier| DEATHS.map(|death| (tier, death))) {
         let seconds = unique_seconds();
         let mut agent = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "process::stand_in_agent"])
-            .env(STAND_IN, format!("{tier:?} {seconds}"))
+            .env(STAND_IN, format!("{tier:?} {seconds} {death}"))
             .stdout(Stdio::null())
+            .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        wait_for_sleepers(&seconds, STAYERS);
-        let children = children_of(agent.id());
-        assert!(!children.is_empty(), "the fork server at least");
-        agent.kill().unwrap();
-        agent.wait().unwrap();
-        assert!(wait_for_sleepers(&seconds, 0) < ALLOWED, "{tier:?}");
+        let mut children = Vec::new();
+        if death == "killed" {
+            wait_for_sleepers(&seconds, STAYERS);
+            children = children_of(agent.id());
+            assert!(!children.is_empty(), "the fork server at least");
+            agent.kill().unwrap();
+        }
+        assert!(!agent.wait().unwrap().success());
+        assert!(wait_for_sleepers(&seconds, 0) < ALLOWED, "{tier:?} {death}");
         let begun = Instant::now();
         while children.iter().any(|child| parent_of(*child).is_some()) {
             assert!(begun.elapsed() < ALLOWED, "{tier:?}");
@@ -405,7 +454,7 @@ fn a_launch_may_be_a_task_of_its_own() {
 }
 
 #[test]
-fn a_chain_of_processes_that_replace_each_other_is_caught() {
+fn class_44_a_chain_of_processes_that_replace_each_other_is_caught() {
     for &tier in tiers() {
         let dir = tempfile::tempdir().unwrap();
         // Each link starts the next in a session of its own and ends; should one escape, it stops with the directory.
@@ -436,7 +485,7 @@ fn limited(tier: Tier, limits: CommandLimits, text: &str, seconds: &str) -> (End
 }
 
 #[test]
-fn a_tree_of_too_many_processes_is_ended_and_one_of_just_enough_is_not() {
+fn class_45_a_tree_of_too_many_processes_is_ended_and_one_of_just_enough_is_not() {
     for &tier in tiers() {
         let seconds = unique_seconds();
         let limits = CommandLimits { processes: 60, ..CommandLimits::default() };
@@ -450,7 +499,7 @@ fn a_tree_of_too_many_processes_is_ended_and_one_of_just_enough_is_not() {
 }
 
 #[test]
-fn a_tree_that_takes_too_much_memory_is_ended() {
+fn class_45_a_tree_that_takes_too_much_memory_is_ended() {
     for &tier in tiers() {
         let seconds = unique_seconds();
         let limits = CommandLimits { memory_bytes: Some(64 << 20), ..CommandLimits::default() };
@@ -462,7 +511,7 @@ fn a_tree_that_takes_too_much_memory_is_ended() {
 }
 
 #[test]
-fn a_file_beyond_the_longest_is_not_written() {
+fn class_45_a_file_beyond_the_longest_is_not_written() {
     for &tier in tiers() {
         let dir = tempfile::tempdir().unwrap();
         let spec = Spec { cwd: dir.path().into(), ..script("exec truncate -s 9G big") };
@@ -473,7 +522,7 @@ fn a_file_beyond_the_longest_is_not_written() {
 }
 
 #[test]
-fn a_command_that_falls_silent_is_ended_and_one_that_goes_on_is_not() {
+fn class_45_a_command_that_falls_silent_is_ended_and_one_that_goes_on_is_not() {
     for &tier in tiers() {
         let seconds = unique_seconds();
         let run = |text: &str, idle| {
@@ -493,7 +542,7 @@ fn a_command_that_falls_silent_is_ended_and_one_that_goes_on_is_not() {
 }
 
 #[test]
-fn endless_output_ends_with_the_time() {
+fn class_45_endless_output_ends_with_the_time() {
     for &tier in tiers() {
         let exit = run(tier, Spec { timeout: Duration::from_millis(300), ..script("yes") });
         assert_eq!((exit.ended, exit.stdout.head.len()), (Ended::TimedOut, HEAD_BYTES));

@@ -1,54 +1,23 @@
 //! The walls around commands, in each kind of kernel, as root and as an unprivileged user: what they claim is what holds.
 
-use crate::support::kernel::Kernel;
+use crate::support::kernel::{Kernel, doctor, here, kernels};
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
 use rustix::process::Signal;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-
-/// Each kind of kernel with the tier that must be found in it. Where bubblewrap is not installed, or the tests themselves run
-/// in a kernel that refuses more, the next best one.
-fn kernels() -> [(Kernel, &'static str); 4] {
-    const TIERS: [&str; 4] = ["full", "bubblewrap", "rules", "none"];
-    let best = match Kernel::around() {
-        Kernel::Native => "full",
-        Kernel::WithoutUnshare if Path::new("/usr/bin/bwrap").exists() => "bubblewrap",
-        Kernel::WithoutUnshare | Kernel::Docker => "rules",
-        Kernel::DockerWithoutLandlock => "none",
-    };
-    let rank = |tier: &str| TIERS.iter().position(|known| *known == tier).unwrap();
-    let worse_of = |tier: &'static str| if rank(tier) < rank(best) { best } else { tier };
-    let by_another_program = if Path::new("/usr/bin/bwrap").exists() { "bubblewrap" } else { "rules" };
-    [
-        (Kernel::Native, best),
-        (Kernel::Docker, worse_of("rules")),
-        (Kernel::WithoutUnshare, worse_of(by_another_program)),
-        (Kernel::DockerWithoutLandlock, "none"),
-    ]
-}
 
 /// Those in which commands are confined.
 fn confining() -> impl Iterator<Item = (Kernel, &'static str)> {
     kernels().into_iter().filter(|(_, tier)| *tier != "none")
-}
-
-/// Helps where the tests are themselves confined and nothing better than some tier is to be had.
-fn here(lab: &Lab, kernel: Kernel, tier: &str) -> bool {
-    let found = doctor(lab, kernel);
-    let as_expected = found.contains(&format!("sandbox        {tier}:"));
-    assert!(as_expected || std::env::var_os("CI").is_some(), "{kernel:?} is not {tier}:\n{found}");
-    as_expected
-}
-
-fn doctor(lab: &Lab, kernel: Kernel) -> String {
-    kernel.agent(lab, &["doctor"]).exits(0).stdout
 }
 
 /// What the model reads about `sh` with this text, which stands in a file: the rules about texts are another matter.
@@ -162,18 +131,20 @@ fn required_confinement_is_refused_where_it_is_not_to_be_had() {
 }
 
 #[test]
-fn s24_no_act_of_the_suite_gets_through_the_walls() {
+fn s24_class_43_no_act_of_the_suite_gets_through_the_walls() {
     for_each_user(|user| {
         for (kernel, tier) in confining() {
             let lab = user(project());
             if !here(&lab, kernel, tier) {
                 continue;
             }
-            let possible = attempts(&lab, kernel);
             // The rights and times of files outside are not for rules to hold: the warning and the manual say so.
             let beyond_rules: &[&str] =
-                if tier == "rules" { &["possible: chmod outside", "possible: utimens outside"] } else { &[] };
-            assert_eq!(possible, beyond_rules, "{kernel:?}, {:?}", lab.uid());
+                if tier == "rules" { &["chmod outside", "utimens outside"] } else { &[] };
+            for (act, was_possible) in attempts(&lab, kernel) {
+                let is_expected = beyond_rules.contains(&act.as_str());
+                assert_eq!(was_possible, is_expected, "{act}: {kernel:?}, {:?}", lab.uid());
+            }
         }
     });
 }
@@ -183,8 +154,8 @@ fn outside() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// The acts of `attempts.c` that were possible.
-fn attempts(lab: &Lab, kernel: Kernel) -> Vec<String> {
+/// The acts of `attempts.c`, and whether each was possible.
+fn attempts(lab: &Lab, kernel: Kernel) -> Vec<(String, bool)> {
     let place = outside();
     let outside = place.path().to_owned();
     fs::set_permissions(&outside, fs::Permissions::from_mode(0o755)).unwrap();
@@ -219,7 +190,13 @@ fn attempts(lab: &Lab, kernel: Kernel) -> Vec<String> {
     assert!(text.contains("done"), "{text}");
     assert!(udp.recv(&mut [0; 8]).is_err(), "a datagram arrived");
     assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "kept");
-    text.lines().filter(|line| line.starts_with("possible")).map(str::to_owned).collect()
+    let outcome = |line: &str| {
+        let (was, act) = line.split_once(": ")?;
+        ["possible", "refused"].contains(&was).then(|| (act.to_owned(), was == "possible"))
+    };
+    let acts: Vec<_> = text.lines().filter_map(outcome).collect();
+    assert!(acts.len() > 30, "{text}");
+    acts
 }
 
 /// What the test has made since belongs to the user of the lab.
@@ -260,7 +237,7 @@ fn s24_a_command_has_no_rights_and_little_environment() {
 }
 
 #[test]
-fn protected_files_are_as_before_whatever_a_command_did() {
+fn class_24_protected_files_are_as_before_whatever_a_command_did() {
     const ATTACK: &str = "\
         echo '[core] fsmonitor = ./evil' >> .git/config
         mkdir -p .git/hooks; echo evil > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout
@@ -287,6 +264,127 @@ fn protected_files_are_as_before_whatever_a_command_did() {
             assert!(text.contains("is kept in "), "{tier}: {text}");
         }
     });
+}
+
+/// What a command can do to the process that would put the files back, and to itself.
+#[test]
+fn class_43_a_command_cannot_keep_protected_files_from_being_put_back() {
+    const ATTACK: &str = "\
+        echo evil > .envrc; echo evil >> .git/config; echo evil > .vscode/settings.json
+        kill -9 $PPID; kill -STOP $PPID; kill -TERM $PPID
+        prlimit --pid $PPID --nofile=1:1; prlimit --pid $PPID --fsize=0:0
+        chmod 000 .vscode .git .; true";
+    for_each_user(|user| {
+        for (kernel, tier) in confining() {
+            let lab = user(project());
+            if !here(&lab, kernel, tier) {
+                continue;
+            }
+            let text = said(&run(&lab, kernel, ATTACK));
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            let of_the_command = [lab.ws(), lab.ws().join(".git")].map(|path| {
+                let mode = mode(&path);
+                fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+                mode
+            });
+            assert_eq!(of_the_command, [0, 0], "{tier}: what is not protected stays as it was made: {text}");
+            assert!(!lab.exists(".envrc"), "{tier}, {:?}: {text}", lab.uid());
+            assert_eq!(
+                lab.read(".git/config"),
+                "[core]\n\tbare = false\n",
+                "{tier}, {:?}: {text}",
+                lab.uid()
+            );
+            assert_eq!(lab.read(".vscode/settings.json"), "{}\n", "{tier}, {:?}: {text}", lab.uid());
+            assert!(!text.contains("could NOT be put back"), "{tier}, {:?}: {text}", lab.uid());
+        }
+    });
+}
+
+/// The agent at a terminal of its own, which the command tries to type into.
+#[test]
+fn class_42_a_command_at_a_terminal_neither_opens_it_nor_types_into_it() {
+    for_each_user(|user| {
+        for (kernel, tier) in kernels() {
+            let lab = user(project());
+            if !here(&lab, kernel, tier) {
+                continue;
+            }
+            let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+            grantpt(&master).unwrap();
+            unlockpt(&master).unwrap();
+            let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+            fs::set_permissions(&name, fs::Permissions::from_mode(0o666)).unwrap();
+            // 0x5412 is TIOCSTI.
+            let attack = format!(
+                "(echo x > /dev/tty) 2>/dev/null && echo opened it
+                 perl -e 'open(F, \"+<\", \"{name}\") and ioctl(F, 0x5412, my $x = \"x\") and print \"typed into it\n\"'
+                 echo done"
+            );
+            fs::write(lab.ws().join("attempt.sh"), attack).unwrap();
+            let arguments = json!({"command": "sh attempt.sh"}).to_string();
+            let agent = kernel.command(&lab, &["tools", "call", "run_command", &arguments, "--mode", "yolo"]);
+            let mut at_terminal = Command::new("setsid");
+            at_terminal.args(["--ctty", "--wait"]).arg(agent.get_program()).args(agent.get_args());
+            at_terminal.current_dir(lab.ws()).env_clear();
+            at_terminal.envs(agent.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            at_terminal.stdin(fs::File::options().read(true).write(true).open(&name).unwrap());
+            if let Some(uid) = lab.uid() {
+                at_terminal.uid(uid).gid(uid);
+            }
+            let output = at_terminal.output().unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains("done") && !text.contains("opened it"), "{tier}: {text}");
+            assert!(tier == "none" || !text.contains("typed into it"), "{tier}: {text}");
+        }
+    });
+}
+
+/// What the manual lists as not seen, in each tier.
+#[test]
+fn class_55_what_is_promised_not_to_be_seen_is_not_seen() {
+    for_each_user(|user| {
+        for (kernel, tier) in confining() {
+            let (place, hidden) = (outside(), outside());
+            for directory in [&place, &hidden] {
+                fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+                fs::write(directory.path().join("file"), "stand-in of a secret").unwrap();
+            }
+            let config = format!("sandbox: {{hidden: ['{}']}}\n", hidden.path().display());
+            let lab = user(project().config(&config));
+            if !here(&lab, kernel, tier) {
+                continue;
+            }
+            let of_others = tempfile::NamedTempFile::new_in("/tmp").unwrap();
+            fs::write(&of_others, "stand-in of a secret").unwrap();
+            fs::set_permissions(&of_others, fs::Permissions::from_mode(0o644)).unwrap();
+            let state = find(&lab.home(), "sandbox.json").expect("the tier is remembered");
+            let cat = |name: &str, path: &Path| {
+                format!("cat '{}' >/dev/null && echo sees {name}\n", path.display())
+            };
+            let script = [
+                cat("a file outside", &place.path().join("file")),
+                cat("a hidden file", &hidden.path().join("file")),
+                cat("our state", &state),
+                cat("files of others in /tmp", of_others.path()),
+                format!("[ -d /proc/{} ] && echo sees processes outside\n", std::process::id()),
+                "echo done\n".to_owned(),
+            ];
+            let text = said(&run(&lab, kernel, &script.concat()));
+            let seen: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("sees ")).collect();
+            let beyond_rules = ["files of others in /tmp", "processes outside"];
+            let expected =
+                ["a file outside"].into_iter().chain(beyond_rules.into_iter().filter(|_| tier == "rules"));
+            assert_eq!(seen, expected.collect::<Vec<_>>(), "{tier}, {:?}: {text}", lab.uid());
+        }
+    });
+}
+
+/// The first file of this name below `place`.
+fn find(place: &Path, name: &str) -> Option<std::path::PathBuf> {
+    let mut entries = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .find_map(|path| if path.is_dir() { find(&path, name) } else { path.ends_with(name).then_some(path) })
 }
 
 #[test]

@@ -14,9 +14,11 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use protocol::Said;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The exit code that blocks (spec.md 1.9).
@@ -110,6 +112,7 @@ pub struct Hooks {
     rules: BTreeMap<HookEvent, Vec<Hook>>,
     workspace: PathBuf,
     launcher: Launcher,
+    in_background: RefCell<Vec<(CancellationToken, JoinHandle<()>)>>,
 }
 
 /// One rule, compiled.
@@ -150,7 +153,8 @@ impl Hooks {
             Ok((event, compiled.collect::<Result<Vec<_>, _>>()?))
         };
         let rules = rules.into_iter().map(compile).collect::<Result<_, _>>()?;
-        Ok(Self { rules, workspace: workspace.to_owned(), launcher: launcher.clone() })
+        let (workspace, launcher) = (workspace.to_owned(), launcher.clone());
+        Ok(Self { rules, workspace, launcher, in_background: RefCell::default() })
     }
 
     /// Whether a hook could run at `event`, so that its input need not be made otherwise.
@@ -160,7 +164,7 @@ impl Hooks {
 
     /// Runs the hooks of `event` that match `input`, in order, until one blocks. Never fails: what goes wrong with a
     /// hook is a warning, or for a guard a block. Background hooks are started on the current tokio runtime and end
-    /// with it or with `cancel`.
+    /// with `cancel` or [`end`](Self::end).
     pub async fn fire(
         &self,
         event: HookEvent,
@@ -174,8 +178,7 @@ impl Hooks {
             }
             let spec = self.spec(&hook.rule, event, &input);
             if hook.rule.background && !event.is_last() {
-                let (launcher, cancel) = (self.launcher.clone(), cancel.clone());
-                tokio::spawn(async move { launcher.launch(spec, &cancel).await });
+                self.start(spec, cancel.child_token());
                 continue;
             }
             let exit = self.launcher.launch(spec, cancel).await;
@@ -189,6 +192,27 @@ impl Hooks {
             }
         }
         outcome
+    }
+
+    fn start(&self, spec: Spec, cancel: CancellationToken) {
+        let (launcher, token) = (self.launcher.clone(), cancel.clone());
+        // What a hook says that nobody waits for is not heard.
+        let task = tokio::spawn(async move { drop(launcher.launch(spec, &token).await) });
+        let mut running = self.in_background.borrow_mut();
+        running.retain(|(_, task)| !task.is_finished());
+        running.push((cancel, task));
+    }
+
+    /// Ends the hooks in the background with everything they started, and waits until that is gone.
+    pub async fn end(&self) {
+        let running = self.in_background.take();
+        for (cancel, _) in &running {
+            cancel.cancel();
+        }
+        for (_, task) in running {
+            // A task that panicked has been told on standard error, and its end has ended the hook.
+            let _panicked = task.await;
+        }
     }
 
     fn spec(&self, rule: &HookRule, event: HookEvent, input: &HookInput) -> Spec {

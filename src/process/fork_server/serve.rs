@@ -4,6 +4,7 @@ use super::DESCRIPTORS;
 use crate::process::descriptors;
 use crate::process::order::Answer;
 use crate::process::system::{self, Fork};
+use crate::process::tree;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 use std::collections::BTreeMap;
@@ -11,8 +12,18 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// The guards that are not reaped yet, by number, and what tells that one has ended, where the kernel has such a thing.
-type Guards = BTreeMap<u64, (Pid, Option<OwnedFd>)>;
+/// The guards that are not reaped yet, by number.
+type Guards = BTreeMap<u64, Child>;
+
+/// A guard, from outside.
+struct Child {
+    pid: Pid,
+    /// What tells that it has ended, where the kernel has such a thing.
+    end: Option<OwnedFd>,
+    /// Held open so that the agent waits for us when the guard was killed and could not end what it held together; not
+    /// where its end is not told to us.
+    _control: Option<File>,
+}
 
 /// Serves until nobody wants guards any more. Returns in each guard, with its control socket, and at last in the server,
 /// without. A guard must close `requests`.
@@ -20,6 +31,9 @@ type Guards = BTreeMap<u64, (Pid, Option<OwnedFd>)>;
 /// # Errors
 /// In a guard that cannot take its place.
 pub fn serve(requests: &OwnedFd) -> io::Result<Option<File>> {
+    system::outlive_hangup();
+    // What a killed guard leaves comes to us.
+    let _every_kernel_can = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let mut guards = Guards::new();
     loop {
         await_request(requests, &mut guards);
@@ -27,8 +41,8 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<File>> {
         let Ok(descriptors) = descriptors::receive(requests, &mut number) else { return Ok(None) };
         let number = u64::from_le_bytes(number);
         let Ok(descriptors) = <[OwnedFd; DESCRIPTORS]>::try_from(descriptors) else {
-            if let Some((pid, _)) = guards.get(&number) {
-                let _already_gone = rustix::process::kill_process(*pid, Signal::KILL);
+            if let Some(guard) = guards.get(&number) {
+                let _already_gone = rustix::process::kill_process(guard.pid, Signal::KILL);
             }
             continue;
         };
@@ -36,10 +50,12 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<File>> {
         let mut control = File::from(control);
         match system::fork() {
             Ok(Fork::Parent(pid)) => {
-                let end = rustix::process::pidfd_open(pid, PidfdFlags::empty());
-                guards.insert(number, (pid, end.ok()));
+                let end = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
+                let control = end.is_some().then_some(control);
+                guards.insert(number, Child { pid, end, _control: control });
             }
             Ok(Fork::Child) => {
+                guards.clear();
                 take_place(&control, &stdout, &stderr, &place)
                     .inspect_err(|error| not_started(error, &mut control))?;
                 return Ok(Some(control));
@@ -52,17 +68,29 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<File>> {
 /// Waits for the next request, and reaps guards meanwhile.
 fn await_request(requests: &OwnedFd, guards: &mut Guards) {
     loop {
-        let ends = guards.values().filter_map(|(_, end)| end.as_ref());
+        let ends = guards.values().filter_map(|guard| guard.end.as_ref());
         let mut watched: Vec<PollFd<'_>> =
             std::iter::once(requests).chain(ends).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         let _interrupted = rustix::event::poll(&mut watched, None);
         let wanted = watched.first().is_some_and(|requests| !requests.revents().is_empty());
-        guards.retain(|_, (pid, _)| {
-            matches!(rustix::process::waitpid(Some(*pid), WaitOptions::NOHANG), Ok(None))
-        });
+        reap(guards);
         if wanted {
             return;
         }
+    }
+}
+
+/// Reaps the guards that have ended, and ends what those left that were killed, before the agent is told that they are gone.
+fn reap(guards: &mut Guards) {
+    let mut killed = false;
+    let ended = guards.extract_if(.., |_, guard| {
+        let ended = rustix::process::waitpid(Some(guard.pid), WaitOptions::NOHANG);
+        killed |= matches!(&ended, Ok(Some((_, status))) if status.signaled());
+        !matches!(ended, Ok(None))
+    });
+    let _told_when_all_is_done: Vec<Child> = ended.map(|(_, guard)| guard).collect();
+    if killed {
+        tree::sweep_others(&guards.values().map(|guard| guard.pid.as_raw_nonzero().get()).collect());
     }
 }
 

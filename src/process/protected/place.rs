@@ -85,13 +85,16 @@ pub(super) fn make_directory(at: &impl AsFd, name: &OsStr, like: &Stat) -> io::R
     set_rights(at, name, like)
 }
 
-/// Gives the directory `name` in `at` these rights.
+/// Gives the directory `name` in `at` the rights of `like`.
 pub(super) fn set_rights(at: &impl AsFd, name: &OsStr, like: &Stat) -> io::Result<()> {
-    let directory = open_directory(at, name)?;
-    std::fs::set_permissions(
-        through(&directory, OsStr::new(".")),
-        Permissions::from_mode(like.st_mode & RIGHTS),
-    )
+    set_mode(&open_directory(at, name)?, like.st_mode & RIGHTS)
+}
+
+/// Gives the open directory these rights, whatever rights it has now.
+pub(super) fn set_mode(directory: &OwnedFd, mode: u32) -> io::Result<()> {
+    // A path that went on from here would have to be searched.
+    let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 /// Moves `name` in `at` to `to`, in a directory of ours; across file systems what can be copied is, up to `most` bytes.

@@ -12,6 +12,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+/// What the owner of a directory needs to work in it: to list, to change, and to search it.
+const OWNERS_RIGHTS: u32 = 0o700;
+
 /// The bytes of one thing that are kept when it moves to another file system.
 const MAX_MOVED_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -19,7 +22,8 @@ impl Snapshot {
     /// Compares each path with what it was and puts it back; what the command made moves to `quarantine`, which is made
     /// when it is needed. The disturbances are those that were found, at most [`MAX_TOLD`].
     pub fn restore(&self, quarantine: &Path) -> Vec<Disturbance> {
-        let mut restoring = Restoring { quarantine, moved: 0, found: Vec::new(), in_git: false };
+        let mut restoring =
+            Restoring { quarantine, moved: 0, found: Vec::new(), locked: Vec::new(), in_git: false };
         let mut plain: Option<&Path> = None;
         let mut opened: Option<(&Path, OwnedFd)> = None;
         for (path, before) in &self.paths {
@@ -46,6 +50,7 @@ impl Snapshot {
             // Neighbours share their directory, as long as nothing was moved.
             opened = restoring.found.is_empty().then_some((parent, at));
         }
+        restoring.lock_again();
         restoring.found
     }
 }
@@ -63,6 +68,8 @@ struct Restoring<'a> {
     quarantine: &'a Path,
     moved: usize,
     found: Vec<Disturbance>,
+    /// Directories that the command had taken our rights to, and what it left us.
+    locked: Vec<(OwnedFd, u32)>,
     in_git: bool,
 }
 
@@ -78,19 +85,38 @@ impl Restoring<'_> {
         match before {
             Before::Absent if now.is_none() => {}
             Before::AbsentDirectory if now.is_none() || is_directory => {}
-            Before::Above(stat, _) if is_directory && now.is_some_and(|now| same_file(stat, &now)) => {}
+            Before::Above(stat, handle) if is_directory && now.is_some_and(|now| same_file(stat, &now)) => {
+                self.unlock(handle, now.map_or(0, |now| now.st_mode & RIGHTS));
+            }
             Before::Above(stat, handle) => self.bring_back(at, name, path, (stat, handle, now.is_some())),
             Before::Directory(stat, entries) if is_directory => {
-                self.settle_entries(at, name, path, entries);
                 if now.is_some_and(|now| now.st_mode & RIGHTS != stat.st_mode & RIGHTS) {
                     self.tell(path, Act::Changed, None, &place::set_rights(at, name, stat));
                 }
+                self.settle_entries(at, name, path, entries);
             }
             Before::File(look, bytes)
                 if now.is_some_and(|now| is_same(at, name, look, bytes.as_deref(), &now)) => {}
             Before::Other(look) if now.is_some_and(|now| look.is(&now) || is_unread(look, &now)) => {}
             Before::Link(to) if place::destination(at, name).is_ok_and(|now| now == *to) => {}
             _ => self.replace(at, name, before, path, now.is_some()),
+        }
+    }
+
+    /// Lets us work in a directory above something protected, whose rights are the command's to change.
+    fn unlock(&mut self, directory: &OwnedFd, mode: u32) {
+        if mode & OWNERS_RIGHTS != OWNERS_RIGHTS
+            && let Ok(handle) = directory.try_clone()
+            && place::set_mode(&handle, mode | OWNERS_RIGHTS).is_ok()
+        {
+            self.locked.push((handle, mode));
+        }
+    }
+
+    /// Leaves those directories with the rights that the command gave them, the innermost first.
+    fn lock_again(&mut self) {
+        for (directory, mode) in std::mem::take(&mut self.locked).into_iter().rev() {
+            let _ours_to_change = place::set_mode(&directory, mode);
         }
     }
 

@@ -133,6 +133,10 @@ impl Snapshot {
         budget: &mut Budget,
     ) -> rustix::io::Result<()> {
         let mut here = root.to_owned();
+        if !self.paths.contains_key(root) {
+            let kept = root_handle.try_clone().map_err(|_| rustix::io::Errno::MFILE)?;
+            self.paths.insert(root.to_owned(), Before::Above(rustix::fs::fstat(root_handle)?, kept));
+        }
         let mut opened;
         let mut at = root_handle;
         let names = path.strip_prefix(root).unwrap_or(Path::new("")).components();

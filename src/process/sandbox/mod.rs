@@ -17,6 +17,7 @@ mod repositories;
 #[cfg(target_os = "linux")]
 mod rights;
 #[cfg(target_os = "linux")]
+pub(super) mod signals;
 mod system_calls;
 #[cfg(target_os = "linux")]
 pub(super) mod trial;
@@ -74,7 +75,7 @@ pub struct Trial {
 pub struct Breaches(pub i32);
 
 /// The acts, in the order of their bits.
-const ACTS: [&str; 16] = [
+const ACTS: [&str; 17] = [
     "writes a file outside",
     "creates a file outside",
     "changes the rights of a file outside",
@@ -90,6 +91,7 @@ const ACTS: [&str; 16] = [
     "cannot write inside",
     "cannot start a process",
     "cannot write to /dev/null",
+    "empties a file outside",
     "sends over UDP",
 ];
 

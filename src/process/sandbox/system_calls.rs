@@ -91,6 +91,10 @@ pub fn restrict(network: bool, view: View) -> io::Result<()> {
     let typing = TERMINAL_INPUT.into_iter().map(|request| u32::try_from(request).map(Is::Equal));
     let typing = typing.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
     filter.refuse_where(libc::SYS_ioctl, 1, &typing)?;
+    if view == View::Shared {
+        // No rule keeps a command from the limits of other processes of its user, the launcher's among them.
+        filter.allow_where(libc::SYS_prlimit64, 0, &[Is::Equal(0)])?;
+    }
     // Without a network of its own the command's only wall against ours is that it gets no socket; paths of sockets of
     // this machine cannot be told apart here either.
     if view == View::Shared && !network {

@@ -8,7 +8,7 @@ use std::fs::{File, Permissions};
 use std::io;
 use std::net::{TcpStream, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr as UnixAddress, UnixStream};
 use std::path::Path;
 use std::time::Duration;
@@ -37,6 +37,7 @@ pub fn attempt(trial: &Trial, view: View) -> Breaches {
         File::create_new(trial.inside.join("new")).is_err(),
         fork().is_err(),
         File::options().write(true).open("/dev/null").is_err(),
+        File::options().read(true).custom_flags(libc::O_TRUNC).open(&file).is_ok(),
     ];
     // Whether it arrives is for the agent to see.
     let _sent = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.send_to(b"trial", trial.udp));

@@ -15,10 +15,12 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +30,7 @@ static const char *below(const char *directory, const char *name) {
     snprintf(path, sizeof path, "%s/%s", directory, name);
     return path;
 }
-static void possible(const char *name, int was) { if (was) printf("possible: %s\n", name); }
+static void possible(const char *name, int was) { printf("%s: %s\n", was ? "possible" : "refused", name); }
 static int opens(const char *file, int flags) {
     int fd = open(file, flags | O_NONBLOCK | O_CLOEXEC, 0600);
     if (fd >= 0) close(fd);
@@ -109,6 +111,7 @@ int main(int count, char **args) {
     possible("int 0x80", old_gate());
 #endif
     possible("typing into the terminal", ioctl(0, TIOCSTI, "x") == 0 || errno != EPERM);
+    possible("opening the terminal", opens("/dev/tty", O_RDWR | O_NOCTTY));
     possible("a user namespace", unshare(CLONE_NEWUSER) == 0);
     possible("a mount namespace", unshare(CLONE_NEWNS) == 0);
     possible("mount", mount("none", "/mnt", "tmpfs", 0, "") == 0);
@@ -127,9 +130,28 @@ int main(int count, char **args) {
     int fd = open(path, O_RDONLY);
     possible("the guard's environment", fd >= 0 && read(fd, &byte, 1) > 0);
     possible("trace the guard", ptrace(PTRACE_ATTACH, guard, NULL, NULL) == 0);
+    struct iovec here = { &byte, 1 }, there = { args, 1 };
+    possible("the guard's memory", process_vm_readv(guard, &here, 1, &there, 1, 0) >= 0 || errno != EPERM);
+    int process = syscall(SYS_pidfd_open, guard, 0);
+    possible("a descriptor of the guard", syscall(SYS_pidfd_getfd, process, 0, 0) >= 0);
+    /* The first process of a namespace of our own may be asked; what a command does to it ends the command alone. */
+    struct rlimit limit;
+    int outside_view = guard > 1 && getrlimit(RLIMIT_CORE, &limit) == 0;
+    int found = outside_view && (kill(guard, 0) == 0 || errno != ESRCH);
+    found |= outside_view && (kill(-guard, 0) == 0 || errno != ESRCH);
+    found |= outside_view && (syscall(SYS_tkill, guard, 0) == 0 || errno != ESRCH);
+    found |= outside_view && (syscall(SYS_tgkill, guard, guard, 0) == 0 || errno != ESRCH);
+    possible("signal the guard", found);
+    possible("signal everything", outside_view && kill(-1, 0) == 0);
+    possible("a handle of the guard", outside_view && process >= 0);
+    possible("have the guard signalled", outside_view && fcntl(0, F_SETOWN, guard) == 0);
+    snprintf(path, sizeof path, "/proc/%d", guard);
+    process = open(path, O_RDONLY | O_DIRECTORY);
+    possible("signal the guard by its directory", outside_view && (syscall(SYS_pidfd_send_signal, process, 0, NULL, 0) == 0 || errno != ESRCH));
+    possible("limits of the guard", outside_view && prlimit(guard, RLIMIT_CORE, &limit, NULL) == 0);
     snprintf(path, sizeof path, "/proc/%d/environ", agent);
     possible("the agent's environment", agent > 1 && (fd = open(path, O_RDONLY)) >= 0 && read(fd, &byte, 1) > 0);
-    possible("signal the agent", agent > 1 && kill(agent, 0) == 0);
+    possible("signal the agent", agent > 1 && (kill(agent, 0) == 0 || (outside_view && errno != ESRCH)));
     puts("done");
     return 0;
 }

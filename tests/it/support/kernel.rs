@@ -6,6 +6,7 @@ use seccompiler::{
 };
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Tells a copy of this test binary what to refuse, and what to run under that: the agent, or the program that is named.
@@ -52,6 +53,11 @@ impl Kernel {
 
     /// Starts the agent of `lab` in it.
     pub fn start(self, lab: &Lab, args: &[&str]) -> Running {
+        Running::new(self.command(lab, args).stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    /// The agent of `lab` in it, ready to be started.
+    pub fn command(self, lab: &Lab, args: &[&str]) -> Command {
         let mut command = lab.command(args);
         if self != Self::Native {
             let mut stand_in = Command::new(std::env::current_exe().unwrap());
@@ -69,7 +75,7 @@ impl Kernel {
             }
             command = stand_in;
         }
-        Running::new(command.stdin(Stdio::null()).spawn().unwrap())
+        command
     }
 
     /// What the tests themselves run in.
@@ -124,6 +130,40 @@ impl Kernel {
 /// Takes these system calls away from this thread, as a kernel that does not know them.
 pub fn without(calls: &[i64]) {
     install(calls.iter().map(|call| (*call, Vec::new())).collect(), libc::ENOSYS);
+}
+
+/// Each kind of kernel with the tier that must be found in it. Where bubblewrap is not installed, or the tests themselves run
+/// in a kernel that refuses more, the next best one.
+pub fn kernels() -> [(Kernel, &'static str); 4] {
+    const TIERS: [&str; 4] = ["full", "bubblewrap", "rules", "none"];
+    let best = match Kernel::around() {
+        Kernel::Native => "full",
+        Kernel::WithoutUnshare if Path::new("/usr/bin/bwrap").exists() => "bubblewrap",
+        Kernel::WithoutUnshare | Kernel::Docker => "rules",
+        Kernel::DockerWithoutLandlock => "none",
+    };
+    let rank = |tier: &str| TIERS.iter().position(|known| *known == tier).unwrap();
+    let worse_of = |tier: &'static str| if rank(tier) < rank(best) { best } else { tier };
+    let by_another_program = if Path::new("/usr/bin/bwrap").exists() { "bubblewrap" } else { "rules" };
+    [
+        (Kernel::Native, best),
+        (Kernel::Docker, worse_of("rules")),
+        (Kernel::WithoutUnshare, worse_of(by_another_program)),
+        (Kernel::DockerWithoutLandlock, "none"),
+    ]
+}
+
+/// Helps where the tests are themselves confined and nothing better than some tier is to be had.
+pub fn here(lab: &Lab, kernel: Kernel, tier: &str) -> bool {
+    let found = doctor(lab, kernel);
+    let as_expected = found.contains(&format!("sandbox        {tier}:"));
+    assert!(as_expected || std::env::var_os("CI").is_some(), "{kernel:?} is not {tier}:\n{found}");
+    as_expected
+}
+
+/// What `agent doctor` says in it.
+pub fn doctor(lab: &Lab, kernel: Kernel) -> String {
+    kernel.agent(lab, &["doctor"]).exits(0).stdout
 }
 
 /// A first argument with this flag.
