@@ -10,10 +10,10 @@ use super::recent::Recent;
 use super::remembered;
 use super::running::{Handle, Registration};
 use super::sandbox::Confinement;
+use super::umask;
 use crate::secret::Secret;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -195,7 +195,7 @@ impl Launcher {
     /// # Errors
     /// When the program could not be started.
     pub async fn launch(&self, spec: Spec, cancel: &CancellationToken) -> Result<Exit, LaunchError> {
-        let keeping = Keeping { open: None::<fn() -> io::Result<File>>, idle: None, recent: None };
+        let keeping = Keeping { open: None::<fn() -> io::Result<io::Sink>>, idle: None, recent: None };
         self.launch_keeping(spec, keeping, cancel).await
     }
 
@@ -203,7 +203,7 @@ impl Launcher {
     ///
     /// # Errors
     /// When the program could not be started.
-    pub async fn launch_keeping<Open: FnOnce() -> io::Result<File>>(
+    pub async fn launch_keeping<Open: FnOnce() -> io::Result<File>, File: Write>(
         &self,
         spec: Spec,
         keeping: Keeping<Open>,
@@ -279,7 +279,8 @@ impl Launcher {
             let stdin_bytes = spec.stdin.len() as u64;
             let network = (tier == Tier::Full && !reach.network).then(|| self.network()).flatten();
             let (argv, limits, question) = (spec.argv, self.limits, Order::question(tier));
-            let order = Order { argv, reach, limits, quarantine, env, stdin_bytes, ..question };
+            let umask = umask::of_the_user();
+            let order = Order { argv, reach, limits, quarantine, env, umask, stdin_bytes, ..question };
             let mut bytes = order.encode()?;
             bytes.extend(spec.stdin);
             let agent_end;
@@ -288,7 +289,9 @@ impl Launcher {
             (Some(agent_end), bytes)
         };
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).current_dir(spec.cwd).process_group(0);
-        let child = tokio::process::Command::from(command).spawn()?;
+        let mut command = tokio::process::Command::from(command);
+        let child =
+            if tier == Tier::Group { umask::with_the_users(|| command.spawn()) } else { command.spawn() }?;
         Tree::new(child, agent_end, order, &self.running)
     }
 
