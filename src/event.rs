@@ -5,7 +5,7 @@ use crate::decision::Denial;
 use crate::failure::{ErrorKind, Failure};
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::price::Usd;
-use crate::result::RunResult;
+use crate::result::{InstructionFile, RunResult};
 use crate::stop_reason::StopReason;
 use crate::usage::Usage;
 use schemars::JsonSchema;
@@ -160,6 +160,11 @@ pub enum Event {
     System {
         /// The whole text.
         text: String,
+    },
+    /// The project's instructions for agents, which the system message holds.
+    Instructions {
+        /// The file, and what it was before.
+        file: InstructionFile,
     },
     /// A user message enters the conversation.
     UserMessage {

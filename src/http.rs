@@ -423,7 +423,8 @@ pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
     chain(error).last().unwrap_or(error).to_string()
 }
 
-fn is_tls(error: &(dyn Error + 'static)) -> bool {
+/// Whether TLS is what went wrong: the certificate or the handshake.
+pub(crate) fn is_tls(error: &(dyn Error + 'static)) -> bool {
     chain(error).any(<dyn Error>::is::<rustls::Error>)
 }
 

@@ -48,6 +48,44 @@ pub enum ChangedBy {
     Command,
 }
 
+/// A file of instructions for agents that the model was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct InstructionFile {
+    /// Path from the workspace root.
+    pub path: String,
+    /// The hash of its content (BLAKE3, hexadecimal).
+    pub hash: String,
+    /// What the run before in this workspace that was given this file was given; absent when none was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<GivenBefore>,
+}
+
+/// What an earlier run was given of a file of instructions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct GivenBefore {
+    /// The hash of its content then.
+    pub hash: String,
+    /// When, in milliseconds since the Unix epoch.
+    pub at_ms: u64,
+}
+
+/// Files with a right to be executed that the run made or changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Executables {
+    /// Paths from the workspace root, sorted.
+    pub files: Vec<String>,
+    /// How many more there are.
+    pub more: u64,
+    /// Whether everything was looked at: a large workspace is not, because the look would cost too much.
+    pub complete: bool,
+}
+
+impl Default for Executables {
+    fn default() -> Self {
+        Self { files: Vec::new(), more: 0, complete: true }
+    }
+}
+
 /// What the run cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
@@ -133,6 +171,12 @@ pub struct RunResult {
     pub tools_used: Vec<ToolUse>,
     /// Files changed.
     pub files_modified: Vec<ModifiedFile>,
+    /// Executables it made or changed.
+    #[serde(default)]
+    pub executables: Executables,
+    /// The project's instructions, where there are some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<InstructionFile>,
     /// Wall time.
     pub duration_seconds: f64,
     /// `provider/model`; null when none was chosen yet.

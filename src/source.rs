@@ -65,6 +65,13 @@ impl Source {
     }
 }
 
+/// The processor time of this thread so far: what a bound on work is tested with, for a busy machine does not change it.
+#[cfg(test)]
+pub(crate) fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.try_into().unwrap()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

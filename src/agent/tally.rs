@@ -5,7 +5,7 @@ use crate::decision::Denial;
 use crate::event::Purpose;
 use crate::message::ToolResult;
 use crate::price::Usd;
-use crate::result::{CacheUse, ChangedBy, Cost, ModifiedFile, ToolUse};
+use crate::result::{CacheUse, ChangedBy, Cost, InstructionFile, ModifiedFile, ToolUse};
 use crate::usage::Usage;
 use std::collections::BTreeMap;
 
@@ -40,6 +40,8 @@ pub struct Tally {
     pub tools_used: Vec<ToolUse>,
     /// Files changed.
     pub files: Vec<ModifiedFile>,
+    /// The project's instructions.
+    pub instructions: Option<InstructionFile>,
     /// Calls refused in this run.
     pub denials: Vec<Denial>,
 }

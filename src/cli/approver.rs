@@ -32,6 +32,7 @@ impl Approver for AtTerminal {
             let shown = terminal::Question {
                 title: &title,
                 reason: &question.reason,
+                notes: &question.notes,
                 preview: question.preview.as_deref(),
             };
             match self.terminal.ask(&shown, &self.interrupt).await {

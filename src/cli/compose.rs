@@ -1,7 +1,7 @@
 //! Puts the parts of a run together out of the settings.
 
 use crate::agent::chain::{Chain, Terms};
-use crate::agent::prompt::{PromptLayers, system_message};
+use crate::agent::prompt::{Instructions, PromptLayers, system_message};
 use crate::agent::spending::Caps;
 use crate::agent::watchdogs::Limits;
 use crate::change::ChangeAction;
@@ -36,8 +36,10 @@ use crate::process::launch::Launcher;
 use crate::process::limits::CommandLimits;
 use crate::process::sandbox::{Confinement, places};
 use crate::process::scratch::{Scratch, make_private};
+use crate::result::InstructionFile;
 use crate::secret::Secret;
 use crate::terminal::Style;
+use crate::text::invisible;
 use crate::tools::Tool;
 use crate::tools::command_output::CommandOutput;
 use crate::tools::ledger::Ledger;
@@ -286,7 +288,8 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
     let contained = settings.commands.trust_sandbox && bench.launcher.tier().confines();
     let policy = PolicyOptions { contained, ..settings.policy.clone() };
-    let policy = Policy::new(policy).map_err(|error| wrong(error.into()))?;
+    let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
+    workspace.keep_from_tools(Policy::guard(&policy));
     let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
         .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)
@@ -297,7 +300,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     };
     Ok(Engine {
         toolbox: bench.toolbox,
-        policy: Arc::new(policy),
+        policy,
         commands,
         hooks,
         approver,
@@ -350,11 +353,21 @@ pub fn clear_leftovers(engine: &Engine, call: &ToolCall) -> Vec<String> {
     kept.map(|path| messages::leftover_kept(path.as_str())).collect()
 }
 
-/// The system message: instructions of the agent and the project, and an overview of the project. The second value
-/// says what could not be used.
-pub fn system(app: &App, settings: &Settings) -> (String, Vec<String>) {
+/// What the model is told before anybody says something.
+pub struct Briefing {
+    /// The system message: instructions of the agent and the project, and an overview of the project.
+    pub system: String,
+    /// The project's instructions in it.
+    pub instructions: Option<InstructionFile>,
+    /// What could not be used, and what people should know of the rest.
+    pub problems: Vec<String>,
+}
+
+/// Reads what the model is told first.
+pub fn briefing(app: &App, settings: &Settings) -> Briefing {
     let (found, problem) = instructions::read(&settings.workspace);
     let mut problems: Vec<String> = problem.into_iter().collect();
+    let instructions = found.as_ref().map(|given| compared(app, settings, given, &mut problems));
     let options = settings.indexer.options();
     let index = options.map(|options| project_index(&settings.workspace, &options, &app.source));
     let index = index.unwrap_or(Ok(None));
@@ -363,12 +376,29 @@ pub fn system(app: &App, settings: &Settings) -> (String, Vec<String>) {
         None
     });
     let name = settings.workspace.file_name().unwrap_or_default().to_string_lossy();
-    let text = system_message(PromptLayers {
+    let system = system_message(PromptLayers {
         agent: &settings.agent.prompt,
         workspace: &name,
         platform: std::env::consts::OS,
         instructions: found.as_ref(),
         index: index.as_deref(),
     });
-    (text, problems)
+    Briefing { system, instructions, problems }
+}
+
+/// The project's instructions beside those of earlier runs.
+fn compared(
+    app: &App,
+    settings: &Settings,
+    given: &Instructions,
+    problems: &mut Vec<String>,
+) -> InstructionFile {
+    let shelf = instructions::shelf(&settings.state, &settings.workspace);
+    let now_ms = u64::try_from(app.source.wall().as_millis()).unwrap_or(u64::MAX);
+    let (file, kept) = instructions::compare(shelf, given, now_ms);
+    let doubt = kept.err().map(|error| messages::instructions_not_compared(&file.path, &error.to_string()));
+    let hidden = invisible::places(&given.text);
+    let hidden = hidden.map(|places| messages::instructions_invisible(&file.path, &places));
+    problems.extend(doubt.into_iter().chain(hidden));
+    file
 }

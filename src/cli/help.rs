@@ -14,6 +14,7 @@ const PAGES: &[(&str, &str, &str)] = &[
         "prompts that providers keep, answers that you keep",
         include_str!("../../config/help/caching.md"),
     ),
+    ("ci", "in CI: what a job may have, and what to look at", include_str!("../../config/help/ci.md")),
     (
         "commands",
         "commands: limits, background, what ends when",

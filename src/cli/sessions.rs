@@ -96,6 +96,7 @@ fn describe(record: &Record) -> Option<String> {
             let word = if *resumed { "resumed" } else { "run" };
             format!("\n{word}: agent {agent}, model {model}, mode {mode}")
         }
+        Event::Instructions { file } => messages::instructions(file),
         Event::UserMessage { text, origin } => {
             let who = match origin {
                 Origin::Prompt => "you",

@@ -7,11 +7,10 @@ use crate::cli::output::print;
 use crate::config::flags::Flags;
 use crate::config::load::{self, Loaded};
 use crate::config::trust::claim::naming;
-use crate::config::trust::record::Shelf;
 use crate::config::trust::{self, Standing, TrustWish};
 use crate::failure::ErrorKind;
 use crate::messages;
-use crate::terminal::{self, Answer, Style, harmless, preview};
+use crate::terminal::{self, Answer, Style, one_line, preview};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
@@ -42,7 +41,7 @@ pub fn trust(app: &App, args: &TrustArgs, place: &PlaceArgs) -> CliResult<()> {
         ask(app, &text)?;
     }
     let settings = &loaded.settings;
-    let kept = Shelf { state: &settings.state, workspace: &settings.workspace }.keep(claim);
+    let kept = trust::shelf(&settings.state, &settings.workspace).keep(claim.files.clone());
     kept.map_err(|error| CliError::new(ErrorKind::Config, messages::trust_not_kept(&error.to_string())))?;
     app.tell(Style::Good, messages::TRUSTED);
     Ok(())
@@ -52,8 +51,7 @@ fn revoke(app: &App, place: &PlaceArgs) -> CliResult<()> {
     let wrong = |cause: anyhow::Error| CliError { kind: ErrorKind::Config, cause };
     let (state, workspace) =
         load::place(&flags_of(place), &app.environment).map_err(|error| wrong(error.into()))?;
-    let shelf = Shelf { state: &state, workspace: &workspace };
-    let was_trusted = shelf.revoke().map_err(|error| wrong(error.into()))?;
+    let was_trusted = trust::shelf(&state, &workspace).forget().map_err(|error| wrong(error.into()))?;
     let said = if was_trusted { messages::TRUST_REVOKED } else { messages::NO_TRUST_TO_REVOKE };
     app.tell(Style::Plain, said);
     Ok(())
@@ -65,8 +63,12 @@ fn ask(app: &App, listing: &str) -> CliResult<()> {
         return Err(CliError::new(ErrorKind::Usage, messages::TRUST_NEEDS_A_PERSON));
     }
     app.tell(Style::Plain, listing.trim_end());
-    let question =
-        terminal::Question { title: messages::TRUST_QUESTION, reason: messages::TRUST_REASON, preview: None };
+    let question = terminal::Question {
+        title: messages::TRUST_QUESTION,
+        reason: messages::TRUST_REASON,
+        notes: &[],
+        preview: None,
+    };
     let answer = app.block_on(async { Ok(app.terminal.ask(&question, &CancellationToken::new()).await) })?;
     match answer {
         Answer::Yes => Ok(()),
@@ -86,23 +88,23 @@ pub fn in_words(standing: &Standing) -> String {
 
 /// Every file that counts, with the keys in it that wait for trust and their whole values, bounded as a question is.
 fn listing(loaded: &Loaded) -> String {
-    let mut text = format!("{}\n", harmless(&loaded.settings.workspace.to_string_lossy()));
+    let mut text = format!("{}\n", name(&loaded.settings.workspace.to_string_lossy()));
     for file in &loaded.project.files {
-        let _ = writeln!(text, "\n{}", file.place);
+        let _ = writeln!(text, "\n{}", name(&file.place));
         for (key, statement) in file.taken_out.needs_trust.statements() {
-            let _ = writeln!(text, "  {} (line {})", harmless(key), statement.origin.line);
+            let _ = writeln!(text, "  {} (line {})", name(key), statement.origin.line);
             show(&statement.value, &mut text);
         }
         if file.taken_out.needs_trust.is_empty() {
             let _ = writeln!(text, "  nothing that needs trust");
         }
         for (key, _) in file.taken_out.never.statements() {
-            let _ = writeln!(text, "  {} is ignored, trusted or not", harmless(key));
+            let _ = writeln!(text, "  {} is ignored, trusted or not", name(key));
         }
     }
     let named: Vec<&Path> = trust::named(&loaded.trust.claim, &loaded.project).collect();
     for file in &named {
-        let _ = writeln!(text, "\n{}", harmless(&file.to_string_lossy()));
+        let _ = writeln!(text, "\n{}", name(&file.to_string_lossy()));
         let _ = writeln!(text, "  {}", named_by(loaded, file));
     }
     let files = &loaded.project.files;
@@ -111,12 +113,17 @@ fn listing(loaded: &Loaded) -> String {
     text
 }
 
+/// A name that the project has chosen: whole, and on one line, or it could write lines of this listing.
+fn name(text: &str) -> String {
+    one_line(text, usize::MAX)
+}
+
 /// Why a file counts that is no configuration.
 fn named_by(loaded: &Loaded, file: &Path) -> String {
-    let (root, name) = (&loaded.settings.workspace, file.to_string_lossy());
+    let (root, place) = (&loaded.settings.workspace, file.to_string_lossy());
     let waiting = loaded.project.files.iter().map(|file| &file.taken_out.needs_trust);
-    let keys: Vec<&str> = waiting.flat_map(|waiting| naming(root, waiting, &name)).collect();
-    format!("named by {}: read it before you trust it", harmless(&keys.join(", ")))
+    let keys: Vec<&str> = waiting.flat_map(|waiting| naming(root, waiting, &place)).collect();
+    format!("named by {}: read it before you trust it", name(&keys.join(", ")))
 }
 
 /// A value as a person decides on it: commands and other texts as they are, each of a list by itself.
@@ -126,8 +133,8 @@ fn show(value: &Value, text: &mut String) {
         Value::Object(fields) => {
             let command = fields.get("command").and_then(Value::as_str);
             indented(command.unwrap_or_default(), "    ", text);
-            let more = fields.iter().filter(|(name, _)| *name != "command");
-            let more: Vec<String> = more.map(|(name, value)| format!("{name}: {value}")).collect();
+            let more = fields.iter().filter(|(field, _)| *field != "command");
+            let more: Vec<String> = more.map(|(field, value)| format!("{field}: {value}")).collect();
             indented(&more.join("\n"), "      ", text);
         }
         Value::String(value) => indented(value, "    ", text),

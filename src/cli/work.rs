@@ -7,7 +7,7 @@ use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
 use crate::cli::args::{ResumeArgs, RunArgs, SandboxArg, WorkArgs};
 use crate::cli::chain::Models;
-use crate::cli::compose::{self, Bench, Manner};
+use crate::cli::compose::{self, Bench, Briefing, Manner};
 use crate::cli::costs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
@@ -32,6 +32,8 @@ use crate::report::{self, Format, Listeners, ReportOptions};
 use crate::result::RunResult;
 use crate::secret::Secret;
 use crate::stop_reason::{Status, StopReason};
+use crate::tools::Access;
+use crate::workspace::executables;
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -235,14 +237,18 @@ struct Start<'a> {
 
 /// Runs the agent to its verdict, which stands even when the journal breaks on the way.
 async fn drive(app: &App, agent: &Agent, start: Start<'_>) -> RunResult {
+    let (settings, began) = (start.settings, app.source.wall());
     let verdict = match open(app, agent, start) {
         Ok(()) => run::run(agent).await,
         Err(error) => Err(error),
     };
-    let result = match verdict {
+    let mut result = match verdict {
         Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),
         Err(error) => return broken(agent, &error),
     };
+    if acted(agent, settings) {
+        result.executables = executables::changed_since(&settings.workspace, began);
+    }
     let end = Event::RunEnd { result: Box::new(result.clone()) };
     match agent.emitter.emit(end).and_then(|told| agent.emitter.sync().map(|()| told.event)) {
         // As it was told: without secrets.
@@ -250,6 +256,14 @@ async fn drive(app: &App, agent: &Agent, start: Start<'_>) -> RunResult {
         Ok(_) => result,
         Err(error) => broken(agent, &error),
     }
+}
+
+/// Whether anything may have changed files: a call of the session that does more than read, or a hook.
+fn acted(agent: &Agent, settings: &Settings) -> bool {
+    let engine = &agent.engine;
+    let acts = |name: &str| engine.toolbox.get(name).is_ok_and(|tool| tool.access() != Access::Read);
+    let called = agent.session.borrow().tally().tools_used.iter().any(|used| acts(&used.name));
+    !engine.options.dry_run && (called || !settings.hooks.is_empty())
 }
 
 /// The result of a run whose journal can no longer be written.
@@ -297,9 +311,12 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         emitter.emit(Event::UserMessage { text, origin: Origin::Prompt })?;
     }
     if !has_system {
-        let (text, problems) = compose::system(app, settings);
+        let Briefing { system, instructions, problems } = compose::briefing(app, settings);
         notices.extend(problems);
-        emitter.emit(Event::System { text })?;
+        emitter.emit(Event::System { text: system })?;
+        if let Some(file) = instructions {
+            emitter.emit(Event::Instructions { file })?;
+        }
     }
     for text in agent.models.iter().flat_map(|model| model.remarks().to_vec()).chain(notices) {
         emitter.emit(Event::Notice { level: Level::Warn, text })?;

@@ -1,8 +1,12 @@
-//! The project's own instructions for agents: found and read, within limits.
+//! The project's own instructions for agents: found and read, within limits, and compared with what earlier runs were given.
 
 use super::error::ConfigError;
 use super::file::{inside, read_text};
+use super::shelf::Shelf;
 use crate::agent::prompt::{INSTRUCTION_FILES, Instructions};
+use crate::result::{GivenBefore, InstructionFile};
+use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
 /// Bytes of an instructions file that are read at all; what the model gets is cut to less.
@@ -23,6 +27,30 @@ pub fn read(root: &Path) -> (Option<Instructions>, Option<String>) {
     }
 }
 
+/// Where it is kept what the runs in a workspace were given: in its state directory.
+pub fn shelf<'a>(state: &'a Path, workspace: &'a Path) -> Shelf<'a> {
+    Shelf { state, workspace, name: "instructions.json" }
+}
+
+/// What a run at `now_ms` is given, compared with what was kept, which it then replaces. Of two runs that begin together
+/// one may replace what the other has kept: then a later run is told of a change once more.
+///
+/// # Errors
+/// What was kept cannot be believed or replaced; the comparison says that nothing was.
+pub fn compare(shelf: Shelf<'_>, given: &Instructions, now_ms: u64) -> (InstructionFile, io::Result<()>) {
+    let hash = blake3::hash(given.text.as_bytes()).to_hex().to_string();
+    let kept = shelf.recall::<GivenBefore>();
+    let (mut files, doubt) = match kept {
+        Ok(files) => (files.unwrap_or_default(), Ok(())),
+        Err(error) => (BTreeMap::new(), Err(error)),
+    };
+    let now = GivenBefore { hash: hash.clone(), at_ms: now_ms };
+    let before = files.insert(given.name.clone(), now);
+    // Files that no run reads any more are not kept for ever.
+    files.retain(|name, _| INSTRUCTION_FILES.contains(&name.as_str()));
+    (InstructionFile { path: given.name.clone(), hash, before }, doubt.and(shelf.keep(files)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,11 +58,8 @@ mod tests {
     fn project(files: &[(&str, &[u8])]) -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         for (name, bytes) in files {
-            std::io::Write::write_all(
-                &mut std::fs::File::create(directory.path().join(name)).unwrap(),
-                bytes,
-            )
-            .unwrap();
+            io::Write::write_all(&mut std::fs::File::create(directory.path().join(name)).unwrap(), bytes)
+                .unwrap();
         }
         directory
     }
@@ -46,6 +71,34 @@ mod tests {
         assert_eq!(found, Some(Instructions { name: "AGENTS.md".into(), text: "a".into() }));
         assert_eq!(notice, None);
         assert_eq!(read(project(&[]).path()), (None, None));
+    }
+
+    #[test]
+    fn class_29_a_change_is_told_once_for_each_file() {
+        let world = project(&[]);
+        let (state, workspace) = (world.path().join("state"), world.path().join("project"));
+        let given = |name: &str, text: &str, now| {
+            let given = Instructions { name: name.into(), text: text.into() };
+            let (file, kept) = compare(shelf(&state, &workspace), &given, now);
+            kept.unwrap();
+            let same = file.before.as_ref().map(|before| before.hash == file.hash);
+            (file.before.map(|before| before.at_ms), same)
+        };
+        assert_eq!(given("AGENTS.md", "a", 1), (None, None));
+        assert_eq!(given("AGENTS.md", "a", 2), (Some(1), Some(true)));
+        assert_eq!(given("CLAUDE.md", "a", 3), (None, None));
+        assert_eq!(given("AGENTS.md", "b", 4), (Some(2), Some(false)));
+        assert_eq!(given("AGENTS.md", "b", 5), (Some(4), Some(true)));
+    }
+
+    #[test]
+    fn class_29_a_record_that_the_project_brings_along_is_not_believed() {
+        let world = project(&[]);
+        let state = world.path().join("state");
+        let given = Instructions { name: "AGENTS.md".into(), text: "a".into() };
+        let (file, kept) = compare(shelf(&state, world.path()), &given, 1);
+        assert_eq!(file.before, None);
+        assert!(kept.unwrap_err().to_string().contains("part of the workspace"));
     }
 
     #[test]

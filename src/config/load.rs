@@ -9,7 +9,6 @@ use super::layers::{Layers, Level};
 use super::project::{MAX_CONFIG_BYTES, Project, text_layer};
 use super::rule::{self, Rule};
 use super::settings::Settings;
-use super::trust::record::Shelf;
 use super::trust::{self, Judgement};
 use std::path::{Path, PathBuf};
 
@@ -46,7 +45,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, ConfigEr
     let Ground { directories, below, above, workspace } = Ground::of(&rules, flags, environment)?;
     let project = Project::read(&rules, &workspace, &below)?;
     let state = directories.state_of(&workspace);
-    let trust = trust::judge(&flags.trust, &project, Shelf { state: &state, workspace: &workspace })?;
+    let trust = trust::judge(&flags.trust, &project, trust::shelf(&state, &workspace))?;
     let trusted = trust.standing.is_trusted();
     let layers = below.under(project.layer(trusted)).under(above);
     let mut settings = Settings::resolve(&layers, flags, environment, directories, workspace)?;

@@ -13,5 +13,6 @@ pub mod project;
 pub mod rule;
 pub mod schema;
 pub mod settings;
+pub mod shelf;
 pub mod trust;
 pub mod yaml;

@@ -96,21 +96,70 @@ pub fn document() -> Rule {
 
 /// The rules of any type of settings.
 pub fn rules_of<T: JsonSchema>() -> Rule {
-    let mut settings = SchemaSettings::draft2020_12();
-    settings.inline_subschemas = true;
-    let schema = settings.into_generator().into_root_schema_for::<T>();
-    rule(schema.as_object().unwrap_or(&Map::new()), Scope::Anywhere)
+    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
+    let nothing = Map::new();
+    let root = schema.as_object().unwrap_or(&nothing);
+    let definitions = root.get("$defs").and_then(Value::as_object).unwrap_or(&nothing);
+    rule(Schema::new(root, definitions), Scope::Anywhere)
+}
+
+/// A schema object together with what it refers to.
+#[derive(Clone, Copy)]
+struct Schema<'a> {
+    own: &'a Map<String, Value>,
+    referred: Option<&'a Map<String, Value>>,
+    definitions: &'a Map<String, Value>,
+}
+
+impl<'a> Schema<'a> {
+    fn new(own: &'a Map<String, Value>, definitions: &'a Map<String, Value>) -> Self {
+        let name = own.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix("#/$defs/"));
+        let referred = name.and_then(|name| definitions.get(name)).and_then(Value::as_object);
+        Self { own, referred, definitions }
+    }
+
+    /// What it says, else what it refers to says.
+    fn get(self, name: &str) -> Option<&'a Value> {
+        self.own.get(name).or_else(|| self.referred?.get(name))
+    }
+
+    fn text(self, name: &str) -> Option<&'a str> {
+        self.get(name).and_then(Value::as_str)
+    }
+
+    fn list(self, name: &str) -> &'a [Value] {
+        self.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
+
+    fn object(self, name: &str) -> Option<&'a Map<String, Value>> {
+        self.get(name).and_then(Value::as_object)
+    }
+
+    fn nested(self, name: &str) -> Option<Self> {
+        self.object(name).map(|schema| Self::new(schema, self.definitions))
+    }
+
+    fn branches(self) -> impl Iterator<Item = Self> {
+        let all = ["oneOf", "anyOf"].into_iter().flat_map(move |name| self.list(name));
+        all.filter_map(Value::as_object).map(move |schema| Self::new(schema, self.definitions))
+    }
+
+    /// The words of an enumeration, however schemars wrote it.
+    fn words(self) -> Vec<String> {
+        let listed = self.list("enum").iter().chain(self.get("const"));
+        let own = listed.filter_map(Value::as_str).map(str::to_owned);
+        own.chain(self.branches().flat_map(Self::words)).collect()
+    }
 }
 
 /// Compiles one schema object; `inherited` is the scope of the group around it.
-fn rule(schema: &Map<String, Value>, inherited: Scope) -> Rule {
-    let text = |name: &str| schema.get(name).and_then(Value::as_str);
-    let scope = match text("x-scope") {
+fn rule(schema: Schema<'_>, inherited: Scope) -> Rule {
+    let scope = match schema.text("x-scope") {
         Some("needs-trust") => Scope::NeedsTrust,
         Some("never-from-project") => Scope::NeverFromProject,
         _ => inherited,
     };
-    let format = match text("x-format") {
+    let format = match schema.text("x-format") {
         Some("regex") => Some(Format::Regex),
         Some("glob") => Some(Format::Glob),
         Some("url") => Some(Format::Url),
@@ -124,45 +173,46 @@ fn rule(schema: &Map<String, Value>, inherited: Scope) -> Rule {
         Some("socket") => Some(Format::Socket),
         _ => None,
     };
-    let strings = |name: &str| schema.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
     let (kind, nullable) = kind(schema, scope);
+    let required = schema.list("required").iter().filter_map(Value::as_str);
     Rule {
         kind,
         nullable,
-        required: strings("required").iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        required: required.map(str::to_owned).collect(),
         scope,
-        tightens: strings("x-tightens"),
-        adds: text("x-merge") == Some("add"),
+        tightens: schema.list("x-tightens").to_vec(),
+        adds: schema.text("x-merge") == Some("add"),
         format,
-        description: text_of(schema, "description"),
-        unit: text("x-unit").map(str::to_owned),
+        description: schema.text("description").unwrap_or_default().to_owned(),
+        unit: schema.text("x-unit").map(str::to_owned),
     }
 }
 
 /// What the schema allows, and whether it allows `null`.
-fn kind(schema: &Map<String, Value>, scope: Scope) -> (Kind, bool) {
+fn kind(schema: Schema<'_>, scope: Scope) -> (Kind, bool) {
     let types: Vec<&str> = match schema.get("type") {
         Some(Value::String(one)) => vec![one],
         Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
     };
-    let words = words(schema);
-    let nullable = types.contains(&"null") || has_null_branch(schema);
+    let words = schema.words();
+    let nullable =
+        types.contains(&"null") || schema.branches().any(|branch| branch.text("type") == Some("null"));
     let bound = |name: &str, open: f64| schema.get(name).and_then(Value::as_f64).unwrap_or(open);
     let bounds = || (bound("minimum", f64::NEG_INFINITY), bound("maximum", f64::INFINITY));
-    let nested = |name: &str| schema.get(name).and_then(Value::as_object);
     let kind = if !words.is_empty() {
         Kind::Choice(words)
-    } else if let Some(properties) = nested("properties") {
-        let rules = properties.iter().filter_map(|(name, schema)| Some((name, schema.as_object()?)));
-        Kind::Group(rules.map(|(name, schema)| (name.clone(), rule(schema, scope))).collect())
-    } else if let Some(values) = nested("additionalProperties") {
+    } else if let Some(properties) = schema.object("properties") {
+        let rules = properties.iter().filter_map(|(name, property)| Some((name, property.as_object()?)));
+        let compiled = |property| rule(Schema::new(property, schema.definitions), scope);
+        Kind::Group(rules.map(|(name, property)| (name.clone(), compiled(property))).collect())
+    } else if let Some(values) = schema.nested("additionalProperties") {
         let mut values = rule(values, scope);
         if values.description.is_empty() {
-            values.description = text_of(schema, "description");
+            values.description = schema.text("description").unwrap_or_default().to_owned();
         }
         Kind::Map(Box::new(values))
-    } else if let Some(items) = nested("items") {
+    } else if let Some(items) = schema.nested("items") {
         Kind::List(Box::new(rule(items, scope)))
     } else if types.contains(&"boolean") {
         Kind::Bool
@@ -176,29 +226,6 @@ fn kind(schema: &Map<String, Value>, scope: Scope) -> (Kind, bool) {
         Kind::Text
     };
     (kind, nullable)
-}
-
-fn text_of(schema: &Map<String, Value>, name: &str) -> String {
-    schema.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-fn branches(schema: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
-    ["oneOf", "anyOf"]
-        .into_iter()
-        .filter_map(|name| schema.get(name)?.as_array())
-        .flatten()
-        .filter_map(Value::as_object)
-}
-
-fn has_null_branch(schema: &Map<String, Value>) -> bool {
-    branches(schema).any(|branch| branch.get("type").and_then(Value::as_str) == Some("null"))
-}
-
-/// The words of an enumeration, however schemars wrote it.
-fn words(schema: &Map<String, Value>) -> Vec<String> {
-    let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten();
-    let own = listed.chain(schema.get("const")).filter_map(Value::as_str).map(str::to_owned);
-    own.chain(branches(schema).flat_map(words)).collect()
 }
 
 impl Rule {

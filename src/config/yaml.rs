@@ -4,6 +4,7 @@ use super::error::{ConfigError, harmless};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 use serde_yaml::Spanned;
+use serde_yaml::budget::BudgetBreach;
 use std::fmt;
 
 /// A value and where it stands.
@@ -66,11 +67,29 @@ pub fn parse(text: &str) -> Result<Node, ConfigError> {
 
 fn located(error: &serde_yaml::Error) -> ConfigError {
     let line = error.location().map_or(0, |location| location.line());
-    let rendered = error.without_snippet().to_string();
-    let said = rendered.lines().next().unwrap_or_default();
-    // The parser goes on with advice to programmers.
-    let message = harmless(said.split_once(", set DuplicateKeyPolicy").map_or(said, |(said, _)| said));
+    let message = match error.without_snippet() {
+        serde_yaml::Error::Budget { breach, .. } => too_much(breach),
+        error => {
+            let rendered = error.to_string();
+            let said = rendered.lines().next().unwrap_or_default();
+            // The parser goes on with advice to programmers.
+            harmless(said.split_once(", set DuplicateKeyPolicy").map_or(said, |(said, _)| said))
+        }
+    };
     ConfigError::new(format!("not valid YAML: {message}")).line(line)
+}
+
+/// Which bound a document exceeds, for a person.
+fn too_much(breach: &BudgetBreach) -> String {
+    match breach {
+        BudgetBreach::Aliases { .. } | BudgetBreach::Anchors { .. } => {
+            "aliases (`*name`) are not followed; write the value where it is needed".to_owned()
+        }
+        BudgetBreach::Depth { .. } => format!("it is nested deeper than {MAX_DEPTH} levels"),
+        BudgetBreach::Documents { .. } => "it holds more than one document (`---`)".to_owned(),
+        BudgetBreach::Nodes { .. } => format!("it holds more than {MAX_NODES} values"),
+        _ => "it is too large to be a configuration".to_owned(),
+    }
 }
 
 impl<'de> Deserialize<'de> for Node {

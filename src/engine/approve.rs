@@ -11,6 +11,8 @@ pub struct Question {
     pub summary: String,
     /// Why it is asked.
     pub reason: String,
+    /// What else the person must see, a line each: where links lead.
+    pub notes: Vec<String>,
     /// The diff or the command, for the person to read.
     pub preview: Option<String>,
 }

@@ -4,14 +4,14 @@ use crate::decision::{Decision, Denial};
 use crate::emit::EmitError;
 use crate::engine::approve::{Answer, Question};
 use crate::engine::arguments;
-use crate::engine::command_class::{CommandClass, NamedFile, classify, named_files, reading};
+use crate::engine::command_class::{CommandClass, classify, reading};
 use crate::engine::fire::{Told, append};
 use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
-use crate::engine::{Engine, ResultFormat};
+use crate::engine::{Engine, ResultFormat, links};
 use crate::event::{Event, Level};
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
-use crate::text::invisible;
+use crate::text::{diff, invisible};
 use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput, Touch};
 use crate::workspace::error::FileError;
 use crate::workspace::snapshot::Snapshot;
@@ -108,7 +108,7 @@ impl Engine {
         }
         let mut text = self.tag(&call.name, &output);
         self.emitter.redactor().clean_for_model(&mut text);
-        if let Some(note) = invisible::note(&text) {
+        if let Some(note) = invisible::note("this result", &text) {
             append(&mut text, &note);
         }
         let text = self.outputs.fit(&call.id, text, self.options.max_result_tokens);
@@ -248,12 +248,7 @@ impl Engine {
     /// What may happen to a call. A path is judged by its name and by where its links lead.
     fn decide(&self, ready: &Ready<'_>) -> Decision {
         let mut plan = ready.plan.clone();
-        if let Some(command) = &ready.plan.command {
-            let named = named_files(command).into_iter();
-            let from = |file: NamedFile| Touch { path: plan.from_root(&file.path), write: file.write };
-            let named: Vec<Touch> = named.map(from).collect();
-            plan.touches.extend(named);
-        }
+        plan.touches = links::touched(&plan);
         for touch in plan.touches.clone() {
             if let Some(real) = self.real_path(&touch.path).filter(|real| real.as_str() != touch.path) {
                 plan.touches.push(Touch { path: real.as_str().to_owned(), write: touch.write });
@@ -290,7 +285,8 @@ impl Engine {
         !self.options.dry_run && matches!(decided, Ok(Decision::Ask { .. }))
     }
 
-    /// Asks, for as long as the run has time; `None` means yes. Nobody is asked about a call that could only fail.
+    /// Asks, for as long as the run has time; `None` means yes. Nobody is asked about a call that could only fail, and
+    /// a yes is for the files that the paths led to when it was asked.
     async fn approve(
         &self,
         ready: &Ready<'_>,
@@ -303,11 +299,13 @@ impl Engine {
             Ok(preview) => preview,
             Err(problem) => return Some(ToolOutput::error(problem).into()),
         };
+        let links = self.links(&ready.plan);
         let redactor = self.emitter.redactor();
         let question = Question {
             tool: tool.to_owned(),
             summary: redactor.text(&ready.plan.summary).into_owned(),
             reason: redactor.text(&reason).into_owned(),
+            notes: links::notes(&links).iter().map(|note| redactor.text(note).into_owned()).collect(),
             preview: preview.map(|preview| redactor.text(&preview).into_owned()),
         };
         let answer = tokio::select! {
@@ -316,7 +314,8 @@ impl Engine {
             answer = self.approver.ask(&question) => answer,
         };
         match answer {
-            Answer::Yes => None,
+            Answer::Yes if self.links(&ready.plan) == links => None,
+            Answer::Yes => Some(ToolOutput::error(messages::LINKS_CHANGED).into()),
             Answer::No => Some(refused(ready, messages::SAID_NO.to_owned(), SAID_NO_RULE.to_owned())),
             Answer::Nobody => match nobody_to_ask(tool, &rule) {
                 Decision::Deny { reason, rule } => Some(refused(ready, reason, rule)),
@@ -366,7 +365,7 @@ fn refused(ready: &Ready<'_>, reason: String, rule: String) -> Outcome {
 fn simulated(ready: &Ready<'_>, cx: &ToolContext) -> Outcome {
     let mut text = format!("[DRY-RUN] Would execute {}: {}", ready.tool.name(), ready.plan.summary);
     match ready.tool.preview(&ready.args, cx) {
-        Ok(Some(preview)) => append(&mut text, &preview),
+        Ok(Some(preview)) => append(&mut text, &diff::cut(&preview)),
         Ok(None) => {}
         // What earlier calls only pretended to do may be what it lacks, so this is no error.
         Err(problem) => append(&mut text, &format!("As the files are now it would fail: {problem}")),

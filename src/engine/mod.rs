@@ -7,6 +7,7 @@ pub mod call;
 pub mod command_class;
 pub mod fire;
 pub mod hooks;
+pub mod links;
 pub mod policy;
 
 use crate::emit::Emitter;

@@ -3,8 +3,10 @@
 use super::command_class::CommandClass;
 use crate::decision::Decision;
 use crate::tools::{Access, Plan};
+use crate::workspace::{Guard, alias};
 use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// How much the agent may do without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -30,7 +32,7 @@ impl Mode {
 }
 
 /// Files that no tool changes in any mode, because they make programs run or give permission later: git's own
-/// (short names of other file systems too), this agent's and other agents' configuration, editors' tasks.
+/// (whatever number its short name has), this agent's and other agents' configuration, editors' tasks.
 pub const ALWAYS_PROTECTED: [&str; 18] = [
     ".git",
     "git~[0-9]*",
@@ -81,7 +83,7 @@ pub struct Policy {
     allowed_tools: Vec<String>,
     allowed_only: bool,
     contained: bool,
-    root: Vec<String>,
+    root: String,
     protected: Patterns,
     sensitive: Patterns,
 }
@@ -100,7 +102,7 @@ impl Policy {
             allowed_tools: options.allowed_tools,
             allowed_only: options.allowed_only,
             contained: options.contained,
-            root: canonical(&options.root, false),
+            root: options.root,
             protected,
             sensitive: Patterns::new(options.sensitive_files.into_iter())?,
         })
@@ -114,6 +116,15 @@ impl Policy {
     /// Whether a path is one of the sensitive files, which searches leave out.
     pub fn hidden(&self, path: &str) -> bool {
         self.sensitive.find(path, &self.root).is_some()
+    }
+
+    /// The same rules about files for the workspace, which knows where a path really leads when it is opened.
+    pub fn guard(policy: &Arc<Self>) -> Guard {
+        let (sensitive, protected) = (Arc::clone(policy), Arc::clone(policy));
+        Guard {
+            sensitive: Arc::new(move |path| sensitive.hidden(path)),
+            protected: Arc::new(move |path| protected.protected.find(path, &protected.root).is_some()),
+        }
     }
 
     /// Whether there are sensitive files at all.
@@ -215,8 +226,8 @@ pub fn literal_pattern(path: &str) -> String {
 }
 
 /// File patterns as in ignore files: without a slash they match a name at any depth, with one the path from the
-/// root; what is below a matching directory matches too. Case, `./`, doubled slashes, `..`, backslashes, trailing
-/// dots and spaces, invisible characters and NTFS streams make no difference.
+/// root; what is below a matching directory matches too. A path matches when some file system would take it for one
+/// that does ([`alias`]); a name without wildcards also stands for its short names.
 #[derive(Debug, Clone)]
 struct Patterns {
     shown: Vec<String>,
@@ -228,24 +239,29 @@ impl Patterns {
         let mut shown = Vec::new();
         let mut set = GlobSetBuilder::new();
         for pattern in patterns {
-            let lower = pattern.to_lowercase();
-            let bare = lower.trim_start_matches("./").trim_end_matches('/');
-            let rooted = bare.trim_start_matches('/');
-            let anywhere = if bare.contains('/') { rooted.to_owned() } else { format!("**/{rooted}") };
-            set.add(GlobBuilder::new(&anywhere).literal_separator(true).build()?);
-            shown.push(pattern);
+            let folded = alias::folded(&pattern);
+            let bare = folded.trim_start_matches("./").trim_end_matches('/');
+            let is_name = !bare.contains(['/', '*', '?', '[', '{', '\\']);
+            let short = if is_name { alias::short_names(bare) } else { None };
+            for glob in [Some(bare.to_owned()), short].into_iter().flatten() {
+                let rooted = glob.trim_start_matches('/');
+                let anywhere = if glob.contains('/') { rooted.to_owned() } else { format!("**/{rooted}") };
+                set.add(GlobBuilder::new(&anywhere).literal_separator(true).build()?);
+                shown.push(pattern.clone());
+            }
         }
         Ok(Self { shown, set: set.build()? })
     }
 
-    /// The first pattern that matches `path` or a directory above it.
-    fn find(&self, path: &str, root: &[String]) -> Option<&str> {
+    /// The first pattern that matches `path` or a directory above it; an absolute path counts from `root`.
+    fn find(&self, path: &str, root: &str) -> Option<&str> {
         if self.shown.is_empty() {
             return None;
         }
-        [canonical(path, false), canonical(path, true)].iter().find_map(|all| {
-            let absolute = path.starts_with('/') && !root.is_empty();
-            let components = all.strip_prefix(root).filter(|_| absolute).unwrap_or(all);
+        let roots = if path.starts_with('/') { alias::readings(root) } else { Vec::new() };
+        alias::readings(path).iter().find_map(|all| {
+            let below = roots.iter().find_map(|root| all.strip_prefix(root.as_slice()));
+            let components = below.unwrap_or(all);
             (1..=components.len()).find_map(|length| {
                 let prefix = components.get(..length)?.join("/");
                 let at = self.set.matches_candidate(&Candidate::new(&prefix)).into_iter().min()?;
@@ -253,35 +269,6 @@ impl Patterns {
             })
         })
     }
-}
-
-/// The components of a path as any file system might see them; `streams` also cuts at the colon of an NTFS stream.
-fn canonical(path: &str, streams: bool) -> Vec<String> {
-    let mut components: Vec<String> = Vec::new();
-    for raw in path.split(['/', '\\']) {
-        match raw {
-            "" | "." => continue,
-            ".." => {
-                components.pop();
-                continue;
-            }
-            _ => {}
-        }
-        let visible: String =
-            raw.chars().filter(|c| !is_invisible(*c)).flat_map(char::to_lowercase).collect();
-        let name = if streams { visible.split(':').next().unwrap_or_default() } else { &visible };
-        let name = name.trim_end_matches(['.', ' ']);
-        if !name.is_empty() {
-            components.push(name.to_owned());
-        }
-    }
-    components
-}
-
-/// Characters that some file systems ignore in names (HFS+ drops them) or that cannot be seen.
-fn is_invisible(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@
 pub mod address;
 pub mod target;
 
-use crate::http::{HEADER_BYTES_CAP, HEADERS_CAP, causes};
+use crate::http::{HEADER_BYTES_CAP, HEADERS_CAP, causes, is_tls};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Method, Response, StatusCode, Url, redirect};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -25,6 +25,10 @@ pub const MAX_REDIRECTS: usize = 5;
 pub const BODY_CAP: usize = 1_000_000;
 /// Addresses of one name that are judged and tried; a name with more is cut, because each is a wait.
 const ADDRESSES: usize = 16;
+/// The first port that a server needs no right for; of those below it, pages are served at [`PAGE_PORTS`] alone.
+const FIRST_FREE_PORT: u16 = 1024;
+/// The ports of http and https.
+const PAGE_PORTS: [u16; 2] = [80, 443];
 /// What is liked best, so that servers which keep Markdown send it.
 const LIKED: &str = "text/markdown, text/html;q=0.9, text/plain;q=0.9, application/json;q=0.9, */*;q=0.5";
 
@@ -50,6 +54,17 @@ pub enum FetchError {
         /// Why that is not public.
         reason: &'static str,
     },
+    /// A port below [`FIRST_FREE_PORT`] that belongs to another protocol: what is sent there could be taken for its words.
+    #[error(
+        "{0} is not fetched: of the ports below {FIRST_FREE_PORT} only 80 and 443 serve pages; nothing was sent to it."
+    )]
+    Port(SocketAddr),
+    /// The host does not prove who it is.
+    #[error(
+        "The TLS certificate of {0} is not accepted ({1}); nothing was asked of it.\nGo on without it. If the host is \
+         known, a person can name the file of its certificate authority in SSL_CERT_FILE."
+    )]
+    Certificate(String, String),
     /// The name means nothing.
     #[error("The host {0} was not found: {1}.")]
     Unknown(String, String),
@@ -124,8 +139,7 @@ impl Fetcher {
         for _ in 0..=MAX_REDIRECTS {
             self.allowed(&url)?;
             let addresses = self.addresses(&url).await?;
-            let broken =
-                |error: reqwest::Error| FetchError::Broken(url.clone(), causes(&error.without_url()));
+            let broken = |error| broken(&url, error);
             let client = client(&url, addresses).map_err(broken)?;
             let request = client.request(method.clone(), url.clone()).header(ACCEPT, LIKED);
             let response = request.send().await.map_err(broken)?;
@@ -147,17 +161,33 @@ impl Fetcher {
             return Err(unknown("it has no address".to_owned()));
         }
         for address in &found {
-            let ip = address.ip();
-            let private = |reason| FetchError::Private { host: shown.to_owned(), address: ip, reason };
-            match address::objection(ip) {
-                _ if self.private.contains(address) => {}
-                Some(reason) => return Err(private(reason)),
-                None if is_own(ip).await => return Err(private("this machine")),
-                None => {}
-            }
+            self.judge(shown, *address).await?;
         }
         Ok(found)
     }
+
+    /// Whether `address`, one of those of `host`, may be dialled. One that may not is not left out but refuses the host:
+    /// a public name for a private address is an attack or a mistake.
+    async fn judge(&self, host: &str, address: SocketAddr) -> Result<(), FetchError> {
+        let (ip, port) = (address.ip(), address.port());
+        let private = |reason| FetchError::Private { host: host.to_owned(), address: ip, reason };
+        match address::objection(ip) {
+            _ if self.private.contains(&address) => Ok(()),
+            Some(reason) => Err(private(reason)),
+            None if is_own(ip).await => Err(private("this machine")),
+            None if port < FIRST_FREE_PORT && !PAGE_PORTS.contains(&port) => Err(FetchError::Port(address)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What went wrong with an exchange.
+fn broken(url: &Url, error: reqwest::Error) -> FetchError {
+    let error = error.without_url();
+    if error.is_connect() && is_tls(&error) {
+        return FetchError::Certificate(url.host_str().unwrap_or_default().to_owned(), causes(&error));
+    }
+    FetchError::Broken(url.clone(), causes(&error))
 }
 
 /// Whether a public address is one of this machine: then packets to it would come from it. None is sent.
@@ -241,6 +271,13 @@ impl Answer {
         self.response.headers().get(CONTENT_TYPE)?.to_str().ok()
     }
 
+    /// How the body is still encoded, in the server's words: what was asked for is decoded already.
+    pub fn encoding(&self) -> Option<&str> {
+        let encoding =
+            self.response.headers().get(CONTENT_ENCODING)?.to_str().unwrap_or("an unknown encoding");
+        Some(encoding.trim()).filter(|encoding| !encoding.eq_ignore_ascii_case("identity"))
+    }
+
     /// How long the body is said to be, in bytes on the wire.
     pub fn announced_length(&self) -> Option<u64> {
         self.response.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
@@ -262,7 +299,7 @@ impl Answer {
             let chunk = timeout_at(self.until, self.response.chunk())
                 .await
                 .map_err(|_| FetchError::Timeout(self.url.clone()))?
-                .map_err(|error| FetchError::Broken(self.url.clone(), causes(&error.without_url())))?;
+                .map_err(|error| broken(&self.url, error))?;
             let Some(chunk) = chunk else { return Ok(Body { bytes, is_cut: false }) };
             bytes.extend_from_slice(&chunk);
             if bytes.len() > BODY_CAP {
@@ -270,5 +307,49 @@ impl Answer {
                 return Ok(Body { bytes, is_cut: true });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a host that has all these addresses.
+    fn judged(allowed: &[&str], addresses: &[&str]) -> Result<(), FetchError> {
+        let private = allowed.iter().map(|text| text.parse().unwrap()).collect();
+        let fetcher = Fetcher { private, ..Fetcher::default() };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            for address in addresses {
+                fetcher.judge("h", address.parse().unwrap()).await?;
+            }
+            Ok(())
+        })
+    }
+
+    #[test]
+    fn class_53_one_private_address_among_public_ones_refuses_the_host() {
+        for addresses in [
+            ["1.1.1.1:80", "10.0.0.1:80"],
+            ["10.0.0.1:80", "1.1.1.1:80"],
+            ["[2606:4700::1111]:80", "[::1]:80"],
+            ["1.1.1.1:80", "[fe80::1%7]:80"],
+        ] {
+            assert!(matches!(judged(&[], &addresses), Err(FetchError::Private { .. })), "{addresses:?}");
+        }
+        assert_eq!(judged(&["10.0.0.1:80"], &["1.1.1.1:80", "10.0.0.1:80"]), Ok(()));
+        assert!(judged(&["10.0.0.1:80"], &["10.0.0.1:81"]).is_err(), "an address is allowed with its port");
+    }
+
+    #[test]
+    fn t27_ports_of_other_protocols_are_not_dialled() {
+        for port in [1, 22, 25, 79, 81, 110, 442, 587, 993, 1023] {
+            let address = format!("1.1.1.1:{port}");
+            assert_eq!(judged(&[], &[&address]), Err(FetchError::Port(address.parse().unwrap())));
+        }
+        for port in [80, 443, 1024, 8080, 65535] {
+            assert_eq!(judged(&[], &[&format!("1.1.1.1:{port}")]), Ok(()));
+        }
+        assert_eq!(judged(&["10.0.0.1:81"], &["10.0.0.1:81"]), Ok(()));
     }
 }

@@ -47,15 +47,16 @@ pub mod tagged_call;
 mod testing;
 pub mod think_tags;
 pub mod thinking;
+pub mod tool_schema;
 
 use crate::event::FinishReason;
 use crate::failure::{ErrorKind, Failure};
 use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
 use crate::llm::reaction::{Reaction, reaction};
+use crate::llm::tool_schema::ToolSchema;
 use crate::message::Message;
 use crate::usage::Usage;
 use futures_util::future::LocalBoxFuture;
-use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,7 +68,7 @@ pub struct ToolDefinition {
     /// What it does, for the model.
     pub description: String,
     /// JSON Schema of its arguments.
-    pub parameters: Value,
+    pub parameters: ToolSchema,
 }
 
 /// What a model is asked.

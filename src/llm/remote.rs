@@ -13,6 +13,7 @@ use crate::llm::tagged_call::TaggedCalls;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::secret::Secret;
 use crate::source::Source;
+use crate::text::mark::Mark;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -88,7 +89,13 @@ impl LlmClient for RemoteModel {
         for part in [self.endpoint.base(), &self.name, self.codec.name(), &self.parameters.model] {
             hasher.update(part.as_bytes()).update(b"\0");
         }
-        body.map(|body| hasher.update(&body).finalize().to_hex().to_string())
+        let body = String::from_utf8(body?).ok()?;
+        // The marks of a session do not decide on its answers.
+        let body = match request.session {
+            Some(session) => body.replace(Mark::of(session).word(), ""),
+            None => body,
+        };
+        Some(hasher.update(body.as_bytes()).finalize().to_hex().to_string())
     }
 
     /// No two servers agree on what a strict mode's schema may hold: one that is refused is left out from then on.

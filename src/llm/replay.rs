@@ -92,7 +92,7 @@ pub fn placeholder() -> ToolDefinition {
     ToolDefinition {
         name: "none".into(),
         description: "No tool is available any more.".into(),
-        parameters: serde_json::json!({"type": "object", "properties": {}}),
+        parameters: serde_json::json!({"type": "object", "properties": {}}).into(),
     }
 }
 

@@ -8,7 +8,7 @@ fn tools() -> Vec<ToolDefinition> {
     let tool = |name: &str, properties: Value| ToolDefinition {
         name: name.into(),
         description: String::new(),
-        parameters: json!({ "properties": properties }),
+        parameters: json!({ "properties": properties }).into(),
     };
     let text = json!({"type": "string"});
     let number = json!({"type": ["integer", "null"]});

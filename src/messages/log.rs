@@ -211,6 +211,11 @@ impl Form {
         format!("   Error: {message}")
     }
 
+    /// One more thing about a run that ended.
+    pub fn indented(self, line: &str) -> String {
+        format!("   {line}")
+    }
+
     /// The run ended: the figures.
     pub fn figures(self, ending: &Ending) -> String {
         format!(

@@ -9,6 +9,7 @@ mod prompt;
 mod sandbox;
 mod structured;
 mod trust;
+mod workspace;
 
 pub use background::{background_end, background_ended, background_gone, background_start};
 pub use closing::{
@@ -22,7 +23,10 @@ pub use log::{
     prefix_changed, request_sent, session_place, spinner_model, spinner_tool, system_message, user_message,
 };
 pub use model::{after_fallback, context_overflow, marker_echoed, model_switched};
-pub use prompt::{PROMPT_CHOICES, line_cut, preview_cut, prompt_reason, prompt_title};
+pub use prompt::{
+    LINKS_CHANGED, PROMPT_CHOICES, leads_elsewhere, line_cut, more_links, preview_cut, prompt_reason,
+    prompt_title,
+};
 pub use sandbox::{NETWORK_ON, SANDBOX_OFF, not_confined, sandbox_required};
 pub use structured::{
     ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,
@@ -31,3 +35,4 @@ pub use trust::{
     NO_TRUST_TO_REVOKE, NOT_TRUSTED, TRUST_NEEDS_A_PERSON, TRUST_QUESTION, TRUST_REASON, TRUST_REVOKED,
     TRUSTED, other_content, trust_asked, trust_ended, trust_not_believed, trust_not_kept, trusted_this_run,
 };
+pub use workspace::{executables, instructions, instructions_invisible, instructions_not_compared};

@@ -21,7 +21,24 @@ pub fn preview_cut(left_out: usize, total: usize, size: usize) -> String {
     format!("… {} of {} lines not shown ({} in all) …", number(left_out), number(total), bytes(size))
 }
 
-/// Stands for the rest of a long line.
+/// Stands for the middle of a long line.
 pub fn line_cut(characters: usize) -> String {
-    format!("… ({} more characters)", thousands(u64::try_from(characters).unwrap_or(u64::MAX)))
+    format!(" … {} characters not shown … ", thousands(u64::try_from(characters).unwrap_or(u64::MAX)))
 }
+
+/// A path that is asked about is not where its name says, but at `real`, or nowhere inside of the workspace.
+pub fn leads_elsewhere(path: &str, real: Option<&str>) -> String {
+    format!(
+        "{path} leads through a link {}",
+        real.map_or("out of the workspace".into(), |real| format!("to {real}"))
+    )
+}
+
+/// There are more such paths than are shown.
+pub fn more_links(count: usize) -> String {
+    format!("and {count} more paths lead through links")
+}
+
+/// What the model reads when a link was made or changed while the person was asked.
+pub const LINKS_CHANGED: &str = "not executed: while the person was asked, a link on the way to a file was changed, so \
+                                 the answer was about another file. Look where the path leads now.";

@@ -4,12 +4,17 @@
 //! agent ──socket── guard ──── init (pid 1 of a new namespace) ──── command ──── whatever it starts
 //! ```
 //!
+//! Guards are split off by the fork server, which is executed once ([`super::fork_server`]); inside of bubblewrap there is
+//! one that was executed for itself.
+//!
 //! The socket is the guard's standard input. Its end means that the agent wants the command dead or is dead itself, by
 //! `kill -9` too. The guard kills init, and with init the kernel kills everything in the namespace. Where namespaces are
 //! refused the guard is a subreaper and the command its child; at the end it sweeps until no descendant is left. Then it puts
 //! protected files back that the command has changed.
 //! Work happens here and not between fork and exec in the agent, because there only async-signal-safe calls are allowed.
 
+use super::descriptors;
+use super::fork_server::{SERVER_ARGUMENT, serve::serve};
 use super::limits::{self, Excess, Gauge, Reading};
 use super::network::Network;
 use super::order::{Answer, BUBBLEWRAP, LAUNCH_ARGUMENT, Order, Tier};
@@ -43,15 +48,25 @@ const MAX_ANSWERS: u64 = 2 * Answer::BYTES as u64;
 /// The same while a tree is close to a limit.
 const REAP_INTERVAL_NEAR_LIMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
+/// What the guard tells init when it has seen how things were before the command.
+const BEGIN: u8 = 0;
+
 /// Raises the chance that the kernel, out of memory, ends a command and not the agent (-1000 to 1000).
 const OOM_SCORE_ADJUSTMENT: &[u8] = b"500";
 
 /// Runs the launcher when `args` (with the program's own name first) ask for it; `None` when they do not.
 pub fn child_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let first = args.into_iter().nth(1)?;
-    (first == OsStr::new(LAUNCH_ARGUMENT)).then(|| {
-        let guarded = rustix::stdio::stdin().try_clone_to_owned().map(File::from).and_then(obey);
-        if guarded.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let (serves, guards) = (first == OsStr::new(SERVER_ARGUMENT), first == OsStr::new(LAUNCH_ARGUMENT));
+    (serves || guards).then(|| {
+        let control = rustix::stdio::stdin().try_clone_to_owned();
+        let control = if serves {
+            control.and_then(|requests| serve(&requests))
+        } else {
+            control.map(|own| Some(File::from(own)))
+        };
+        let done = control.and_then(|control| control.map_or(Ok(()), obey));
+        if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     })
 }
 
@@ -151,15 +166,18 @@ fn in_namespace(
     stdin: Stdio,
     control: &mut File,
 ) -> io::Result<()> {
-    let guarded = Guarded::before(order);
     enter_namespaces(order, network)?;
-    let (lifeline, held_while_we_live) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let (held_while_we_live, lifeline) = UnixStream::pair()?;
     match system::fork()? {
         Fork::Child => {
             drop(held_while_we_live);
             init(order, stdin, control, &lifeline)
         }
         Fork::Parent(init) => {
+            drop(lifeline);
+            // Init arranges the view meanwhile.
+            let guarded = Guarded::before(order);
+            let _init_is_gone = io::Write::write_all(&mut &held_while_we_live, &[BEGIN]);
             let watched = watch(control, init, gauge);
             if !matches!(watched, Watched::Ended(_)) {
                 let _already_gone = rustix::process::kill_process(init, Signal::KILL);
@@ -170,9 +188,15 @@ fn in_namespace(
                 Answer::Exceeded(excess).send(control);
             }
             guarded.after(control, &[]);
+            hang_up(control);
             Ok(())
         }
     }
+}
+
+/// Says that everything is over. The agent need not wait until the kernel has cleared the guard itself away.
+fn hang_up(control: &File) {
+    let _nobody_listens = rustix::net::shutdown(control, rustix::net::Shutdown::Both);
 }
 
 /// A new pid namespace, and for a confined command all others but that of mounts, which is for init: the guard goes on to
@@ -217,10 +241,11 @@ fn write_proc(path: &str, text: &str) -> io::Result<()> {
 }
 
 /// Process 1 of the namespace: starts the command, reaps orphans, and takes everything along when the command ends.
-fn init(order: &Order, stdin: Stdio, control: &mut File, lifeline: &OwnedFd) -> io::Result<()> {
+fn init(order: &Order, stdin: Stdio, control: &mut File, mut lifeline: &UnixStream) -> io::Result<()> {
     follow_parent_into_death(lifeline)?;
     rustix::process::setsid()?;
     system::unshare(UnshareFlags::NEWNS)?;
+    leave_view_with_guard(lifeline);
     if order.tier == Tier::Full {
         let place = std::env::current_dir()?;
         sandbox::mounts::arrange(&order.reach)?;
@@ -234,7 +259,15 @@ fn init(order: &Order, stdin: Stdio, control: &mut File, lifeline: &OwnedFd) -> 
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         rustix::mount::mount("proc", "/proc", "proc", flags, None)?;
     }
+    lifeline.read_exact(&mut [0])?;
     start_and_reap(order, stdin, control)
+}
+
+/// Puts our mounts into the lifeline, where the guard never reads them: they last until it is gone, so that nobody waits for
+/// the kernel to take them down, which it does slowly.
+fn leave_view_with_guard(lifeline: &UnixStream) {
+    let _taken_down_with_us = File::open("/proc/self/ns/mnt")
+        .and_then(|mounts| descriptors::send(lifeline, &[BEGIN], &[mounts.as_fd()]));
 }
 
 /// Starts the command, answers when it has ended, and reaps orphans until then.
@@ -264,7 +297,7 @@ fn start_and_reap(order: &Order, stdin: Stdio, control: &mut File) -> io::Result
 
 /// Dies with the guard. The guard holds the other end of `lifeline`: that it is open after the death signal was set
 /// proves that the guard did not die before.
-fn follow_parent_into_death(lifeline: &OwnedFd) -> io::Result<()> {
+fn follow_parent_into_death(lifeline: &impl AsFd) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut ends = [PollFd::new(lifeline, PollFlags::IN)];
     rustix::event::poll(&mut ends, Some(&Timespec::default()))?;
@@ -304,6 +337,7 @@ fn as_subreaper(order: &Order, gauge: &Gauge, stdin: Stdio, control: &mut File) 
                 Watched::Abandoned => {}
             }
             guarded.after(control, &[]);
+            hang_up(control);
         }
     }
     Ok(())

@@ -2,9 +2,10 @@
 
 use super::capture::{self, Capture, Captured, Kept};
 use super::environment;
+use super::fork_server::{ForkServer, Guard};
 use super::limits::{CommandLimits, Excess};
 use super::network::Network;
-use super::order::{Answer, LAUNCH_ARGUMENT, Order};
+use super::order::{Answer, Order};
 use super::protected::{self, Disturbance};
 use super::recent::Recent;
 use super::remembered;
@@ -12,9 +13,12 @@ use super::running::{Handle, Registration};
 use super::sandbox::Confinement;
 use super::umask;
 use crate::secret::Secret;
+use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Seek, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -22,6 +26,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::unix::pipe;
 use tokio::process::Child;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -119,6 +124,7 @@ pub struct Launcher {
     environment: Arc<BTreeMap<String, String>>,
     secrets: Arc<[Secret]>,
     executable: Arc<Path>,
+    fork_server: ForkServer,
     tier: Arc<OnceLock<Tier>>,
     pub(super) confinement: Option<Arc<Confinement>>,
     limits: CommandLimits,
@@ -138,6 +144,7 @@ impl Launcher {
             environment: environment.into(),
             secrets: secrets.into(),
             executable: Path::new(OWN_EXECUTABLE).into(),
+            fork_server: ForkServer::default(),
             tier: tier.into(),
             confinement: None,
             limits: CommandLimits::default(),
@@ -150,7 +157,7 @@ impl Launcher {
     #[must_use]
     pub fn with_executable(self, executable: PathBuf, tier: Option<Tier>) -> Self {
         let tier = Arc::new(tier.map(OnceLock::from).unwrap_or_default());
-        Self { executable: executable.into(), tier, ..self }
+        Self { executable: executable.into(), fork_server: ForkServer::default(), tier, ..self }
     }
 
     /// The same launcher, whose children are confined as far as the kernel can hold them to that.
@@ -203,7 +210,7 @@ impl Launcher {
     ///
     /// # Errors
     /// When the program could not be started.
-    pub async fn launch_keeping<Open: FnOnce() -> io::Result<File>, File: Write>(
+    pub async fn launch_keeping<Open: FnOnce() -> io::Result<Sink>, Sink: Write>(
         &self,
         spec: Spec,
         keeping: Keeping<Open>,
@@ -222,7 +229,7 @@ impl Launcher {
                     if is_there { error.to_string() } else { format!("{} is no directory", cwd.display()) };
                 failure(&program, &reason)
             })?;
-            let pump = capture::pump(tree.child.stdout.take(), tree.child.stderr.take(), &capture);
+            let pump = capture::pump(tree.stdout.take(), tree.stderr.take(), &capture);
             let mut pump = std::pin::pin!(futures_util::future::maybe_done(pump));
             ended = tokio::select! {
                 biased;
@@ -258,41 +265,47 @@ impl Launcher {
         }
     }
 
-    /// Starts the launcher process, or where there is none the command itself.
+    /// Starts a guard, or where there is none the command itself.
     fn start(&self, spec: Spec) -> io::Result<Tree> {
         let mut env = BTreeMap::clone(&self.environment);
-        env.extend(spec.env);
+        env.extend(spec.env.clone());
         environment::drop_secrets(&mut env, &self.secrets);
+        let (stdout, stderr) = (io::pipe()?, io::pipe()?);
         let tier = self.tier();
-        let mut command;
-        let (agent_end, order) = if tier == Tier::Group {
-            let (program, args) =
-                spec.argv.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
-            command = program_command(program);
-            command.args(args).env_clear().envs(env).stdin(group_stdin(&spec.stdin)?);
-            (None, Vec::new())
+        let (main, handle) = if tier == Tier::Group {
+            start_command(&spec, env, (stdout.1, stderr.1))?
         } else {
-            let confinement = self.confinement.as_ref();
-            let reach = confinement.map(|confinement| confinement.reach().clone()).unwrap_or_default();
-            let quarantine = confinement.map(|confinement| confinement.quarantine()).unwrap_or_default();
-            self.lead(&mut env, tier);
-            let stdin_bytes = spec.stdin.len() as u64;
-            let network = (tier == Tier::Full && !reach.network).then(|| self.network()).flatten();
-            let (argv, limits, question) = (spec.argv, self.limits, Order::question(tier));
-            let umask = umask::of_the_user();
-            let order = Order { argv, reach, limits, quarantine, env, umask, stdin_bytes, ..question };
-            let mut bytes = order.encode()?;
-            bytes.extend(spec.stdin);
-            let agent_end;
-            (command, agent_end) = self.launcher_command()?;
-            Network::send(network, &agent_end)?;
-            (Some(agent_end), bytes)
+            self.start_guarded(tier, spec, env, [&stdout.1, &stderr.1])?
         };
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).current_dir(spec.cwd).process_group(0);
-        let mut command = tokio::process::Command::from(command);
-        let child =
-            if tier == Tier::Group { umask::with_the_users(|| command.spawn()) } else { command.spawn() }?;
-        Tree::new(child, agent_end, order, &self.running)
+        let output = |pipe: io::PipeReader| pipe::Receiver::from_owned_fd(pipe.into()).map(Some);
+        let (stdout, stderr) = (output(stdout.0)?, output(stderr.0)?);
+        Ok(Tree { main, stdout, stderr, reply: Vec::new(), running: self.running.add(handle) })
+    }
+
+    fn start_guarded(
+        &self,
+        tier: Tier,
+        spec: Spec,
+        mut env: BTreeMap<String, String>,
+        outputs: [&dyn AsFd; 2],
+    ) -> io::Result<(Main, Handle)> {
+        let confinement = self.confinement.as_ref();
+        let reach = confinement.map(|confinement| confinement.reach().clone()).unwrap_or_default();
+        let quarantine = confinement.map(|confinement| confinement.quarantine()).unwrap_or_default();
+        self.lead(&mut env, tier);
+        let stdin_bytes = spec.stdin.len() as u64;
+        let network = (tier == Tier::Full && !reach.network).then(|| self.network()).flatten();
+        let (argv, limits, question) = (spec.argv, self.limits, Order::question(tier));
+        let umask = umask::of_the_user();
+        let order = Order { argv, reach, limits, quarantine, env, umask, stdin_bytes, ..question };
+        let mut order = order.encode()?;
+        order.extend(spec.stdin);
+        let (guard, control) = self.split_off(&spec.cwd, outputs)?;
+        Network::send(network, &control)?;
+        let handle = Handle::Control(control.try_clone()?);
+        control.set_nonblocking(true)?;
+        let control = tokio::net::UnixStream::from_std(control)?;
+        Ok((Main::Guard { guard, control, order }, handle))
     }
 
     /// The network that all confined commands of this run share, made when the first of them starts. Without one, where
@@ -302,18 +315,14 @@ impl Launcher {
     }
 
     fn make_network(&self) -> io::Result<Network> {
-        let (mut command, control) = self.launcher_command()?;
-        let mut launcher = command.current_dir("/").stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        drop(command);
+        let (guard, control) = self.split_off(Path::new("/"), [&null()?, &null()?])?;
         let order = Order { makes_network: true, ..Order::question(Tier::Full) };
         let made = control
             .set_read_timeout(Some(PROBE_TIMEOUT))
             .and_then(|()| Network::send(None, &control))
             .and_then(|()| (&control).write_all(&order.encode()?))
             .and_then(|()| Network::receive(&control));
-        drop(control);
-        launcher.kill()?;
-        launcher.wait()?;
+        guard.kill();
         made.and_then(|made| if made.is_none() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(made) })
     }
 
@@ -331,12 +340,18 @@ impl Launcher {
         env.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name.to_owned(), place.clone())));
     }
 
-    /// The launcher process to be, and our end of its control socket.
-    pub(super) fn launcher_command(&self) -> io::Result<(Command, UnixStream)> {
-        let (agent_end, launcher_end) = UnixStream::pair()?;
-        let mut command = program_command(self.executable.as_os_str());
-        command.arg(LAUNCH_ARGUMENT).env_clear().stdin(Stdio::from(std::os::fd::OwnedFd::from(launcher_end)));
-        Ok((command, agent_end))
+    /// A guard in the directory `place`, whose command writes to `outputs`, and our end of its control socket.
+    pub(super) fn split_off(
+        &self,
+        place: &Path,
+        [stdout, stderr]: [&dyn AsFd; 2],
+    ) -> io::Result<(Guard, UnixStream)> {
+        let (control, theirs) = UnixStream::pair()?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let place = rustix::fs::open(place, flags, Mode::empty())?;
+        let descriptors = [theirs.as_fd(), stdout.as_fd(), stderr.as_fd(), place.as_fd()];
+        let binary = || program_command(self.executable.as_os_str());
+        Ok((self.fork_server.split_off(binary, descriptors)?, control))
     }
 }
 
@@ -344,6 +359,28 @@ impl Launcher {
 #[expect(clippy::disallowed_methods, reason = "this is the address of child processes")]
 fn program_command(program: impl AsRef<OsStr>) -> Command {
     Command::new(program)
+}
+
+/// Starts a command as our own child.
+fn start_command(
+    spec: &Spec,
+    env: BTreeMap<String, String>,
+    (stdout, stderr): (io::PipeWriter, io::PipeWriter),
+) -> io::Result<(Main, Handle)> {
+    let (program, args) = spec.argv.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
+    let mut command = program_command(program);
+    command.args(args).env_clear().envs(env).current_dir(&spec.cwd).process_group(0);
+    command.stdin(group_stdin(&spec.stdin)?).stdout(stdout).stderr(stderr);
+    let mut command = tokio::process::Command::from(command);
+    let child = umask::with_the_users(|| command.spawn())?;
+    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
+    let pid = pid.ok_or_else(|| io::Error::other("it ended before it began"))?;
+    Ok((Main::Command(child), Handle::Group(pid)))
+}
+
+/// Where nothing is written to.
+pub(super) fn null() -> io::Result<File> {
+    File::options().read(true).write(true).open("/dev/null")
 }
 
 /// Standard input where no launcher passes it on: nothing, or an unnamed file.
@@ -375,11 +412,19 @@ impl From<io::Error> for NoAnswer {
     }
 }
 
+/// What was started.
+enum Main {
+    /// The command itself.
+    Command(Child),
+    /// A guard that starts it, and the order that it waits for.
+    Guard { guard: Guard, control: tokio::net::UnixStream, order: Vec<u8> },
+}
+
 /// A started child with everything below it; dropping it ends them.
 struct Tree {
-    child: Child,
-    control: Option<tokio::net::UnixStream>,
-    order: Vec<u8>,
+    main: Main,
+    stdout: Option<pipe::Receiver>,
+    stderr: Option<pipe::Receiver>,
     reply: Vec<u8>,
     running: Registration,
 }
@@ -391,32 +436,19 @@ async fn listen(control: &mut tokio::net::UnixStream, reply: &mut Vec<u8>) -> io
 }
 
 impl Tree {
-    fn new(child: Child, control: Option<UnixStream>, order: Vec<u8>, running: &Running) -> io::Result<Self> {
-        let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
-        let pid = pid.ok_or_else(|| io::Error::other("it ended before it began"))?;
-        let handle = match &control {
-            Some(control) => Handle::Control(control.try_clone()?),
-            None => Handle::Group(pid),
-        };
-        let running = running.add(handle);
-        let control = control.map(|control| {
-            control.set_nonblocking(true)?;
-            tokio::net::UnixStream::from_std(control)
-        });
-        Ok(Self { child, control: control.transpose()?, order, reply: Vec::new(), running })
-    }
-
     /// Waits until the command has ended by itself and its tree is gone.
     async fn answer(&mut self) -> Result<Ended, NoAnswer> {
         use std::os::unix::process::ExitStatusExt;
-        let Some(control) = &mut self.control else {
-            let status = self.child.wait().await?;
-            return Ok(status
-                .signal()
-                .map_or_else(|| Ended::Code(status.code().unwrap_or(0)), Ended::Signal));
+        let (control, order) = match &mut self.main {
+            Main::Guard { control, order, .. } => (control, std::mem::take(order)),
+            Main::Command(child) => {
+                let status = child.wait().await?;
+                return Ok(status
+                    .signal()
+                    .map_or_else(|| Ended::Code(status.code().unwrap_or(0)), Ended::Signal));
+            }
         };
-        let sent = control.write_all(&self.order).await;
-        self.order = Vec::new();
+        let sent = control.write_all(&order).await;
         // The first answer counts; the end of the stream says that launcher and init are gone.
         listen(control, &mut self.reply).await?;
         match Answer::decode(&self.reply) {
@@ -433,13 +465,16 @@ impl Tree {
     async fn end(&mut self) -> Vec<Disturbance> {
         self.running.end();
         let gone = async {
-            if let Some(control) = &mut self.control {
-                let _broken_off = listen(control, &mut self.reply).await;
+            match &mut self.main {
+                Main::Guard { control, .. } => listen(control, &mut self.reply).await,
+                Main::Command(child) => child.wait().await.map(drop),
             }
-            self.child.wait().await
         };
         if tokio::time::timeout(END_GRACE, gone).await.is_err() {
-            let _already_gone = self.child.start_kill();
+            match &mut self.main {
+                Main::Guard { guard, .. } => guard.kill(),
+                Main::Command(child) => drop(child.start_kill()),
+            }
         }
         protected::report::decode(&self.reply, Answer::BYTES)
     }

@@ -1,7 +1,9 @@
 //! Children: every program is started, limited and ended here.
 
 pub mod capture;
+mod descriptors;
 pub mod environment;
+mod fork_server;
 #[cfg(target_os = "linux")]
 mod guard;
 pub mod launch;

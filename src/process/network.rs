@@ -5,12 +5,8 @@
 //! the launcher of each command, in the first message of its control socket. Without root the network belongs to a user
 //! namespace, which is joined first: only inside of it is a process allowed to change its network.
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags,
-};
-use std::io::{self, IoSlice, IoSliceMut};
-use std::mem::MaybeUninit;
+use super::descriptors;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The byte that carries the descriptors: a socket passes none without one.
@@ -21,9 +17,6 @@ const CARRIER: [u8; 1] = [0];
 pub(super) struct Network(Vec<OwnedFd>);
 
 impl Network {
-    /// How many descriptors a network is at most.
-    const MOST: usize = 2;
-
     /// Sends it to the other end of `socket`; without one, only the byte that says so.
     ///
     /// # Errors
@@ -31,13 +24,7 @@ impl Network {
     pub(super) fn send(network: Option<&Self>, socket: impl AsFd) -> io::Result<()> {
         let descriptors: Vec<BorrowedFd<'_>> =
             network.iter().flat_map(|network| &network.0).map(AsFd::as_fd).collect();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(Network::MOST))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-            return Err(io::Error::other("too many descriptors"));
-        }
-        rustix::net::sendmsg(socket, &[IoSlice::new(&CARRIER)], &mut ancillary, SendFlags::NOSIGNAL)?;
-        Ok(())
+        descriptors::send(socket, &CARRIER, &descriptors)
     }
 
     /// What the other end of `socket` sent.
@@ -45,19 +32,7 @@ impl Network {
     /// # Errors
     /// When it sent nothing, or this is no socket.
     pub(super) fn receive(socket: impl AsFd) -> io::Result<Self> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(Network::MOST))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let mut byte = CARRIER;
-        let mut into = [IoSliceMut::new(&mut byte)];
-        let message = rustix::net::recvmsg(socket, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-        if message.bytes == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        let rights = ancillary.drain().filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-            _ => None,
-        });
-        Ok(Self(rights.flatten().collect()))
+        descriptors::receive(socket, &mut [0; CARRIER.len()]).map(Self)
     }
 
     /// Whether there is none to join.

@@ -164,7 +164,7 @@ impl Order {
         if length > MAX_ORDER_BYTES {
             return Err(io::Error::other("not an order"));
         }
-        let mut json = Vec::new();
+        let mut json = Vec::with_capacity(length as usize);
         from.take(u64::from(length)).read_to_end(&mut json)?;
         Ok(serde_json::from_slice(&json)?)
     }

@@ -71,11 +71,15 @@ impl ProvingGround {
     }
 }
 
-/// A socket in the directory and, where there are such, one of that name in no directory.
+/// A socket in the directory and, where there are such, one of that name in no directory. A socket's path has at most 108
+/// bytes (unix(7)), and this one lies as deep as the user's directories: it is named by the descriptor of its directory.
 #[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "stand-ins are neither workspace nor state")]
 fn listeners(hidden: &Path, name: &str) -> io::Result<Vec<UnixListener>> {
+    use std::os::fd::AsRawFd;
     use std::os::linux::net::SocketAddrExt;
-    let path = UnixListener::bind(hidden.join("socket"))?;
+    let directory = std::fs::File::open(hidden)?;
+    let path = UnixListener::bind(format!("/proc/self/fd/{}/socket", directory.as_raw_fd()))?;
     let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
     Ok(vec![path, UnixListener::bind_addr(&address)?])
 }

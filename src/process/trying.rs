@@ -1,13 +1,12 @@
 //! Finds out how commands are confined here by having a launcher process try to get out.
 
-use super::launch::{Launcher, PROBE_TIMEOUT};
+use super::launch::{Launcher, PROBE_TIMEOUT, null};
 use super::network::Network;
 use super::order::{Answer, Order, Tier};
 use super::proving_ground::ProvingGround;
 use super::sandbox::{Breaches, Reach, Trial};
 use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::Stdio;
 
 impl Launcher {
     /// The strongest tier that holds what it claims.
@@ -40,9 +39,7 @@ impl Launcher {
     }
 
     fn probe(&self, tier: Tier, place: &Path, reach: Reach, trial: Option<Trial>) -> io::Result<Breaches> {
-        let (mut command, mut control) = self.launcher_command()?;
-        let mut launcher = command.current_dir(place).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        drop(command);
+        let (guard, mut control) = self.split_off(place, [&null()?, &null()?])?;
         let order = Order { reach, trial, ..Order::question(tier) };
         let mut answer = [0; Answer::BYTES];
         let result = control
@@ -50,9 +47,7 @@ impl Launcher {
             .and_then(|()| Network::send(None, &control))
             .and_then(|()| control.write_all(&order.encode()?))
             .and_then(|()| control.read_exact(&mut answer));
-        drop(control);
-        launcher.kill()?;
-        launcher.wait()?;
+        guard.kill();
         result?;
         match Answer::decode(&answer) {
             Some(Answer::Exited(breaches)) => Ok(Breaches(breaches)),

@@ -43,6 +43,7 @@ impl Redactor {
             | Event::ThinkingDelta { .. }
             | Event::SessionStart { .. }
             | Event::RunStart { .. }
+            | Event::Instructions { .. }
             | Event::StepStart { .. }
             | Event::RequestSent { .. }
             | Event::RequestPrefix { .. }

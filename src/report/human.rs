@@ -4,7 +4,7 @@ use crate::engine::policy::{ASKING_RULES, SAID_NO_RULE};
 use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::messages::{self, Ending, Form, Session};
-use crate::result::RunResult;
+use crate::result::{InstructionFile, RunResult};
 use crate::stop_reason::{Status, StopReason};
 use crate::terminal::{Stdout, Style, Terminal, first_line, one_line};
 use std::cell::Cell;
@@ -247,6 +247,16 @@ impl HumanLog {
         self.say(least, style, &self.form.notice(level, &one_line(text, NOTICE_CHARS)))
     }
 
+    /// Instructions that are as they were are of interest to nobody who did not ask.
+    fn instructions(&self, file: &InstructionFile) -> io::Result<()> {
+        let (least, style, level) = match &file.before {
+            Some(before) if before.hash == file.hash => (Detail::Info, Style::Dim, Level::Info),
+            Some(_) => (Detail::Warn, Style::Caution, Level::Warn),
+            None => (Detail::Human, Style::Dim, Level::Info),
+        };
+        self.say(least, style, &self.form.notice(level, &messages::instructions(file)))
+    }
+
     /// What the model that failed has shown of its answer belongs to no answer.
     fn model_switched(&mut self, from: &str, to: &str) -> io::Result<()> {
         self.streamed = false;
@@ -287,6 +297,9 @@ impl HumanLog {
             self.say(least, Style::Bad, &self.form.error(&one_line(&error.message, NOTICE_CHARS)))?;
         }
         self.say(Detail::Human, Style::Dim, &self.form.figures(&ending))?;
+        if let Some(text) = messages::executables(&result.executables) {
+            self.say(Detail::Human, Style::Plain, &self.form.indented(&one_line(&text, NOTICE_CHARS)))?;
+        }
         // The same model would stop at the same place: the answer says how to go on.
         let goes_on = result.status != Status::Success && result.stop_reason != Some(StopReason::ContextFull);
         if let (true, Some(session)) = (goes_on, &result.session_id) {
@@ -330,6 +343,7 @@ impl EventSink for HumanLog {
                 self.notice(Level::Info, &messages::session_place(workspace, program))
             }
             event @ Event::RunStart { .. } => self.run_start(event),
+            Event::Instructions { file } => self.instructions(file),
             Event::System { text } => self.notice(Level::Debug, &messages::system_message(text.len())),
             Event::UserMessage { text, origin: Origin::Repair } => {
                 self.notice(Level::Warn, &messages::repairing(text))

@@ -2,7 +2,7 @@
 
 use crate::decision::Denial;
 use crate::failure::Failure;
-use crate::result::{CacheUse, Cost, Output, RunResult};
+use crate::result::{CacheUse, Cost, Executables, Output, RunResult};
 use crate::stop_reason::Status;
 use crate::terminal::is_hidden;
 use crate::usage::Usage;
@@ -35,6 +35,8 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
         tool_calls: 0,
         tools_used: Vec::new(),
         files_modified: Vec::new(),
+        executables: Executables::default(),
+        instructions: None,
         duration_seconds: 0.0,
         model,
         usage: Usage::default(),
@@ -86,7 +88,7 @@ mod tests {
             document(&not_started(failure, None)).unwrap(),
             concat!(
                 r#"{"schema_version":1,"status":"failed","stop_reason":null,"output":"","session_id":null,"steps":0,"#,
-                r#""requests":0,"tool_calls":0,"tools_used":[],"files_modified":[],"duration_seconds":0.0,"#,
+                r#""requests":0,"tool_calls":0,"tools_used":[],"files_modified":[],"executables":{"files":[],"more":0,"complete":true},"duration_seconds":0.0,"#,
                 r#""model":null,"usage":{"input":0,"cached_read":0,"cached_write":0,"output":0,"reasoning":0},"#,
                 r#""cost":{"total_usd":null,"by_source":{}},"cache":{"read_tokens":0,"write_tokens":0,"answers":0,"#,
                 r#""prefix_changes":[]},"permission_denials":[],"sandbox":"","#,

@@ -10,8 +10,12 @@ use std::borrow::Cow;
 const PREVIEW_HEAD_LINES: usize = 40;
 /// Lines of a preview shown from its end; what would be pushed off the screen is where attacks hide.
 const PREVIEW_TAIL_LINES: usize = 20;
-/// Characters shown of one line of a preview: two and a half rows of a usual terminal.
-const PREVIEW_LINE_CHARS: usize = 200;
+/// Columns shown of one line of a preview: two and a half rows of a usual terminal.
+const PREVIEW_LINE_COLUMNS: usize = 200;
+/// The part of a line that is too long which its end gets, the rest being for its beginning.
+const TAIL_SHARE: usize = 4;
+/// Columns that a tab may take.
+const TAB_COLUMNS: usize = 8;
 
 /// Shows control bytes, bidirectional controls, zero-width and other invisible characters as escapes; keeps newline
 /// and tab. For names, commands, diffs: where a person decides by what is seen.
@@ -71,22 +75,53 @@ pub fn preview(text: &str) -> String {
             view.push('\n');
         }
         if number < head || number >= tail_from {
-            push_preview_line(&mut view, line);
+            view.push_str(&both_ends(line, PREVIEW_LINE_COLUMNS));
+            view.push('\n');
         }
     }
     view
 }
 
-fn push_preview_line(view: &mut String, line: &str) {
-    match line.char_indices().nth(PREVIEW_LINE_CHARS) {
-        None => view.push_str(&harmless(line)),
-        Some((cut, _)) => {
-            let (shown, rest) = line.split_at(cut);
-            view.push_str(&harmless(shown));
-            view.push_str(&crate::messages::line_cut(rest.chars().count()));
-        }
+/// A line for a decision, harmless: when it takes more than `columns`, its beginning, how much is left out, and its end.
+pub fn both_ends(line: &str, columns: usize) -> String {
+    let total = line.chars().count();
+    if fitting(line.chars(), columns) == total {
+        return harmless(line).into_owned();
     }
-    view.push('\n');
+    let tail = fitting(line.chars().rev(), columns / TAIL_SHARE);
+    let head = fitting(line.chars(), columns - columns / TAIL_SHARE);
+    let at = |count: usize| line.char_indices().nth(count).map_or(line.len(), |(at, _)| at);
+    let (head_text, rest) = line.split_at(at(head));
+    let tail_text = rest.get(at(total - tail) - head_text.len()..).unwrap_or_default();
+    let cut = crate::messages::line_cut(total - head - tail);
+    format!("{}{cut}{}", harmless(head_text), harmless(tail_text))
+}
+
+/// Rows that harmless lines take on a terminal of `width` columns, at most.
+pub fn rows(lines: &str, width: usize) -> usize {
+    let of_line = |line: &str| line.chars().map(columns_of).sum::<usize>().div_ceil(width.max(1)).max(1);
+    lines.lines().map(of_line).sum()
+}
+
+/// How many of the first characters fit into `columns`.
+fn fitting(chars: impl Iterator<Item = char>, columns: usize) -> usize {
+    let mut left = columns;
+    let fits = |c: char| {
+        let rest = left.checked_sub(columns_of(c));
+        left = rest.unwrap_or_default();
+        rest
+    };
+    chars.map_while(fits).count()
+}
+
+/// The columns that a character takes at most. None is free: a line of marks that stand above each other would never end.
+fn columns_of(c: char) -> usize {
+    match c {
+        '\t' => TAB_COLUMNS,
+        c if is_hidden(c) => c.escape_unicode().len(),
+        c if c.is_ascii() => 1,
+        c => console::measure_text_width(c.encode_utf8(&mut [0; 4])).max(1),
+    }
 }
 
 /// What becomes of one character.
@@ -173,7 +208,25 @@ mod tests {
 
     #[test]
     fn a_preview_line_says_how_much_of_it_is_missing() {
-        assert!(preview(&"x".repeat(250)).ends_with("x… (50 more characters)\n"));
+        let view = preview(&format!("{}; rm -r build", "x".repeat(250)));
+        assert_eq!(
+            view,
+            format!("{} … 63 characters not shown … {}; rm -r build\n", "x".repeat(150), "x".repeat(37))
+        );
+    }
+
+    #[test]
+    fn class_49_a_line_is_measured_in_columns_and_nothing_is_free() {
+        for (text, shown) in [("\t", 200 / 8), ("宽", 100), ("\u{301}", 200), ("\u{1b}", 200 / 6), ("é", 200)]
+        {
+            assert_eq!(both_ends(&text.repeat(shown), 200), harmless(&text.repeat(shown)), "{text:?}");
+            let cut = both_ends(&text.repeat(10_000), 200);
+            let kept = cut.matches(harmless(text).as_ref()).count();
+            assert!(kept <= shown && kept + 4 > shown, "{text:?}: {kept} {cut}");
+            assert!(cut.contains(" characters not shown … "), "{cut}");
+            assert!(rows(&cut, 80) <= 3, "{text:?}: {cut}");
+        }
+        assert_eq!(rows("a\n\nb\t", 5), 4);
     }
 
     fn has_raw_control(text: &str) -> bool {
@@ -190,6 +243,7 @@ mod tests {
                 prop_assert!(!has_raw_control(&harmless_prose(&text)));
                 prop_assert!(!has_raw_control(&preview(&text)));
                 prop_assert!(!one_line(&text, 50).chars().any(char::is_control));
+                prop_assert!(rows(&both_ends(&one_line(&text, 1000), 50), 25) <= 4);
                 prop_assert!(!first_line(&text, 50).chars().any(char::is_control));
             }
         }

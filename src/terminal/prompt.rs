@@ -1,7 +1,7 @@
 //! A question to the person at the terminal: shown on standard error, answered with one key and Enter, never waited
 //! for where nobody can answer.
 
-use super::harmless::{one_line, preview};
+use super::harmless::{both_ends, one_line, preview, rows};
 use super::streams::{Style, Terminal};
 use crate::messages;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -14,8 +14,10 @@ use tokio_util::sync::CancellationToken;
 const MAX_TRIES: usize = 5;
 /// Bytes read of an answer; what is longer is none.
 const ANSWER_BYTES: usize = 256;
-/// Characters shown of the title and of the reason.
-const TITLE_CHARS: usize = 300;
+/// Columns shown of the title, of the reason and of each note.
+const TITLE_COLUMNS: usize = 300;
+/// Rows of a preview after which the title is said again: what is asked stands above the answer even on a small screen.
+const ROWS_BETWEEN: usize = 8;
 
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +26,8 @@ pub struct Question<'a> {
     pub title: &'a str,
     /// Why it is asked.
     pub reason: &'a str,
+    /// What else a person must see to decide, a line each.
+    pub notes: &'a [String],
     /// The diff or the command, whole; it is shown bounded, with its size.
     pub preview: Option<&'a str>,
 }
@@ -78,15 +82,26 @@ impl Terminal {
     }
 
     fn show_question(&self, question: &Question<'_>) -> io::Result<()> {
-        self.say(Style::Bold, &messages::prompt_title(&one_line(question.title, TITLE_CHARS)))?;
-        self.say(Style::Dim, &messages::prompt_reason(&one_line(question.reason, TITLE_CHARS)))?;
+        self.show_head(question)?;
         let Some(text) = question.preview else { return Ok(()) };
         let is_diff = text.starts_with("--- ");
-        for line in preview(text).lines() {
+        let view = preview(text);
+        for line in view.lines() {
             let style = if is_diff { diff_style(line) } else { Style::Plain };
             self.say(style, &format!("   {line}"))?;
         }
+        if rows(&view, usize::from(self.width())) > ROWS_BETWEEN {
+            self.show_head(question)?;
+        }
         Ok(())
+    }
+
+    fn show_head(&self, question: &Question<'_>) -> io::Result<()> {
+        let short = |text: &str| both_ends(&one_line(text, usize::MAX), TITLE_COLUMNS);
+        self.say(Style::Bold, &messages::prompt_title(&short(question.title)))?;
+        self.say(Style::Dim, &messages::prompt_reason(&short(question.reason)))?;
+        let mut notes = question.notes.iter();
+        notes.try_for_each(|note| self.say(Style::Caution, &format!("   {}", short(note))))
     }
 }
 
@@ -165,7 +180,8 @@ mod tests {
         assert_eq!(wait_for_line(&input, &gone).unwrap(), None, "end of input");
     }
 
-    const QUESTION: Question<'_> = Question { title: "run_command → ls", reason: "it runs", preview: None };
+    const QUESTION: Question<'_> =
+        Question { title: "run_command → ls", reason: "it runs", notes: &[], preview: None };
 
     fn terminal(facts: Facts) -> Terminal {
         Terminal::over(facts, &Wishes::default(), Box::new(io::sink()), Box::new(io::sink()))

@@ -1,4 +1,4 @@
-//! Unified diffs for people and for the model, bounded in time and length.
+//! Unified diffs: whole for the person who decides, cut for the model that knows what it wrote, bounded in time.
 
 use similar::TextDiff;
 use std::fmt::Write as _;
@@ -13,10 +13,19 @@ pub const MAX_LINES: usize = 200;
 /// Characters of one diff line shown, so that a minified file does not fill the answer.
 const MAX_LINE_CHARS: usize = 500;
 
-/// The unified diff between two versions of `path`; empty when they are equal.
+/// The unified diff between two versions of `path`, cut; empty when they are equal.
 pub fn unified(path: &str, old: &str, new: &str) -> String {
+    cut(&whole(path, old, new))
+}
+
+/// The unified diff between two versions of `path`; empty when they are equal. As long as both, so whoever shows it cuts it.
+pub fn whole(path: &str, old: &str, new: &str) -> String {
     let diff = TextDiff::configure().timeout(DEADLINE).diff_lines(old, new);
-    let whole = diff.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string();
+    diff.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string()
+}
+
+/// The first lines of a diff, and how many more there are.
+pub fn cut(whole: &str) -> String {
     let total = whole.lines().count();
     let mut out = String::with_capacity(whole.len().min(MAX_LINES * 80));
     for line in whole.split_inclusive('\n').take(MAX_LINES) {

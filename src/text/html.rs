@@ -8,6 +8,18 @@ use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
 /// Levels of lists and quotes that are shown; what is deeper stands at the last one.
 const MAX_INDENT: usize = 6;
 
+/// What stands before text that is in a page and that a browser does not show; after it a bracket on a line of its own.
+const HIDDEN: &str = "[hidden on the page:";
+
+/// Elements without content, which have no end.
+const EMPTY: [&[u8]; 13] = [
+    b"area", b"base", b"br", b"col", b"embed", b"hr", b"img", b"input", b"link", b"meta", b"source",
+    b"track", b"wbr",
+];
+
+/// Elements whose end need not be written: the next of the same name ends them.
+const UNENDED: [&[u8]; 8] = [b"dd", b"dt", b"li", b"option", b"p", b"td", b"th", b"tr"];
+
 /// The text of a page as Markdown. `resolve` makes an absolute address of a link, or nothing of one that leads nowhere.
 pub fn markdown(html: &str, resolve: &dyn Fn(&str) -> Option<String>) -> String {
     let mut emitter = DefaultEmitter::default();
@@ -32,6 +44,8 @@ struct Writer<'a> {
     space: bool,
     /// The element whose content is left out, and how many of that name are open.
     skipped: Option<(Vec<u8>, usize)>,
+    /// The element that a browser would not show, and how many of that name are open.
+    hidden: Option<(Vec<u8>, usize)>,
     /// Preformatted text, collected to see which fence it needs.
     preformatted: Option<String>,
     /// The address of the open link.
@@ -51,6 +65,7 @@ impl<'a> Writer<'a> {
             out: String::new(),
             space: false,
             skipped: None,
+            hidden: None,
             preformatted: None,
             link: None,
             lists: Vec::new(),
@@ -70,6 +85,11 @@ impl<'a> Writer<'a> {
             let value = tag.attributes.iter().find(|(key, _)| key.as_slice() == name);
             value.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
         };
+        let is_hidden =
+            attribute(b"hidden").is_some() || attribute(b"style").is_some_and(|style| hides(&style));
+        if self.hide(tag, is_hidden) {
+            return;
+        }
         match name {
             b"script" | b"style" | b"template" | b"svg" | b"math" | b"iframe" | b"object" | b"select"
                 if !tag.self_closing =>
@@ -117,9 +137,11 @@ impl<'a> Writer<'a> {
             *depth -= usize::from(skipped.as_slice() == name);
             if *depth == 0 {
                 self.skipped = None;
+                self.end_hidden(name);
             }
             return;
         }
+        self.end_hidden(name);
         match name {
             b"a" => self.close_link(),
             b"pre" => self.close_preformatted(),
@@ -136,6 +158,55 @@ impl<'a> Writer<'a> {
             b"td" | b"th" => {}
             _ => self.inline_or_block(name, false),
         }
+    }
+
+    /// Notes an element that a browser does not show, and what opens inside of one. Whether nothing of it is shown here
+    /// either.
+    fn hide(&mut self, tag: &StartTag<()>, is_hidden: bool) -> bool {
+        let name = tag.name.as_slice();
+        let is_empty = tag.self_closing || EMPTY.contains(&name);
+        if is_hidden && is_empty {
+            return true;
+        }
+        let reopens = self.hidden.as_ref().is_some_and(|(hidden, _)| hidden.as_slice() == name);
+        if reopens && UNENDED.contains(&name) {
+            self.show();
+        }
+        match &mut self.hidden {
+            Some((_, depth)) => *depth += usize::from(reopens && !is_empty),
+            None if is_hidden => {
+                self.block(1);
+                self.text(HIDDEN);
+                self.block(1);
+                self.hidden = Some((name.to_vec(), 1));
+            }
+            None => {}
+        }
+        false
+    }
+
+    fn end_hidden(&mut self, name: &[u8]) {
+        let Some((hidden, depth)) = &mut self.hidden else { return };
+        *depth -= usize::from(hidden.as_slice() == name);
+        if *depth == 0 {
+            self.show();
+        }
+    }
+
+    /// Ends what a browser does not show.
+    fn show(&mut self) {
+        if self.hidden.take().is_none() {
+            return;
+        }
+        let shown = self.out.trim_end();
+        if let (Some(before), None) = (shown.strip_suffix(HIDDEN), &self.preformatted) {
+            // There was nothing to read.
+            self.out.truncate(before.len());
+            return;
+        }
+        self.block(1);
+        self.text("]");
+        self.block(1);
     }
 
     /// Marks of text, headings and paragraphs.
@@ -162,6 +233,9 @@ impl<'a> Writer<'a> {
         if self.skipped.is_some() {
             return;
         }
+        // What is hidden cannot write the bracket that ends it.
+        let escaped = self.hidden.is_some().then(|| text.replace(']', "\\]"));
+        let text = escaped.as_deref().unwrap_or(text);
         if let Some(preformatted) = &mut self.preformatted {
             preformatted.push_str(text);
             return;
@@ -229,7 +303,7 @@ impl<'a> Writer<'a> {
         let target = href.filter(|href| !href.starts_with('#')).and_then(|href| (self.resolve)(&href));
         if let Some(target) = target {
             self.write("[");
-            self.link = Some(target);
+            self.link = Some(target.replace('(', "%28").replace(')', "%29"));
         }
     }
 
@@ -301,9 +375,29 @@ impl<'a> Writer<'a> {
     fn finish(mut self) -> String {
         self.close_preformatted();
         self.close_link();
+        self.show();
         self.out.truncate(self.out.trim_end().len());
         self.out
     }
+}
+
+/// Whether an element of this style is not seen.
+fn hides(style: &str) -> bool {
+    style.to_ascii_lowercase().split(';').filter_map(|declaration| declaration.split_once(':')).any(
+        |(key, value)| {
+            let value = value.trim().trim_end_matches("!important").trim_end();
+            let is_zero = || {
+                let number = value.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == '%');
+                number.parse::<f32>().is_ok_and(|number| number == 0.0)
+            };
+            match key.trim() {
+                "display" => value == "none",
+                "visibility" => matches!(value, "hidden" | "collapse"),
+                "opacity" | "font-size" => is_zero(),
+                _ => false,
+            }
+        },
+    )
 }
 
 #[cfg(test)]
@@ -329,6 +423,40 @@ mod tests {
     }
 
     #[test]
+    fn class_46_what_a_browser_does_not_show_is_marked_and_cannot_end_its_mark() {
+        for hidden in [
+            "<div hidden>x</div>",
+            "<div style='color: red; DISPLAY : none !important'>x</div>",
+            "<div style='visibility:hidden'>x</div>",
+            "<div style='opacity:0.0'>x</div>",
+            "<div style='font-size: 0px'>x</div>",
+            "<div hidden><div>x</div></div>",
+            "<p hidden>x<p>",
+            "<span hidden><i hidden></i><img hidden alt=cat>x</span>",
+        ] {
+            let shown = shown(&format!("before {hidden} after")).replace("**", "");
+            assert_eq!(
+                shown.split_whitespace().collect::<Vec<_>>().join(" "),
+                "before [hidden on the page: x ] after",
+                "{hidden}"
+            );
+        }
+        for seen in [
+            "<i style='opacity: .5'>x</i>",
+            "<i style='font-size:10px;display:block'>x</i>",
+            "<i aria-hidden=true>x</i>",
+        ] {
+            assert_eq!(shown(seen), "*x*", "{seen}");
+        }
+        assert_eq!(shown("<div hidden>a]<p>]</p>b</div>c"), "[hidden on the page:\na\\]\n\n\\]\n\nb\n]\nc");
+        assert_eq!(shown("<div hidden>a<pre>]\n</pre>"), "[hidden on the page:\na\n\n```\n\\]\n```\n\n]");
+        for nothing in ["<br hidden>", "<div hidden> </div>", "<svg hidden><text>x</text></svg>"] {
+            assert_eq!(shown(&format!("{nothing}all")), "all", "{nothing}");
+        }
+        assert_eq!(shown("<a href='x)](http://evil/'>a</a>"), "[a](http://h/x%29]%28http://evil/)");
+    }
+
+    #[test]
     fn a_page_that_nests_without_end_is_read_in_no_more_than_its_length() {
         for element in [
             "<div>",
@@ -340,6 +468,8 @@ mod tests {
             "<font a><p>",
             "<pre>",
             "<a href=x>",
+            "<p hidden>",
+            "<div hidden>",
         ] {
             let html = element.repeat(100_000);
             let shown = shown(&html);
@@ -351,7 +481,7 @@ mod tests {
         #[test]
         fn whatever_a_page_holds_it_is_read(parts in prop::collection::vec(prop_oneof![
             prop::sample::select(vec!["<", ">", "</", "<a href='", "'>", "</a>", "<pre>", "</pre>", "<li>", "</ul>", "<td>",
-                "</tr>", "</table>", "<script>", "</script>", "<svg/>", "&#x110000;", "&amp", "<!--", "-->", "`", "\u{0}", " "])
+                "</tr>", "</table>", "<script>", "</script>", "<svg/>", "<p hidden>", "</p>", "&#x110000;", "&amp", "<!--", "-->", "`", "\u{0}", " "])
                 .prop_map(str::to_owned),
             "\\PC{0,4}",
         ], 0..40)) {

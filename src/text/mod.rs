@@ -1,4 +1,4 @@
-//! Pure functions on text: edits, patches, excerpts, diffs, lines, tokens, HTML as Markdown, and the bounds of JSON.
+//! Pure functions on text: edits, patches, excerpts, diffs, lines, tokens, marks, HTML as Markdown, and the bounds of JSON.
 
 pub mod diff;
 pub mod edit;
@@ -7,5 +7,6 @@ pub mod html;
 pub mod invisible;
 pub mod json_bounds;
 pub mod lines;
+pub mod mark;
 pub mod patch;
 pub mod tokens;

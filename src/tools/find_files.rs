@@ -1,6 +1,6 @@
 //! `find_files`: files by name.
 
-use crate::text::lines::{counted, visible};
+use crate::text::lines::{counted, one_line, visible};
 use crate::tools::searching::{self, MAX_LISTED};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::walk::Wanted;
@@ -49,10 +49,11 @@ async fn find(args: Args, cx: &ToolContext) -> Result<String, String> {
     })
     .await?
     .map_err(|error| error.to_string())?;
+    let pattern = one_line(&args.pattern);
     if listing.total == 0 && !listing.cut {
-        return Ok(format!("No files found matching '{}'", args.pattern));
+        return Ok(format!("No files found matching '{pattern}'"));
     }
-    let mut out = format!("Found {} matching '{}':", counted(listing.total, "file"), args.pattern);
+    let mut out = format!("Found {} matching '{pattern}':", counted(listing.total, "file"));
     for entry in &listing.entries {
         // Writing to a String cannot fail.
         let _ = write!(out, "\n{}", visible(entry.path.as_str()));

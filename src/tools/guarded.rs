@@ -151,7 +151,7 @@ pub fn missing(cx: &ToolContext, path: &RelPath) -> String {
 
 /// The diff a change would make, for the person who is asked.
 pub fn preview(path: &RelPath, old: &str, new: &str) -> Option<String> {
-    Some(diff::unified(&path.to_string(), old, new)).filter(|diff| !diff.is_empty())
+    Some(diff::whole(&path.to_string(), old, new)).filter(|diff| !diff.is_empty())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What the tools that look through the workspace share: a thread of their own, a time limit, and how results read.
 
-use crate::text::lines::{counted, visible};
+use crate::text::lines::{counted, one_line, visible};
 use crate::tools::ToolContext;
 use crate::workspace::search::{Found, Results};
 use crate::workspace::walk::{Listing, MAX_ENTRIES};
@@ -65,7 +65,7 @@ pub fn glob(pattern: Option<&str>) -> Result<Option<GlobMatcher>, String> {
         .literal_separator(true)
         .build()
         .map(|glob| Some(glob.compile_matcher()))
-        .map_err(|error| format!("Invalid glob pattern: {error}"))
+        .map_err(|error| format!("Invalid glob pattern: {}", error.kind()))
 }
 
 /// What a listing left out.
@@ -123,7 +123,7 @@ pub fn plain_lines(results: &Results) -> String {
 
 /// The whole answer: `body`, or that nothing was found, and what was left out.
 pub fn answer(results: &Results, wanted: &str, body: String, most: usize) -> String {
-    let mut out = if results.hits == 0 { format!("No results for '{wanted}'\n") } else { body };
+    let mut out = if results.hits == 0 { format!("No results for '{}'\n", one_line(wanted)) } else { body };
     if results.more {
         let _ = writeln!(
             out,

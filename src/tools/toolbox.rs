@@ -47,7 +47,7 @@ impl Toolbox {
             .map(|tool| ToolDefinition {
                 name: tool.name().to_owned(),
                 description: tool.description().to_owned(),
-                parameters: tool.parameters(),
+                parameters: tool.parameters().into(),
             })
             .collect();
         Self { tools, definitions }

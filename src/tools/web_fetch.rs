@@ -109,6 +109,12 @@ impl WebFetch {
         } else {
             let kind = MediaType::of(answer.content_type());
             let length = answer.announced_length();
+            if let Some(encoding) = answer.encoding() {
+                let encoding = one_line(encoding);
+                return Err(format!(
+                    "{text}\nIt is encoded ({encoding}), which was not asked for, so nothing of it is shown."
+                ));
+            }
             if !kind.is_text() {
                 return Err(format!("{text}\n{}", refused(&kind.name, length)));
             }

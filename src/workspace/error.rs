@@ -43,14 +43,21 @@ impl WorkspaceError {
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// A link on the way leads out of the workspace.
-    #[error("Security error: Path '{0}' escapes the workspace through a symbolic link.")]
+    #[error(
+        "Security error: Path '{0}' escapes the workspace through a symbolic link. Use a path that stays inside; absolute links are not followed."
+    )]
     Escape(RelPath),
     /// The links on the way never end.
-    #[error("Security error: Path '{0}' goes through too many symbolic links.")]
+    #[error("Security error: Path '{0}' goes through too many symbolic links. Use a path without them.")]
     LinkLoop(RelPath),
     /// No tool writes into a repository's own data.
-    #[error("Security error: Path '{0}' is inside a .git directory; no tool writes there.")]
+    #[error(
+        "Security error: Path '{0}' is inside a .git directory; no tool writes there. Use git in run_command, or say in your answer what a person should change."
+    )]
     Protected(RelPath),
+    /// It really is a file that is kept from tools.
+    #[error("Security error: Path '{0}' leads to a file that is kept from tools. Go on without it.")]
+    Kept(RelPath),
     /// There is nothing there.
     #[error("File does not exist: {0}")]
     Missing(RelPath),
@@ -58,7 +65,7 @@ pub enum FileError {
     #[error("Path is not a regular file: {0} (it is a directory; list_files shows what is in it)")]
     Directory(RelPath),
     /// It is a pipe, device or socket.
-    #[error("Path is not a regular file: {0} (it is a pipe, device or socket)")]
+    #[error("Path is not a regular file: {0} (it is a pipe, device or socket; no file tool opens one)")]
     Special(RelPath),
     /// A part of the path is not a directory.
     #[error("Path '{0}' leads through something that is not a directory.")]

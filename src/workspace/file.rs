@@ -75,7 +75,7 @@ impl Workspace {
     /// Opens the regular file `path`; never blocks on a pipe or device.
     ///
     /// # Errors
-    /// When it is absent, not a regular file, outside or unreadable.
+    /// When it is absent, not a regular file, outside, sensitive or unreadable.
     pub fn open_file(&self, path: &RelPath) -> Result<Opened, FileError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let (fd, real) = self.beneath().open(path, flags).map_err(|error| match error {
@@ -83,6 +83,9 @@ impl Workspace {
             super::beneath::BeneathError::Io(Errno::NXIO | Errno::NODEV) => FileError::Special(path.clone()),
             error => FileError::at(path, error),
         })?;
+        if self.is_kept(&real, false) {
+            return Err(FileError::Kept(path.clone()));
+        }
         let stat = rustix::fs::fstat(&fd).map_err(|error| FileError::io(path, "read", error.into()))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(Opened {

@@ -1,7 +1,9 @@
 //! The project directory: confined paths, bounded reads, atomic writes, search.
 
+pub mod alias;
 pub mod beneath;
 pub mod error;
+pub mod executables;
 pub mod file;
 pub mod index;
 pub mod leftovers;
@@ -14,19 +16,35 @@ pub mod walk;
 use beneath::Beneath;
 use error::{FileError, WorkspaceError};
 use path::{PathError, RelPath};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use search::Hidden;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The project directory, held open by descriptor; a clone is the same directory.
 #[derive(Debug, Clone)]
 pub struct Workspace(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     given: PathBuf,
     root: PathBuf,
     beneath: Beneath,
+    guard: OnceLock<Guard>,
+}
+
+/// Which files are kept from tools, by the paths they really have: a link may lead elsewhere by the time it is followed
+/// than when it was judged.
+pub struct Guard {
+    /// Neither shown nor changed.
+    pub sensitive: Hidden,
+    /// Not changed.
+    pub protected: Hidden,
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workspace").field("root", &self.root).finish_non_exhaustive()
+    }
 }
 
 impl Workspace {
@@ -41,7 +59,20 @@ impl Workspace {
         let dir = rustix::fs::open(&canonical, flags, Mode::empty())
             .map_err(|error| WorkspaceError::new(&shown, error.into()))?;
         let given = std::path::absolute(root).unwrap_or_else(|_| canonical.clone());
-        Ok(Self(Arc::new(Inner { given, root: canonical, beneath: Beneath::new(dir) })))
+        let (beneath, guard) = (Beneath::new(dir), OnceLock::new());
+        Ok(Self(Arc::new(Inner { given, root: canonical, beneath, guard })))
+    }
+
+    /// Keeps files from whoever opens or changes files from now on; only the first guard counts.
+    pub fn keep_from_tools(&self, guard: Guard) {
+        let _first = self.0.guard.set(guard);
+    }
+
+    /// Whether the file that is really at `path` is kept from being shown, or from being changed.
+    fn is_kept(&self, path: &RelPath, changes: bool) -> bool {
+        self.0.guard.get().is_some_and(|guard| {
+            (guard.sensitive)(path.as_str()) || changes && (guard.protected)(path.as_str())
+        })
     }
 
     /// The canonical absolute path of the root.
@@ -76,6 +107,14 @@ impl Workspace {
     /// Whether `path`, which must hold no link, is a directory that may be read.
     pub fn is_directory(&self, path: &RelPath) -> bool {
         self.0.beneath.open_directory(path).is_ok()
+    }
+
+    /// Whether there is something at `path`, reached without leaving the workspace.
+    fn is_there(&self, path: &RelPath) -> bool {
+        let Ok(real) = self.resolve_directory(path) else { return false };
+        let Some((parent, name)) = real.split_last() else { return true };
+        let Ok(directory) = self.0.beneath.open_directory(&parent) else { return false };
+        rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// The held directory, for the modules that work below it.

@@ -1,5 +1,6 @@
 //! Paths inside the workspace: normalised, relative, never leading out of it by their text.
 
+use crate::workspace::alias;
 use std::path::Path;
 
 /// Longest path accepted, in bytes (`PATH_MAX` of Linux).
@@ -19,10 +20,10 @@ pub enum PathError {
     #[error("Security error: the path is empty. Use '.' for the workspace itself.")]
     Empty,
     /// It holds a NUL byte.
-    #[error("Security error: Path '{0}' contains a NUL byte.")]
+    #[error("Security error: Path '{0}' contains a NUL byte. Use a path without one.")]
     Nul(String),
     /// It is too long.
-    #[error("Security error: Path '{0}…' is longer than {MAX_BYTES} bytes.")]
+    #[error("Security error: Path '{0}…' is longer than {MAX_BYTES} bytes. Use a path that is shorter.")]
     TooLong(String),
     /// It leads out of the workspace.
     #[error(
@@ -104,13 +105,11 @@ impl RelPath {
         Self(parts.join("/"))
     }
 
-    /// Whether it is `.git` or inside one, under any name a file system might take for it (case, trailing dots and
-    /// blanks, the short name of Windows).
+    /// Whether it is `.git` or inside one, under any name a file system might take for it.
     pub fn is_git_internal(&self) -> bool {
-        self.parts().any(|part| {
-            let plain = part.trim_end_matches(['.', ' ']);
-            plain.eq_ignore_ascii_case(".git") || plain.eq_ignore_ascii_case("git~1")
-        })
+        let is_short = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+        let is_git = |part: &String| part == ".git" || part.strip_prefix("git~").is_some_and(is_short);
+        alias::readings(&self.0).iter().flatten().any(is_git)
     }
 }
 
@@ -174,10 +173,21 @@ mod tests {
 
     #[test]
     fn git_internals_are_known_under_every_spelling() {
-        for raw in [".git/config", "a/.GIT/hooks/x", ".git. /x", "git~1/config", ".git"] {
+        for raw in [
+            ".git/config",
+            "a/.GIT/hooks/x",
+            ".git. /x",
+            "git~1/config",
+            ".git",
+            r"a\.git\x",
+            ".ｇit/x",
+            ".git::$DATA",
+        ] {
             assert!(RelPath::parse(raw, &[]).unwrap().is_git_internal(), "{raw}");
         }
-        assert!(!RelPath::parse(".gitignore", &[]).unwrap().is_git_internal());
+        for raw in [".gitignore", "digit~1", "git~x", "git/x"] {
+            assert!(!RelPath::parse(raw, &[]).unwrap().is_git_internal(), "{raw}");
+        }
     }
 
     proptest! {

@@ -107,6 +107,9 @@ impl Workspace {
         if path.is_git_internal() || real.is_git_internal() {
             return Err(FileError::Protected(path.clone()));
         }
+        if self.is_kept(&real, true) {
+            return Err(FileError::Kept(path.clone()));
+        }
         Ok(real)
     }
 }
@@ -286,8 +289,9 @@ impl Target<'_> {
             FileType::Directory => return Err(FileError::Directory(self.path.clone())),
             _ => return Err(FileError::Special(self.path.clone())),
         }
+        // The name is random, so that it is free; one step, because others may take the name between two.
         let aside = temporary_name();
-        self.move_to_free_name(self.name, &aside)
+        rustix::fs::renameat(self.directory, self.name, self.directory, &aside)
             .map_err(|error| FileError::io(self.path, "delete", error.into()))?;
         match self.hash_of(&aside) {
             Ok(found) if matches(expected, &found) => {
@@ -305,7 +309,19 @@ impl Target<'_> {
 
     /// Gives what was set aside its name again; fails when that is taken, and says where the content lies.
     fn put_back(&self, aside: &str) -> Result<(), FileError> {
-        self.move_to_free_name(aside, self.name).map_err(|_taken| self.changed(Some(aside)))
+        let moved = match self.move_to_free_name(aside, self.name) {
+            // A directory that took the name meanwhile can have no second one; nor can it take the place of a file.
+            Err(Errno::PERM) if self.is_directory(aside) => {
+                rustix::fs::renameat(self.directory, aside, self.directory, self.name)
+            }
+            other => other,
+        };
+        moved.map_err(|_taken| self.changed(Some(aside)))
+    }
+
+    fn is_directory(&self, name: &str) -> bool {
+        rustix::fs::statat(self.directory, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
     /// The content hash of `name`, of a link the hash of its target's name.

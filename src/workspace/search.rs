@@ -35,6 +35,9 @@ const MAX_CHAR_BYTES: usize = 4;
 /// Memory for one compiled pattern.
 const MAX_PATTERN_BYTES: usize = 10 * 1024 * 1024;
 
+/// An explanation that shows the pattern, line by line, is no longer than this.
+const MAX_REASON_BYTES: usize = 1000;
+
 /// Tells whether a path, from the workspace root, must not be shown.
 pub type Hidden = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
@@ -163,8 +166,13 @@ impl Query {
             .size_limit(MAX_PATTERN_BYTES)
             .line_terminator(Some(b'\n'))
             .build(&self.pattern)
-            .map_err(|error| SearchError::Pattern(error.to_string()))
+            .map_err(|error| SearchError::Pattern(reason(&error.to_string())))
     }
+}
+
+/// What is wrong with a pattern, with the pattern where that is short enough to be read.
+fn reason(error: &str) -> String {
+    if error.len() <= MAX_REASON_BYTES { error } else { error.lines().last().unwrap_or_default() }.to_owned()
 }
 
 fn searcher(context: usize) -> Searcher {
@@ -243,8 +251,10 @@ impl Job<'_> {
     }
 
     fn search_file(&self, path: &RelPath, searcher: &mut Searcher, matcher: &RegexMatcher) {
-        let Ok(opened) = self.workspace.open_file(path) else {
-            return self.note(|results| results.unreadable += 1);
+        let opened = match self.workspace.open_file(path) {
+            Ok(opened) => opened,
+            Err(FileError::Kept(_)) => return self.note(|results| results.hidden += 1),
+            Err(_) => return self.note(|results| results.unreadable += 1),
         };
         // A base that is a link has another name than the files below it.
         if opened.path != *path && (self.query.hidden)(opened.path.as_str()) {

@@ -140,7 +140,10 @@ impl Workspace {
                 Listing::add(&mut found, Entry { path, kind }, wanted.most);
             }
         }
-        listing.entries = found.into_iter().collect();
+        // The walk goes by names, which may have led out for a moment; what is told is looked at again from within.
+        let counted = found.len();
+        listing.entries = found.into_iter().filter(|entry| self.is_there(&entry.path)).collect();
+        listing.total -= counted - listing.entries.len();
         listing.unreadable += walk.refused();
         Ok(listing)
     }

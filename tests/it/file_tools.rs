@@ -1,53 +1,14 @@
 //! The file tools through the whole binary: what the model reads back, and what is on the disk afterwards.
 
+use crate::support::calls::{call, results, script, told, told_once, told_with};
 use crate::support::run::Lab;
 use crate::support::server::Server;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-/// What must never leave the machine.
-const SECRET: &str = "hunter2-4711";
-
 /// Three lines.
 const LINES: &str = "one\ntwo\nthree\n";
-
-/// A call of the model.
-fn call(name: &str, arguments: &Value) -> Value {
-    json!({"name": name, "arguments": arguments})
-}
-
-/// A script of these turns of calls, and a last answer.
-fn script(turns: &[Vec<Value>]) -> String {
-    let mut all: Vec<Value> = turns.iter().map(|calls| json!({"calls": calls})).collect();
-    all.push(json!({"text": "done"}));
-    json!({"turns": all}).to_string()
-}
-
-/// The results in the last request, one for each call so far.
-fn results(server: &Server) -> Vec<String> {
-    let requests = server.requests();
-    let messages = requests.last().unwrap().body["messages"].as_array().unwrap();
-    let tools = messages.iter().filter(|message| message["role"] == "tool");
-    tools.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
-}
-
-/// What the model is told when it makes `calls`, with these flags.
-fn told_with(lab: &Lab, flags: &[&str], calls: Vec<Value>) -> Vec<String> {
-    let server = Server::start(&script(&[calls]));
-    lab.run(&server, flags).exits(0);
-    results(&server)
-}
-
-/// What the model is told when it makes `calls`, which nobody has to confirm.
-fn told(lab: &Lab, calls: Vec<Value>) -> Vec<String> {
-    told_with(lab, &["--mode", "yolo"], calls)
-}
-
-/// What the model is told when it makes one call.
-fn told_once(lab: &Lab, name: &str, arguments: &Value) -> String {
-    told(lab, vec![call(name, arguments)]).remove(0)
-}
 
 /// `count` numbered lines.
 fn numbered(count: usize) -> String {
@@ -578,70 +539,6 @@ fn k01_a_long_output_is_kept_and_read_and_searched_by_its_name() {
     assert_eq!(fs::metadata(kept).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// Every file tool with the path `path`.
-fn every_tool(path: &str) -> Vec<Value> {
-    vec![
-        call("read_file", &json!({"path": path})),
-        call("write_file", &json!({"path": path, "content": "x"})),
-        call("write_file", &json!({"path": path, "content": "x", "mode": "append"})),
-        call("edit_file", &json!({"path": path, "old_str": "h", "new_str": "x"})),
-        call("apply_patch", &json!({"path": path, "patch": "@@ -0,0 +1 @@\n+x\n"})),
-        call("grep", &json!({"text": "hunter", "path": path})),
-        call("search_code", &json!({"pattern": "hunter", "path": path})),
-        call("find_files", &json!({"pattern": "*", "path": path})),
-        call("list_files", &json!({"path": path})),
-        call("delete_file", &json!({"path": path})),
-    ]
-}
-
-/// The tools that read or change one file.
-const CHANGES_OR_READS: [&str; 5] = ["read_file", "write_file", "edit_file", "apply_patch", "delete_file"];
-
-/// No request holds the secret.
-fn assert_never_sent(server: &Server) {
-    for request in server.requests() {
-        let body = String::from_utf8_lossy(&request.bytes).into_owned();
-        assert!(!body.contains(SECRET), "{body}");
-    }
-}
-
-#[test]
-fn s01_no_tool_leaves_the_workspace() {
-    let lab = Lab::new().config("workspace: {allow_delete: true}\n");
-    let outside = lab.outside();
-    fs::create_dir(outside.join("ws-sibling")).unwrap();
-    for name in ["secret", "ws-sibling/secret"] {
-        fs::write(outside.join(name), SECRET).unwrap();
-    }
-    symlink("../secret", lab.ws().join("link")).unwrap();
-    symlink(outside.join("secret"), lab.ws().join("absolute-link")).unwrap();
-    symlink("..", lab.ws().join("up")).unwrap();
-    let absolute = |path: &str| outside.join(path).to_str().unwrap().to_owned();
-    for path in [
-        "../secret".to_owned(),
-        absolute("secret"),
-        "link".to_owned(),
-        "absolute-link".to_owned(),
-        "up/secret".to_owned(),
-        "../ws-sibling/secret".to_owned(),
-        absolute("ws-sibling/secret"),
-        absolute("ws/../secret"),
-        "a/../../secret".to_owned(),
-        "/proc/self/cwd/../secret".to_owned(),
-    ] {
-        let server = Server::start(&script(&[every_tool(&path)]));
-        lab.run(&server, &["--mode", "yolo"]).exits(0);
-        for (call, said) in every_tool(&path).iter().zip(results(&server)) {
-            let link = path.ends_with("link") && call["name"] == "delete_file";
-            assert!(link || said.starts_with("Error: Security error: "), "{call}: {said}");
-        }
-        assert_never_sent(&server);
-    }
-    for name in ["secret", "ws-sibling/secret"] {
-        assert_eq!(fs::read_to_string(outside.join(name)).unwrap(), SECRET);
-    }
-}
-
 #[test]
 fn s01_absolute_paths_and_relative_links_inside_are_followed() {
     let lab = Lab::new().file("dir/a.txt", LINES);
@@ -657,111 +554,6 @@ fn s01_absolute_paths_and_relative_links_inside_are_followed() {
     for said in said {
         assert!(said.ends_with(LINES), "{said}");
     }
-}
-
-/// A file of the workspace under other names: through links, other spellings, an absolute path.
-fn disguises(lab: &Lab, name: &str) -> Vec<String> {
-    fs::create_dir_all(lab.ws().join("sub")).unwrap();
-    symlink(name, lab.ws().join("plain.txt")).unwrap();
-    symlink(format!("../{name}"), lab.ws().join("sub/notes.md")).unwrap();
-    symlink("plain.txt", lab.ws().join("twice.txt")).unwrap();
-    symlink(".", lab.ws().join("here")).unwrap();
-    let mut all =
-        vec![name.to_owned(), format!("./{name}"), format!("sub/../{name}"), format!("sub//..//{name}")];
-    all.extend(["plain.txt", "sub/notes.md", "twice.txt"].map(str::to_owned));
-    all.push(format!("here/{name}"));
-    all.push(lab.ws().join(name).to_str().unwrap().to_owned());
-    all.push(lab.ws().canonicalize().unwrap().join(name).to_str().unwrap().to_owned());
-    all
-}
-
-#[test]
-fn s11_a_protected_file_is_read_but_changed_under_none_of_its_names() {
-    let config = "guardrails: {protected_files: [.env]}\nworkspace: {allow_delete: true}\n";
-    let lab = Lab::new().file(".env", "KEY=hidden\n").config(config);
-    let names = disguises(&lab, ".env");
-    let mut calls = Vec::new();
-    for path in &names {
-        calls.extend(
-            every_tool(path)
-                .into_iter()
-                .filter(|call| CHANGES_OR_READS.contains(&call["name"].as_str().unwrap())),
-        );
-    }
-    let server = Server::start(&script(std::slice::from_ref(&calls)));
-    let done = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0);
-    for (call, said) in calls.iter().zip(results(&server)) {
-        if call["name"] == "read_file" {
-            assert!(said.contains("KEY=hidden"), "{call}: {said}");
-        } else {
-            let refusal = "Error: Protected file blocked by guardrail: ";
-            assert!(said.starts_with(refusal) && said.contains("(pattern: .env)"), "{call}: {said}");
-        }
-    }
-    assert_eq!(lab.read(".env"), "KEY=hidden\n");
-    assert!(lab.exists("plain.txt"));
-    let denials = done.json()["permission_denials"].as_array().unwrap().len();
-    assert_eq!(denials, names.len() * 5);
-}
-
-#[test]
-fn s11_what_can_run_programs_later_is_always_protected() {
-    let lab = Lab::new().file(".git/config", "[core]\n");
-    let write = |path: &str| call("write_file", &json!({"path": path, "content": "x"}));
-    let paths = [
-        ".git/hooks/pre-commit",
-        ".GIT/hooks/pre-commit",
-        ".git/config",
-        ".agent/config.yaml",
-        ".envrc",
-        ".vscode/tasks.json",
-        "sub/.git/hooks/x",
-    ];
-    for (path, said) in paths.iter().zip(told(&lab, paths.map(write).to_vec())) {
-        assert!(said.starts_with("Error: Protected file blocked by guardrail: "), "{path}: {said}");
-        assert!(*path == ".git/config" || !lab.exists(path), "{path}");
-    }
-    assert_eq!(lab.read(".git/config"), "[core]\n");
-}
-
-#[test]
-fn s12_the_content_of_a_sensitive_file_is_in_no_request() {
-    let config =
-        "guardrails: {sensitive_files: [.env, private/, config/*.yml]}\nworkspace: {allow_delete: true}\n";
-    let lab = Lab::new()
-        .file(".env", format!("KEY={SECRET}\n"))
-        .file("private/deep/key", SECRET)
-        .file("config/prod.yml", format!("key: {SECRET}\n"))
-        .file("open.txt", "nothing hunter-like\n")
-        .config(config);
-    symlink("private", lab.ws().join("public")).unwrap();
-    let mut paths = disguises(&lab, ".env");
-    paths.extend(
-        ["private/deep/key", "public/deep/key", "private/deep", "private", "public"].map(str::to_owned),
-    );
-    let calls: Vec<Value> = paths.iter().flat_map(|path| every_tool(path)).collect();
-    let everywhere = vec![
-        call("grep", &json!({"text": "hunter2"})),
-        call("search_code", &json!({"pattern": "hunter2|KEY"})),
-        call("grep", &json!({"text": "hunter2", "path": "here"})),
-        call("grep", &json!({"text": "hunter2", "file_pattern": ".env"})),
-    ];
-    let mut turns: Vec<Vec<Value>> = calls.chunks(100).map(<[Value]>::to_vec).collect();
-    turns.push(everywhere);
-    let server = Server::start(&script(&turns));
-    lab.run(&server, &["--mode", "yolo"]).exits(0);
-    let said = results(&server);
-    for (call, said) in calls.iter().zip(&said) {
-        assert!(said.starts_with("Error: "), "{call}: {said}");
-    }
-    for said in &said[calls.len()..] {
-        assert!(said.starts_with("No results for"), "{said}");
-        assert!(said.ends_with(" left out: sensitive]"), "{said}");
-    }
-    assert_never_sent(&server);
-    assert_eq!(lab.read(".env"), format!("KEY={SECRET}\n"));
-    assert_eq!(lab.read("private/deep/key"), SECRET);
-    assert!(!fs::read_to_string(lab.journal()).unwrap().contains(SECRET));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use agent::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinitio
 use agent::message::{Message, Role, ToolResult};
 use agent::secret::Secret;
 use agent::source::Source;
+use agent::text::mark::Mark;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,7 +48,11 @@ async fn client(options: &ModelOptions) -> Box<dyn LlmClient> {
 
 fn tools() -> Vec<ToolDefinition> {
     let parameters = serde_json::json!({"type": "object"});
-    vec![ToolDefinition { name: "read_file".into(), description: "Reads.".into(), parameters }]
+    vec![ToolDefinition {
+        name: "read_file".into(),
+        description: "Reads.".into(),
+        parameters: parameters.into(),
+    }]
 }
 
 async fn ask(client: &dyn LlmClient, messages: &[Arc<Message>], stream: bool) -> Outcome {
@@ -397,7 +402,7 @@ fn steps_share_one_connection_and_the_prefix_stays_the_same() {
         let first = ask(client.as_ref(), &messages, true).await.response.unwrap();
         let call_id = first.message.tool_calls().next().unwrap().id.clone();
         messages.push(Arc::new(first.message));
-        let result = ToolResult { call_id, text: "content".into(), is_error: false };
+        let result = ToolResult { call_id, text: Mark::of("").around("content"), is_error: false };
         messages.push(Arc::new(Message::results(vec![result])));
         assert_eq!(ask(client.as_ref(), &messages, true).await.text(), "done");
     });

@@ -396,7 +396,7 @@ fn has_keys(value: &Value, keys: &[&str]) {
 }
 
 /// The keys of every document.
-const ALWAYS: [&str; 17] = [
+const ALWAYS: [&str; 18] = [
     "schema_version",
     "status",
     "stop_reason",
@@ -407,6 +407,7 @@ const ALWAYS: [&str; 17] = [
     "tool_calls",
     "tools_used",
     "files_modified",
+    "executables",
     "duration_seconds",
     "model",
     "usage",

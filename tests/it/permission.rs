@@ -1,109 +1,9 @@
 //! Modes, questions at a terminal, refusals, dry run.
 
-use crate::support::run::{Finished, KEY, Lab, PATIENCE};
+use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server};
-use rustix::fs::{Mode, OFlags};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use crate::support::terminal::{AtTerminal, QUESTION};
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::{Read, Write};
-use std::process::{Child, Stdio};
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::JoinHandle;
-
-/// The end of every question.
-const QUESTION: &str = "abort the run: ";
-
-/// A run at a terminal: standard input and standard error are one, standard output is a pipe.
-struct AtTerminal {
-    child: Child,
-    keyboard: File,
-    screen: Arc<(Mutex<(String, bool)>, Condvar)>,
-    stdout: JoinHandle<String>,
-    answered: usize,
-}
-
-impl AtTerminal {
-    fn start(lab: &Lab, server: &Server, more: &[&str]) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-        grantpt(&master).unwrap();
-        unlockpt(&master).unwrap();
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let slave = rustix::fs::open(ptsname(&master, Vec::new()).unwrap(), flags, Mode::empty()).unwrap();
-        let url = server.url();
-        let mut args = vec!["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-        args.extend(more);
-        let mut command = lab.command(&args);
-        command.stdin(Stdio::from(slave.try_clone().unwrap())).stderr(Stdio::from(slave));
-        let mut child = command.spawn().unwrap();
-        // The command holds the other end of the terminal, which has to close for the screen to end.
-        drop(command);
-        let mut out = child.stdout.take().unwrap();
-        let stdout = std::thread::spawn(move || {
-            let mut text = String::new();
-            out.read_to_string(&mut text).unwrap();
-            text
-        });
-        let keyboard = File::from(master);
-        let screen = Arc::new((Mutex::new((String::new(), false)), Condvar::new()));
-        follow(keyboard.try_clone().unwrap(), Arc::clone(&screen));
-        Self { child, keyboard, screen, stdout, answered: 0 }
-    }
-
-    /// Waits for the next question and types `keys`; gives back what the screen shows until there.
-    #[track_caller]
-    fn answer(&mut self, keys: &str) -> String {
-        self.answered += 1;
-        let shown = self.wait(&format!("question {}", self.answered), |text| {
-            text.matches(QUESTION).count() >= self.answered
-        });
-        self.keyboard.write_all(keys.as_bytes()).unwrap();
-        shown
-    }
-
-    #[track_caller]
-    fn wait(&self, what: &str, ready: impl Fn(&str) -> bool) -> String {
-        let (screen, changed) = &*self.screen;
-        let waiting = |state: &mut (String, bool)| !ready(&state.0) && !state.1;
-        let (state, _) = changed.wait_timeout_while(screen.lock().unwrap(), PATIENCE, waiting).unwrap();
-        assert!(ready(&state.0), "there was no {what}:\n{}", state.0);
-        state.0.clone()
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-
-    /// Waits for the end, which is when nobody holds the terminal any more.
-    fn finish(mut self) -> Finished {
-        let (screen, changed) = &*self.screen;
-        let open = |state: &mut (String, bool)| !state.1;
-        let (state, late) = changed.wait_timeout_while(screen.lock().unwrap(), PATIENCE, open).unwrap();
-        if late.timed_out() {
-            self.child.kill().unwrap();
-            panic!("the run did not end:\n{}", state.0);
-        }
-        let code = self.child.wait().unwrap().code();
-        Finished { code, stdout: self.stdout.join().unwrap(), stderr: state.0.clone() }
-    }
-}
-
-fn follow(mut terminal: File, screen: Arc<(Mutex<(String, bool)>, Condvar)>) {
-    std::thread::spawn(move || {
-        let mut bytes = [0; 4096];
-        loop {
-            let length = terminal.read(&mut bytes).unwrap_or(0);
-            let mut state = screen.0.lock().unwrap();
-            state.0.push_str(&String::from_utf8_lossy(&bytes[..length]));
-            state.1 = length == 0;
-            screen.1.notify_all();
-            if length == 0 {
-                return;
-            }
-        }
-    });
-}
 
 /// A script with one turn for each call, and `done` at the end.
 fn script(calls: &[(&str, Value)]) -> String {
@@ -235,7 +135,7 @@ fn s02_what_is_typed_ahead_or_means_nothing_is_no_answer() {
     let lab = lab().unprivileged();
     let server = Server::start(&script(&[write("new.txt")]));
     let mut run = AtTerminal::start(&lab, &server, &[]);
-    run.keyboard.write_all(b"y\r").unwrap();
+    run.types("y\r");
     run.answer("maybe\r");
     run.answer("n\r");
     run.finish().exits(0);

@@ -235,10 +235,52 @@ fn kill_9_of_the_agent_ends_everything_within_a_second() {
             .spawn()
             .unwrap();
         wait_for_sleepers(&seconds, STAYERS);
+        let children = children_of(agent.id());
+        assert!(!children.is_empty(), "the fork server at least");
         agent.kill().unwrap();
         agent.wait().unwrap();
         assert!(wait_for_sleepers(&seconds, 0) < ALLOWED, "{tier:?}");
+        let begun = Instant::now();
+        while children.iter().any(|child| parent_of(*child).is_some()) {
+            assert!(begun.elapsed() < ALLOWED, "{tier:?}");
+            std::thread::yield_now();
+        }
     }
+}
+
+/// The parent of a process that lives.
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    fields.next().filter(|state| *state != "Z")?;
+    fields.next()?.parse().ok()
+}
+
+fn children_of(parent: u32) -> Vec<u32> {
+    let names = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
+    let pids = names.filter_map(|name| name.to_str()?.parse().ok());
+    pids.filter(|pid| parent_of(*pid) == Some(parent)).collect()
+}
+
+#[test]
+fn guards_are_split_off_one_process_that_is_replaced_when_it_is_killed_and_ends_with_the_run() {
+    let launcher = launcher(Tier::Subreaper);
+    let server = || {
+        let above_the_guard = script(r"sed -n 's/^PPid:\t//p' /proc/$PPID/status");
+        let exit = block(launcher.launch(above_the_guard, &CancellationToken::new())).unwrap();
+        text(&exit.stdout.head).trim().parse::<u32>().unwrap()
+    };
+    let first = server();
+    assert_eq!(server(), first);
+    let pid = rustix::process::Pid::from_raw(first.cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    while parent_of(first).is_some() {
+        std::thread::yield_now();
+    }
+    let second = server();
+    assert_ne!(second, first);
+    drop(launcher);
+    assert!(!Path::new(&format!("/proc/{second}")).exists());
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The walls around commands, in each kind of kernel, as root and as an unprivileged user: what they claim is what holds.
 
 use crate::support::kernel::Kernel;
-use crate::support::run::{Finished, Lab};
+use crate::support::run::{Finished, KEY, Lab};
+use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs;
@@ -12,13 +13,23 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::Command;
 
-/// Each kind of kernel with the tier that must be found in it; where bubblewrap is not installed, rules are the next best.
+/// Each kind of kernel with the tier that must be found in it. Where bubblewrap is not installed, or the tests themselves run
+/// in a kernel that refuses more, the next best one.
 fn kernels() -> [(Kernel, &'static str); 4] {
+    const TIERS: [&str; 4] = ["full", "bubblewrap", "rules", "none"];
+    let best = match Kernel::around() {
+        Kernel::Native => "full",
+        Kernel::WithoutUnshare if Path::new("/usr/bin/bwrap").exists() => "bubblewrap",
+        Kernel::WithoutUnshare | Kernel::Docker => "rules",
+        Kernel::DockerWithoutLandlock => "none",
+    };
+    let rank = |tier: &str| TIERS.iter().position(|known| *known == tier).unwrap();
+    let worse_of = |tier: &'static str| if rank(tier) < rank(best) { best } else { tier };
     let by_another_program = if Path::new("/usr/bin/bwrap").exists() { "bubblewrap" } else { "rules" };
     [
-        (Kernel::Native, "full"),
-        (Kernel::Docker, "rules"),
-        (Kernel::WithoutUnshare, by_another_program),
+        (Kernel::Native, best),
+        (Kernel::Docker, worse_of("rules")),
+        (Kernel::WithoutUnshare, worse_of(by_another_program)),
         (Kernel::DockerWithoutLandlock, "none"),
     ]
 }
@@ -89,6 +100,50 @@ fn k24_doctor_tells_the_truth_in_each_kernel() {
             assert_eq!(works("rules"), tier != "none", "{kernel:?}: {doctor}");
             assert_eq!(doctor.contains("NOT confined"), tier == "none", "{kernel:?}: {doctor}");
             assert!(!doctor.contains("leaks"), "{kernel:?}: {doctor}");
+        }
+    });
+}
+
+#[test]
+fn the_tier_does_not_depend_on_how_long_the_paths_are() {
+    for (kernel, tier) in confining() {
+        let lab = project();
+        let deep = lab.home().join("d".repeat(100));
+        let lab = lab.env("AGENT_HOME", deep.to_str().unwrap());
+        let text = doctor(&lab, kernel);
+        assert!(text.contains(&format!("sandbox        {tier}:")), "{kernel:?} is not {tier}:\n{text}");
+    }
+}
+
+#[test]
+fn k24_the_log_the_document_and_doctor_name_the_same_confinement_in_each_kernel() {
+    for_each_user(|user| {
+        for (kernel, tier) in kernels() {
+            let lab = user(project());
+            if !here(&lab, kernel, tier) {
+                continue;
+            }
+            let server = Server::start("turns: [{text: done}, {text: done}]");
+            let url = server.url();
+            let args = [
+                "run",
+                "task",
+                "--model",
+                "openai/mock",
+                "--api-base",
+                &url,
+                "--api-key",
+                KEY,
+                "--no-stream",
+            ];
+            let json = kernel.agent(&lab, &[&args[..], &["--json"]].concat()).exits(0).json();
+            assert_eq!(json["sandbox"], tier, "{kernel:?}");
+            let told = kernel.agent(&lab, &args).exits(0).stderr;
+            let first = told.lines().next().unwrap();
+            assert!(first.contains(&format!("sandbox {tier}")), "{kernel:?}: {told}");
+            assert_eq!(told.contains("commands are NOT confined"), tier == "none", "{kernel:?}: {told}");
+            let doctor = doctor(&lab, kernel);
+            assert!(doctor.contains(&format!("sandbox        {tier}:")), "{kernel:?}: {doctor}");
         }
     });
 }

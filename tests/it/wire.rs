@@ -19,7 +19,7 @@ fn tools() -> Vec<ToolDefinition> {
     let tool = |name: &str| ToolDefinition {
         name: name.into(),
         description: String::new(),
-        parameters: json!({"properties": {"path": {"type": "string"}}}),
+        parameters: json!({"properties": {"path": {"type": "string"}}}).into(),
     };
     ["list", "read", "write"].map(tool).into()
 }

@@ -1,5 +1,6 @@
 //! A session: the fold of its journal, and what is next.
 
+mod calls;
 mod ending;
 mod model;
 mod structured;
@@ -11,11 +12,11 @@ use crate::agent::watchdogs::{self, Limits, OnLimit, Readings};
 use crate::engine::arguments;
 use crate::event::{Event, FinishReason, Origin, PrefixHashes, Purpose, Record, SCHEMA_VERSION};
 use crate::failure::Failure;
-use crate::llm::calls::CALLS_CAP;
 use crate::message::{Message, Role, ToolCall, ToolResult};
-use crate::messages;
-use crate::result::{ChangedBy, Output, RunResult};
+use crate::result::{Executables, Output, RunResult};
 use crate::stop_reason::{Limit, StopReason};
+use crate::text::mark::Mark;
+pub use calls::unknown_outcome;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,6 +112,8 @@ enum Stage {
 pub struct Session {
     limits: Limits,
     id: String,
+    /// What stands around results in the conversation.
+    mark: Mark,
     model: String,
     sandbox: String,
     messages: Vec<Arc<Message>>,
@@ -139,6 +142,7 @@ impl Session {
         Self {
             limits,
             id: String::new(),
+            mark: Mark::of(""),
             model: String::new(),
             sandbox: String::new(),
             messages: Vec::new(),
@@ -192,11 +196,6 @@ impl Session {
         &self.tally
     }
 
-    /// Calls of the last turn that have no result yet, in order.
-    pub fn unanswered(&self) -> Vec<ToolCall> {
-        self.pending.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
-    }
-
     /// Whether anybody has given the model a task.
     pub fn has_task(&self) -> bool {
         self.messages.iter().any(|message| message.role == Role::User)
@@ -248,9 +247,10 @@ impl Session {
     /// Takes note of an event.
     pub fn apply(&mut self, event: &Event) {
         match event {
-            Event::SessionStart { session_id, .. } => self.id.clone_from(session_id),
+            Event::SessionStart { session_id, .. } => self.session_start(session_id),
             Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),
             Event::System { text } => self.set_system(text),
+            Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             Event::StepStart { purpose: Purpose::Step, .. } => {
                 self.run.steps = self.run.steps.saturating_add(1);
@@ -322,6 +322,8 @@ impl Session {
             tool_calls: self.tally.tool_calls,
             tools_used: self.tally.tools_used.clone(),
             files_modified: self.tally.files.clone(),
+            executables: Executables::default(),
+            instructions: self.tally.instructions.clone(),
             duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
             model: Some(self.model.clone()),
             usage: self.tally.usage,
@@ -332,25 +334,6 @@ impl Session {
             limit: verdict.limit,
             error: verdict.error,
         }
-    }
-
-    /// The tools that are to run, and then the calls that are too many.
-    fn tools_step(&self) -> Step {
-        let affordable = self.run.spending.runnable(&self.limits.caps, self.pending.len());
-        let (run, beyond) = self.pending.split_at(affordable.min(CALLS_CAP).min(self.pending.len()));
-        let open = |calls: &[ToolCall]| -> Vec<ToolCall> {
-            calls.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
-        };
-        let run = open(run);
-        if !run.is_empty() {
-            return Step::RunTools(run);
-        }
-        let why = if affordable > CALLS_CAP {
-            messages::too_many_calls(CALLS_CAP)
-        } else {
-            messages::CALLS_USED_UP.to_owned()
-        };
-        Step::Refuse(open(beyond), why)
     }
 
     fn push(&mut self, message: Message) {
@@ -369,6 +352,11 @@ impl Session {
     fn answer(&self) -> String {
         let last = self.messages.last().map(|message| message.joined_text()).unwrap_or_default();
         format!("{}{last}", self.answer_so_far)
+    }
+
+    fn session_start(&mut self, id: &str) {
+        id.clone_into(&mut self.id);
+        self.mark = Mark::of(id);
     }
 
     /// A run begins: limits, closing and refusals are its own, the conversation and the costs go on.
@@ -445,47 +433,6 @@ impl Session {
         self.run.spending.called(self.pending.len());
         self.push(message.clone());
     }
-
-    fn tool_end(&mut self, event: &Event) {
-        let Event::ToolEnd { name, result, changed, seen, denial, .. } = event else { return };
-        let path = changed.first().map(|c| &c.path).or_else(|| seen.first().map(|s| &s.path)).cloned();
-        self.tally.tool(self.place_of(&result.call_id), name, path, result);
-        let by = if name == "run_command" { ChangedBy::Command } else { ChangedBy::Tool };
-        for change in changed {
-            self.tally.change(change, by);
-        }
-        self.tally.denials.extend(denial.clone());
-        if self.pending.iter().any(|call| call.id == result.call_id) {
-            self.results.insert(result.call_id.clone(), result.clone());
-        }
-        if self.pending.iter().all(|call| self.results.contains_key(&call.id)) {
-            self.close_pending();
-        }
-    }
-
-    /// Where in the list of tool uses a call stands: in the model's order, whatever finished first.
-    fn place_of(&self, call_id: &str) -> usize {
-        let earlier = self.pending.iter().take_while(|call| call.id != call_id);
-        let done = earlier.filter(|call| self.results.contains_key(&call.id)).count();
-        self.tally.tools_used.len().saturating_sub(self.results.len()).saturating_add(done)
-    }
-
-    /// Puts the results of the last turn into the conversation. One that is missing, because its record was damaged,
-    /// is made up: a call without a result, or a result without its call, and no provider takes the session again.
-    fn close_pending(&mut self) {
-        let mut results = std::mem::take(&mut self.results);
-        let mut result =
-            |call: ToolCall| results.remove(&call.id).unwrap_or_else(|| unknown_outcome(call.id));
-        let ordered: Vec<ToolResult> = self.pending.drain(..).map(&mut result).collect();
-        if !ordered.is_empty() {
-            self.push(Message::results(ordered));
-        }
-    }
-}
-
-/// The result of a call of which nobody knows what became of it.
-pub fn unknown_outcome(call_id: String) -> ToolResult {
-    ToolResult { call_id, text: messages::OUTCOME_UNKNOWN.to_owned(), is_error: true }
 }
 
 #[cfg(test)]

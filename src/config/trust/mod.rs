@@ -2,14 +2,18 @@
 
 pub mod claim;
 mod named;
-pub mod record;
 
 use super::error::ConfigError;
 use super::project::Project;
+use super::shelf::Shelf;
 use crate::messages;
 use claim::Claim;
-use record::Shelf;
 use std::path::Path;
+
+/// Where trust in a workspace is kept: in its state directory.
+pub fn shelf<'a>(state: &'a Path, workspace: &'a Path) -> Shelf<'a> {
+    Shelf { state, workspace, name: "trust.json" }
+}
 
 /// What the command line says about trust.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -106,7 +110,7 @@ pub fn judge(wish: &TrustWish, project: &Project, shelf: Shelf<'_>) -> Result<Ju
 fn as_kept(project: &Project, shelf: Shelf<'_>) -> Judgement {
     let untrusted = Judgement::new(Standing::Untrusted);
     let kept = match shelf.recall() {
-        Ok(Some(kept)) => kept,
+        Ok(Some(files)) => Claim { files },
         Ok(None) => return untrusted,
         Err(error) => return untrusted.saying(messages::trust_not_believed(&error.to_string())),
     };

@@ -7,6 +7,7 @@ use crate::llm::codec::Parameters;
 use crate::llm::effort::Thinking;
 use crate::llm::quirks::{NoContent, Quirks, ReplayField, ThinkingField, TokenField};
 use crate::llm::replay::{arguments, content, name, placeholder};
+use crate::llm::tool_schema::ToolSchema;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role};
 use serde::ser::SerializeMap;
@@ -166,7 +167,7 @@ struct WireTool<'a> {
 struct WireFunction<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: &'a ToolSchema,
 }
 
 impl Serialize for Tools<'_> {
@@ -358,7 +359,7 @@ mod tests {
         ToolDefinition {
             name: "read".into(),
             description: "Reads.".into(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
 use crate::llm::codec::Parameters;
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::replay::{arguments_object, content, name};
+use crate::llm::tool_schema::ToolSchema;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 use serde::Serialize;
@@ -111,7 +112,7 @@ struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
     /// Takes JSON Schema as it is; `parameters` takes only a part of it.
-    parameters_json_schema: &'a Value,
+    parameters_json_schema: &'a ToolSchema,
 }
 
 impl<'a> Declaration<'a> {

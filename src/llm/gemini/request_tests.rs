@@ -71,8 +71,11 @@ fn history() -> Vec<Arc<Message>> {
 
 #[test]
 fn a_request_has_the_shape_the_format_wants() {
-    let tools =
-        [ToolDefinition { name: "read".into(), description: "Reads.".into(), parameters: json!({"a": 1}) }];
+    let tools = [ToolDefinition {
+        name: "read".into(),
+        description: "Reads.".into(),
+        parameters: json!({"a": 1}).into(),
+    }];
     let history = history();
     let request = Request { messages: &history, tools: &tools, stream: true, ..Request::default() };
     let body: Value = serde_json::from_slice(&bytes_of(&request, Some(0.5))).unwrap();

@@ -6,6 +6,7 @@ use crate::llm::codec::Parameters;
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::quirks::Quirks;
 use crate::llm::replay::{arguments_object, name, placeholder, plain_id};
+use crate::llm::tool_schema::ToolSchema;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 use serde::Serialize;
@@ -259,7 +260,7 @@ impl<'a> OutputConfig<'a> {
 struct WireTool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: &'a Value,
+    input_schema: &'a ToolSchema,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
 }

@@ -47,7 +47,7 @@ fn text_part(text: &str) -> Part {
 
 fn tool() -> ToolDefinition {
     let parameters = json!({"type": "object"});
-    ToolDefinition { name: "read".into(), description: "Reads.".into(), parameters }
+    ToolDefinition { name: "read".into(), description: "Reads.".into(), parameters: parameters.into() }
 }
 
 fn conversation() -> Vec<Message> {

@@ -234,7 +234,7 @@ mod tests {
 
     fn tools() -> [ToolDefinition; 1] {
         let parameters = json!({"type": "object"});
-        [ToolDefinition { name: "read".into(), description: "Reads.".into(), parameters }]
+        [ToolDefinition { name: "read".into(), description: "Reads.".into(), parameters: parameters.into() }]
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::llm::answer_schema::{NamedSchema, StrictAnswers};
 use crate::llm::codec::Parameters;
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::replay::{arguments, content, name, plain_id};
+use crate::llm::tool_schema::ToolSchema;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role};
 use serde::ser::SerializeMap;
@@ -124,7 +125,7 @@ struct WireTool<'a> {
     r#type: &'static str,
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: &'a ToolSchema,
     /// True where nothing is said, and then schemas with optional properties are refused.
     strict: bool,
 }
@@ -278,7 +279,7 @@ mod tests {
         ToolDefinition {
             name: "read".into(),
             description: "Reads.".into(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
         }
     }
 

@@ -21,13 +21,15 @@ impl Snapshot {
     pub fn restore(&self, quarantine: &Path) -> Vec<Disturbance> {
         let mut restoring = Restoring { quarantine, moved: 0, found: Vec::new(), in_git: false };
         let mut plain: Option<&Path> = None;
+        let mut opened: Option<(&Path, OwnedFd)> = None;
         for (path, before) in &self.paths {
             if plain.is_some_and(|repository| path.starts_with(repository)) {
                 continue;
             }
             restoring.in_git = snapshot::is_in_git(path);
             let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { continue };
-            let at = match place::open_real(parent) {
+            let shared = opened.take().filter(|(of, _)| *of == parent);
+            let at = match shared.map_or_else(|| place::open_real(parent), |(_, at)| Ok(at)) {
                 Ok(at) => at,
                 Err(_gone) if matches!(before, Before::Absent | Before::AbsentDirectory) => continue,
                 Err(error) => {
@@ -41,6 +43,8 @@ impl Snapshot {
                 Some(false) => restoring.replace(&at, name, &Before::Absent, path, true),
                 None => restoring.settle(&at, name, before, path),
             }
+            // Neighbours share their directory, as long as nothing was moved.
+            opened = restoring.found.is_empty().then_some((parent, at));
         }
         restoring.found
     }

@@ -112,12 +112,14 @@ impl Snapshot {
     pub fn take(reach: &Reach, extent: Extent) -> Self {
         let mut taken = Self { paths: BTreeMap::new() };
         let mut budget = Budget { bytes: MAX_KEPT_BYTES, entries: MAX_ENTRIES, in_git: false, now: now() };
+        let mut opened = BTreeMap::new();
         for path in &reach.read_only {
             let root = reach.writable.iter().filter(|root| path.starts_with(root)).min();
             let Some(root) = root else { continue };
+            let Ok(at) = opened.entry(root).or_insert_with(|| place::open_real(root)) else { continue };
             budget.in_git = is_in_git(path);
             // What we cannot look at, the command cannot change: it has no more rights than we.
-            let _not_reachable = taken.add(root, path, extent, &mut budget);
+            let _not_reachable = taken.add((root, at), path, extent, &mut budget);
         }
         taken
     }
@@ -125,38 +127,40 @@ impl Snapshot {
     /// Adds `path`, or the first above it, below `root`, that is no directory.
     fn add(
         &mut self,
-        root: &Path,
+        (root, root_handle): (&Path, &OwnedFd),
         path: &Path,
         extent: Extent,
         budget: &mut Budget,
     ) -> rustix::io::Result<()> {
         let mut here = root.to_owned();
-        let mut at = place::open_real(root)?;
+        let mut opened;
+        let mut at = root_handle;
         let names = path.strip_prefix(root).unwrap_or(Path::new("")).components();
         let names: Vec<&OsStr> =
             names.filter(|part| matches!(part, Component::Normal(_))).map(Component::as_os_str).collect();
         let Some((last, above)) = names.split_last() else { return Ok(()) };
         for name in above {
             here.push(name);
-            let Some(stat) = place::look(&at, name)? else {
+            let Some(stat) = place::look(at, name)? else {
                 self.paths.entry(here).or_insert(Before::AbsentDirectory);
                 self.paths.insert(path.to_owned(), Before::Absent);
                 return Ok(());
             };
             if place::kind(&stat) != FileType::Directory {
-                let before = before(&at, name, stat, budget, 0);
+                let before = before(at, name, stat, budget, 0);
                 self.paths.insert(here, before);
                 return Ok(());
             }
-            let handle = place::open_directory(&at, name)?;
+            let handle = place::open_directory(at, name)?;
             let kept = handle.try_clone().map_err(|_| rustix::io::Errno::MFILE)?;
             self.paths.entry(here.clone()).or_insert(Before::Above(stat, kept));
-            at = handle;
+            opened = handle;
+            at = &opened;
         }
-        match place::look(&at, last)? {
+        match place::look(at, last)? {
             None => drop(self.paths.insert(path.to_owned(), Before::Absent)),
             Some(stat) if extent == Extent::All || place::kind(&stat) == FileType::Symlink => {
-                self.paths.insert(path.to_owned(), before(&at, last, stat, budget, 0));
+                self.paths.insert(path.to_owned(), before(at, last, stat, budget, 0));
             }
             Some(_) => {}
         }

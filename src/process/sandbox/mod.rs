@@ -7,6 +7,8 @@
 #[cfg(target_os = "linux")]
 pub(super) mod bubblewrap;
 #[cfg(target_os = "linux")]
+mod filter;
+#[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
 pub(super) mod mounts;

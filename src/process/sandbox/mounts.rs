@@ -51,7 +51,6 @@ pub fn arrange(reach: &Reach) -> io::Result<()> {
     }
     let devices = DEVICES.iter().filter_map(|name| Some((*name, copy(&Path::new("/dev").join(name)).ok()?)));
     let devices: Vec<_> = devices.collect();
-    let null = copy(Path::new("/dev/null"))?;
     let harmless = MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES;
     let whole = reach.writable.iter().any(|path| path == Path::new("/"));
     let everything = if whole { harmless } else { harmless | MountAttributes::READ_ONLY };
@@ -69,7 +68,7 @@ pub fn arrange(reach: &Reach) -> io::Result<()> {
                 mount_new("tmpfs", &path, EMPTY)?;
                 hidden.push(path);
             }
-            Change::Hide => attach(&copy_of(&null)?, &target(&path)?)?,
+            Change::Hide => attach(&copy_of_null(&devices)?, &target(&path)?)?,
             Change::Devices => arrange_devices(&path, &devices)?,
         }
     }
@@ -89,10 +88,13 @@ fn copy(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::mount::open_tree(CWD, path, flags)?)
 }
 
-fn copy_of(tree: &OwnedFd) -> io::Result<OwnedFd> {
+/// What a hidden file is covered with. A copy is made for each, because the kernel is slow to take down one that nobody
+/// attaches.
+fn copy_of_null(devices: &[(&str, OwnedFd)]) -> io::Result<OwnedFd> {
+    let null = devices.iter().find(|(name, _)| *name == "null").ok_or(io::ErrorKind::NotFound)?;
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
-    Ok(rustix::mount::open_tree(tree, "", flags)?)
+    Ok(rustix::mount::open_tree(&null.1, "", flags)?)
 }
 
 /// Such a copy in which files can be changed, but neither devices nor other users' rights be had.

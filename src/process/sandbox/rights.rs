@@ -36,10 +36,12 @@ pub fn give_up() -> io::Result<()> {
 fn give_up_capabilities() -> io::Result<()> {
     for number in 0..CAPABILITIES {
         let capability = CapabilitySet::from_bits_retain(1 << number);
-        let Ok(is_there) = rustix::thread::capability_is_in_bounding_set(capability) else { break };
-        if is_there && !KEPT.contains(capability) {
-            // Only who has the right to can; who has not has no use for the set.
-            let _has_none = rustix::thread::remove_capability_from_bounding_set(capability);
+        if KEPT.contains(capability) {
+            continue;
+        }
+        // Only who has the right to can, and who has not has no use for the set; nor can one beyond the last be removed.
+        if rustix::thread::remove_capability_from_bounding_set(capability).is_err() {
+            break;
         }
     }
     let mut sets: CapabilitySets = rustix::thread::capabilities(None)?;

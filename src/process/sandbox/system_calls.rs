@@ -1,21 +1,12 @@
 //! Which system calls a command may not make, as a filter in the kernel.
 //!
-//! Calls of another architecture end the process, because the same numbers mean other calls there; the x32 form of each
-//! call is refused with it. What has no flags to look at without memory (`clone3`), and what runs other calls for its
-//! caller (`io_uring`), does not exist, so that programs do without it.
+//! Calls of another architecture end the process, and those of the x32 form do not exist. Nor does what has no flags to
+//! look at without memory (`clone3`), and what runs other calls for its caller (`io_uring`), so that programs do without
+//! it.
 
 use super::View;
-use seccompiler::{
-    BackendError, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-};
-use std::collections::BTreeMap;
+use super::filter::{Filter, Is};
 use std::io;
-
-/// What is refused of each call by its number: any of the rules, or always where there is none.
-type Rules = BTreeMap<i64, Vec<SeccompRule>>;
-
-/// The bit that marks a call as one of the x32 form (`__X32_SYSCALL_BIT` of the kernel's headers).
-const X32: i64 = 0x4000_0000;
 
 /// Calls that change what the walls are made of, reach around them, or open parts of the kernel that no build or test
 /// needs.
@@ -72,76 +63,40 @@ const ABSENT: &[i64] =
     &[libc::SYS_clone3, libc::SYS_io_uring_setup, libc::SYS_io_uring_enter, libc::SYS_io_uring_register];
 
 /// New namespaces, in which a process has rights again.
-const NAMESPACES: &[libc::c_int] = &[
-    libc::CLONE_NEWUSER,
-    libc::CLONE_NEWNS,
-    libc::CLONE_NEWPID,
-    libc::CLONE_NEWNET,
-    libc::CLONE_NEWIPC,
-    libc::CLONE_NEWUTS,
-    libc::CLONE_NEWCGROUP,
-];
+const NAMESPACES: libc::c_int = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP;
 
 /// Requests to a terminal that type into it, or paste from its console's selection.
-const TERMINAL_INPUT: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
+const TERMINAL_INPUT: [libc::Ioctl; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
+
+/// The families of sockets that reach nothing but the command's own network and paths.
+const FAMILIES: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
 /// Refuses those calls to this process and all it will start, for good.
 ///
 /// # Errors
 /// When the kernel takes no filter.
 pub fn restrict(network: bool, view: View) -> io::Result<()> {
-    let always = |calls: &[i64]| calls.iter().map(|call| (*call, Vec::new())).collect::<Rules>();
-    let mut refused = conditional(network, view).map_err(io::Error::other)?;
-    refused.extend(always(REFUSED));
-    install(refused, libc::EPERM)?;
-    install(always(ABSENT), libc::ENOSYS)
-}
-
-/// Calls that are refused depending on what they ask for.
-fn conditional(network: bool, view: View) -> Result<Rules, BackendError> {
-    let namespaces = NAMESPACES.iter().map(|flag| {
-        let flag = u64::from(flag.unsigned_abs());
-        rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)])
-    });
-    let namespaces = namespaces.collect::<Result<Vec<_>, _>>()?;
-    let typing = TERMINAL_INPUT.iter().map(|request| rule(&[(1, SeccompCmpOp::Eq, *request)]));
-    let mut rules = BTreeMap::from([
-        (libc::SYS_unshare, namespaces.clone()),
-        (libc::SYS_clone, namespaces),
-        (libc::SYS_ioctl, typing.collect::<Result<_, _>>()?),
-    ]);
+    let mut filter = Filter::new()?;
+    filter.refuse(ABSENT, libc::ENOSYS)?;
+    filter.refuse(REFUSED, libc::EPERM)?;
+    for call in [libc::SYS_unshare, libc::SYS_clone] {
+        filter.refuse_where(call, 0, &[Is::AnyOf(NAMESPACES.unsigned_abs())])?;
+    }
+    let typing = TERMINAL_INPUT.into_iter().map(|request| u32::try_from(request).map(Is::Equal));
+    let typing = typing.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
+    filter.refuse_where(libc::SYS_ioctl, 1, &typing)?;
     // Without a network of its own the command's only wall against ours is that it gets no socket; paths of sockets of
     // this machine cannot be told apart here either.
-    let families: &[libc::c_int] = match view {
-        View::Shared if !network => &[],
-        View::Own | View::Shared => &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
-    };
-    let others: Vec<_> =
-        families.iter().map(|family| (0, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()))).collect();
-    rules.insert(libc::SYS_socket, if others.is_empty() { Vec::new() } else { vec![rule(&others)?] });
-    Ok(rules)
-}
-
-/// All of `conditions` (argument, comparison, value), each on the lower half, which is all that the kernel reads.
-fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, BackendError> {
-    let condition = |(argument, operator, value): &(u8, SeccompCmpOp, u64)| {
-        SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, operator.clone(), *value)
-    };
-    SeccompRule::new(conditions.iter().map(condition).collect::<Result<_, _>>()?)
-}
-
-/// Adds a filter that answers the calls of `rules` with `errno`.
-fn install(mut rules: Rules, errno: libc::c_int) -> io::Result<()> {
-    if cfg!(target_arch = "x86_64") {
-        let x32: Vec<_> = rules.iter().map(|(call, rules)| (call | X32, rules.clone())).collect();
-        rules.extend(x32);
+    if view == View::Shared && !network {
+        filter.refuse(&[libc::SYS_socket], libc::EPERM)?;
+    } else {
+        filter.allow_where(libc::SYS_socket, 0, &FAMILIES.map(|family| Is::Equal(family.unsigned_abs())))?;
     }
-    let program = SeccompFilter::new(
-        rules,
-        SeccompAction::Allow,
-        SeccompAction::Errno(errno.unsigned_abs()),
-        std::env::consts::ARCH.try_into().map_err(io::Error::other)?,
-    );
-    let program: seccompiler::BpfProgram = program.and_then(TryInto::try_into).map_err(io::Error::other)?;
-    seccompiler::apply_filter(&program).map_err(io::Error::other)
+    filter.install()
 }

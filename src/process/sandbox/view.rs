@@ -1,6 +1,7 @@
 //! What a command sees of the file system, as a list of what differs from a read-only whole.
 
 use super::Reach;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -64,9 +65,7 @@ pub(super) fn plan(reach: &Reach) -> BTreeMap<PathBuf, Change> {
             changes.insert(place, Change::Bind(reach.temporary.clone(), Rights::Change));
         }
     }
-    // A link cannot be a mount point: the guard keeps it.
-    let real = |path: &&PathBuf| path.canonicalize().is_ok_and(|real| real == **path);
-    for path in reach.read_only.iter().filter(real) {
+    for path in reach.read_only.iter().filter(|path| is_real(path)) {
         let inside = |ancestor: &&Path| {
             reach.writable.iter().any(|root| ancestor.starts_with(root) && *ancestor != root)
         };
@@ -82,4 +81,12 @@ pub(super) fn plan(reach: &Reach) -> BTreeMap<PathBuf, Change> {
     }
     changes.insert(PathBuf::from("/dev"), Change::Devices);
     changes
+}
+
+/// Whether `path` exists and no part of it is a link. A link cannot be a mount point: the guard keeps it.
+fn is_real(path: &Path) -> bool {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    // Most do not exist, which this finds out in half the time.
+    path.symlink_metadata().is_ok()
+        && rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).is_ok()
 }

@@ -119,7 +119,9 @@ int main(int count, char **args) {
     int guard = getppid();
     while (guard > 1 && !is_launcher(guard)) guard = parent_of(guard);
     if (guard < 1) return 3;
+    // Above the guard is the process that it was split off from.
     int agent = parent_of(guard);
+    while (agent > 1 && is_launcher(agent)) agent = parent_of(agent);
     snprintf(path, sizeof path, "/proc/%d/environ", guard);
     char byte;
     int fd = open(path, O_RDONLY);

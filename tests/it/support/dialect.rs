@@ -55,6 +55,15 @@ impl Dialect {
         Asked { messages: messages.collect(), tools: self.tools, stream: self.stream }
     }
 
+    /// Whether every result stands between marks of its own.
+    pub fn marked(&self) -> Result<(), String> {
+        let unmarked = self.said.iter().find_map(|said| match said {
+            Said::Result(_, text) => between_marks(text).is_none().then_some(text),
+            Said::Text(..) | Said::Call(_) => None,
+        });
+        unmarked.map_or(Ok(()), |text| Err(format!("a result has no marks around it: {text}")))
+    }
+
     /// Whether the results after the calls of a turn answer exactly these, in order.
     pub fn paired(&self) -> Result<(), String> {
         let mut open: Vec<&str> = Vec::new();
@@ -81,6 +90,26 @@ impl Dialect {
             }
         }
         if open.is_empty() { Ok(()) } else { Err(format!("the calls {open:?} have no results")) }
+    }
+}
+
+/// What stands between an opening mark and the closing one with the same word.
+fn between_marks(text: &str) -> Option<&str> {
+    let (word, rest) = text.strip_prefix("<data ")?.split_once(">\n")?;
+    rest.strip_suffix(&format!("\n</data {word}>"))
+}
+
+/// Takes the marks off every text of a request: tests look at what tools said.
+pub fn take_marks_off(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Some(inside) = between_marks(text) {
+                *text = inside.to_owned();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(take_marks_off),
+        Value::Object(entries) => entries.values_mut().for_each(take_marks_off),
+        _ => {}
     }
 }
 

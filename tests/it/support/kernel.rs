@@ -8,9 +8,13 @@ use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Tells a copy of this test binary what to refuse, and what to run under that.
+/// Tells a copy of this test binary what to refuse, and what to run under that: the agent, or the program that is named.
 const KERNEL: &str = "AGENT_TEST_KERNEL";
 const ARGUMENTS: &str = "AGENT_TEST_ARGUMENTS";
+const PROGRAM: &str = "AGENT_TEST_PROGRAM";
+
+/// Says to the whole suite in which kernel it runs, when `tests/kernels.sh` runs it in another than that of the machine.
+const AROUND: &str = "AGENT_TEST_AROUND";
 
 /// The calls of Landlock, which have the same numbers everywhere.
 const LANDLOCK: [i64; 3] = [444, 445, 446];
@@ -39,7 +43,8 @@ impl Kernel {
         if self != Self::Native {
             // What the harness of the stand-in says before it becomes the agent.
             if let Some((_, rest)) = finished.stdout.split_once("running 1 test\n") {
-                finished.stdout = rest.to_owned();
+                let named = "test support::kernel::stand_in_kernel ... ";
+                finished.stdout = rest.strip_prefix(named).unwrap_or(rest).to_owned();
             }
         }
         finished
@@ -67,8 +72,13 @@ impl Kernel {
         Running::new(command.stdin(Stdio::null()).spawn().unwrap())
     }
 
+    /// What the tests themselves run in.
+    pub fn around() -> Self {
+        std::env::var(AROUND).map_or(Self::Native, |name| Self::named(&name))
+    }
+
     fn named(name: &str) -> Self {
-        [Self::Docker, Self::DockerWithoutLandlock, Self::WithoutUnshare]
+        [Self::Native, Self::Docker, Self::DockerWithoutLandlock, Self::WithoutUnshare]
             .into_iter()
             .find(|kernel| format!("{kernel:?}") == name)
             .unwrap()
@@ -76,6 +86,9 @@ impl Kernel {
 
     /// Restricts this thread.
     fn restrict(self) {
+        if self == Self::Native {
+            return;
+        }
         let mut refused = BTreeMap::new();
         let mut absent = BTreeMap::new();
         if self == Self::WithoutUnshare {
@@ -108,6 +121,11 @@ impl Kernel {
     }
 }
 
+/// Takes these system calls away from this thread, as a kernel that does not know them.
+pub fn without(calls: &[i64]) {
+    install(calls.iter().map(|call| (*call, Vec::new())).collect(), libc::ENOSYS);
+}
+
 /// A first argument with this flag.
 fn asking_for(flag: u64) -> SeccompRule {
     let asks = SeccompCmpOp::MaskedEq(flag);
@@ -123,16 +141,18 @@ fn install(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) {
     seccompiler::apply_filter(&program).unwrap();
 }
 
-/// Not a test: becomes the agent in such a kernel.
+/// Not a test: becomes the agent, or what is named, in such a kernel.
 #[test]
 fn stand_in_kernel() {
     let Ok(name) = std::env::var(KERNEL) else { return };
     let arguments: Vec<String> = serde_json::from_str(&std::env::var(ARGUMENTS).unwrap()).unwrap();
     Kernel::named(&name).restrict();
-    let error = Command::new(env!("CARGO_BIN_EXE_agent"))
+    let program = std::env::var_os(PROGRAM).unwrap_or_else(|| env!("CARGO_BIN_EXE_agent").into());
+    let error = Command::new(program)
         .args(arguments)
         .env_remove(KERNEL)
         .env_remove(ARGUMENTS)
+        .env_remove(PROGRAM)
         .exec();
     panic!("{error}");
 }

@@ -1,8 +1,11 @@
 //! What the black-box tests share.
 
+pub mod calls;
 pub mod dialect;
 pub mod kernel;
 pub mod run;
 pub mod server;
+pub mod site;
 pub mod sleepers;
+pub mod terminal;
 pub mod wire_server;

@@ -1,6 +1,6 @@
 //! A scripted model server on this machine: plays the same YAML as `scripted:FILE`, over real HTTP, faults included.
 
-use super::dialect::Dialect;
+use super::dialect::{Dialect, take_marks_off};
 use agent::llm::framing::Framing;
 use agent::llm::quirks::Quirks;
 use agent::llm::scripted::{Fault, RawAnswer, Script, Turn, render};
@@ -27,7 +27,7 @@ pub struct Recorded {
     pub target: String,
     /// Headers, names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The JSON body.
+    /// The JSON body without the marks around results, which the server has looked at.
     pub body: Value,
     /// The body byte for byte.
     pub bytes: Vec<u8>,
@@ -182,12 +182,13 @@ impl Shared {
     }
 
     fn answer(&self, stream: &mut TcpStream, turn: &Turn, number: usize, request: &Recorded) -> Result<()> {
-        let Some(dialect) = Dialect::of(&request.target, &request.body) else {
+        let body = serde_json::from_slice(&request.bytes).unwrap_or_default();
+        let Some(dialect) = Dialect::of(&request.target, &body) else {
             return respond(stream, 404, &[], "");
         };
         let asked = dialect.asked();
         let expected = turn.expect.as_ref().map_or(Ok(()), |expect| expect.check(&asked));
-        if let Err(why) = dialect.paired().and(expected) {
+        if let Err(why) = dialect.paired().and(dialect.marked()).and(expected) {
             let message = format!("turn {} of the script expects another request: {why}", number + 1);
             return respond_error(stream, &message);
         }
@@ -302,7 +303,8 @@ fn read_request(stream: &mut TcpStream) -> Result<Recorded> {
         stream.read_exact(rest)?;
         stream.peek(std::slice::from_mut(last))?;
     }
-    let body = serde_json::from_slice(&bytes).unwrap_or_default();
+    let mut body = serde_json::from_slice(&bytes).unwrap_or_default();
+    take_marks_off(&mut body);
     Ok(Recorded { target, headers, body, bytes, arrived: Instant::now() })
 }
 

@@ -1,7 +1,7 @@
-//! What a user trusts in one workspace, as it is kept: a small file of its own in the state directory.
+//! Small facts about the files of one workspace, as they are kept between runs: a file of their own in the state directory.
 
-use super::claim::Claim;
 use rustix::fs::OFlags;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, Permissions};
@@ -9,8 +9,6 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// The file's name, in the state directory of the workspace.
-const NAME: &str = "trust.json";
 /// Its longest content, in bytes: some thousand files with their hashes.
 const MAX_BYTES: u64 = 4 << 20;
 /// The form of the record; another one is not believed.
@@ -18,43 +16,45 @@ const VERSION: u32 = 1;
 /// What somebody else must not be allowed to do with the file.
 const OTHERS_MAY_WRITE: u32 = 0o022;
 
-/// What was trusted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What is kept.
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Record {
+struct Record<Fact> {
     version: u32,
     /// For people who look at the file.
     workspace: String,
     /// The hash of the canonical path: the directory's name holds only a part of it.
     place: String,
-    /// Path and hash of everything that counts.
-    files: BTreeMap<String, String>,
+    /// What is known of each file, by its path.
+    files: BTreeMap<String, Fact>,
 }
 
-/// Where trust in one workspace is kept.
+/// Where facts of one kind about one workspace are kept. Whoever keeps some replaces all that was there at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Shelf<'a> {
     /// The state directory of the workspace.
     pub state: &'a Path,
     /// Its canonical path.
     pub workspace: &'a Path,
+    /// The name of the file.
+    pub name: &'static str,
 }
 
 impl Shelf<'_> {
     fn file(&self) -> PathBuf {
-        self.state.join(NAME)
+        self.state.join(self.name)
     }
 
     fn place(&self) -> String {
         blake3::hash(self.workspace.as_os_str().as_encoded_bytes()).to_hex().to_string()
     }
 
-    /// What is trusted in this workspace; nothing when nothing was.
+    /// What was kept; nothing when nothing was.
     ///
     /// # Errors
     /// A record that may not be our own: in a state directory that is part of the workspace, which could bring it
     /// along, or owned or writable by somebody else; or one that cannot be read.
-    pub fn recall(&self) -> io::Result<Option<Claim>> {
+    pub fn recall<Fact: DeserializeOwned>(&self) -> io::Result<Option<BTreeMap<String, Fact>>> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = match rustix::fs::open(self.file(), flags, rustix::fs::Mode::empty()) {
             Ok(descriptor) => File::from(descriptor),
@@ -69,25 +69,25 @@ impl Shelf<'_> {
         }
         let mut json = Vec::new();
         file.take(MAX_BYTES).read_to_end(&mut json)?;
-        let record: Record = serde_json::from_slice(&json)?;
+        let record: Record<Fact> = serde_json::from_slice(&json)?;
         if record.version != VERSION || record.place != self.place() {
             return Err(io::Error::other("it is of another version or workspace"));
         }
-        Ok(Some(Claim { files: record.files }))
+        Ok(Some(record.files))
     }
 
-    /// Keeps trust in `claim`: written beside, for this user alone, and renamed.
+    /// Keeps `files` and nothing else: written beside, for this user alone, and renamed.
     ///
     /// # Errors
     /// When it cannot be written, or could not be believed.
-    pub fn keep(&self, claim: &Claim) -> io::Result<()> {
+    pub fn keep<Fact: Serialize>(&self, files: BTreeMap<String, Fact>) -> io::Result<()> {
         crate::process::scratch::make_private(self.state)?;
         self.must_be_outside()?;
         let record = Record {
             version: VERSION,
             workspace: self.workspace.to_string_lossy().into_owned(),
             place: self.place(),
-            files: claim.files.clone(),
+            files,
         };
         let mut written = tempfile::NamedTempFile::new_in(self.state)?;
         written.as_file().set_permissions(Permissions::from_mode(0o600))?;
@@ -98,12 +98,12 @@ impl Shelf<'_> {
         Ok(())
     }
 
-    /// Ends trust; says whether there was any.
+    /// Forgets it; says whether there was anything.
     ///
     /// # Errors
     /// When the record cannot be removed.
     #[expect(clippy::disallowed_methods, reason = "the record is this module's own")]
-    pub fn revoke(&self) -> io::Result<bool> {
+    pub fn forget(&self) -> io::Result<bool> {
         match std::fs::remove_file(self.file()) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -139,43 +139,53 @@ mod tests {
         }
     }
 
-    fn claim() -> Claim {
-        Claim { files: [("a".to_owned(), "1".to_owned())].into() }
+    const NAME: &str = "facts.json";
+
+    fn shelf<'a>(state: &'a Path, workspace: &'a Path) -> Shelf<'a> {
+        Shelf { state, workspace, name: NAME }
+    }
+
+    fn facts() -> BTreeMap<String, u64> {
+        [("a".to_owned(), 1)].into()
+    }
+
+    fn recalled(shelf: Shelf<'_>) -> io::Result<Option<BTreeMap<String, u64>>> {
+        shelf.recall()
     }
 
     #[test]
-    fn what_is_kept_is_recalled_until_it_is_revoked() {
+    fn what_is_kept_is_recalled_until_it_is_forgotten() {
         let world = World::new();
         let (state, workspace) = world.paths();
-        let shelf = Shelf { state: &state, workspace: &workspace };
-        assert_eq!(shelf.recall().unwrap(), None);
-        shelf.keep(&claim()).unwrap();
-        assert_eq!(shelf.recall().unwrap(), Some(claim()));
+        let own = shelf(&state, &workspace);
+        assert_eq!(recalled(own).unwrap(), None);
+        own.keep(facts()).unwrap();
+        assert_eq!(recalled(own).unwrap(), Some(facts()));
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
         assert_eq!((mode(&state), mode(&state.join(NAME))), (0o700, 0o600));
         assert_eq!(std::fs::read_dir(&state).unwrap().count(), 1, "nothing is left beside it");
-        assert!(shelf.revoke().unwrap() && !shelf.revoke().unwrap());
-        assert_eq!(shelf.recall().unwrap(), None);
+        assert!(own.forget().unwrap() && !own.forget().unwrap());
+        assert_eq!(recalled(own).unwrap(), None);
     }
 
     #[test]
     fn a_record_that_others_may_have_written_is_not_believed() {
         let world = World::new();
         let (state, workspace) = world.paths();
-        let shelf = Shelf { state: &state, workspace: &workspace };
-        shelf.keep(&claim()).unwrap();
+        let own = shelf(&state, &workspace);
+        own.keep(facts()).unwrap();
         let file = state.join(NAME);
         std::fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
-        assert!(shelf.recall().unwrap_err().to_string().contains("somebody else"));
+        assert!(recalled(own).unwrap_err().to_string().contains("somebody else"));
         std::fs::rename(&file, state.join("other")).unwrap();
         std::os::unix::fs::symlink(state.join("other"), &file).unwrap();
-        assert!(shelf.recall().is_err(), "a link is not followed");
-        shelf.keep(&claim()).unwrap();
-        assert_eq!(shelf.recall().unwrap(), Some(claim()), "a new record replaces it");
-        let elsewhere = Shelf { state: &state, workspace: Path::new("/elsewhere") };
-        assert!(elsewhere.recall().unwrap_err().to_string().contains("workspace"));
-        let around = Shelf { state: &state, workspace: world.0.path() };
-        assert!(around.recall().unwrap_err().to_string().contains("part of the workspace"));
-        assert!(around.keep(&claim()).is_err());
+        assert!(recalled(own).is_err(), "a link is not followed");
+        own.keep(facts()).unwrap();
+        assert_eq!(recalled(own).unwrap(), Some(facts()), "a new record replaces it");
+        let elsewhere = shelf(&state, Path::new("/elsewhere"));
+        assert!(recalled(elsewhere).unwrap_err().to_string().contains("workspace"));
+        let around = shelf(&state, world.0.path());
+        assert!(recalled(around).unwrap_err().to_string().contains("part of the workspace"));
+        assert!(around.keep(facts()).is_err());
     }
 }

@@ -1,0 +1,79 @@
+//! The calls of a turn: which of them run, and how their results join the conversation.
+
+use super::{Session, Step};
+use crate::event::Event;
+use crate::llm::calls::CALLS_CAP;
+use crate::message::{Message, ToolCall, ToolResult};
+use crate::messages;
+use crate::result::ChangedBy;
+
+impl Session {
+    /// Calls of the last turn that have no result yet, in order.
+    pub fn unanswered(&self) -> Vec<ToolCall> {
+        self.pending.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
+    }
+
+    /// The tools that are to run, and then the calls that are too many.
+    pub(super) fn tools_step(&self) -> Step {
+        let affordable = self.run.spending.runnable(&self.limits.caps, self.pending.len());
+        let (run, beyond) = self.pending.split_at(affordable.min(CALLS_CAP).min(self.pending.len()));
+        let open = |calls: &[ToolCall]| -> Vec<ToolCall> {
+            calls.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
+        };
+        let run = open(run);
+        if !run.is_empty() {
+            return Step::RunTools(run);
+        }
+        let why = if affordable > CALLS_CAP {
+            messages::too_many_calls(CALLS_CAP)
+        } else {
+            messages::CALLS_USED_UP.to_owned()
+        };
+        Step::Refuse(open(beyond), why)
+    }
+
+    pub(super) fn tool_end(&mut self, event: &Event) {
+        let Event::ToolEnd { name, result, changed, seen, denial, .. } = event else { return };
+        let path = changed.first().map(|c| &c.path).or_else(|| seen.first().map(|s| &s.path)).cloned();
+        self.tally.tool(self.place_of(&result.call_id), name, path, result);
+        let by = if name == "run_command" { ChangedBy::Command } else { ChangedBy::Tool };
+        for change in changed {
+            self.tally.change(change, by);
+        }
+        self.tally.denials.extend(denial.clone());
+        if self.pending.iter().any(|call| call.id == result.call_id) {
+            self.results.insert(result.call_id.clone(), result.clone());
+        }
+        if self.pending.iter().all(|call| self.results.contains_key(&call.id)) {
+            self.close_pending();
+        }
+    }
+
+    /// Where in the list of tool uses a call stands: in the model's order, whatever finished first.
+    fn place_of(&self, call_id: &str) -> usize {
+        let earlier = self.pending.iter().take_while(|call| call.id != call_id);
+        let done = earlier.filter(|call| self.results.contains_key(&call.id)).count();
+        self.tally.tools_used.len().saturating_sub(self.results.len()).saturating_add(done)
+    }
+
+    /// Puts the results of the last turn into the conversation, between the marks of the session. One that is missing,
+    /// because its record was damaged, is made up: a call without a result, or a result without its call, and no
+    /// provider takes the session again.
+    pub(super) fn close_pending(&mut self) {
+        let mut results = std::mem::take(&mut self.results);
+        let mark = &self.mark;
+        let mut marked = |call: ToolCall| {
+            let result = results.remove(&call.id).unwrap_or_else(|| unknown_outcome(call.id));
+            ToolResult { text: mark.around(&result.text), ..result }
+        };
+        let ordered: Vec<ToolResult> = self.pending.drain(..).map(&mut marked).collect();
+        if !ordered.is_empty() {
+            self.push(Message::results(ordered));
+        }
+    }
+}
+
+/// The result of a call of which nobody knows what became of it.
+pub fn unknown_outcome(call_id: String) -> ToolResult {
+    ToolResult { call_id, text: messages::OUTCOME_UNKNOWN.to_owned(), is_error: true }
+}

@@ -1,0 +1,53 @@
+//! Where the paths of a call lead through links: told to the person who decides, and looked at again after the answer.
+
+use crate::engine::Engine;
+use crate::engine::command_class::{NamedFile, named_files};
+use crate::messages;
+use crate::tools::{Plan, Touch};
+use crate::workspace::error::FileError;
+use crate::workspace::path::RelPath;
+
+/// Links that a question tells of; a command may name hundreds.
+const MAX_TOLD: usize = 6;
+
+/// A path that is not where its name says.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Link {
+    path: RelPath,
+    /// Where it is; nothing when that is outside of the workspace.
+    real: Option<RelPath>,
+}
+
+/// What a call touches by name: its own paths, and the files that its command plainly names.
+pub fn touched(plan: &Plan) -> Vec<Touch> {
+    let named = plan.command.as_deref().map(named_files).unwrap_or_default().into_iter();
+    let named = named.map(|file: NamedFile| Touch { path: plan.from_root(&file.path), write: file.write });
+    plan.touches.iter().cloned().chain(named).collect()
+}
+
+/// What a person is told of `links`, a line each.
+pub fn notes(links: &[Link]) -> Vec<String> {
+    let note = |link: &Link| {
+        let real = link.real.as_ref().map(RelPath::as_str);
+        messages::leads_elsewhere(link.path.as_str(), real)
+    };
+    let more = links.len().checked_sub(MAX_TOLD).filter(|more| *more > 0).map(messages::more_links);
+    links.iter().take(MAX_TOLD).map(note).chain(more).collect()
+}
+
+impl Engine {
+    /// The paths of a call that lead elsewhere, where its command runs among them.
+    pub(super) fn links(&self, plan: &Plan) -> Vec<Link> {
+        let named = touched(plan).into_iter().map(|touch| touch.path).chain(plan.directory.clone());
+        let link = |name: String| {
+            let path = self.workspace.path(&name).ok()?;
+            let real = match self.workspace.resolve(&path) {
+                Ok(real) => Some(real),
+                Err(FileError::Escape(_)) => None,
+                Err(_) => return None,
+            };
+            (real.as_ref() != Some(&path)).then_some(Link { path, real })
+        };
+        named.filter_map(link).collect()
+    }
+}

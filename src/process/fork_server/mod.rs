@@ -1,0 +1,96 @@
+//! Splits guards off: a launcher process that is executed once for a run, and forks for each command. To execute the binary
+//! again each time would cost more than all walls around the command together.
+//!
+//! A request is a number of eight bytes. With four descriptors it wants a guard, known by that number from then on: its
+//! control socket, the standard output and error of its command, and the directory to start in. Without them it wants
+//! that guard killed.
+
+#[cfg(target_os = "linux")]
+pub(super) mod serve;
+
+use super::descriptors;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The hidden first argument that makes the binary a fork server.
+pub(super) const SERVER_ARGUMENT: &str = "__fork_server";
+
+/// The descriptors of a guard: control, output, error, directory.
+pub(super) const DESCRIPTORS: usize = 4;
+
+/// The fork server of a run, started for the first guard. A clone is the same one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ForkServer(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    process: Option<Process>,
+    guards: u64,
+}
+
+/// The process that forks; dropping it ends it, and not its guards.
+#[derive(Debug)]
+struct Process {
+    requests: UnixStream,
+    child: Child,
+}
+
+/// A guard that was split off.
+#[derive(Debug)]
+pub(super) struct Guard {
+    server: ForkServer,
+    number: u64,
+}
+
+impl ForkServer {
+    /// A new guard. Where no process is there that could fork, or not any more, `binary` starts one.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn split_off(
+        &self,
+        binary: impl FnOnce() -> Command,
+        descriptors: [BorrowedFd<'_>; DESCRIPTORS],
+    ) -> io::Result<Guard> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.guards += 1;
+        let number = state.guards;
+        let ask =
+            |process: &Process| descriptors::send(&process.requests, &number.to_le_bytes(), &descriptors);
+        if state.process.as_ref().is_none_or(|process| ask(process).is_err()) {
+            let process = Process::start(binary())?;
+            ask(&process)?;
+            state.process = Some(process);
+        }
+        Ok(Guard { server: self.clone(), number })
+    }
+}
+
+impl Guard {
+    /// Kills it, and with it what it holds together.
+    pub(super) fn kill(&self) {
+        let state = self.server.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(process) = &state.process {
+            let _already_gone = descriptors::send(&process.requests, &self.number.to_le_bytes(), &[]);
+        }
+    }
+}
+
+impl Process {
+    fn start(mut binary: Command) -> io::Result<Self> {
+        let (requests, theirs) = UnixStream::pair()?;
+        binary.arg(SERVER_ARGUMENT).env_clear().current_dir("/").process_group(0);
+        binary.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Self { requests, child: binary.spawn()? })
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _already_gone = self.child.kill().and_then(|()| self.child.wait());
+    }
+}

@@ -1,0 +1,150 @@
+//! What a path may mean on other file systems: which names they take for the same one.
+//!
+//! A repository is moved between machines, and a share is mounted from another system. A rule about `.git` therefore
+//! holds for every name under which some file system finds `.git`: Linux itself knows them on `vfat`, on ext4 directories
+//! that fold case, on ZFS with `normalization=formKC`, and on what is mounted from macOS or Windows.
+
+use icu_normalizer::ComposingNormalizerBorrowed;
+use icu_properties::CodePointSetData;
+use icu_properties::props::DefaultIgnorableCodePoint;
+
+/// Characters of a name and of its extension that need no short name on FAT and NTFS.
+const SHORT_CHARS: (usize, usize) = (8, 3);
+
+/// Characters of a name that its short name keeps in front of the number.
+const KEPT_CHARS: usize = 6;
+
+/// `name` as systems see it that know neither case nor invisible characters; composed, because some take names apart.
+pub fn folded(name: &str) -> String {
+    fold(name, &ComposingNormalizerBorrowed::new_nfc())
+}
+
+/// The parts of `path` in every way that a file system may read it: a backslash may divide it, a colon may begin the
+/// name of a stream, trailing dots and blanks may not count, and wide or ornate letters may be plain ones. What the
+/// system at hand makes of it is among them.
+pub fn readings(path: &str) -> Vec<Vec<String>> {
+    let mut readings = Vec::new();
+    for divided in [false, true] {
+        for streams in [false, true] {
+            for compatible in [false, true] {
+                // Most paths can be read in one way only.
+                let differs = (!divided || path.contains('\\'))
+                    && (!streams || path.contains(':'))
+                    && (!compatible || !path.is_ascii());
+                if differs {
+                    readings.push(reading(path, divided, streams, compatible));
+                }
+            }
+        }
+    }
+    readings
+}
+
+fn reading(path: &str, divided: bool, streams: bool, compatible: bool) -> Vec<String> {
+    let form = if compatible {
+        ComposingNormalizerBorrowed::new_nfkc()
+    } else {
+        ComposingNormalizerBorrowed::new_nfc()
+    };
+    let mut parts: Vec<String> = Vec::new();
+    for part in path.split(|c| c == '/' || (divided && c == '\\')) {
+        if part == ".." {
+            parts.pop();
+            continue;
+        }
+        let part = fold(part, &form);
+        let name = if streams { part.split(':').next().unwrap_or_default() } else { &part };
+        let name = name.trim_end_matches(['.', ' ']);
+        if !name.is_empty() {
+            parts.push(name.to_owned());
+        }
+    }
+    parts
+}
+
+fn fold(name: &str, form: &ComposingNormalizerBorrowed<'_>) -> String {
+    if name.is_ascii() && !name.bytes().any(|byte| byte.is_ascii_control()) {
+        return name.to_ascii_lowercase();
+    }
+    let ignored = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+    let visible: String = name.chars().filter(|c| !c.is_control() && !ignored.contains(*c)).collect();
+    // By way of upper case, because that is how `ſ` becomes an `s` and `ß` two.
+    form.normalize(&visible).to_uppercase().to_lowercase()
+}
+
+/// A glob for the short names that FAT and NTFS give to `name` (`VSCODE~1` to `.vscode`), folded; `None` where a name
+/// is short already.
+pub fn short_names(name: &str) -> Option<String> {
+    let bare = name.trim_start_matches('.');
+    let (stem, extension) = bare.rsplit_once('.').unwrap_or((bare, ""));
+    let is_short = bare == name
+        && !stem.contains(['.', ' '])
+        && stem.chars().count() <= SHORT_CHARS.0
+        && extension.chars().count() <= SHORT_CHARS.1;
+    if is_short || stem.is_empty() {
+        return None;
+    }
+    let kept = |text: &str, most: usize| -> String {
+        folded(text).chars().filter(|c| !matches!(c, '.' | ' ')).take(most).collect()
+    };
+    let dot = if extension.is_empty() { "" } else { "." };
+    Some(format!("{}~[0-9]{dot}{}", kept(stem, KEPT_CHARS), kept(extension, SHORT_CHARS.1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_that_differ_only_in_what_some_system_ignores_are_one() {
+        for name in [
+            ".Git",
+            ".g\u{200c}it",
+            ".git\u{feff}",
+            ".ｇit",
+            "．git",
+            ".git. .",
+            ".git:x",
+            ".g\u{fe0f}it",
+            ".𝐠it",
+        ] {
+            assert!(readings(name).contains(&vec![".git".to_owned()]), "{name:?}");
+        }
+        assert_eq!(folded(".vſcode"), ".vscode");
+        assert_eq!(folded("STRASSE"), folded("Straße"));
+        assert_eq!(folded("E\u{301}"), "é");
+    }
+
+    #[test]
+    fn a_backslash_divides_a_path_or_is_a_part_of_a_name() {
+        let parts = |path: &str| readings(path).iter().map(|parts| parts.join("|")).collect::<Vec<_>>();
+        assert_eq!(parts("a/b"), ["a|b"]);
+        assert_eq!(parts(r"v/a\..\..\b"), [r"v|a\..\..\b", "b"]);
+    }
+
+    #[test]
+    fn a_name_that_is_no_short_one_has_short_names() {
+        for (name, short) in [
+            (".vscode", "vscode~[0-9]"),
+            (".mcp.json", "mcp~[0-9].jso"),
+            (".aider.conf.yml", "aiderc~[0-9].yml"),
+            ("Long Name.text", "longna~[0-9].tex"),
+        ] {
+            assert_eq!(short_names(name).as_deref(), Some(short));
+        }
+        for name in ["a.txt", "vault", "..", "."] {
+            assert_eq!(short_names(name), None, "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_reading_of_the_system_at_hand_comes_first(path in "[a-z./ ~\\\\:]{0,20}") {
+            let all = readings(&path);
+            prop_assert!(!all.is_empty());
+            let parts = path.split('/').all(|part| part != "..");
+            prop_assert!(!parts || all[0].iter().all(|part| path.contains(part.as_str())));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Executables that a run left behind: what somebody may start later, found in one bounded look at its end.
+//!
+//! A file counts by when its inode last changed, which no program can set: writing, `chmod`, renaming and linking all
+//! change it. Ignore files are not asked, because a command may write them.
+
+use crate::result::Executables;
+use std::collections::VecDeque;
+use std::fs::{DirEntry, Metadata};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Entries looked at, those near the root first: some 20 ms.
+const MAX_ENTRIES: usize = 20_000;
+/// Time for the look.
+const MAX_TIME: Duration = Duration::from_millis(50);
+/// The clock is asked once for so many entries.
+const CLOCK_INTERVAL: usize = 256;
+/// Files listed.
+const MAX_FILES: usize = 100;
+/// How far the clock that kernels stamp files with may be behind the other: one tick.
+const TICK: Duration = Duration::from_millis(10);
+/// The rights of owner, group and others to execute a file.
+const EXECUTABLE: u32 = 0o111;
+/// The file by which a tool marks a directory as its cache (bford.info/cachedir): `target` of cargo has one.
+const CACHE_TAG: &str = "CACHEDIR.TAG";
+
+/// The executables below `root` that have changed since `began` on the wall clock. Git's own directories and the caches
+/// of tools that were there before are left out; links are not followed.
+pub fn changed_since(root: &Path, began: Duration) -> Executables {
+    look(root, began.saturating_sub(TICK), MAX_ENTRIES, MAX_TIME)
+}
+
+fn look(root: &Path, since: Duration, max_entries: usize, max_time: Duration) -> Executables {
+    let started = Instant::now();
+    let mut found = Executables::default();
+    let mut directories = VecDeque::from([root.to_owned()]);
+    let mut entries = 0_usize;
+    'tree: while let Some(directory) = directories.pop_front() {
+        let Ok(listed) = std::fs::read_dir(&directory) else {
+            // One that was closed meanwhile may hide something.
+            let was_closed = directory.symlink_metadata().is_ok_and(|now| has_changed(&now, since));
+            found.complete &= !was_closed;
+            continue;
+        };
+        for entry in listed.flatten() {
+            entries = entries.saturating_add(1);
+            let is_late = entries.is_multiple_of(CLOCK_INTERVAL) && started.elapsed() > max_time;
+            if entries > max_entries || is_late {
+                found.complete = false;
+                break 'tree;
+            }
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() && is_looked_into(&entry, since) {
+                directories.push_back(entry.path());
+            } else if kind.is_file() && entry.metadata().is_ok_and(|file| is_new(&file, since)) {
+                note(&mut found, root, &entry.path());
+            }
+        }
+    }
+    found.files.sort();
+    found
+}
+
+fn note(found: &mut Executables, root: &Path, path: &Path) {
+    if found.files.len() < MAX_FILES {
+        let path = path.strip_prefix(root).unwrap_or(path);
+        found.files.push(path.to_string_lossy().into_owned());
+    } else {
+        found.more = found.more.saturating_add(1);
+    }
+}
+
+fn is_new(file: &Metadata, since: Duration) -> bool {
+    file.mode() & EXECUTABLE != 0 && has_changed(file, since)
+}
+
+fn has_changed(file: &Metadata, since: Duration) -> bool {
+    let seconds = u64::try_from(file.ctime()).unwrap_or_default();
+    let nanoseconds = u32::try_from(file.ctime_nsec()).unwrap_or_default();
+    Duration::new(seconds, nanoseconds) >= since
+}
+
+fn is_looked_into(directory: &DirEntry, since: Duration) -> bool {
+    let tag = directory.path().join(CACHE_TAG).symlink_metadata();
+    let is_old_cache = tag.is_ok_and(|tag| tag.is_file() && !has_changed(&tag, since));
+    directory.file_name() != ".git" && !is_old_cache
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the test is the program that leaves files behind")]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    fn make(root: &Path, path: &str, mode: u32) {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    /// The moment after which nothing has changed yet, by the clock of the files themselves.
+    fn now(root: &Path) -> Duration {
+        let mark = root.join("mark");
+        let stamp = || {
+            fs::write(&mark, "").unwrap();
+            let file = mark.metadata().unwrap();
+            Duration::new(file.ctime().try_into().unwrap(), file.ctime_nsec().try_into().unwrap())
+        };
+        let first = stamp();
+        loop {
+            let now = stamp();
+            if now > first {
+                return now;
+            }
+        }
+    }
+
+    #[test]
+    fn class_28_what_was_made_changed_renamed_or_given_the_right_is_found_and_nothing_else() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        for path in ["old", "chmod", "rewritten", "renamed", "cache/old", ".git/old"] {
+            make(root, path, 0o755);
+        }
+        make(root, "text", 0o644);
+        make(root, "cache/CACHEDIR.TAG", 0o644);
+        fs::set_permissions(root.join("chmod"), Permissions::from_mode(0o644)).unwrap();
+        let began = now(root);
+        make(root, "new", 0o700);
+        make(root, ".venv/bin/python", 0o755);
+        make(root, "rewritten", 0o755);
+        make(root, "plain", 0o644);
+        make(root, "cache/new", 0o755);
+        make(root, ".git/new", 0o755);
+        make(root, "fresh/CACHEDIR.TAG", 0o644);
+        make(root, "fresh/new", 0o755);
+        make(root, ".gitignore", 0o644);
+        fs::write(root.join(".gitignore"), "*\n").unwrap();
+        fs::set_permissions(root.join("chmod"), Permissions::from_mode(0o755)).unwrap();
+        fs::rename(root.join("renamed"), root.join("other-name")).unwrap();
+        std::os::unix::fs::symlink("/bin/sh", root.join("link")).unwrap();
+        let set = Duration::from_secs(1);
+        let file = fs::File::options().write(true).open(root.join("new")).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + set).unwrap();
+        let found = look(root, began, MAX_ENTRIES, Duration::MAX);
+        assert!(found.complete);
+        assert_eq!(found.files, [".venv/bin/python", "chmod", "fresh/new", "new", "other-name", "rewritten"]);
+    }
+
+    #[test]
+    fn class_28_a_look_that_is_cut_says_so_and_begins_at_the_root() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        for at in 0..MAX_FILES + 5 {
+            make(root, &format!("deep/er/{at}"), 0o755);
+        }
+        make(root, "near", 0o755);
+        let began = Duration::ZERO;
+        let all = look(root, began, MAX_ENTRIES, Duration::MAX);
+        assert_eq!((all.files.len(), all.more, all.complete), (MAX_FILES, 6, true));
+        let cut = look(root, began, 10, Duration::MAX);
+        assert!(!cut.complete && cut.files.contains(&"near".to_owned()));
+        let late = look(root, began, MAX_ENTRIES, Duration::ZERO);
+        assert!(late.complete, "a small tree is looked at however slow the machine is");
+        for at in 0..CLOCK_INTERVAL {
+            make(root, &format!("many/{at}"), 0o644);
+        }
+        assert!(!look(root, began, MAX_ENTRIES, Duration::ZERO).complete);
+    }
+}

@@ -1,0 +1,112 @@
+//! A web server whose answers are given, whole, by path; over TLS where it has a certificate.
+
+use super::run::Lab;
+use std::io::{BufRead, BufReader, Read, Result, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+
+/// How a path is answered: every byte of it.
+type Pages = dyn Fn(&str) -> Vec<u8> + Send;
+
+/// The server; it remembers the heads of the requests.
+pub struct Site {
+    pub address: SocketAddr,
+    scheme: &'static str,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Site {
+    pub fn serving(pages: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
+        Self::start(None, Box::new(pages))
+    }
+
+    /// The same over TLS.
+    pub fn secured(tls: rustls::ServerConfig, pages: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
+        Self::start(Some(Arc::new(tls)), Box::new(pages))
+    }
+
+    fn start(tls: Option<Arc<rustls::ServerConfig>>, pages: Box<Pages>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&heads);
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let stream = stream.unwrap();
+                // A client that goes away amid an answer is none of the server's business.
+                let _ = match &tls {
+                    None => serve(stream, &pages, &seen),
+                    Some(tls) => {
+                        let connection = rustls::ServerConnection::new(Arc::clone(tls)).unwrap();
+                        serve(rustls::StreamOwned::new(connection, stream), &pages, &seen)
+                    }
+                };
+            }
+        });
+        Self { address, scheme, heads }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("{}://{}{path}", self.scheme, self.address)
+    }
+
+    pub fn heads(&self) -> Vec<String> {
+        self.heads.lock().unwrap().clone()
+    }
+
+    /// A workspace whose user allows every host, and this server although it is on this machine.
+    pub fn lab(&self) -> Lab {
+        let address = self.address;
+        Lab::new().config(&format!(
+            "web: {{enabled: true, allowed_hosts: ['*'], allowed_private: ['{address}']}}\n"
+        ))
+    }
+}
+
+fn serve(stream: impl Read + Write, pages: &Pages, seen: &Mutex<Vec<String>>) -> Result<()> {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let start = head.len();
+        if reader.read_line(&mut head)? == 0 {
+            return Ok(());
+        }
+        let line = head[start..].to_lowercase();
+        length = line.strip_prefix("content-length:").map_or(length, |value| value.trim().parse().unwrap());
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    seen.lock().unwrap().push(head.clone());
+    let answer = pages(head.split(' ').nth(1).unwrap());
+    reader.get_mut().write_all(&answer)?;
+    reader.get_mut().flush()?;
+    if answer.ends_with(b"hang") {
+        reader.read_line(&mut head)?;
+    }
+    Ok(())
+}
+
+/// A page of this media type.
+pub fn page(kind: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    answer(&format!("content-type: {kind}\r\n"), body)
+}
+
+/// An answer with these header lines, each with its line end.
+pub fn answer(headers: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let body = body.as_ref();
+    let length = body.len();
+    let head = format!("HTTP/1.1 200 OK\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n");
+    [head.as_bytes(), body].concat()
+}
+
+pub fn redirect(to: &str) -> Vec<u8> {
+    format!("HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        .into_bytes()
+}
+
+/// What the model would read of `url`.
+pub fn fetched(lab: &Lab, url: &str) -> String {
+    let arguments = serde_json::json!({"url": url}).to_string();
+    let done = lab.agent(&["tools", "call", "web_fetch", &arguments, "--mode", "yolo"]);
+    format!("{}{}", done.stdout, done.stderr)
+}
