@@ -5,6 +5,7 @@ use crate::redactor::{Held, Redactor};
 use crate::source::Source;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The journal could not take an event; the run must end.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +26,7 @@ pub struct Emitter {
     run: String,
     seq: Cell<u64>,
     step: Cell<u32>,
-    redactor: Redactor,
+    redactor: Arc<Redactor>,
     /// The text and the reasoning that arrive in pieces, as far as they may begin a secret.
     held: RefCell<[Held; 2]>,
 }
@@ -39,19 +40,19 @@ impl Emitter {
             run,
             seq: Cell::new(next_seq),
             step: Cell::new(0),
-            redactor: Redactor::default(),
+            redactor: Arc::default(),
             held: RefCell::default(),
         }
     }
 
     /// The same, telling nobody what `redactor` knows for a secret.
     #[must_use]
-    pub fn redacting(self, redactor: Redactor) -> Self {
+    pub fn redacting(self, redactor: Arc<Redactor>) -> Self {
         Self { redactor, ..self }
     }
 
     /// What keeps secrets out of everything that is told.
-    pub fn redactor(&self) -> &Redactor {
+    pub fn redactor(&self) -> &Arc<Redactor> {
         &self.redactor
     }
 

@@ -2,12 +2,17 @@
 
 use crate::cli::args::PlaceArgs;
 use crate::cli::error::{CliError, CliResult};
+use crate::cli::secrets;
 use crate::config::environment::Environment;
 use crate::config::flags::Flags;
 use crate::config::load::{Loaded, load};
+use crate::config::settings::Settings;
 use crate::failure::ErrorKind;
+use crate::redactor::Redactor;
 use crate::source::Source;
 use crate::terminal::{Style, Terminal, Wishes};
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,6 +25,8 @@ pub struct App {
     pub environment: Environment,
     /// Clock, random numbers, ids.
     pub source: Rc<Source>,
+    /// Made when it is first needed.
+    redactor: OnceCell<Arc<Redactor>>,
 }
 
 impl App {
@@ -31,7 +38,8 @@ impl App {
             term: variable("TERM"),
             clicolor_force: variable("CLICOLOR_FORCE"),
         };
-        Self { terminal: Arc::new(Terminal::new(&wishes)), environment, source: Rc::new(Source::new()) }
+        let (terminal, source) = (Arc::new(Terminal::new(&wishes)), Rc::new(Source::new()));
+        Self { terminal, environment, source, redactor: OnceCell::new() }
     }
 
     /// Settings for `flags`.
@@ -41,6 +49,22 @@ impl App {
     pub fn load(&self, flags: &Flags) -> CliResult<Loaded> {
         load(flags, &self.environment)
             .map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })
+    }
+
+    /// What keeps secrets out of everything that is told, those among the settings too.
+    pub fn redactor(&self, settings: &Settings) -> Arc<Redactor> {
+        let make = || Arc::new(Redactor::new(secrets::known(&self.environment, settings)));
+        Arc::clone(self.redactor.get_or_init(make))
+    }
+
+    /// `text` without secrets, as far as they are known by now: before there are settings, those of the environment.
+    pub fn without_secrets<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.redactor.get() {
+            Some(redactor) => redactor.text(text),
+            None => {
+                Cow::Owned(Redactor::new(secrets::of_variables(&self.environment)).text(text).into_owned())
+            }
+        }
     }
 
     /// Settings for a command that only has a place; tells what was ignored.
@@ -58,7 +82,7 @@ impl App {
     pub fn load_and_tell(&self, flags: &Flags) -> CliResult<Loaded> {
         let loaded = self.load(flags)?;
         for notice in &loaded.notices {
-            self.tell(Style::Caution, notice);
+            self.tell(Style::Caution, &self.without_secrets(notice));
         }
         Ok(loaded)
     }
@@ -70,7 +94,7 @@ impl App {
 
     /// Says what went wrong.
     pub fn complain(&self, error: &CliError) {
-        self.tell(Style::Bad, &format!("error: {error}"));
+        self.tell(Style::Bad, &format!("error: {}", self.without_secrets(&error.to_string())));
     }
 
     /// Runs `work` on this thread, the one that children are bound to.

@@ -30,6 +30,7 @@ use crate::llm::response_cache::{self, CachedModel};
 use crate::llm::{LlmClient, ToolDefinition};
 use crate::message::ToolCall;
 use crate::messages;
+use crate::process;
 use crate::process::environment::child_environment;
 use crate::process::launch::Launcher;
 use crate::process::limits::CommandLimits;
@@ -81,7 +82,11 @@ pub struct Bench {
 /// # Errors
 /// When its directories cannot be made, or the confinement that is required is not to be had.
 pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
-    let secrets: Vec<Secret> = secrets::known(app, settings).map(|known| known.value).collect();
+    let known = secrets::known(&app.environment, settings);
+    // They have been read; what is started from here on need not find them.
+    process::hide(known.iter().map(|known| &known.value));
+    let secrets = known.into_iter().filter(|known| secrets::is_whole(&app.environment, known));
+    let secrets: Vec<Secret> = secrets.map(|known| known.value).collect();
     let environment =
         child_environment(app.environment.variables(), &settings.commands.env, &settings.workspace, &secrets);
     let limits = CommandLimits {
@@ -175,7 +180,8 @@ pub async fn model(app: &App, settings: &Settings) -> CliResult<Box<dyn LlmClien
     if !settings.llm.cache.enabled {
         return Ok(model);
     }
-    Ok(Box::new(CachedModel::new(model, answers(settings)?, Rc::clone(&app.source))))
+    let redactor = app.redactor(settings);
+    Ok(Box::new(CachedModel::new(model, answers(settings)?, Rc::clone(&app.source), redactor)))
 }
 
 /// What the settings say about the model.
@@ -298,13 +304,13 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         commands,
         hooks,
         approver,
-        emitter: bench.emitter,
         source: Rc::clone(&app.source),
         workspace: Rc::new(workspace),
         launcher: bench.launcher,
         ledger: Rc::new(Ledger::default()),
         background: Rc::default(),
-        outputs: Rc::new(Outputs { dir: bench.outputs }),
+        outputs: Rc::new(Outputs { dir: bench.outputs, redactor: Arc::clone(bench.emitter.redactor()) }),
+        emitter: bench.emitter,
         options: EngineOptions {
             parallel: settings.tools.parallel,
             dry_run: manner.dry_run,

@@ -56,5 +56,5 @@ pub fn config(app: &App, command: &ConfigCommand, place: &PlaceArgs) -> CliResul
             }
         }
     }
-    print(&app.terminal, &text)
+    print(&app.terminal, &app.redactor(&loaded.settings).text(&text))
 }

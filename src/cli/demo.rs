@@ -8,6 +8,7 @@ use crate::cli::work;
 use crate::config::environment::Environment;
 use crate::engine::policy::Mode;
 use crate::failure::ErrorKind;
+use crate::process::scratch::private_directory;
 use crate::text::diff;
 use std::fs;
 use std::io;
@@ -37,7 +38,9 @@ What to try next, in a repository of yours:
 /// # Errors
 /// When the temporary project cannot be made, or the demonstration does not end as it should.
 pub fn demo(app: &App) -> CliResult<()> {
-    let dir = tempfile::Builder::new().prefix("agent-demo-").tempdir().map_err(|error| broken(&error))?;
+    let mut named = tempfile::Builder::new();
+    let dir = private_directory(named.prefix("agent-demo-"), &std::env::temp_dir());
+    let dir = dir.map_err(|error| broken(&error))?;
     let project = dir.path().join("project");
     let script = dir.path().join("script.yaml");
     lay_out(&project, &script).map_err(|error| broken(&error))?;

@@ -33,17 +33,18 @@ use crate::cli::output::print;
 use crate::config::environment::Environment;
 use crate::journal::store::Store;
 use crate::process;
-use crate::terminal::{Style, Terminal};
+use crate::terminal::Style;
 use clap::Parser;
 use clap::error::ErrorKind as ClapError;
 
 /// Runs the program and says what it exits with.
 pub fn main() -> std::process::ExitCode {
     process::keep_to_ourselves();
+    process::umask::keep();
     let app = App::new(Environment::read());
     let code = match Cli::try_parse() {
         Ok(cli) => dispatch(&app, cli.command),
-        Err(error) => usage(&app.terminal, &error),
+        Err(error) => usage(&app, &error),
     };
     code.into()
 }
@@ -54,9 +55,10 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Resume(args) => return work::resume(app, args),
         Command::Sessions { command, place } => app.load_place(&place).and_then(|loaded| {
             let store = Store::new(loaded.settings.state.join("sessions"));
+            let redactor = app.redactor(&loaded.settings);
             match command {
-                SessionsCommand::List => sessions::list(&app.terminal, &store),
-                SessionsCommand::Show { id } => sessions::show(&app.terminal, &store, &id),
+                SessionsCommand::List => sessions::list(&app.terminal, &store, &redactor),
+                SessionsCommand::Show { id } => sessions::show(&app.terminal, &store, &redactor, &id),
             }
         }),
         Command::Agents(place) => agents::agents(app, &place),
@@ -83,15 +85,14 @@ fn finish(app: &App, outcome: CliResult<()>) -> u8 {
 }
 
 /// Help and version go to standard output; everything else the parser says is a usage error.
-fn usage(terminal: &Terminal, error: &clap::Error) -> u8 {
+fn usage(app: &App, error: &clap::Error) -> u8 {
     let text = error.render().to_string();
     match error.kind() {
         ClapError::DisplayHelp | ClapError::DisplayVersion => {
-            print(terminal, &text).map_or(ExitCode::Failed, |()| ExitCode::Success).code()
+            print(&app.terminal, &text).map_or(ExitCode::Failed, |()| ExitCode::Success).code()
         }
         _ => {
-            // Without standard error there is nobody to tell; the exit code still says it.
-            drop(terminal.say(Style::Plain, text.trim_end()));
+            app.tell(Style::Plain, &app.without_secrets(text.trim_end()));
             ExitCode::Config.code()
         }
     }

@@ -7,6 +7,7 @@ use crate::failure::ErrorKind;
 use crate::journal::read;
 use crate::journal::store::Store;
 use crate::messages;
+use crate::redactor::Redactor;
 use crate::terminal::{Terminal, one_line};
 use std::fmt::Write;
 use std::path::Path;
@@ -25,29 +26,29 @@ struct Summary {
     task: String,
 }
 
-/// Prints the sessions, newest first.
+/// Prints the sessions, newest first. What is told is without the secrets that are known now, whatever was known then.
 ///
 /// # Errors
 /// When they cannot be read, or standard output cannot be written.
-pub fn list(terminal: &Terminal, store: &Store) -> CliResult<()> {
+pub fn list(terminal: &Terminal, store: &Store, redactor: &Redactor) -> CliResult<()> {
     let ids = store.list()?;
     if ids.is_empty() {
         return print(terminal, "no session in this workspace yet; `agent run \"…\"` begins one\n");
     }
     let mut text = format!("{:<24} {:<26} {:>5}  TASK\n", "ID", "STATUS", "STEPS");
     for id in &ids {
-        let summary = summarise(&store.journal_path(id)?)?;
+        let summary = summarise(&store.journal_path(id)?, redactor)?;
         let _ = writeln!(text, "{id:<24} {:<26} {:>5}  {}", summary.status, summary.steps, summary.task);
     }
     print(terminal, &text)
 }
 
-fn summarise(journal: &Path) -> CliResult<Summary> {
+fn summarise(journal: &Path, redactor: &Redactor) -> CliResult<Summary> {
     let mut summary = Summary { status: "unfinished".to_owned(), ..Summary::default() };
     read::visit(journal, |_, record| {
         match record.map(|record| record.event) {
             Some(Event::UserMessage { text, origin: Origin::Prompt }) if summary.task.is_empty() => {
-                summary.task = one_line(&text, TASK_CHARS);
+                summary.task = one_line(&redactor.text(&text), TASK_CHARS);
             }
             Some(Event::StepStart { purpose: Purpose::Step, .. }) => {
                 summary.steps = summary.steps.saturating_add(1);
@@ -65,13 +66,15 @@ fn summarise(journal: &Path) -> CliResult<Summary> {
     Ok(summary)
 }
 
-/// Prints what happened in session `id`, one line an event.
+/// Prints what happened in session `id`, one line an event, without the secrets that are known now.
 ///
 /// # Errors
 /// When there is no such session, it cannot be read, or standard output cannot be written.
-pub fn show(terminal: &Terminal, store: &Store, id: &str) -> CliResult<()> {
+pub fn show(terminal: &Terminal, store: &Store, redactor: &Redactor, id: &str) -> CliResult<()> {
     let path = store.journal_path(id)?;
-    let reading = read::read(&path).map_err(|error| unreadable(&path, &error))?;
+    let mut reading = read::read(&path).map_err(|error| unreadable(&path, &error))?;
+    // Before they are cut: what is left of a secret is still a part of one.
+    reading.records.iter_mut().for_each(|record| redactor.event(&mut record.event));
     let mut text = String::new();
     for line in reading.records.iter().filter_map(describe) {
         text.push_str(&line);

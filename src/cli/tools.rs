@@ -5,13 +5,11 @@ use crate::cli::args::{PlaceArgs, ToolsCommand};
 use crate::cli::compose;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::cli::secrets;
 use crate::config::flags::Flags;
 use crate::emit::Emitter;
 use crate::event::{Event, EventSink, Record};
 use crate::failure::ErrorKind;
 use crate::message::{ToolCall, ToolResult};
-use crate::redactor::Redactor;
 use std::cell::RefCell;
 use std::fmt::Write;
 use std::rc::Rc;
@@ -68,7 +66,7 @@ async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResu
     let kept = Rc::new(RefCell::new(None));
     let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(Keep(Rc::clone(&kept)))];
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks)
-        .redacting(Redactor::new(secrets::known(app, settings)));
+        .redacting(app.redactor(settings));
     let outputs = settings.state.join("calls").join(app.source.session_id());
     let bench =
         compose::Bench { launcher, emitter: Rc::new(emitter), outputs, toolbox: compose::toolbox(settings) };

@@ -12,7 +12,6 @@ use crate::cli::costs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::cli::prompt::prompt;
-use crate::cli::secrets;
 use crate::cli::structured;
 use crate::config::flags::Flags;
 use crate::config::load::Loaded;
@@ -28,7 +27,6 @@ use crate::journal::write::Journal;
 use crate::llm::prefix::Prefix;
 use crate::message::ToolCall;
 use crate::messages;
-use crate::redactor::Redactor;
 use crate::report::human::{AnswerShown, Detail};
 use crate::report::{self, Format, Listeners, ReportOptions};
 use crate::result::RunResult;
@@ -83,11 +81,9 @@ fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
         }
         Err(error) => {
             app.complain(&error);
-            (
-                report::json::not_started(error.failure(), None),
-                AnswerShown::default(),
-                error.exit_code().code(),
-            )
+            let mut failure = error.failure();
+            failure.message = app.without_secrets(&failure.message).into_owned();
+            (report::json::not_started(failure, None), AnswerShown::default(), error.exit_code().code())
         }
     };
     match report::deliver(&app.terminal, format, &result, &shown) {
@@ -116,6 +112,7 @@ fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResult, AnswerShown)> {
     let began = app.source.elapsed();
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
+    let redactor = app.redactor(&settings);
     let schema = structured::output_schema(options.output_schema.as_deref())?;
     let prices = costs::own_prices(&settings.costs)?;
     let launcher = compose::launcher(app, &settings)?;
@@ -140,7 +137,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let mut all: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
     all.extend(sinks);
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), reading.next_seq(), all);
-    let emitter = Rc::new(emitter.redacting(Redactor::new(secrets::known(app, &settings))));
+    let emitter = Rc::new(emitter.redacting(redactor));
     let outputs = store(&settings).outputs_dir(&id)?;
     let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, toolbox };
     let asked = (!options.json).then(|| interrupt.clone());

@@ -2,7 +2,6 @@
 
 use super::recent::Recent;
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -78,16 +77,16 @@ enum Stream {
 }
 
 /// Both streams of one child.
-pub(super) struct Capture<Open> {
+pub(super) struct Capture<Open, File> {
     pub(super) stdout: Captured,
     pub(super) stderr: Captured,
     /// When the child last wrote something, or began.
     pub(super) heard: Instant,
     recent: Option<Recent>,
-    file: Keeper<Open>,
+    file: Keeper<Open, File>,
 }
 
-impl<Open: FnOnce() -> io::Result<File>> Capture<Open> {
+impl<Open: FnOnce() -> io::Result<File>, File: Write> Capture<Open, File> {
     /// An empty capture. `open` makes the file for a long output when it no longer fits into memory; without it there
     /// is none. `recent` is given everything as it arrives.
     pub(super) fn new(open: Option<Open>, recent: Option<Recent>) -> Self {
@@ -103,6 +102,7 @@ impl<Open: FnOnce() -> io::Result<File>> Capture<Open> {
             let rest = std::mem::take(self.file.partial(stream));
             self.file.write(&rest);
         }
+        self.file.close();
         std::mem::take(&mut self.file.kept)
     }
 
@@ -128,7 +128,7 @@ impl<Open: FnOnce() -> io::Result<File>> Capture<Open> {
 }
 
 /// Writes both streams to one file, whole lines in the order of their arrival.
-struct Keeper<Open> {
+struct Keeper<Open, File> {
     open: Option<Open>,
     file: Option<File>,
     partial: [Vec<u8>; 2],
@@ -136,7 +136,7 @@ struct Keeper<Open> {
     kept: Kept,
 }
 
-impl<Open: FnOnce() -> io::Result<File>> Keeper<Open> {
+impl<Open: FnOnce() -> io::Result<File>, File: Write> Keeper<Open, File> {
     /// Opens the file; true when it has just been opened.
     fn begin(&mut self) -> bool {
         let Some(open) = self.open.take() else { return false };
@@ -191,22 +191,30 @@ impl<Open: FnOnce() -> io::Result<File>> Keeper<Open> {
         self.written = self.written.saturating_add(bytes.len() as u64);
         if !left_out.is_empty() {
             self.kept = Kept::Beginning;
-            self.file = None;
+            self.close();
+        }
+    }
+
+    /// Nothing more is written; what the file held back is.
+    fn close(&mut self) {
+        let Some(mut file) = self.file.take() else { return };
+        if let Err(error) = file.flush() {
+            self.kept = Kept::Failed(error.to_string());
         }
     }
 }
 
 /// Reads both pipes, concurrently, until both are closed.
-pub(super) async fn pump<Open: FnOnce() -> io::Result<File>>(
+pub(super) async fn pump<Open: FnOnce() -> io::Result<File>, File: Write>(
     stdout: Option<impl AsyncRead + Unpin>,
     stderr: Option<impl AsyncRead + Unpin>,
-    capture: &Mutex<Capture<Open>>,
+    capture: &Mutex<Capture<Open, File>>,
 ) {
     futures_util::join!(read(stdout, Stream::Out, capture), read(stderr, Stream::Err, capture));
 }
 
 /// Waits until nothing was written for as long as `idle`; for ever without it.
-pub(super) async fn silence<Open>(idle: Option<Duration>, capture: &Mutex<Capture<Open>>) {
+pub(super) async fn silence<Open, File>(idle: Option<Duration>, capture: &Mutex<Capture<Open, File>>) {
     let Some(idle) = idle else { return std::future::pending().await };
     loop {
         let end = capture.lock().unwrap_or_else(PoisonError::into_inner).heard + idle;
@@ -217,10 +225,10 @@ pub(super) async fn silence<Open>(idle: Option<Duration>, capture: &Mutex<Captur
     }
 }
 
-async fn read<Open: FnOnce() -> io::Result<File>>(
+async fn read<Open: FnOnce() -> io::Result<File>, File: Write>(
     pipe: Option<impl AsyncRead + Unpin>,
     stream: Stream,
-    capture: &Mutex<Capture<Open>>,
+    capture: &Mutex<Capture<Open, File>>,
 ) {
     let Some(mut pipe) = pipe else { return };
     let mut buffer = vec![0; READ_BYTES];
@@ -276,7 +284,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_opened_is_said_and_harms_nothing() {
-        let mut capture = Capture::new(Some(|| Err(io::Error::other("disk full"))), None);
+        let mut capture = Capture::new(Some(|| Err::<io::Sink, _>(io::Error::other("disk full"))), None);
         capture.take(Stream::Out, &vec![b'x'; HEAD_BYTES + 1]);
         assert_eq!(capture.finish(), Kept::Failed("disk full".to_owned()));
         assert_eq!(capture.stdout.total, HEAD_BYTES as u64 + 1);

@@ -22,6 +22,7 @@ use super::protected::{self, Extent, Snapshot};
 use super::sandbox::{self, View};
 use super::system::{self, Fork};
 use super::tree;
+use super::umask;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::MemfdFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags};
@@ -387,12 +388,13 @@ fn attempted(order: &Order, view: View) -> Answer {
     Answer::Exited(order.trial.as_ref().map_or(0, |trial| sandbox::trial::attempt(trial, view).0))
 }
 
-/// The program of `order`, or `None` when it only asks whether the tier works.
+/// The program of `order`, or `None` when it only asks whether the tier works. This process makes no more files of its own.
 #[expect(clippy::disallowed_methods, reason = "this is where commands are started")]
 fn command(order: &Order, stdin: Stdio) -> Option<Command> {
     let (program, args) = order.argv.split_first()?;
     let mut command = Command::new(program);
     command.args(args).env_clear().envs(&order.env).stdin(stdin);
+    umask::set(order.umask);
     Some(command)
 }
 

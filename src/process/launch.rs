@@ -10,6 +10,7 @@ use super::protected::{self, Disturbance};
 use super::remembered;
 use super::running::{Handle, Registration};
 use super::sandbox::Confinement;
+use super::umask;
 use crate::secret::Secret;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
@@ -135,7 +136,7 @@ impl Launcher {
     /// # Errors
     /// When the program could not be started.
     pub async fn launch(&self, spec: Spec, cancel: &CancellationToken) -> Result<Exit, LaunchError> {
-        let keeping = Keeping { open: None::<fn() -> io::Result<File>>, idle: None, recent: None };
+        let keeping = Keeping { open: None::<fn() -> io::Result<io::Sink>>, idle: None, recent: None };
         self.launch_keeping(spec, keeping, cancel).await
     }
 
@@ -143,7 +144,7 @@ impl Launcher {
     ///
     /// # Errors
     /// When the program could not be started.
-    pub async fn launch_keeping<Open: FnOnce() -> io::Result<File>>(
+    pub async fn launch_keeping<Open: FnOnce() -> io::Result<Sink>, Sink: Write>(
         &self,
         spec: Spec,
         keeping: Keeping<Open>,
@@ -232,7 +233,8 @@ impl Launcher {
         let stdin_bytes = spec.stdin.len() as u64;
         let network = (tier == Tier::Full && !reach.network).then(|| self.network()).flatten();
         let (argv, limits, question) = (spec.argv, self.limits, Order::question(tier));
-        let order = Order { argv, reach, limits, quarantine, env, stdin_bytes, ..question };
+        let umask = umask::of_the_user();
+        let order = Order { argv, reach, limits, quarantine, env, umask, stdin_bytes, ..question };
         let mut order = order.encode()?;
         order.extend(spec.stdin);
         let (guard, control) = self.split_off(&spec.cwd, outputs)?;
@@ -306,7 +308,8 @@ fn start_command(
     let mut command = program_command(program);
     command.args(args).env_clear().envs(env).current_dir(&spec.cwd).process_group(0);
     command.stdin(group_stdin(&spec.stdin)?).stdout(stdout).stderr(stderr);
-    let child = tokio::process::Command::from(command).spawn()?;
+    let mut command = tokio::process::Command::from(command);
+    let child = umask::with_the_users(|| command.spawn())?;
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
     let pid = pid.ok_or_else(|| io::Error::other("it ended before it began"))?;
     Ok((Main::Command(child), Handle::Group(pid)))

@@ -22,14 +22,28 @@ pub mod shell;
 #[cfg(target_os = "linux")]
 mod system;
 #[cfg(target_os = "linux")]
+mod traces;
+#[cfg(target_os = "linux")]
 mod tree;
 mod trying;
+pub mod umask;
+
+use crate::secret::Secret;
 
 /// Keeps the environment and the memory of this process, which hold keys, from the eyes of its own children: `/proc`
-/// shows them to every process of the same user, and only a pid namespace hides us from a command. Root sees all.
+/// shows them to every process of the same user, and only a pid namespace hides us from a command. Root sees all the same:
+/// what it must not see is overwritten ([`hide`]).
 pub fn keep_to_ourselves() {
     #[cfg(target_os = "linux")]
     // Where the kernel refuses, we are as visible as any other program.
     let _as_visible_as_others =
         rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+}
+
+/// Overwrites `secrets`, which have been read, in what the kernel shows of the start of this process.
+pub fn hide<'a>(secrets: impl Iterator<Item = &'a Secret>) {
+    #[cfg(target_os = "linux")]
+    traces::remove(secrets);
+    #[cfg(not(target_os = "linux"))]
+    drop(secrets);
 }

@@ -110,6 +110,8 @@ pub(super) struct Order {
     pub(super) quarantine: PathBuf,
     /// The whole environment of the command.
     pub(super) env: BTreeMap<String, String>,
+    /// Which rights the command does not give, as its user has set it.
+    pub(super) umask: Option<u32>,
     /// Bytes of standard input that follow.
     pub(super) stdin_bytes: u64,
 }
@@ -142,6 +144,7 @@ impl Order {
             inside: false,
             quarantine: PathBuf::new(),
             env: BTreeMap::new(),
+            umask: None,
             stdin_bytes: 0,
         }
     }

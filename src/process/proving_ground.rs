@@ -1,6 +1,7 @@
 //! A small world of stand-ins in which a tier is tried out: what must be out of reach is there, harmless, and watched.
 
 use super::sandbox::{Breaches, Reach, Trial, started};
+use super::scratch::private_directory;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
@@ -26,7 +27,7 @@ impl ProvingGround {
     /// When it cannot be made, or this machine has no loopback device.
     #[expect(clippy::disallowed_methods, reason = "stand-ins are neither workspace nor state")]
     pub(super) fn new(parent: &Path) -> io::Result<Self> {
-        let place = tempfile::Builder::new().prefix("trial-").tempdir_in(parent)?;
+        let place = private_directory(tempfile::Builder::new().prefix("trial-"), parent)?;
         let root = place.path().canonicalize()?;
         let [inside, outside, hidden, temporary] =
             ["inside", "outside", "hidden", "temporary"].map(|name| root.join(name));

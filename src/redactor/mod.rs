@@ -4,16 +4,18 @@
 pub mod forms;
 mod stream;
 mod telling;
+pub mod variables;
+mod writer;
 
 pub use stream::Held;
+pub use writer::CleanWriter;
 
 use crate::secret::Secret;
 use regex::Regex;
 use serde_json::Value;
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The shortest value that is looked for, in bytes; a shorter one would be found where it is none.
 pub const MIN_BYTES: usize = 8;
@@ -44,7 +46,7 @@ pub struct Redactor {
     /// What `finder` looks for, and whose it is.
     values: Vec<NamedSecret>,
     /// Names of what was replaced in what the model reads.
-    told: RefCell<BTreeSet<String>>,
+    told: Mutex<BTreeSet<String>>,
 }
 
 impl Redactor {
@@ -61,7 +63,7 @@ impl Redactor {
         let finder = (!pattern.is_empty())
             .then(|| pattern.join("|"))
             .and_then(|pattern| regex::RegexBuilder::new(&pattern).size_limit(64 << 20).build().ok());
-        Self { finder, values, told: RefCell::default() }
+        Self { finder, values, told: Mutex::default() }
     }
 
     /// `text` without secrets; linear in its length.
@@ -112,15 +114,19 @@ impl Redactor {
         while let Some((_, after)) = rest.split_once(MARKER) {
             let name = after.split_once(']').map_or("", |(name, _)| name);
             if forms::is_name(name) || self.values.iter().any(|known| known.name == name) {
-                self.told.borrow_mut().insert(name.to_owned());
+                self.told().insert(name.to_owned());
             }
             rest = after;
         }
     }
 
+    fn told(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A marker that the model was shown and now hands back in `arguments`: what stands behind it would be lost.
     pub fn echoed(&self, arguments: &Value) -> Option<String> {
-        let told = self.told.borrow();
+        let told = self.told();
         if told.is_empty() {
             return None;
         }
@@ -134,26 +140,42 @@ fn marker(name: &str) -> String {
     format!("{MARKER}{name}]")
 }
 
-/// A secret as it is, percent-encoded, and as the middle of base64 at each of the three places it can begin there.
+/// A secret as it is, percent-encoded, as a string of JSON, and as the middle of base64 (in both alphabets) at each of the
+/// three places it can begin there. Of one with several lines, each line that is no word counts by itself: the model is
+/// shown lines with numbers before them.
 fn encoded(known: &NamedSecret) -> Vec<NamedSecret> {
     let value = known.value.expose();
-    let mut percent = String::new();
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            percent.push(char::from(byte));
-        } else {
-            let _infallible = write!(percent, "%{byte:02X}");
-        }
-    }
     let json = Value::from(value).to_string();
-    let json = json.trim_matches('"').to_owned();
-    let plain = [value.to_owned(), value.trim().to_owned(), percent, json];
-    let all = plain.into_iter().chain((0..3).map(|skipped| base64_middle(value.as_bytes(), skipped)));
+    let json = json.get(1..json.len().saturating_sub(1)).unwrap_or_default().to_owned();
+    let plain = [value.to_owned(), value.trim().to_owned(), json];
+    let percent = [
+        percent_encoded(value, |byte| format!("%{byte:02X}")),
+        percent_encoded(value, |byte| format!("%{byte:02x}")),
+    ];
+    let base64 = (0..3).map(|skipped| base64_middle(value.as_bytes(), skipped));
+    let base64 = base64.flat_map(|digits| [digits.replace('+', "-").replace('/', "_"), digits]);
+    let is_one_line = value.trim().lines().count() < 2;
+    let lines =
+        value.lines().filter(|line| !is_one_line && variables::looks_like_a_key(line)).map(str::to_owned);
+    let all = plain.into_iter().chain(percent).chain(base64).chain(lines);
     let unique: BTreeSet<String> = all.filter(|form| form.len() >= MIN_BYTES).collect();
     unique
         .into_iter()
         .map(|form| NamedSecret { name: known.name.clone(), value: Secret::new(form) })
         .collect()
+}
+
+/// `value` as it stands in addresses, where each byte that may not stand there is what `escape` makes of it.
+fn percent_encoded(value: &str, escape: impl Fn(u8) -> String) -> String {
+    let mut encoded = String::new();
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push_str(&escape(byte));
+        }
+    }
+    encoded
 }
 
 /// The base64 digits that depend on `bytes` alone when they begin `3 - skipped` bytes into a group, `skipped` being the

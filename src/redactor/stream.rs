@@ -1,9 +1,13 @@
 //! Text that arrives in pieces: what may be the beginning of a secret waits for what follows.
 
-use super::{Redactor, forms};
+use super::{MAX_VALUE_BYTES, Redactor, forms};
 
-/// Bytes that wait at most: longer than any key by its form.
-const MAX_HELD_BYTES: usize = 16 << 10;
+/// Bytes that wait at most: longer than any key by its form, and than the longest value with every byte encoded.
+const MAX_HELD_BYTES: usize = 3 * MAX_VALUE_BYTES;
+
+/// A beginning of a secret that is shorter, in bytes, is not one that a reader of pieces is kept from: a program that waits
+/// for an answer has often written such a piece.
+const MIN_BEGUN_BYTES: usize = 4;
 
 /// Which dashes end a PEM block, counted from zero: those after the words of its last line.
 const LAST_DASHES: usize = 3;
@@ -17,21 +21,37 @@ pub struct Held {
 impl Held {
     /// Takes a piece and gives back what can be told now.
     pub fn take(&mut self, redactor: &Redactor, piece: &str) -> String {
-        self.text.push_str(piece);
-        let open = redactor.open_from(&self.text);
-        let rest = self.text.split_off(open);
-        let told = std::mem::replace(&mut self.text, rest);
-        redactor.text(&told).into_owned()
+        let ready = self.ready(redactor, piece);
+        redactor.text(&ready).into_owned()
     }
 
     /// Gives back the rest; the text is over.
     pub fn finish(&mut self, redactor: &Redactor) -> String {
-        let rest = std::mem::take(&mut self.text);
-        redactor.text(&rest).into_owned()
+        redactor.text(&self.rest()).into_owned()
+    }
+
+    /// Takes a piece and gives back, as it came, what ends with no beginning of a secret.
+    pub(super) fn ready(&mut self, redactor: &Redactor, piece: &str) -> String {
+        self.text.push_str(piece);
+        let rest = self.text.split_off(redactor.open_from(&self.text));
+        std::mem::replace(&mut self.text, rest)
+    }
+
+    /// Gives back the rest as it came.
+    pub(super) fn rest(&mut self) -> String {
+        std::mem::take(&mut self.text)
     }
 }
 
 impl Redactor {
+    /// How many bytes at the end of `bytes`, which go on, may be the beginning of a secret; none where they are too few to
+    /// give away anything.
+    pub fn begun_in(&self, bytes: &[u8]) -> usize {
+        let last = bytes.utf8_chunks().last().filter(|last| last.invalid().is_empty());
+        let text = last.map_or("", |last| last.valid());
+        Some(text.len() - self.open_from(text)).filter(|begun| *begun >= MIN_BEGUN_BYTES).unwrap_or(0)
+    }
+
     /// Where in `text` a secret may begin whose end is not there yet.
     fn open_from(&self, text: &str) -> usize {
         let by_value = self.values.iter().map(|known| overlap(text, known.value.expose())).max();
@@ -54,7 +74,7 @@ impl Redactor {
             };
             open = if open < end { open.min(begin) } else { open };
         }
-        let cut = self.finder.iter().flat_map(|finder| finder.find_iter(text));
+        let cut = self.finder.iter().filter(|_| open < text.len()).flat_map(|finder| finder.find_iter(text));
         if let Some(whole) = cut.into_iter().find(|found| found.start() < open && open < found.end()) {
             open = whole.start();
         }

@@ -55,6 +55,13 @@ impl Redactor {
         }
     }
 
+    /// Whether something that `message` says is a secret.
+    pub fn finds_in(&self, message: &Message) -> bool {
+        let mut clean = message.clone();
+        self.message(&mut clean);
+        clean != *message
+    }
+
     fn message(&self, message: &mut Message) {
         for part in &mut message.parts {
             match part {

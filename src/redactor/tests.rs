@@ -25,6 +25,24 @@ fn s25_a_known_value_is_replaced_by_its_name_plain_and_encoded() {
     assert!(!clean("dXNlcjpodW50ZXIyL2h1bnRlcjIreA==").contains("bnRlcjIv"));
     assert!(clean("dXNlcjpodW50ZXIyL2h1bnRlcjIreA==").contains("[redacted: DB_PASSWORD]"));
     assert_eq!(clean("abc is short"), "abc is short");
+    assert_eq!(clean("x hunter2%2fhunter2%2bx"), "x [redacted: DB_PASSWORD]", "small digits are the same");
+}
+
+#[test]
+fn s25_a_value_is_found_in_json_in_both_alphabets_of_base64_and_line_by_line() {
+    let lines = format!("-----BEGIN X-----\n{}\nordinary words\n", key("", 40));
+    let values =
+        [("QUOTED", "a\"b\\c\td\ne\""), ("BYTES", "\u{3ff}\u{3ff}\u{3ff}\u{3ff}\u{3ff}"), ("LINES", &lines)];
+    let redactor = Redactor::new(
+        values.map(|(name, value)| NamedSecret { name: name.to_owned(), value: Secret::new(value) }),
+    );
+    let clean = |text: &str| redactor.text(text).into_owned();
+    let json = serde_json::json!({"content": values[0].1}).to_string();
+    assert_eq!(clean(&json), r#"{"content":"[redacted: QUOTED]"}"#);
+    assert_eq!(clean("z7/Pv8+/z7/Pvw=="), "[redacted: BYTES]vw==", "all that depends on the value alone");
+    assert_eq!(clean("z7_Pv8-_z7_Pvw=="), "[redacted: BYTES]vw==");
+    assert_eq!(clean(&format!("12\t{}\n", key("", 40))), "12\t[redacted: LINES]\n");
+    assert_eq!(clean("ordinary words"), "ordinary words");
 }
 
 #[test]
@@ -68,6 +86,24 @@ fn a_marker_that_was_shown_is_recognised_when_it_comes_back() {
     redactor.recall("[redacted: nobody] [redacted: JWT] [redacted: ");
     assert_eq!(redactor.echoed(&serde_json::json!("[redacted: nobody]")), None);
     assert_eq!(redactor.echoed(&serde_json::json!("[redacted: JWT]")).as_deref(), Some("[redacted: JWT]"));
+}
+
+#[test]
+fn the_beginning_of_a_secret_at_the_end_of_a_piece_is_found_and_little_else() {
+    let redactor = redactor();
+    for (text, begun) in [
+        ("x hunter2/hun", 11),
+        ("x hun", 0),
+        ("x hunter2/hunter2+x.", 0),
+        ("x ghp_A1b2", 8),
+        ("Password: ", 0),
+        ("x -----BEGIN ", 11),
+        ("", 0),
+    ] {
+        assert_eq!(redactor.begun_in(text.as_bytes()), begun, "{text}");
+    }
+    assert_eq!(redactor.begun_in(b"hunter2/hun\xff"), 0, "no secret goes on with that");
+    assert_eq!(redactor.begun_in(b"\xff hunter2/hun"), 11);
 }
 
 proptest! {

@@ -165,7 +165,7 @@ impl Background {
             end_is_news: Cell::new(true),
             end_is_known: Cell::new(false),
         });
-        let file = (Outputs { dir: outputs.dir.clone() }, call_id.to_owned());
+        let file = (Outputs::clone(outputs), call_id.to_owned());
         let keeping =
             Keeping { open: Some(move || file.0.writer(&file.1)), idle: None, recent: Some(recent.clone()) };
         let (launcher, begun) = (launcher.clone(), command.begun);

@@ -94,10 +94,15 @@ async fn look(command: &Command, args: &Args, cx: &ToolContext) -> String {
             () = cx.cancel.cancelled() => {}
         }
     }
-    let part = match args.from {
+    let mut part = match args.from {
         Some(from) => command.recent.from(from, MAX_PART_BYTES),
         None => command.recent.since(from, MAX_PART_BYTES),
     };
+    if command.end().is_none() {
+        // The halves of a secret would be told one after the other.
+        let begun = cx.outputs.redactor.begun_in(&part.bytes);
+        part.bytes.truncate(part.bytes.len() - begun);
+    }
     let total = command.recent.total();
     command.read.set(part.next());
     let mut text = state(command);

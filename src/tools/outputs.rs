@@ -1,10 +1,12 @@
-//! Outputs too long for the model, kept under the name `output:CALL_ID`.
+//! Outputs too long for the model, kept without secrets under the name `output:CALL_ID`.
 
+use crate::redactor::{CleanWriter, Redactor};
 use crate::text::excerpt;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What the names of kept outputs begin with.
 pub const PREFIX: &str = "output:";
@@ -22,10 +24,12 @@ const MAX_ID_CHARS: usize = 64;
 const HASH_DIGITS: usize = 32;
 
 /// The directory of one session's long outputs.
-#[derive(Debug)]
+#[derive(Clone)]
 pub struct Outputs {
     /// Made with mode 0700 when the first output is kept.
     pub dir: PathBuf,
+    /// Keeps secrets out of the files.
+    pub redactor: Arc<Redactor>,
 }
 
 impl Outputs {
@@ -34,20 +38,21 @@ impl Outputs {
         format!("{PREFIX}{}", stem(call_id))
     }
 
-    /// A new file, mode 0600, for the output of call `call_id`; at most [`MAX_BYTES`] are to be written.
+    /// A new file, mode 0600, for the output of call `call_id`; at most [`MAX_BYTES`] are to be written, and then flushed.
     ///
     /// # Errors
     /// When the directory or the file cannot be made.
-    pub fn writer(&self, call_id: &str) -> io::Result<File> {
+    pub fn writer(&self, call_id: &str) -> io::Result<CleanWriter<File>> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
         let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-        OpenOptions::new()
+        let file = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(true)
             .mode(0o600)
             .custom_flags(flags)
-            .open(self.file(&stem(call_id)))
+            .open(self.file(&stem(call_id)))?;
+        Ok(CleanWriter::new(file, Arc::clone(&self.redactor)))
     }
 
     /// Keeps `bytes`, at most [`MAX_BYTES`] of them, as the output of call `call_id`; returns its name.
@@ -56,7 +61,9 @@ impl Outputs {
     /// When it cannot be written.
     pub fn keep(&self, call_id: &str, bytes: &[u8]) -> io::Result<String> {
         let most = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX).min(bytes.len());
-        self.writer(call_id)?.write_all(bytes.get(..most).unwrap_or(bytes))?;
+        let mut file = self.writer(call_id)?;
+        file.write_all(bytes.get(..most).unwrap_or(bytes))?;
+        file.flush()?;
         Ok(Self::name(call_id))
     }
 
@@ -120,7 +127,7 @@ mod tests {
 
     fn outputs() -> (tempfile::TempDir, Outputs) {
         let dir = tempfile::tempdir().unwrap();
-        let outputs = Outputs { dir: dir.path().join("state/outputs") };
+        let outputs = Outputs { dir: dir.path().join("state/outputs"), redactor: Arc::default() };
         (dir, outputs)
     }
 

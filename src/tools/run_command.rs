@@ -253,7 +253,7 @@ fn keep(exit: &Exit, cx: &ToolContext) -> io::Result<()> {
             file.write_all(bytes)?;
         }
     }
-    Ok(())
+    file.flush()
 }
 
 /// Where the rest of a cut output is.

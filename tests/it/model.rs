@@ -1,6 +1,6 @@
 //! The model layer in a whole run: retries, errors, exit codes, streams, keys.
 
-use crate::support::run::{Finished, KEY, Lab};
+use crate::support::run::{Finished, KEY, Lab, holding};
 use crate::support::server::{Recorded, Server};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -44,22 +44,6 @@ fn play(lab: &Lab, script: &str, more: &[&str]) -> (Finished, usize) {
 fn errors(statuses: &[u16]) -> String {
     let turn = |status| format!("  - error: {{status: {status}, retry_after: 0.01}}\n");
     statuses.iter().map(turn).collect()
-}
-
-/// Every file below `dir` whose content, or whose name, holds `text`.
-fn holding(dir: &Path, text: &str) -> Vec<String> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(holding(&path, text));
-        } else if path.to_string_lossy().contains(text)
-            || String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(text)
-        {
-            found.push(path.display().to_string());
-        }
-    }
-    found
 }
 
 #[test]

@@ -5,10 +5,12 @@ pub mod store;
 use crate::event::FinishReason;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::message::Part;
+use crate::redactor::Redactor;
 use crate::source::Source;
 use crate::usage::Usage;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use std::rc::Rc;
+use std::sync::Arc;
 use store::{Kept, Store};
 
 /// A model whose answers are kept.
@@ -16,12 +18,14 @@ pub struct CachedModel {
     inner: Box<dyn LlmClient>,
     store: Store,
     source: Rc<Source>,
+    redactor: Arc<Redactor>,
 }
 
 impl CachedModel {
-    /// `inner`, with its answers in `store`; `source` says how old they are.
-    pub fn new(inner: Box<dyn LlmClient>, store: Store, source: Rc<Source>) -> Self {
-        Self { inner, store, source }
+    /// `inner`, with its answers in `store`; `source` says how old they are. What `redactor` finds a secret in is not
+    /// kept: it would lie there for longer than the secret is known.
+    pub fn new(inner: Box<dyn LlmClient>, store: Store, source: Rc<Source>, redactor: Arc<Redactor>) -> Self {
+        Self { inner, store, source, redactor }
     }
 }
 
@@ -55,7 +59,7 @@ impl LlmClient for CachedModel {
                 return Ok(replay(kept, request.stream, progress));
             }
             let response = self.inner.complete(request, progress).await?;
-            if is_worth_keeping(&response) {
+            if is_worth_keeping(&response) && !self.redactor.finds_in(&response.message) {
                 let kept = Kept { message: response.message.clone(), finish: response.finish.clone() };
                 self.store.put(&key, &kept, self.source.wall());
             }

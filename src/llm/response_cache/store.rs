@@ -4,7 +4,7 @@ use crate::event::FinishReason;
 use crate::message::Message;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 const VERSION: u32 = 1;
 /// What follows the key in the name of a file.
 const ENDING: &str = ".json";
-/// What follows it while the file is written.
+/// What the name of a file ends with while it is written; what stands between that and the key is random.
 const UNFINISHED: &str = ".tmp";
 /// Bytes of a file: no answer that the decoders take is longer.
 const FILE_BYTES: u64 = 64 << 20;
@@ -87,7 +87,7 @@ impl Store {
         let entry = Entry { version: VERSION, key: key.to_owned(), saved_ms, answer };
         let written = serde_json::to_vec(&entry).map_err(io::Error::from).and_then(|json| {
             let guarded = [blake3::hash(&json).to_hex().as_bytes(), &json].concat();
-            replace(&self.path(key), &guarded)
+            self.replace(key, &guarded)
         });
         if written.is_ok() {
             self.prune();
@@ -104,6 +104,14 @@ impl Store {
 
     fn path(&self, key: &str) -> PathBuf {
         self.dir.join(format!("{key}{ENDING}"))
+    }
+
+    /// Writes a file under a name that nobody else takes, which nobody else may read, and gives it the name of `key`.
+    fn replace(&self, key: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(key).suffix(UNFINISHED).tempfile_in(&self.dir)?;
+        file.write_all(bytes)?;
+        file.persist(self.path(key))?;
+        Ok(())
     }
 
     /// Removes the oldest beyond what may be kept.
@@ -127,8 +135,9 @@ impl Store {
             let entry = entry?;
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            let key = name.strip_suffix(UNFINISHED).unwrap_or(&name).strip_suffix(ENDING).unwrap_or_default();
-            let ours = key.len() == blake3::OUT_LEN * 2 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let (key, rest) = name.split_at_checked(blake3::OUT_LEN * 2).unwrap_or_default();
+            let ours = key.bytes().all(|byte| byte.is_ascii_hexdigit())
+                && (rest == ENDING || rest.ends_with(UNFINISHED));
             let Ok(metadata) = entry.metadata() else { continue };
             if ours && metadata.is_file() {
                 let modified = metadata.modified()?;
@@ -154,18 +163,6 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file beside `path` that nobody else may read, and gives it the name.
-#[expect(clippy::disallowed_methods, reason = "this is the address of kept answers")]
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside =
-        PathBuf::from([path.as_os_str(), UNFINISHED.as_ref()].into_iter().collect::<std::ffi::OsString>());
-    // A process that died while it wrote left one; two that write the same at once lose at most the answer.
-    let _ = remove(&beside);
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    file.write_all(bytes)?;
-    std::fs::rename(&beside, path)
-}
-
 #[expect(clippy::disallowed_methods, reason = "this is the address of kept answers")]
 fn remove(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
@@ -176,7 +173,7 @@ fn remove(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::message::Role;
-    use std::fs::{Permissions, set_permissions};
+    use std::fs::{File, Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt;
 
     const HOUR: Duration = Duration::from_hours(1);

@@ -3,11 +3,11 @@
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::{File, Permissions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The bits of a mode that can be changed.
@@ -110,7 +110,7 @@ pub(super) fn move_away(at: &impl AsFd, name: &OsStr, to: &Path, most: u64) -> i
         return std::fs::remove_dir_all(through(at, name));
     }
     if let Ok(Some(bytes)) = content(at, name, most) {
-        std::fs::write(to, bytes)?;
+        keep(to, &bytes)?;
     }
     Ok(rustix::fs::unlinkat(at, name, AtFlags::empty())?)
 }
@@ -125,9 +125,8 @@ struct Allowance {
 }
 
 /// Copies the regular files below `from`, as far as the allowance goes.
-#[expect(clippy::disallowed_methods, reason = "our own directory")]
 fn copy_directory(from: &OwnedFd, to: &Path, allowance: &mut Allowance) -> io::Result<()> {
-    std::fs::create_dir(to)?;
+    DirBuilder::new().mode(0o700).create(to)?;
     for name in names(from, allowance.entries)? {
         allowance.entries = allowance.entries.saturating_sub(1);
         match look(from, &name)?.map(|stat| kind(&stat)) {
@@ -137,13 +136,18 @@ fn copy_directory(from: &OwnedFd, to: &Path, allowance: &mut Allowance) -> io::R
             Some(FileType::RegularFile) => {
                 if let Some(bytes) = content(from, &name, allowance.bytes)? {
                     allowance.bytes = allowance.bytes.saturating_sub(bytes.len() as u64);
-                    std::fs::write(to.join(&name), bytes)?;
+                    keep(&to.join(&name), &bytes)?;
                 }
             }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Writes a new file of ours, which nobody else may read.
+fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
 }
 
 /// The path by which `name` in the open directory `at` is reached, wherever that directory is now.

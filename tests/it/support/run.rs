@@ -25,6 +25,7 @@ pub struct Lab {
     env: Vec<(String, String)>,
     stdin: Option<Vec<u8>>,
     uid: Option<u32>,
+    umask: Option<u32>,
 }
 
 /// What a finished run left.
@@ -40,7 +41,7 @@ impl Lab {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("ws")).unwrap();
         fs::create_dir(dir.path().join("home")).unwrap();
-        Self { dir, env: Vec::new(), stdin: None, uid: None }
+        Self { dir, env: Vec::new(), stdin: None, uid: None, umask: None }
     }
 
     pub fn ws(&self) -> PathBuf {
@@ -101,6 +102,11 @@ impl Lab {
         self
     }
 
+    /// Runs under this umask.
+    pub fn umask(self, umask: u32) -> Self {
+        Self { umask: Some(umask), ..self }
+    }
+
     /// The user it runs as, when that is another.
     pub fn uid(&self) -> Option<u32> {
         self.uid
@@ -149,7 +155,15 @@ impl Lab {
 
     /// The command with these arguments, ready to be started.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_agent"));
+        let agent = env!("CARGO_BIN_EXE_agent");
+        let mut command = match self.umask {
+            None => Command::new(agent),
+            Some(umask) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", &format!("umask {umask:03o}; exec \"$0\" \"$@\""), agent]);
+                shell
+            }
+        };
         command
             .args(args)
             .current_dir(self.ws())
@@ -206,6 +220,22 @@ impl Lab {
         args.extend(["--model", "openai/mock", "--api-base", &url, "--api-key", KEY]);
         self.agent(&args)
     }
+}
+
+/// Every file below `dir` whose content, or whose name, holds `text`.
+pub fn holding(dir: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(holding(&path, text));
+        } else if path.to_string_lossy().contains(text)
+            || String::from_utf8_lossy(&fs::read(&path).unwrap()).contains(text)
+        {
+            found.push(path.display().to_string());
+        }
+    }
+    found
 }
 
 fn write(path: &Path, content: &[u8]) {

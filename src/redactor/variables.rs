@@ -1,0 +1,205 @@
+//! Which values of the environment are secrets: by the name of the variable, by how the value looks, and the passwords of
+//! addresses.
+
+use super::MIN_BYTES;
+
+/// How the names of variables end whose values are secrets, whatever they look like, unless they are ordinary words;
+/// compared in upper case. What follows a name in the list below is one only where it looks like a key.
+const SURE: &[&str] = &[
+    "API_KEY",
+    "APIKEY",
+    "ACCESS_KEY",
+    "SECRET_KEY",
+    "PRIVATE_KEY",
+    "ENCRYPTION_KEY",
+    "SIGNING_KEY",
+    "MASTER_KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "_PASS",
+    "_PWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "CREDENTIALS",
+];
+
+/// How other names end whose values often are secrets: `CACHE_KEY` is a name for something, `DEPLOY_KEY` is not.
+const LIKELY: &[&str] =
+    &["_KEY", "_KEY_ID", "_PAT", "_AUTH", "_JWT", "_COOKIE", "_WEBHOOK", "_WEBHOOK_URL", "_DSN"];
+
+/// What stands in for a secret where none is needed, and words that stand everywhere; compared in lower case. Shorter
+/// ones are not looked for anyway.
+const STAND_INS: &[&str] = &[
+    "anonymous",
+    "automatic",
+    "changeit",
+    "changeme",
+    "change-me",
+    "change_me",
+    "default-key",
+    "developer",
+    "development",
+    "disabled",
+    "dummy-key",
+    "fake-key",
+    "localhost",
+    "lm-studio",
+    "mongodb",
+    "no-key-needed",
+    "no-key-required",
+    "not-a-key",
+    "not-needed",
+    "not-required",
+    "optional",
+    "password",
+    "placeholder",
+    "postgres",
+    "postgresql",
+    "production",
+    "required",
+    "rabbitmq",
+    "test-key",
+    "testing",
+    "undefined",
+    "username",
+    "xxxxxxxx",
+    "your-api-key",
+    "your_api_key",
+];
+
+/// The shortest value that looks like a key, in bytes: 64 random bits in hexadecimal digits.
+const MIN_KEY_BYTES: usize = 16;
+/// Changes between letters and digits in one word of a key at least; words of people have one or two (`x86`, `utf8mb4`).
+const MIN_CHANGES: usize = 3;
+/// Hexadecimal digits of what is a key though it may have few such changes: those of a UUID.
+const UUID_DIGITS: usize = 32;
+
+/// The secret in the variable `name` with this value: all of it, or the password of an address.
+pub fn secret_in<'a>(name: &str, value: &'a str) -> Option<&'a str> {
+    let name = name.to_ascii_uppercase();
+    let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+    let secret = if ends(SURE) { !is_ordinary(value) } else { ends(LIKELY) && looks_like_a_key(value) };
+    let found = if secret { Some(value) } else { password_of_address(value) };
+    found.filter(|secret| secret.len() >= MIN_BYTES)
+}
+
+/// Whether a value that was given as a key only stands in for one.
+pub fn is_stand_in(value: &str) -> bool {
+    STAND_INS.contains(&value.trim().to_ascii_lowercase().as_str())
+}
+
+/// Whether a value is none that anybody would keep secret: a word that stands in for one, a number, a truth value, a path or
+/// an address without anything random in it.
+fn is_ordinary(value: &str) -> bool {
+    let value = value.trim();
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || b".,:_-+ ".contains(&byte));
+    let is_place =
+        ["/", "~/", "./", "../"].iter().any(|start| value.starts_with(start)) || value.contains("://");
+    is_stand_in(value)
+        || is_number
+        || is_place && !value.split(['/', '?', '&', '=', '@', ':']).any(looks_like_a_key)
+}
+
+/// Whether a value looks as if nobody had made it up: long, without spaces, and a mixture of letters and digits.
+pub(super) fn looks_like_a_key(value: &str) -> bool {
+    let value = value.trim();
+    let is_long = value.len() >= MIN_KEY_BYTES && !value.contains(char::is_whitespace);
+    let is_uuid = value.bytes().filter(u8::is_ascii_hexdigit).count() >= UUID_DIGITS
+        && value.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    is_long && (is_uuid || value.split(|c: char| !c.is_ascii_alphanumeric()).any(is_random))
+}
+
+/// Whether one word of letters and digits is a mixture of them.
+fn is_random(word: &str) -> bool {
+    let digits = |byte: &u8| byte.is_ascii_digit();
+    let changes =
+        word.as_bytes().windows(2).filter(|pair| pair.iter().filter(|byte| digits(byte)).count() == 1);
+    let has = |of_kind: fn(&u8) -> bool| word.as_bytes().iter().any(of_kind);
+    let of_all_kinds = has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit);
+    changes.count() >= MIN_CHANGES || of_all_kinds && word.len() >= MIN_KEY_BYTES
+}
+
+/// The password of an address such as `postgres://user:password@host/db`.
+fn password_of_address(value: &str) -> Option<&str> {
+    let (_scheme, rest) = value.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let (user, _host) = authority.rsplit_once('@')?;
+    let (_name, password) = user.split_once(':')?;
+    (!is_stand_in(password)).then_some(password)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s25_values_are_secret_by_name_and_look() {
+        for (name, value) in [
+            ("OPENAI_API_KEY", "sk-whatever-it-is"),
+            ("github_token", "correct-horse-battery-9"),
+            ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+            ("AWS_SECRET_ACCESS_KEY", "/wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY1"),
+            ("SOME_KEY_ID", "K1A2B3C4D5E6F7G8"),
+            ("AWS_SESSION_TOKEN", "FwoGZXIvYXdzEBYaDH"),
+            ("PGPASSWORD", "hunter2hunter2"),
+            ("DB_PASSWORD", "correcthorse"),
+            ("SMTP_PASS", "a b c d e f"),
+            ("MYSQL_PWD", "swordfish"),
+            ("CLIENT_SECRET", "https://hooks.example/T0A1B2C3/x9Y8z7W6v5U4t3S2"),
+            ("DEPLOY_KEY", "9f86d081884c7d659a2feaa0c55ad015"),
+            ("RAILS_MASTER_KEY", "abcdefghijklmnop"),
+            ("APP_KEY", "550e8400-e29b-41d4-a716-446655440000"),
+            ("CI_PAT", "a1b2c3d4e5f6g7h8i9j0"),
+            ("NPM_AUTH", "dXNlcjpodW50ZXIyMTIz"),
+            ("SENTRY_DSN", "https://0123456789abcdef0123456789abcdef@sentry.example/1"),
+        ] {
+            assert_eq!(secret_in(name, value), Some(value), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn s25_words_numbers_paths_and_addresses_are_no_secrets() {
+        for (name, value) in [
+            ("CACHE_KEY", "production"),
+            ("CACHE_KEY", "node-modules-v12-2024-x86_64"),
+            ("SORT_KEY", "created_at_descending"),
+            ("MONKEY", "bananas-bananas"),
+            ("KEYBOARD", "a1b2c3d4e5f6g7h8"),
+            ("TOKENIZERS_PARALLELISM", "a1b2c3d4e5f6g7h8"),
+            ("HOME", "/home/a1b2c3d4e5f6g7h8"),
+            ("OLDPWD", "/home/somebody"),
+            ("PWD", "/home/somebody"),
+            ("POSTGRES_PASSWORD", "postgres"),
+            ("DB_PASSWORD", "Password"),
+            ("MAX_TOKEN", "1000000000"),
+            ("NEEDS_TOKEN", "true"),
+            ("SSH_PRIVATE_KEY", "/home/somebody/.ssh/id_ed25519"),
+            ("GOOGLE_APPLICATION_CREDENTIALS", "~/keys/service-account.json"),
+            ("AUTH_SECRET", "https://auth.example/realms/main"),
+            ("SSH_AUTH", "keyboard-interactive"),
+            ("LLM_API_KEY", "not-needed"),
+            ("X_TOKEN", "short"),
+            ("EDITOR", "vim"),
+        ] {
+            assert_eq!(secret_in(name, value), None, "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn s25_the_password_of_an_address_is_a_secret_under_any_name() {
+        for (value, password) in [
+            ("postgres://me:hunter2hunter2@db.example:5432/x", Some("hunter2hunter2")),
+            ("amqp://me:p:ss@word1@host", Some("p:ss@word1")),
+            ("redis://:only-a-password@host", Some("only-a-password")),
+            ("postgres://postgres:postgres@localhost/x", None),
+            ("https://user@host/me:hunter2hunter2@x", None),
+            ("https://host:8080/path", None),
+            ("me:hunter2hunter2@db", None),
+            ("redis://:short@host", None),
+        ] {
+            assert_eq!(secret_in("DATABASE_URL", value), password, "{value}");
+        }
+    }
+}
