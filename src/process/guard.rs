@@ -87,7 +87,6 @@ fn obey(mut control: File) -> io::Result<()> {
     if order.makes_network {
         return make_network(&control);
     }
-    let gauge = Gauge::new(&order.limits);
     limits::lower(&order.limits)?;
     let _best_effort = File::options()
         .write(true)
@@ -95,8 +94,8 @@ fn obey(mut control: File) -> io::Result<()> {
         .and_then(|mut file| io::Write::write_all(&mut file, OOM_SCORE_ADJUSTMENT));
     let result = match order.tier {
         Tier::Bubblewrap => inside(&order, stdin, &mut control),
-        Tier::Full | Tier::Namespace => in_namespace(&order, &network, &gauge, stdin, &mut control),
-        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, &gauge, stdin, &mut control),
+        Tier::Full | Tier::Namespace => in_namespace(&order, &network, stdin, &mut control),
+        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, stdin, &mut control),
     };
     refused_if_failed(result, &mut control)
 }
@@ -162,13 +161,7 @@ fn standard_input(control: &mut File, bytes: u64) -> io::Result<Stdio> {
 }
 
 /// Starts the command below an init of our own.
-fn in_namespace(
-    order: &Order,
-    network: &Network,
-    gauge: &Gauge,
-    stdin: Stdio,
-    control: &mut File,
-) -> io::Result<()> {
+fn in_namespace(order: &Order, network: &Network, stdin: Stdio, control: &mut File) -> io::Result<()> {
     enter_namespaces(order, network)?;
     let (held_while_we_live, lifeline) = UnixStream::pair()?;
     match system::fork()? {
@@ -179,9 +172,9 @@ fn in_namespace(
         Fork::Parent(init) => {
             drop(lifeline);
             // Init arranges the view meanwhile.
-            let guarded = Guarded::before(order);
+            let (gauge, guarded) = (Gauge::new(&order.limits), Guarded::before(order));
             let _init_is_gone = io::Write::write_all(&mut &held_while_we_live, &[BEGIN]);
-            let watched = watch(control, init, gauge);
+            let watched = watch(control, init, &gauge);
             if !matches!(watched, Watched::Ended(_)) {
                 let _already_gone = rustix::process::kill_process(init, Signal::KILL);
                 // Waiting for init is waiting for the whole namespace.
@@ -197,8 +190,12 @@ fn in_namespace(
     }
 }
 
-/// Says that everything is over. The agent need not wait until the kernel has cleared the guard itself away.
+/// Lets go of the command's output and directory, and says that everything is over. The agent, which reads the output to
+/// its end, need not wait until the kernel has cleared the guard itself away.
 fn hang_up(control: &File) {
+    let _given_up_with_us = rustix::stdio::dup2_stdout(control)
+        .and_then(|()| rustix::stdio::dup2_stderr(control))
+        .and_then(|()| rustix::process::chdir("/"));
     let _nobody_listens = rustix::net::shutdown(control, rustix::net::Shutdown::Both);
 }
 
@@ -311,8 +308,8 @@ fn follow_parent_into_death(lifeline: &impl AsFd) -> io::Result<()> {
 }
 
 /// Starts the command as our child and ends all our descendants after it.
-fn as_subreaper(order: &Order, gauge: &Gauge, stdin: Stdio, control: &mut File) -> io::Result<()> {
-    let guarded = Guarded::before(order);
+fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
+    let (gauge, guarded) = (Gauge::new(&order.limits), Guarded::before(order));
     let guard = rustix::process::getpid();
     let holders: Vec<Pid> =
         std::iter::successors(Some(guard), |pid| tree::parent(*pid)).take(HOLDERS).collect();
@@ -337,7 +334,7 @@ fn as_subreaper(order: &Order, gauge: &Gauge, stdin: Stdio, control: &mut File) 
         }
         Fork::Parent(main) => {
             system::outlive_hangup();
-            let watched = watch(control, main, gauge);
+            let watched = watch(control, main, &gauge);
             tree::sweep();
             match watched {
                 Watched::Ended(status) => answer_for(status).send(control),
