@@ -41,7 +41,7 @@ pub struct Entry {
 /// How deep a document may nest; the deepest key we know is at 5.
 const MAX_DEPTH: usize = 16;
 /// How many values a document may hold: far more than any real file, small enough to stay in milliseconds.
-const MAX_NODES: usize = 10_000;
+const MAX_NODES: usize = 20_000;
 
 /// Reads one YAML document. Duplicate keys, anchors, merge keys and more than one document are errors; only
 /// `true` and `false` are booleans, so `off` stays text.
