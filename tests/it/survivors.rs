@@ -52,6 +52,13 @@ fn held_by(tier: &str, test: impl Fn(Kernel, Lab)) {
     }
 }
 
+/// For all of them.
+fn in_every_tier(test: impl Fn(Kernel, Lab)) {
+    for tier in ["full", "bubblewrap", "rules", "none"] {
+        held_by(tier, &test);
+    }
+}
+
 /// What the model reads about this script, run as one command.
 fn answer(kernel: Kernel, lab: &Lab, script: &str, timeout: u64) -> String {
     fs::write(lab.ws().join("attempt.sh"), script).unwrap();
@@ -127,20 +134,15 @@ fn class_44_nothing_outlives_a_run_where_nothing_confines() {
 
 #[test]
 fn class_44_what_a_command_leaves_is_gone_when_it_is_answered() {
-    for (kernel, tier) in kernels() {
-        held_by(tier, |kernel_of_tier, lab| {
-            if kernel_of_tier != kernel {
-                return;
-            }
-            let seconds = unique_seconds();
-            let text = answer(kernel, &lab, &format!("{} exit 0", stayers(&seconds)), 60);
-            assert!(text.contains("exit_code: 0"), "{kernel:?}: {text}");
-            assert_eq!(survivors(&seconds), 0, "{kernel:?}, {:?}", lab.uid());
-            let text = answer(kernel, &lab, &tree(&seconds), 1);
-            assert!(text.contains("timed out"), "{kernel:?}: {text}");
-            assert_eq!(survivors(&seconds), 0, "{kernel:?}, {:?}, after a time limit", lab.uid());
-        });
-    }
+    in_every_tier(|kernel, lab| {
+        let seconds = unique_seconds();
+        let text = answer(kernel, &lab, &format!("{} exit 0", stayers(&seconds)), 60);
+        assert!(text.contains("exit_code: 0"), "{kernel:?}: {text}");
+        assert_eq!(survivors(&seconds), 0, "{kernel:?}, {:?}", lab.uid());
+        let text = answer(kernel, &lab, &tree(&seconds), 1);
+        assert!(text.contains("timed out"), "{kernel:?}: {text}");
+        assert_eq!(survivors(&seconds), 0, "{kernel:?}, {:?}, after a time limit", lab.uid());
+    });
 }
 
 #[test]
@@ -178,32 +180,26 @@ fn class_44_a_command_that_stops_its_launcher_does_not_outlive_the_agent() {
 
 #[test]
 fn class_45_what_takes_too_much_is_ended_in_every_tier() {
-    for (kernel, tier) in kernels() {
-        held_by(tier, |kernel_of_tier, lab| {
-            if kernel_of_tier != kernel {
-                return;
-            }
-            let limits = "commands: {max_processes: 300, max_memory_mib: 64}\n";
-            fs::write(lab.home().join("config.yaml"), limits).unwrap();
-            let seconds = unique_seconds();
-            // A bomb that is over after three thousand.
-            let bomb = format!(
-                "for i in $(seq 30); do (for j in $(seq 100); do sleep {seconds} & done; wait) & done; wait"
-            );
-            let hog = format!("head -c 200000000 /dev/zero | tail -c 200000000 | sleep {seconds}");
-            let too_much = [
-                (bomb.as_str(), "more processes and threads"),
-                (hog.as_str(), "more memory"),
-                ("exec truncate -s 9G big", "a file grew beyond 8 GiB"),
-            ];
-            for (script, told) in too_much {
-                let text = answer(kernel, &lab, script, 60);
-                // A user who is not root may meet the kernel's own limit before the launcher has looked.
-                let is_held =
-                    text.contains(told) || lab.uid().is_some() && text.to_lowercase().contains("fork");
-                assert!(is_held, "{kernel:?}, {:?}: {text}", lab.uid());
-                assert_eq!(survivors(&seconds), 0, "{kernel:?}, {:?}: {text}", lab.uid());
-            }
-        });
-    }
+    in_every_tier(|kernel, lab| {
+        let limits = "commands: {max_processes: 300, max_memory_mib: 64}\n";
+        fs::write(lab.home().join("config.yaml"), limits).unwrap();
+        let seconds = unique_seconds();
+        // A bomb that is over after three thousand.
+        let bomb = format!(
+            "for i in $(seq 30); do (for j in $(seq 100); do sleep {seconds} & done; wait) & done; wait"
+        );
+        let hog = format!("head -c 200000000 /dev/zero | tail -c 200000000 | sleep {seconds}");
+        let too_much = [
+            (bomb.as_str(), "more processes and threads"),
+            (hog.as_str(), "more memory"),
+            ("exec truncate -s 9G big", "a file grew beyond 8 GiB"),
+        ];
+        for (script, told) in too_much {
+            let text = answer(kernel, &lab, script, 60);
+            // Who is not root may meet the kernel's own limit before the launcher has looked.
+            let is_held = text.contains(told) || text.to_lowercase().contains("fork");
+            assert!(is_held, "{kernel:?}, {:?}: {text}", lab.uid());
+            assert_eq!(survivors(&seconds), 0, "{kernel:?}, {:?}: {text}", lab.uid());
+        }
+    });
 }
