@@ -1,6 +1,7 @@
 //! What is a key by its form alone, wherever it comes from.
 
-use super::marker;
+use super::{finder, marker};
+use aho_corasick::AhoCorasick;
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -47,6 +48,10 @@ pub(super) const MAX_PEM_BYTES: usize = 16 << 10;
 
 static FINDER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(FORMS).ok());
 
+/// Finds what keys begin with: the forms are not made before there may be one.
+static BEGINNINGS: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| finder(HEADS.iter().map(|(head, _)| *head)));
+
 /// Whether a marker of this module carries `name`.
 pub(super) fn is_name(name: &str) -> bool {
     name == PEM || HEADS.iter().any(|(_, known)| *known == name)
@@ -60,6 +65,9 @@ pub(super) fn may_become_key(word: &str) -> bool {
 /// `text` without keys.
 pub(super) fn redacted(text: &str) -> Cow<'_, str> {
     let without_pem = without_private_keys(text);
+    if BEGINNINGS.as_ref().is_some_and(|beginnings| !beginnings.is_match(&*without_pem)) {
+        return without_pem;
+    }
     let Some(finder) = &*FINDER else { return without_pem };
     let replaced = finder.replace_all(&without_pem, |found: &regex::Captures<'_>| {
         let key = found.get(0).map_or("", |key| key.as_str());

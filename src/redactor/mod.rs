@@ -11,7 +11,7 @@ pub use stream::Held;
 pub use writer::CleanWriter;
 
 use crate::secret::Secret;
-use regex::Regex;
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -25,6 +25,9 @@ const MAX_VALUES: usize = 256;
 
 /// The longest value that is looked for, in bytes: what is longer is a document, not a key.
 const MAX_VALUE_BYTES: usize = 8 << 10;
+
+/// All values and their encoded forms that are looked for at once, in bytes; with more of them, one after the other.
+const MAX_FINDER_BYTES: usize = 1 << 20;
 
 /// What every marker begins with.
 const MARKER: &str = "[redacted: ";
@@ -41,9 +44,9 @@ pub struct NamedSecret {
 /// Finds secrets and replaces them; made once for a run.
 #[derive(Default)]
 pub struct Redactor {
+    /// Finds the first of `values` in a text, the longest where several begin.
+    finder: Option<AhoCorasick>,
     /// All values and their encoded forms, the longer first.
-    finder: Option<Regex>,
-    /// What `finder` looks for, and whose it is.
     values: Vec<NamedSecret>,
     /// Names of what was replaced in what the model reads.
     told: Mutex<BTreeSet<String>>,
@@ -58,23 +61,28 @@ impl Redactor {
         });
         let mut values: Vec<NamedSecret> = known.take(MAX_VALUES).flat_map(|known| encoded(&known)).collect();
         values.sort_by_key(|known| std::cmp::Reverse(known.value.expose().len()));
-        let pattern: Vec<String> = values.iter().map(|known| regex::escape(known.value.expose())).collect();
-        // A pattern of literals alone is always valid; only its size could be refused, and that is bounded above.
-        let finder = (!pattern.is_empty())
-            .then(|| pattern.join("|"))
-            .and_then(|pattern| regex::RegexBuilder::new(&pattern).size_limit(64 << 20).build().ok());
+        let bytes: usize = values.iter().map(|known| known.value.expose().len()).sum();
+        let finder = (1..=MAX_FINDER_BYTES)
+            .contains(&bytes)
+            .then(|| finder(values.iter().map(|known| known.value.expose())))
+            .flatten();
         Self { finder, values, told: Mutex::default() }
     }
 
     /// `text` without secrets; linear in its length.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let by_value = match &self.finder {
-            Some(finder) => finder.replace_all(text, |found: &regex::Captures<'_>| {
-                let value = found.get(0).map_or("", |value| value.as_str());
-                let named = self.values.iter().find(|known| known.value.expose() == value);
-                marker(named.map_or("secret", |known| known.name.as_str()))
-            }),
-            // None are known, or their pattern is too large: then one is looked for after the other.
+            Some(finder) if !finder.is_match(text) => Cow::Borrowed(text),
+            Some(finder) => {
+                let mut clean = String::new();
+                finder.replace_all_with(text, &mut clean, |found, _, clean| {
+                    let known = self.values.get(found.pattern().as_usize());
+                    clean.push_str(&marker(known.map_or("secret", |known| known.name.as_str())));
+                    true
+                });
+                Cow::Owned(clean)
+            }
+            // None are known, or they are too many: then one is looked for after the other.
             None => self.values.iter().fold(Cow::Borrowed(text), |text, known| {
                 let value = known.value.expose();
                 if text.contains(value) {
@@ -133,6 +141,12 @@ impl Redactor {
         let text = arguments.to_string();
         told.iter().map(|name| marker(name)).find(|marker| text.contains(marker.as_str()))
     }
+}
+
+/// Finds any of `words`; quick to build, and quick in a text that has none.
+fn finder<'a>(words: impl Iterator<Item = &'a str>) -> Option<AhoCorasick> {
+    let kind = Some(AhoCorasickKind::ContiguousNFA);
+    AhoCorasick::builder().kind(kind).match_kind(MatchKind::LeftmostLongest).build(words).ok()
 }
 
 /// What stands for a secret.
