@@ -4,10 +4,12 @@ use super::schema::Document;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Who may set a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Scope {
     /// Every layer.
     #[default]
@@ -51,9 +53,9 @@ pub enum Kind {
     /// Fixed keys.
     Group(BTreeMap<String, Rule>),
     /// Keys of the user's choosing; the rule's format is that of the keys.
-    Map(Box<Rule>),
+    Map(Arc<Rule>),
     /// A list.
-    List(Box<Rule>),
+    List(Arc<Rule>),
     /// One of these words.
     Choice(Vec<String>),
     /// Text.
@@ -99,23 +101,47 @@ pub fn rules_of<T: JsonSchema>() -> Rule {
     let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
     let nothing = Map::new();
     let root = schema.as_object().unwrap_or(&nothing);
-    let definitions = root.get("$defs").and_then(Value::as_object).unwrap_or(&nothing);
-    rule(Schema::new(root, definitions), Scope::Anywhere)
+    let schemas = root.get("$defs").and_then(Value::as_object).unwrap_or(&nothing);
+    let definitions = Definitions { schemas, items: RefCell::default() };
+    rule(Schema::new(root, &definitions), Scope::Anywhere)
+}
+
+/// What schemas refer to, and the rules of what lists hold: many lists hold the same.
+struct Definitions<'a> {
+    schemas: &'a Map<String, Value>,
+    items: RefCell<BTreeMap<(String, Scope), Arc<Rule>>>,
+}
+
+impl Definitions<'_> {
+    /// The rule for what a list holds.
+    fn items(&self, items: Schema<'_>, scope: Scope) -> Arc<Rule> {
+        let only_name = items.name.filter(|_| items.own.len() == 1);
+        let Some(name) = only_name else { return Arc::new(rule(items, scope)) };
+        let key = (name.to_owned(), scope);
+        let known = self.items.borrow().get(&key).cloned();
+        known.unwrap_or_else(|| {
+            let compiled = Arc::new(rule(items, scope));
+            self.items.borrow_mut().insert(key, Arc::clone(&compiled));
+            compiled
+        })
+    }
 }
 
 /// A schema object together with what it refers to.
 #[derive(Clone, Copy)]
 struct Schema<'a> {
     own: &'a Map<String, Value>,
+    /// The name of what it refers to.
+    name: Option<&'a str>,
     referred: Option<&'a Map<String, Value>>,
-    definitions: &'a Map<String, Value>,
+    definitions: &'a Definitions<'a>,
 }
 
 impl<'a> Schema<'a> {
-    fn new(own: &'a Map<String, Value>, definitions: &'a Map<String, Value>) -> Self {
+    fn new(own: &'a Map<String, Value>, definitions: &'a Definitions<'a>) -> Self {
         let name = own.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix("#/$defs/"));
-        let referred = name.and_then(|name| definitions.get(name)).and_then(Value::as_object);
-        Self { own, referred, definitions }
+        let referred = name.and_then(|name| definitions.schemas.get(name)).and_then(Value::as_object);
+        Self { own, name, referred, definitions }
     }
 
     /// What it says, else what it refers to says.
@@ -211,9 +237,9 @@ fn kind(schema: Schema<'_>, scope: Scope) -> (Kind, bool) {
         if values.description.is_empty() {
             schema.text("description").unwrap_or_default().clone_into(&mut values.description);
         }
-        Kind::Map(Box::new(values))
+        Kind::Map(Arc::new(values))
     } else if let Some(items) = schema.nested("items") {
-        Kind::List(Box::new(rule(items, scope)))
+        Kind::List(schema.definitions.items(items, scope))
     } else if types.contains(&"boolean") {
         Kind::Bool
     } else if types.contains(&"integer") {

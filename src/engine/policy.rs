@@ -242,8 +242,9 @@ impl Patterns {
             let folded = alias::folded(&pattern);
             let bare = folded.trim_start_matches("./").trim_end_matches('/');
             let is_name = !bare.contains(['/', '*', '?', '[', '{', '\\']);
-            let short = if is_name { alias::short_names(bare) } else { None };
-            for glob in [Some(bare.to_owned()), short].into_iter().flatten() {
+            // Names without wildcards are looked up, and need no regular expression.
+            let short = if is_name { alias::short_names(bare) } else { Vec::new() };
+            for glob in std::iter::once(bare.to_owned()).chain(short) {
                 let rooted = glob.trim_start_matches('/');
                 let anywhere = if glob.contains('/') { rooted.to_owned() } else { format!("**/{rooted}") };
                 set.add(GlobBuilder::new(&anywhere).literal_separator(true).build()?);
