@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.." || exit
 [ "$#" -gt 0 ] || set -- 0:Native 65534:Native 0:Docker 65534:Docker 0:DockerWithoutLandlock 65534:DockerWithoutLandlock
 suite=$(cargo test --locked --no-run --message-format=json |
   sed -n 's/.*"executable":"\([^"]*\/it-[^"]*\)".*/\1/p' | tail -1)
+install -d -m 1777 target/tmp
 [ -x "$suite" ] || { echo "the suite does not build"; exit 1; }
 failed=0
 for place in "$@"; do
