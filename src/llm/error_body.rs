@@ -9,6 +9,9 @@ const MESSAGE_CAP: usize = 300;
 /// The most of an answer that is not understood that is shown, in characters.
 const EXCERPT_CAP: usize = 120;
 
+/// The longest reason why something is not understood, in characters.
+const WHY_CAP: usize = 240;
+
 /// Error codes that mean that credit or quota is used up (`OpenAI`, Z.ai, `DeepSeek`).
 const QUOTA_CODES: [&str; 7] = [
     "insufficient_quota",
@@ -187,6 +190,8 @@ pub fn not_understood(format: &str, body: &[u8], why: &str) -> LlmError {
     } else if start.is_empty() {
         "the server's answer is empty; check the API base, which usually ends in /v1".into()
     } else {
+        // A parser quotes what it finds, however long that is.
+        let why = one_line(why, WHY_CAP);
         format!("the server's answer is not what the {format} format promises ({why}): `{shown}`")
     };
     LlmError::new(ErrorKind::Malformed, message)

@@ -1,6 +1,7 @@
 //! A web server whose answers are given, whole, by path; over TLS where it has a certificate.
 
 use super::run::Lab;
+use super::wire_server;
 use std::io::{BufRead, BufReader, Read, Result, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
@@ -66,22 +67,14 @@ impl Site {
 
 fn serve(stream: impl Read + Write, pages: &Pages, seen: &Mutex<Vec<String>>) -> Result<()> {
     let mut reader = BufReader::new(stream);
-    let (mut head, mut length) = (String::new(), 0);
-    while !head.ends_with("\r\n\r\n") {
-        let start = head.len();
-        if reader.read_line(&mut head)? == 0 {
-            return Ok(());
-        }
-        let line = head[start..].to_lowercase();
-        length = line.strip_prefix("content-length:").map_or(length, |value| value.trim().parse().unwrap());
-    }
-    reader.read_exact(&mut vec![0; length])?;
-    seen.lock().unwrap().push(head.clone());
+    let Some(head) = wire_server::request(&mut reader)? else { return Ok(()) };
     let answer = pages(head.split(' ').nth(1).unwrap());
+    seen.lock().unwrap().push(head);
     reader.get_mut().write_all(&answer)?;
     reader.get_mut().flush()?;
     if answer.ends_with(b"hang") {
-        reader.read_line(&mut head)?;
+        // Nobody says more, so this ends when the other side hangs up.
+        reader.read_line(&mut String::new())?;
     }
     Ok(())
 }

@@ -77,16 +77,7 @@ impl Drop for WireServer {
 fn serve(mut stream: TcpStream, heard: &Mutex<Vec<String>>, play: &Play) -> Result<()> {
     stream.set_nodelay(true)?;
     let mut reader = BufReader::new(stream.try_clone()?);
-    let (mut head, mut length) = (String::new(), 0);
-    while !head.ends_with("\r\n\r\n") {
-        let start = head.len();
-        if reader.read_line(&mut head)? == 0 {
-            return Ok(());
-        }
-        let line = head[start..].to_lowercase();
-        length = line.strip_prefix("content-length:").map_or(length, |value| value.trim().parse().unwrap());
-    }
-    reader.read_exact(&mut vec![0; length])?;
+    let Some(head) = request(&mut reader)? else { return Ok(()) };
     let number = {
         let mut heard = heard.lock().unwrap();
         heard.push(head);
@@ -132,4 +123,19 @@ pub fn bomb(content_type: &str) -> (Vec<u8>, Vec<u8>) {
     let head = head("200 OK", &format!("content-type: {content_type}\r\ncontent-encoding: gzip\r\n"));
     let start = [head.as_bytes(), b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03", &bytes[..2]].concat();
     (start, bytes[2..15].to_vec())
+}
+
+/// Reads a request: its head, or nothing when nobody asks.
+pub fn request(reader: &mut impl BufRead) -> Result<Option<String>> {
+    let (mut head, mut length) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let start = head.len();
+        if reader.read_line(&mut head)? == 0 {
+            return Ok(None);
+        }
+        let line = head[start..].to_lowercase();
+        length = line.strip_prefix("content-length:").map_or(length, |value| value.trim().parse().unwrap());
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    Ok(Some(head))
 }
