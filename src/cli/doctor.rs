@@ -39,6 +39,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let loaded = app.load_and_tell(&flags)?;
     let settings = &loaded.settings;
     let launcher = compose::launcher(app, settings)?;
+    launcher.forget_tier();
     let prices = own_prices(&settings.costs)?;
     let (tier, models) =
         app.block_on(async { Ok((launcher.tier(), models(app, settings, &prices, args.online).await)) })?;

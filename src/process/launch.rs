@@ -106,6 +106,13 @@ impl Launcher {
         Self { limits, ..self }
     }
 
+    /// Has the tier found anew. A kernel can refuse today what it did not yesterday, which a remembered one does not show.
+    pub fn forget_tier(&self) {
+        if let Some(confinement) = &self.confinement {
+            remembered::forget(&confinement.remembered);
+        }
+    }
+
     /// How children are confined and held together here. The first call may have to try it out (10 ms).
     pub fn tier(&self) -> Tier {
         *self.tier.get_or_init(|| {
@@ -190,9 +197,7 @@ impl Launcher {
             NoAnswer::Failed(error) => failure(program, &error),
             NoAnswer::Killed => LaunchError::Orphaned { program: program.to_owned() },
             NoAnswer::Refused(error) => {
-                if let Some(confinement) = &self.confinement {
-                    remembered::forget(&confinement.remembered);
-                }
+                self.forget_tier();
                 failure(
                     program,
                     &format!("the kernel refuses what confined commands before ({error}); nothing ran"),

@@ -18,11 +18,17 @@ impl Redactor {
             Event::ModelFailed { failure, .. } => self.clean(&mut failure.message),
             Event::ModelSwitched { because, .. } => self.clean(&mut because.message),
             Event::ToolStart { call, summary } => {
+                self.clean(&mut call.name);
                 self.clean(&mut call.arguments);
                 self.clean(summary);
             }
-            Event::ToolEnd { summary, result, denial, .. } => {
+            Event::ToolEnd { name, summary, result, changed, seen, denial, simulated: _, duration_ms: _ } => {
+                self.clean(name);
                 self.clean(summary);
+                let changed = changed.iter_mut().map(|change| &mut change.path);
+                for path in changed.chain(seen.iter_mut().map(|seen| &mut seen.path)) {
+                    self.clean(path);
+                }
                 self.clean_for_model(&mut result.text);
                 if let Some(denial) = denial {
                     self.denial(denial);
@@ -66,7 +72,10 @@ impl Redactor {
         for part in &mut message.parts {
             match part {
                 Part::Text { text } | Part::Thinking { text, .. } => self.clean(text),
-                Part::ToolCall(call) => self.clean(&mut call.arguments),
+                Part::ToolCall(call) => {
+                    self.clean(&mut call.name);
+                    self.clean(&mut call.arguments);
+                }
                 Part::ToolResult(result) => self.clean(&mut result.text),
             }
         }
@@ -82,7 +91,12 @@ impl Redactor {
             Output::Text(text) => self.clean(text),
             Output::Value(value) => self.value(value),
         }
-        result.tools_used.iter_mut().filter_map(|used| used.error.as_mut()).for_each(|text| self.clean(text));
+        for used in &mut result.tools_used {
+            self.clean(&mut used.name);
+            used.path.iter_mut().chain(&mut used.error).for_each(|text| self.clean(text));
+        }
+        result.files_modified.iter_mut().for_each(|file| self.clean(&mut file.path));
+        result.executables.files.iter_mut().for_each(|path| self.clean(path));
         result.permission_denials.iter_mut().for_each(|denial| self.denial(denial));
         result.error.iter_mut().for_each(|failure| self.clean(&mut failure.message));
     }

@@ -1,5 +1,6 @@
 //! Commands in the background: started, read, stopped, told, and gone with the run.
 
+use crate::support::kernel::has_own_network;
 use crate::support::run::Lab;
 use crate::support::server::Server;
 use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
@@ -71,6 +72,9 @@ const CLIENT: &str = r#"perl -MIO::Socket::INET -e '
 
 #[test]
 fn a_server_in_the_background_answers_the_next_command() {
+    if !has_own_network() {
+        return;
+    }
     both(|lab| {
         let all = run(&lab, &[background(SERVER), output("bg1"), foreground(CLIENT), foreground(CLIENT)]);
         assert!(all[0].starts_with("Started in the background: bg1\n"), "{}", all[0]);

@@ -1,6 +1,6 @@
 //! The walls around commands, in each kind of kernel, as root and as an unprivileged user: what they claim is what holds.
 
-use crate::support::kernel::{Kernel, doctor, here, kernels};
+use crate::support::kernel::{Kernel, doctor, has_own_network, here, kernels};
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
 use rustix::process::Signal;
@@ -115,6 +115,14 @@ fn k24_the_log_the_document_and_doctor_name_the_same_confinement_in_each_kernel(
             assert!(doctor.contains(&format!("sandbox        {tier}:")), "{kernel:?}: {doctor}");
         }
     });
+}
+
+#[test]
+fn doctor_believes_what_it_tries_and_not_what_was_remembered() {
+    let lab = project();
+    doctor(&lab, Kernel::DockerWithoutLandlock);
+    let (_, best) = kernels()[1];
+    assert!(doctor(&lab, Kernel::Docker).contains(&format!("sandbox        {best}:")), "{best}");
 }
 
 #[test]
@@ -297,6 +305,28 @@ fn class_43_a_command_cannot_keep_protected_files_from_being_put_back() {
             );
             assert_eq!(lab.read(".vscode/settings.json"), "{}\n", "{tier}, {:?}: {text}", lab.uid());
             assert!(!text.contains("could NOT be put back"), "{tier}, {:?}: {text}", lab.uid());
+        }
+    });
+}
+
+#[test]
+fn class_43_a_repository_that_is_closed_and_moved_comes_back_as_it_was() {
+    for_each_user(|user| {
+        for (kernel, tier) in confining() {
+            let lab = user(project());
+            // What `mv` refuses to do with a directory that it cannot read, the kernel does.
+            let attack = "echo '[core] fsmonitor = ./evil' >> .git/config; mkdir -p .git/hooks; \
+                chmod 000 .git; perl -e 'rename \".git\", \"elsewhere\"'; true";
+            let text = said(&run(&lab, kernel, attack));
+            let git = lab.ws().join(".git");
+            assert!(!text.contains("could NOT be put back"), "{tier}, {:?}: {text}", lab.uid());
+            fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
+            assert_eq!(
+                lab.read(".git/config"),
+                "[core]\n\tbare = false\n",
+                "{tier}, {:?}: {text}",
+                lab.uid()
+            );
         }
     });
 }
@@ -511,6 +541,9 @@ fn what_the_walls_refuse_comes_with_a_hint() {
 
 #[test]
 fn loopback_works_inside_and_tmp_is_private() {
+    if !has_own_network() {
+        return;
+    }
     let lab = project();
     let script = "python3 - <<'E' || node -e 'const n=require(\"net\");const s=n.createServer(c=>c.end()).listen(0,\"127.0.0.1\",()=>n.connect(s.address().port,\"127.0.0.1\").on(\"connect\",()=>{console.log(\"connected\");process.exit()}))'\n\
         import socket\ns=socket.create_server(('127.0.0.1',0));socket.create_connection(s.getsockname());print('connected')\nE\n\

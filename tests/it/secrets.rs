@@ -34,6 +34,27 @@ fn class_55_s25_a_secret_is_told_to_nobody_and_its_marker_is_not_written_back() 
 }
 
 #[test]
+fn class_55_s25_names_and_paths_are_told_without_secrets() {
+    let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN);
+    let server = Server::start(&format!(
+        r#"{{"turns": [
+            {{"calls": [{{"name": "write_file", "arguments": {{"path": "{TOKEN}.txt", "content": "x"}}}}]}},
+            {{"calls": [{{"name": "run_command", "arguments": {{"command": "cp *.txt {TOKEN}.sh; chmod +x {TOKEN}.sh"}}}}]}},
+            {{"calls": [{{"name": "nothing_{TOKEN}", "arguments": {{"{TOKEN}": 1}}}}]}},
+            {{"text": "done"}}]}}"#,
+    ));
+    let log = lab.outside().join("run.log");
+    let run = lab.run(&server, &["--mode", "yolo", "--json", "--log-file", log.to_str().unwrap()]).exits(0);
+    let document = run.json();
+    assert_eq!(document["files_modified"][1]["path"], "[redacted: DEPLOY_TOKEN].sh");
+    assert_eq!(document["executables"]["files"][0], "[redacted: DEPLOY_TOKEN].sh");
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap();
+    for told in [run.stdout, run.stderr, read(&lab.journal()), read(&log)] {
+        assert!(!told.contains(TOKEN), "{told}");
+    }
+}
+
+#[test]
 fn class_47_invisible_characters_are_pointed_out_to_the_model() {
     let lab = Lab::new().file("a.txt", "x\u{202e}y\n");
     let server = Server::start(

@@ -137,6 +137,9 @@ impl Restoring<'_> {
     /// Puts the directory above something protected back to its place, from wherever it was moved.
     fn bring_back(&mut self, at: &OwnedFd, name: &OsStr, path: &Path, was: (&Stat, &OwnedFd, bool)) {
         let (stat, handle, is_there) = was;
+        if let Ok(now) = rustix::fs::fstat(handle) {
+            self.unlock(handle, now.st_mode & RIGHTS);
+        }
         let mut moved = None;
         let done = (|| {
             if is_there {

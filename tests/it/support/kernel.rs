@@ -153,6 +153,16 @@ pub fn kernels() -> [(Kernel, &'static str); 4] {
     ]
 }
 
+/// Whether commands have a network of their own where the tests run; a test that needs one says so and ends.
+pub fn has_own_network() -> bool {
+    let [(_, best), ..] = kernels();
+    let has = matches!(best, "full" | "bubblewrap");
+    if !has {
+        eprintln!("commands have no network of their own here");
+    }
+    has
+}
+
 /// Helps where the tests are themselves confined and nothing better than some tier is to be had.
 pub fn here(lab: &Lab, kernel: Kernel, tier: &str) -> bool {
     let found = doctor(lab, kernel);
