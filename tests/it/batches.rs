@@ -2,9 +2,12 @@
 
 use crate::support::run::Lab;
 use crate::support::server::Server;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
+use std::thread::JoinHandle;
 
 /// Runs one answer with `calls` in yolo and returns the results as the model gets them, by id.
 fn run(lab: &Lab, calls: &[Value]) -> Vec<(String, String)> {
@@ -40,13 +43,52 @@ fn lab(parallel: &str) -> Lab {
     Lab::new().file("a.txt", "alpha\n").config(&format!("tools: {{parallel: {parallel}}}\n"))
 }
 
+/// Lets the hooks before `grep` through when enough of them have come, and from then on each that comes.
+struct Meeting {
+    come: File,
+    waiting: Option<JoinHandle<File>>,
+}
+
+impl Meeting {
+    /// Of `together` hooks, each of which says that it comes and waits to be let through.
+    fn new(lab: &Lab, together: usize) -> Self {
+        let [come, go] = ["come", "go"].map(|name| pipe(lab, name));
+        let mut coming = come.try_clone().unwrap();
+        let waiting = std::thread::spawn(move || {
+            coming.read_exact(&mut vec![0; together]).unwrap();
+            (&go).write_all(&[b'\n'; MOST_CALLS]).unwrap();
+            go
+        });
+        Self { come, waiting: Some(waiting) }
+    }
+}
+
+impl Drop for Meeting {
+    /// Those that never came are not waited for.
+    fn drop(&mut self) {
+        self.come.write_all(&[b'\n'; MOST_CALLS]).unwrap();
+        drop(self.waiting.take().unwrap().join());
+    }
+}
+
+/// No test here asks for more calls.
+const MOST_CALLS: usize = 16;
+
+/// A pipe with a name in the workspace, held open so that nobody waits for its other end.
+fn pipe(lab: &Lab, name: &str) -> File {
+    let path = lab.ws().join(name);
+    mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
+    File::options().read(true).write(true).open(path).unwrap()
+}
+
 /// A lab in which, before each `grep`, a hook waits until `together` of them have come this far.
-fn lab_where_reads_meet(parallel: &str, together: usize) -> Lab {
-    let hook = format!("mktemp here.XXXXXX >&2; until [ $(ls here.* | wc -l) -ge {together} ]; do :; done");
-    let hooks = json!({"pre_tool_use": [{"command": hook, "matcher": "grep"}]});
-    Lab::new()
+fn lab_where_reads_meet(parallel: &str, together: usize) -> (Lab, Meeting) {
+    let hooks = json!({"pre_tool_use": [{"command": "echo >come; read -r line <go", "matcher": "grep"}]});
+    let lab = Lab::new()
         .file("a.txt", "alpha\n")
-        .config(&json!({"tools": {"parallel": parallel}, "hooks": hooks}).to_string())
+        .config(&json!({"tools": {"parallel": parallel}, "hooks": hooks}).to_string());
+    let meeting = Meeting::new(&lab, together);
+    (lab, meeting)
 }
 
 /// `+ID` for each call that began and `-ID` for each that ended, in the order of the journal.
@@ -139,7 +181,7 @@ fn t25_under_all_four_commands_wait_for_each_other() {
 
 #[test]
 fn t25_under_reads_four_read_only_calls_run_together_and_never_more() {
-    let lab = lab_where_reads_meet("reads", 4);
+    let (lab, _meeting) = lab_where_reads_meet("reads", 4);
     let calls: Vec<Value> = (0..10).map(|number| grep(&format!("g{number}"))).collect();
     for (id, text) in run(&lab, &calls) {
         assert_eq!(text, "a.txt:1: alpha", "{id}");
@@ -151,7 +193,7 @@ fn t25_under_reads_four_read_only_calls_run_together_and_never_more() {
 
 #[test]
 fn t25_under_reads_whatever_is_not_a_read_runs_alone_in_its_place() {
-    let lab = lab_where_reads_meet("reads", 2);
+    let (lab, _meeting) = lab_where_reads_meet("reads", 2);
     let calls =
         [grep("a"), grep("b"), append("w", "new.txt"), command("c", "cat new.txt"), grep("d"), grep("e")];
     let results = run(&lab, &calls);
@@ -170,7 +212,7 @@ fn t25_under_reads_whatever_is_not_a_read_runs_alone_in_its_place() {
 
 #[test]
 fn t25_off_runs_one_call_after_another() {
-    let lab = lab_where_reads_meet("off", 1);
+    let (lab, _meeting) = lab_where_reads_meet("off", 1);
     run(&lab, &[grep("a"), grep("b"), command("c", "true"), grep("d")]);
     assert_eq!(order(&lab), ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]);
 }
@@ -186,11 +228,16 @@ fn t26_four_appends_in_one_answer_arrive_in_order_under_every_setting() {
 
 #[test]
 fn t26_writers_of_one_file_keep_their_order_under_all_its_names_while_others_go_on() {
-    // The first writer is held up until another file is there, which the last but one writes.
-    let hook = "case \"$(cat)\" in *one*) until [ -e go ]; do :; done;; esac";
-    let hooks = json!({"pre_tool_use": [{"command": hook, "matcher": "write_file"}]});
+    // The first writer is held up until the last command says so, and that until another file is written.
+    let before = r#"case "$(cat)" in *one*) read -r line <go;; esac"#;
+    let after = r#"case "$(cat)" in *other*) echo >told;; esac"#;
+    let hooks = json!({
+        "pre_tool_use": [{"command": before, "matcher": "write_file"}],
+        "post_tool_use": [{"command": after, "matcher": "write_file"}],
+    });
     let config = json!({"tools": {"parallel": "all"}, "hooks": hooks}).to_string();
     let lab = Lab::new().file("list.txt", "").config(&config);
+    let _held_open = ["go", "told"].map(|name| pipe(&lab, name));
     symlink("list.txt", lab.ws().join("link")).unwrap();
     let absolute = lab.ws().join("list.txt").to_str().unwrap().to_owned();
     let calls = [
@@ -199,7 +246,7 @@ fn t26_writers_of_one_file_keep_their_order_under_all_its_names_while_others_go_
         append("three", "link"),
         append("four", &absolute),
         append("other", "other.txt"),
-        command("last", "until [ -e other.txt ]; do :; done; touch go"),
+        command("last", "read -r line <told; echo >go"),
     ];
     let results = run(&lab, &calls);
     assert_eq!(lab.read("list.txt"), "one\ntwo\nthree\nfour\n", "{results:?}");
