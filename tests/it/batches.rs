@@ -2,7 +2,6 @@
 
 use crate::support::run::Lab;
 use crate::support::server::Server;
-use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -43,16 +42,19 @@ fn lab(parallel: &str) -> Lab {
     Lab::new().file("a.txt", "alpha\n").config(&format!("tools: {{parallel: {parallel}}}\n"))
 }
 
-/// Lets the hooks before `grep` through when enough of them have come, and from then on each that comes.
+/// Says that it comes, and waits to be let through.
+const MEET: &str = "echo >come; read -r line <go";
+
+/// Lets those who [`MEET`] through when enough of them have come, and from then on each that comes.
 struct Meeting {
     come: File,
     waiting: Option<JoinHandle<File>>,
 }
 
 impl Meeting {
-    /// Of `together` hooks, each of which says that it comes and waits to be let through.
+    /// Of `together` of them.
     fn new(lab: &Lab, together: usize) -> Self {
-        let [come, go] = ["come", "go"].map(|name| pipe(lab, name));
+        let [come, go] = ["come", "go"].map(|name| lab.pipe(name));
         let mut coming = come.try_clone().unwrap();
         let waiting = std::thread::spawn(move || {
             coming.read_exact(&mut vec![0; together]).unwrap();
@@ -74,16 +76,9 @@ impl Drop for Meeting {
 /// No test here asks for more calls.
 const MOST_CALLS: usize = 16;
 
-/// A pipe with a name in the workspace, held open so that nobody waits for its other end.
-fn pipe(lab: &Lab, name: &str) -> File {
-    let path = lab.ws().join(name);
-    mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
-    File::options().read(true).write(true).open(path).unwrap()
-}
-
 /// A lab in which, before each `grep`, a hook waits until `together` of them have come this far.
 fn lab_where_reads_meet(parallel: &str, together: usize) -> (Lab, Meeting) {
-    let hooks = json!({"pre_tool_use": [{"command": "echo >come; read -r line <go", "matcher": "grep"}]});
+    let hooks = json!({"pre_tool_use": [{"command": MEET, "matcher": "grep"}]});
     let lab = Lab::new()
         .file("a.txt", "alpha\n")
         .config(&json!({"tools": {"parallel": parallel}, "hooks": hooks}).to_string());
@@ -160,8 +155,9 @@ fn l03_results_and_ids_stand_in_the_models_order_under_every_setting() {
 #[test]
 fn l03_a_call_that_ends_last_keeps_its_first_place() {
     let lab = lab("all");
-    let waits = command("first", "until [ -e go ]; do :; done; echo slow");
-    let results = run(&lab, &[waits, grep("second"), command("third", "touch go")]);
+    let _held_open = lab.pipe("go");
+    let waits = command("first", "read -r line <go; echo slow");
+    let results = run(&lab, &[waits, grep("second"), command("third", "echo >go")]);
     let ids: Vec<&str> = results.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(ids, ["first", "second", "third"]);
     assert!(results[0].1.contains("slow"), "{}", results[0].1);
@@ -172,8 +168,8 @@ fn l03_a_call_that_ends_last_keeps_its_first_place() {
 #[test]
 fn t25_under_all_four_commands_wait_for_each_other() {
     let lab = lab("all");
-    let wait = "until [ -e m1 ] && [ -e m2 ] && [ -e m3 ] && [ -e m4 ]; do :; done; echo met";
-    let calls = ["1", "2", "3", "4"].map(|id| command(id, &format!("touch m{id}; {wait}")));
+    let _meeting = Meeting::new(&lab, 4);
+    let calls = ["1", "2", "3", "4"].map(|id| command(id, &format!("{MEET}; echo met")));
     for (id, text) in run(&lab, &calls) {
         assert!(text.contains("met"), "{id}: {text}");
     }
@@ -237,7 +233,7 @@ fn t26_writers_of_one_file_keep_their_order_under_all_its_names_while_others_go_
     });
     let config = json!({"tools": {"parallel": "all"}, "hooks": hooks}).to_string();
     let lab = Lab::new().file("list.txt", "").config(&config);
-    let _held_open = ["go", "told"].map(|name| pipe(&lab, name));
+    let _held_open = ["go", "told"].map(|name| lab.pipe(name));
     symlink("list.txt", lab.ws().join("link")).unwrap();
     let absolute = lab.ws().join("list.txt").to_str().unwrap().to_owned();
     let calls = [

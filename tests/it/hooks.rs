@@ -405,11 +405,12 @@ fn h06_matcher_patterns_and_enabled_filter() {
 #[test]
 fn h06_a_background_hook_is_not_waited_for_and_ends_with_the_run() {
     let hooks = json!({"post_edit": [
-        {"command": "until [ -e go ]; do sleep 0.01; done; touch met", "async": true},
-        {"command": "echo $PPID > held; echo ignored; touch begun; sleep 299.17; touch never", "async": true},
+        {"command": "read -r line <go; echo >met", "async": true},
+        {"command": "echo $PPID > held; echo ignored; echo >begun; sleep 299.17; touch never", "async": true},
     ]});
     let lab = lab(&hooks);
-    let meet = "until [ -e begun ]; do sleep 0.01; done; touch go; until [ -e met ]; do sleep 0.01; done; echo we met";
+    let _held_open = ["begun", "go", "met"].map(|name| lab.pipe(name));
+    let meet = "read -r line <begun; echo >go; read -r line <met; echo we met";
     let server = calls(&[write("b.txt"), command(meet)]);
     lab.run(&server, &YOLO).exits(0);
     let ended = Instant::now();

@@ -45,11 +45,12 @@ fn l02_a_tool_call_and_its_result_go_back_with_one_id() {
 fn l03_results_stand_in_the_models_order_whatever_finishes_first() {
     let script = "turns:
   - calls:
-      - {name: run_command, arguments: {command: 'while [ ! -e go ]; do :; done; echo first'}}
-      - {name: write_file, arguments: {path: go, content: x}}
+      - {name: run_command, arguments: {command: 'read -r line <go; echo first'}}
+      - {name: run_command, arguments: {command: 'echo >go'}}
   - text: done
 ";
     let lab = lab().config("tools: {parallel: all}\n");
+    let _held_open = lab.pipe("go");
     let server = Server::start(script);
     lab.run(&server, &["--mode", "yolo"]).exits(0);
     let requests = server.requests();

@@ -8,6 +8,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::net::{TcpStream, UdpSocket};
 use std::process::Command;
 
@@ -38,10 +39,11 @@ fn in_a_network_of_its_own() {
         return;
     }
     loopback_up();
-    let wait = "touch begun; while [ -e begun ]; do sleep 0.02; done";
+    let wait = "touch begun; read -r line <go";
     let calls = json!([{"name": "run_command", "arguments": {"command": wait}}]);
     let server = Server::start(&json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string());
     let lab = Lab::new().file("AGENTS.md", "Use tabs.\n");
+    let mut go = lab.pipe("go");
     // How confinement is found by trying is another matter: there, listeners are what commands must not reach.
     lab.agent(&["doctor"]).exits(0);
     let before = counters();
@@ -57,7 +59,7 @@ fn in_a_network_of_its_own() {
     }
     let listens = |line: &String| line.split_whitespace().nth(3) == Some("00010000");
     assert_eq!(sockets("unix").into_iter().filter(listens).collect::<Vec<_>>(), Vec::<String>::new());
-    fs::remove_file(lab.ws().join("begun")).unwrap();
+    go.write_all(b"\n").unwrap();
     running.finish().exits(0);
     let after = counters();
     let connections = u64::try_from(server.connections()).unwrap();

@@ -120,6 +120,14 @@ impl Lab {
         self.ws().join(path).symlink_metadata().is_ok()
     }
 
+    /// A pipe with a name in the workspace, held open so that nobody waits for its other end.
+    pub fn pipe(&self, name: &str) -> fs::File {
+        let path = self.ws().join(name);
+        let mode = rustix::fs::Mode::from_raw_mode(0o666);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        fs::File::options().read(true).write(true).open(path).unwrap()
+    }
+
     /// Waits until a file of the workspace is there: the sign that a command or a hook has begun.
     #[track_caller]
     pub fn wait_for_file(&self, path: &str) {
