@@ -34,8 +34,8 @@ use crate::process;
 use crate::process::environment::child_environment;
 use crate::process::launch::Launcher;
 use crate::process::limits::CommandLimits;
-use crate::process::sandbox::{Confinement, places};
-use crate::process::scratch::{Scratch, make_private};
+use crate::process::sandbox::confinement::Confinement;
+use crate::process::sandbox::ground::Ground;
 use crate::result::InstructionFile;
 use crate::secret::Secret;
 use crate::terminal::Style;
@@ -77,11 +77,33 @@ pub struct Bench {
     pub toolbox: Toolbox,
 }
 
-/// The starter of children, with an environment free of keys.
+/// The starter of children, with an environment free of keys, as firm as the settings demand.
 ///
 /// # Errors
-/// When its directories cannot be made, or the confinement that is required is not to be had.
+/// When the confinement that is required is not to be had, or cannot be found out.
 pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
+    let launcher = unsettled(app, settings).settled().map_err(|error| unfound(&error))?;
+    let tier = launcher.tier();
+    if !settings.sandbox_off && settings.sandbox.mode == SandboxMode::Require && !tier.has_own_view() {
+        let message = messages::sandbox_required(tier.name(), tier.meaning());
+        return Err(CliError::new(ErrorKind::Config, message));
+    }
+    Ok(Rc::new(launcher))
+}
+
+/// The starter of children, held by what works here today.
+///
+/// # Errors
+/// When that cannot be found out.
+pub fn launcher_as_tried(app: &App, settings: &Settings) -> CliResult<Launcher> {
+    unsettled(app, settings).settled_anew().map_err(|error| unfound(&error))
+}
+
+fn unfound(error: &std::io::Error) -> CliError {
+    CliError::new(ErrorKind::Config, messages::confinement_not_found(error))
+}
+
+fn unsettled(app: &App, settings: &Settings) -> Launcher {
     let known = secrets::known(&app.environment, settings);
     // They have been read; what is started from here on need not find them.
     process::hide(known.iter().map(|known| &known.value));
@@ -94,18 +116,7 @@ pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
         memory_bytes: settings.commands.max_memory_mib.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
     };
     let launcher = Launcher::new(environment, secrets).limited(limits);
-    if settings.sandbox_off {
-        return Ok(Rc::new(launcher));
-    }
-    let launcher = launcher.confined(confinement(app, settings)?);
-    if settings.sandbox.mode == SandboxMode::Require && !launcher.tier().has_own_view() {
-        let tier = launcher.tier();
-        return Err(CliError::new(
-            ErrorKind::Config,
-            messages::sandbox_required(tier.name(), tier.meaning()),
-        ));
-    }
-    Ok(Rc::new(launcher))
+    if settings.sandbox_off { launcher } else { launcher.confined(confinement(app, settings)) }
 }
 
 /// What a person should know about the confinement of this run, when it is not the usual one.
@@ -119,37 +130,21 @@ pub fn about_sandbox(settings: &Settings, launcher: &Launcher) -> Option<String>
 }
 
 /// What commands and hooks reach.
-fn confinement(app: &App, settings: &Settings) -> CliResult<Confinement> {
-    let failed = |what: &str, path: &Path, error: &std::io::Error| {
-        let text = format!("cannot make {what} {}: {error}", path.display());
-        CliError::new(ErrorKind::Config, text)
-    };
-    let place = settings.state.join("tmp");
-    let scratch =
-        Scratch::new(&place).map_err(|error| failed("the temporary directory in", &place, &error))?;
-    let caches = settings.directories.cache_of(&settings.workspace);
-    make_private(&caches).map_err(|error| failed("the directory of caches", &caches, &error))?;
-    let reach = places::usual(
-        &settings.workspace,
-        app.environment.home(),
-        app.environment.get("PATH").unwrap_or_default(),
-        scratch.path(),
-    );
-    let sandbox = &settings.sandbox;
-    let declared = sandbox.writable.iter().map(PathBuf::from).chain([caches.clone()]);
-    let hidden = sandbox.hidden.iter().map(PathBuf::from).chain([settings.directories.state.clone()]);
-    let mut reach = reach.with(declared, hidden, sandbox.network);
-    // A link cannot be mounted over, and what it leads to outside is unchangeable anyway.
-    let trusted = settings.trusted_files.iter().filter_map(|file| file.canonicalize().ok());
-    reach.read_only.extend(trusted.filter(|file| file.starts_with(&settings.workspace)));
-    Ok(Confinement {
-        reach,
-        variables: places::caches(&caches),
-        scratch,
-        remembered: settings.directories.state.join("sandbox.json"),
+fn confinement(app: &App, settings: &Settings) -> Confinement {
+    let (sandbox, state) = (&settings.sandbox, &settings.directories.state);
+    let hidden = sandbox.hidden.iter().map(PathBuf::from);
+    Confinement::new(Ground {
+        workspace: settings.workspace.clone(),
+        home: app.environment.home().map(Path::to_owned),
+        search_path: app.environment.get("PATH").unwrap_or_default().to_owned(),
+        writable: sandbox.writable.iter().map(PathBuf::from).collect(),
+        hidden: hidden.chain([state.clone()]).collect(),
+        trusted: settings.trusted_files.clone(),
+        network: sandbox.network,
+        caches: settings.directories.cache_of(&settings.workspace),
+        temporary: settings.state.join("tmp"),
         quarantine: settings.state.join("quarantine"),
-        found: std::sync::OnceLock::new(),
-        commands: std::sync::atomic::AtomicU64::new(0),
+        remembered: state.join("sandbox.json"),
     })
 }
 

@@ -14,6 +14,7 @@ use crate::config::settings::Settings;
 use crate::journal::store::Store;
 use crate::messages;
 use crate::process::launch::Tier;
+use crate::process::trying::Untried;
 use std::fmt::Write;
 
 /// The model and those that take over, each with what it needs.
@@ -38,11 +39,9 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let flags = Flags { model: args.model, api_base: args.api_base, ..flags_of(&args.place) };
     let loaded = app.load_and_tell(&flags)?;
     let settings = &loaded.settings;
-    let launcher = compose::launcher(app, settings)?;
-    launcher.forget_tier();
+    let launcher = compose::launcher_as_tried(app, settings)?;
     let prices = own_prices(&settings.costs)?;
-    let (tier, models) =
-        app.block_on(async { Ok((launcher.tier(), models(app, settings, &prices, args.online).await)) })?;
+    let models = app.block_on(async { Ok(models(app, settings, &prices, args.online).await) })?;
     let store = Store::new(settings.state.join("sessions"));
     let sessions = match store.list() {
         Ok(ids) => format!("ok: {} in {}", ids.len(), settings.state.display()),
@@ -61,12 +60,13 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     text.push_str(&models);
     let _ = writeln!(text, "keys           {}", readiness::keys(app, settings));
     let _ = writeln!(text, "sessions       {sessions}");
-    let _ = writeln!(text, "sandbox        {}", in_force(settings, tier));
+    let _ = writeln!(text, "sandbox        {}", in_force(settings, launcher.tier()));
     for tried in launcher.tiers() {
         let found = match launcher.try_out(tried) {
             Ok(breaches) if breaches.none() => "works".to_owned(),
             Ok(breaches) => format!("leaks: a command {}", breaches.names().collect::<Vec<_>>().join(", ")),
-            Err(error) => format!("not here: {error}"),
+            Err(Untried::NotHere(error)) => format!("not here: {error}"),
+            Err(error @ Untried::NotDone(_)) => error.to_string(),
         };
         let _ = writeln!(text, "  {:<12} {found}", format!("{tried:?}").to_lowercase());
     }

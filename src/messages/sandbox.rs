@@ -18,3 +18,11 @@ pub const SANDBOX_OFF: &str = "commands are NOT confined (--sandbox off): they c
 
 /// Said where commands share the network.
 pub const NETWORK_ON: &str = "commands reach the network";
+
+/// Why a run does not begin whose confinement could not be tried.
+pub fn confinement_not_found(error: &impl std::fmt::Display) -> String {
+    format!(
+        "what confines commands here could not be tried: {error}. Nothing runs on a guess: mend that and try again, or \
+         go without with `--sandbox off`"
+    )
+}

@@ -9,7 +9,7 @@ use super::order::{Answer, Order};
 use super::protected::{self, Disturbance};
 use super::remembered;
 use super::running::{Handle, Registration};
-use super::sandbox::Confinement;
+use super::sandbox::confinement::{Confinement, Walls};
 use super::umask;
 use crate::secret::Secret;
 use rustix::fs::{Mode, OFlags};
@@ -33,8 +33,8 @@ use tokio_util::sync::CancellationToken;
 pub use super::child::{Ended, Exit, Keeping, LaunchError, Spec};
 #[cfg(target_os = "linux")]
 pub use super::guard::child_main;
-pub use super::order::Tier;
 pub use super::running::Running;
+pub use super::tier::Tier;
 
 /// The running binary itself, whatever has become of its file since.
 const OWN_EXECUTABLE: &str = "/proc/self/exe";
@@ -59,7 +59,7 @@ pub struct Launcher {
     secrets: Arc<[Secret]>,
     executable: Arc<Path>,
     fork_server: ForkServer,
-    tier: Arc<OnceLock<Tier>>,
+    tier: Tier,
     pub(super) confinement: Option<Arc<Confinement>>,
     limits: CommandLimits,
     network: Arc<OnceLock<Option<Network>>>,
@@ -67,19 +67,15 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// A launcher whose children get `environment` and never a variable that holds one of `secrets`.
+    /// A launcher whose children get `environment` and never a variable that holds one of `secrets`. Until it is
+    /// [`settled`](Self::settled) it holds them by [`Tier::Group`].
     pub fn new(environment: BTreeMap<String, String>, secrets: Vec<Secret>) -> Self {
-        let tier = OnceLock::new();
-        if cfg!(test) {
-            // The unit-test binary is no launcher.
-            let _empty = tier.set(Tier::Group);
-        }
         Self {
             environment: environment.into(),
             secrets: secrets.into(),
             executable: Path::new(OWN_EXECUTABLE).into(),
             fork_server: ForkServer::default(),
-            tier: tier.into(),
+            tier: Tier::Group,
             confinement: None,
             limits: CommandLimits::default(),
             network: Arc::default(),
@@ -87,11 +83,10 @@ impl Launcher {
         }
     }
 
-    /// The same launcher going through another copy of the `agent` binary, held by `tier` where one is given.
+    /// The same launcher going through another copy of the `agent` binary.
     #[must_use]
-    pub fn with_executable(self, executable: PathBuf, tier: Option<Tier>) -> Self {
-        let tier = Arc::new(tier.map(OnceLock::from).unwrap_or_default());
-        Self { executable: executable.into(), fork_server: ForkServer::default(), tier, ..self }
+    pub fn with_executable(self, executable: PathBuf) -> Self {
+        Self { executable: executable.into(), fork_server: ForkServer::default(), ..self }
     }
 
     /// The same launcher, whose children are confined as far as the kernel can hold them to that.
@@ -106,31 +101,46 @@ impl Launcher {
         Self { limits, ..self }
     }
 
-    /// Has the tier found anew. A kernel can refuse today what it did not yesterday, which a remembered one does not show.
-    pub fn forget_tier(&self) {
-        if let Some(confinement) = &self.confinement {
-            remembered::forget(&confinement.remembered);
+    /// The same launcher, whose children are held by `tier`.
+    #[must_use]
+    pub fn held_by(self, tier: Tier) -> Self {
+        Self { tier, ..self }
+    }
+
+    /// The same launcher, whose children are held by the strongest tier that works here, which may have to be tried out
+    /// (10 ms).
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    pub fn settled(self) -> io::Result<Self> {
+        let remembered = self.confinement.as_ref().map(|confinement| confinement.remembered());
+        match remembered.and_then(|file| remembered::recall(file, &self.executable)) {
+            Some(tier) => Ok(self.held_by(tier)),
+            None => self.settled_anew(),
         }
     }
 
-    /// How children are confined and held together here. The first call may have to try it out (10 ms).
+    /// Like [`settled`](Self::settled), by trying. A kernel can refuse today what it did not yesterday, which a remembered
+    /// tier does not show.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    pub fn settled_anew(self) -> io::Result<Self> {
+        let tier = self.find_tier()?;
+        if let Some(confinement) = &self.confinement {
+            remembered::remember(confinement.remembered(), &self.executable, tier);
+        }
+        Ok(self.held_by(tier))
+    }
+
+    /// How children are confined and held together.
     pub fn tier(&self) -> Tier {
-        *self.tier.get_or_init(|| {
-            let remembered = self.confinement.as_ref().map(|confinement| confinement.remembered.as_path());
-            let recalled = remembered.and_then(|file| remembered::recall(file, &self.executable));
-            recalled.unwrap_or_else(|| {
-                let tier = self.find_tier();
-                if let Some(file) = remembered {
-                    remembered::remember(file, &self.executable, tier);
-                }
-                tier
-            })
-        })
+        self.tier
     }
 
     /// Whether children share our network.
     pub fn has_network(&self) -> bool {
-        self.confinement.as_ref().is_none_or(|confinement| confinement.reach.network)
+        self.confinement.as_ref().is_none_or(|confinement| confinement.has_network())
     }
 
     /// A handle for the signal thread that ends all children at once.
@@ -197,7 +207,9 @@ impl Launcher {
             NoAnswer::Failed(error) => failure(program, &error),
             NoAnswer::Killed => LaunchError::Orphaned { program: program.to_owned() },
             NoAnswer::Refused(error) => {
-                self.forget_tier();
+                if let Some(confinement) = &self.confinement {
+                    remembered::forget(confinement.remembered());
+                }
                 failure(
                     program,
                     &format!("the kernel refuses what confined commands before ({error}); nothing ran"),
@@ -212,7 +224,7 @@ impl Launcher {
         env.extend(spec.env.clone());
         environment::drop_secrets(&mut env, &self.secrets);
         let (stdout, stderr) = (io::pipe()?, io::pipe()?);
-        let tier = self.tier();
+        let tier = self.tier;
         let (main, handle) = if tier == Tier::Group {
             start_command(&spec, env, (stdout.1, stderr.1))?
         } else {
@@ -231,10 +243,12 @@ impl Launcher {
         mut env: BTreeMap<String, String>,
         outputs: [&dyn AsFd; 2],
     ) -> io::Result<(Main, Handle)> {
-        let confinement = self.confinement.as_ref();
-        let reach = confinement.map(|confinement| confinement.reach().clone()).unwrap_or_default();
-        let quarantine = confinement.map(|confinement| confinement.quarantine()).unwrap_or_default();
-        self.lead(&mut env, tier);
+        let walls = self.confinement.as_ref().map(|confinement| confinement.walls()).transpose()?;
+        let reach = walls.map(|walls| walls.reach().clone()).unwrap_or_default();
+        let quarantine = walls.map(Walls::quarantine).unwrap_or_default();
+        if let Some(walls) = walls.filter(|_| tier.confines()) {
+            walls.lead(&mut env, tier);
+        }
         let stdin_bytes = spec.stdin.len() as u64;
         let network = (tier == Tier::Full && !reach.network).then(|| self.network()).flatten();
         let (argv, limits, question) = (spec.argv, self.limits, Order::question(tier));
@@ -266,20 +280,6 @@ impl Launcher {
             .and_then(|()| Network::receive(&control));
         guard.kill();
         made.and_then(|made| if made.is_none() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(made) })
-    }
-
-    /// Leads programs to places that they may change.
-    fn lead(&self, env: &mut BTreeMap<String, String>, tier: Tier) {
-        let Some(confinement) = self.confinement.as_ref().filter(|_| tier.confines()) else { return };
-        for (name, value) in &confinement.variables {
-            env.entry(name.clone()).or_insert_with(|| value.clone());
-        }
-        let place = if tier.has_own_view() {
-            "/tmp".to_owned()
-        } else {
-            confinement.reach.temporary.display().to_string()
-        };
-        env.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name.to_owned(), place.clone())));
     }
 
     /// A guard in the directory `place`, whose command writes to `outputs`, and our end of its control socket.

@@ -21,11 +21,12 @@ pub mod scratch;
 pub mod shell;
 #[cfg(target_os = "linux")]
 mod system;
+mod tier;
 #[cfg(target_os = "linux")]
 mod traces;
 #[cfg(target_os = "linux")]
 mod tree;
-mod trying;
+pub mod trying;
 pub mod umask;
 
 use crate::secret::Secret;

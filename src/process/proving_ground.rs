@@ -8,6 +8,9 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use tempfile::TempDir;
 
+/// Where the agent listens: any free port.
+const LOOPBACK: &str = "127.0.0.1:0";
+
 /// The stand-ins; dropping it removes them.
 pub(super) struct ProvingGround {
     /// What the launcher process is told.
@@ -38,8 +41,8 @@ impl ProvingGround {
         for directory in [&protected, &outside, &hidden] {
             std::fs::write(directory.join("file"), "stand-in")?;
         }
-        let tcp = TcpListener::bind("127.0.0.1:0")?;
-        let udp = UdpSocket::bind("127.0.0.1:0")?;
+        let tcp = TcpListener::bind(LOOPBACK).map_err(|error| no_loopback(&error))?;
+        let udp = UdpSocket::bind(LOOPBACK).map_err(|error| no_loopback(&error))?;
         udp.set_nonblocking(true)?;
         let agent = rustix::process::getpid().as_raw_nonzero().get();
         let name = format!("{}-{agent}", env!("CARGO_PKG_NAME"));
@@ -69,6 +72,10 @@ impl ProvingGround {
     pub(super) fn place(&self) -> &Path {
         self.place.path()
     }
+}
+
+fn no_loopback(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("the loopback device (127.0.0.1) cannot be used: {error}"))
 }
 
 /// A socket in the directory and, where there are such, one of that name in no directory. A socket's path has at most 108

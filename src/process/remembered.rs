@@ -1,6 +1,7 @@
 //! The tier that was found by trying, kept for as long as nothing changes on which it depends.
 
-use super::order::{BUBBLEWRAP, Tier};
+use super::order::BUBBLEWRAP;
+use super::tier::Tier;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::fs::MetadataExt;

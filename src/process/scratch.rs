@@ -1,4 +1,4 @@
-//! The temporary directory of one run: private, random, gone with it, and after a `kill -9` with the next run.
+//! The temporary directory of one run: private, random, gone with it, and after a `kill -9` with the next run that starts a command.
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io;

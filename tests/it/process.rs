@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The ways to hold a tree that this kernel allows: a subreaper always, a namespace on most.
 fn tiers() -> &'static [Tier] {
-    let launcher = Launcher::new(BTreeMap::new(), Vec::new()).with_executable(binary(), None);
+    let launcher = Launcher::new(BTreeMap::new(), Vec::new()).with_executable(binary()).settled().unwrap();
     let has_namespaces = launcher.tier() == Tier::Namespace;
     if has_namespaces { &[Tier::Namespace, Tier::Subreaper] } else { &[Tier::Subreaper] }
 }
@@ -39,7 +39,7 @@ fn binary() -> PathBuf {
 fn launcher(tier: Tier) -> Launcher {
     let full = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
     let env = environment::child_environment(&full, &BTreeMap::new(), Path::new("/nowhere"), &[]);
-    Launcher::new(env, vec![Secret::new("sk-very-secret")]).with_executable(binary(), Some(tier))
+    Launcher::new(env, vec![Secret::new("sk-very-secret")]).with_executable(binary()).held_by(tier)
 }
 
 fn script(text: &str) -> Spec {
@@ -408,9 +408,9 @@ fn a_command_has_its_own_session_no_core_files_and_no_foreign_descriptors() {
 #[test]
 fn the_tier_is_found_by_trying() {
     let launcher = Launcher::new(BTreeMap::new(), Vec::new());
-    let words = launcher.with_executable("/bin/true".into(), None).tier();
+    let words = launcher.with_executable("/bin/true".into()).settled().unwrap().tier();
     assert_eq!(words, Tier::Group, "a program that is no launcher offers no tier");
-    let launcher = Launcher::new(BTreeMap::new(), Vec::new()).with_executable(binary(), None);
+    let launcher = Launcher::new(BTreeMap::new(), Vec::new()).with_executable(binary()).settled().unwrap();
     assert_ne!(launcher.tier(), Tier::Group);
 }
 

@@ -126,6 +126,23 @@ fn doctor_believes_what_it_tries_and_not_what_was_remembered() {
 }
 
 #[test]
+fn what_cannot_be_tried_or_built_is_no_reason_to_confine_less() {
+    for (kernel, _tier) in confining() {
+        let lab = project();
+        run(&lab, kernel, "true").exits(0);
+        let remembered = find(&lab.home(), "sandbox.json").expect("the tier is remembered");
+        let temporary = find(&lab.home(), "tmp").expect("the directory above those of the runs");
+        fs::remove_dir(&temporary).unwrap();
+        fs::write(&temporary, "in the way").unwrap();
+        let refused = said(&run(&lab, kernel, "touch ran"));
+        assert!(refused.contains("cannot make") && !lab.exists("ran"), "{refused}");
+        fs::remove_file(&remembered).unwrap();
+        let untried = said(&run(&lab, kernel, "touch ran").exits(3));
+        assert!(untried.contains("could not be tried") && !lab.exists("ran"), "{untried}");
+    }
+}
+
+#[test]
 fn required_confinement_is_refused_where_it_is_not_to_be_had() {
     for (kernel, tier) in kernels() {
         let lab = project().config("sandbox: {mode: require}\n");
@@ -410,11 +427,15 @@ fn class_55_what_is_promised_not_to_be_seen_is_not_seen() {
     });
 }
 
-/// The first file of this name below `place`.
+/// The first file or directory of this name below `place`.
 fn find(place: &Path, name: &str) -> Option<std::path::PathBuf> {
     let mut entries = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .find_map(|path| if path.is_dir() { find(&path, name) } else { path.ends_with(name).then_some(path) })
+    entries.find_map(|path| {
+        if path.ends_with(name) {
+            return Some(path);
+        }
+        path.is_dir().then(|| find(&path, name)).flatten()
+    })
 }
 
 #[test]

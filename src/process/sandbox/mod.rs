@@ -6,13 +6,15 @@
 
 #[cfg(target_os = "linux")]
 pub(super) mod bubblewrap;
+pub mod confinement;
 #[cfg(target_os = "linux")]
 mod filter;
+pub mod ground;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
 pub(super) mod mounts;
-pub mod places;
+mod places;
 mod repositories;
 #[cfg(target_os = "linux")]
 mod rights;
@@ -24,13 +26,9 @@ pub(super) mod trial;
 #[cfg(target_os = "linux")]
 mod view;
 
-use crate::process::scratch::Scratch;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a command may reach. All paths are absolute and without symbolic links.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,38 +119,6 @@ impl Breaches {
 pub fn started(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
-/// The walls of one run.
-#[derive(Debug)]
-pub struct Confinement {
-    /// What its commands may reach, as far as that is known without a look into the workspace.
-    pub reach: Reach,
-    /// The same with the repositories of the workspace, found before the first command.
-    pub found: OnceLock<Reach>,
-    /// Variables that lead programs to places that they may change, where nobody has set them.
-    pub variables: BTreeMap<String, String>,
-    /// Its temporary directory.
-    pub scratch: Scratch,
-    /// Where the tier that works here is kept.
-    pub remembered: PathBuf,
-    /// Where what commands make of protected files is moved to, below directories of their own.
-    pub quarantine: PathBuf,
-    /// How many commands there were.
-    pub commands: AtomicU64,
-}
-
-impl Confinement {
-    /// What its commands may reach. The first call looks for repositories (at most some ten milliseconds).
-    pub fn reach(&self) -> &Reach {
-        self.found.get_or_init(|| repositories::protected(self.reach.clone()))
-    }
-
-    /// A directory that is not there yet, for what one command makes of protected files.
-    pub fn quarantine(&self) -> PathBuf {
-        let run = self.scratch.path().file_name().unwrap_or_default();
-        self.quarantine.join(run).join(self.commands.fetch_add(1, Ordering::Relaxed).to_string())
-    }
 }
 
 /// Whether the file system is a view of the command's own, or ours behind rules.

@@ -1,6 +1,7 @@
 //! Which places every command finds hidden or unchangeable, whatever the workspace.
 
 use super::Reach;
+use super::ground::Ground;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -98,40 +99,29 @@ const CACHES: &[(&str, &str)] = &[
     ("npm_config_cache", "npm"),
 ];
 
-/// What a command in `workspace` reaches without anything being declared.
-/// `search_path` is that of its programs.
-pub fn usual(workspace: &Path, home: Option<&Path>, search_path: &str, temporary: &Path) -> Reach {
-    let programs =
-        search_path.split(':').map(Path::new).filter(|path| path.is_absolute()).map(with_libraries);
+/// What commands on `ground` reach, whose temporary directory is `temporary`.
+pub(super) fn reach(ground: &Ground, temporary: &Path) -> Reach {
+    let programs = ground.search_path.split(':').map(Path::new).filter(|path| path.is_absolute());
+    let programs = programs.map(with_libraries);
+    let home = ground.home.as_deref();
     let at_home = home.into_iter().flat_map(|home| CREDENTIALS.iter().map(|name| home.join(name)));
+    let sockets = SOCKETS.iter().map(PathBuf::from);
+    let workspace = &ground.workspace;
+    let writable = [workspace, &ground.caches].into_iter().chain(&ground.writable).cloned();
+    // A link cannot be mounted over, and what it leads to outside is unchangeable anyway.
+    let trusted = real(ground.trusted.iter().cloned()).into_iter().filter(|file| file.starts_with(workspace));
     Reach {
-        writable: real([workspace.to_owned()]),
-        read_only: CONFIGURATIONS.iter().map(|name| workspace.join(name)).collect(),
+        writable: real(writable),
+        read_only: CONFIGURATIONS.iter().map(|name| workspace.join(name)).chain(trusted).collect(),
         visible: real(programs.chain(home.map(Path::to_owned))),
-        hidden: real(at_home.chain(SOCKETS.iter().map(PathBuf::from))),
+        hidden: real(at_home.chain(sockets).chain(ground.hidden.iter().cloned())),
         temporary: temporary.to_owned(),
-        network: false,
-    }
-}
-
-impl Reach {
-    /// With more directories to change, more that is hidden, and the network if wanted.
-    #[must_use]
-    pub fn with(
-        mut self,
-        writable: impl IntoIterator<Item = PathBuf>,
-        hidden: impl IntoIterator<Item = PathBuf>,
-        network: bool,
-    ) -> Self {
-        self.writable.extend(real(writable));
-        self.hidden.extend(real(hidden));
-        self.network = network;
-        self
+        network: ground.network,
     }
 }
 
 /// The variables that lead programs to caches below `place`, which other workspaces do not share.
-pub fn caches(place: &Path) -> BTreeMap<String, String> {
+pub(super) fn caches(place: &Path) -> BTreeMap<String, String> {
     let below = |directory: &str| place.join(directory).to_string_lossy().into_owned();
     CACHES.iter().map(|(name, directory)| ((*name).to_owned(), below(directory))).collect()
 }
@@ -144,5 +134,7 @@ fn with_libraries(programs: &Path) -> PathBuf {
 
 /// Those that exist, without symbolic links.
 fn real(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
-    paths.into_iter().filter_map(|path| path.canonicalize().ok()).collect()
+    // Most do not exist, which one look tells, and to resolve a path takes one at each directory of it.
+    let present = paths.into_iter().filter(|path| path.symlink_metadata().is_ok());
+    present.filter_map(|path| path.canonicalize().ok()).collect()
 }

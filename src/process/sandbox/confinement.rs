@@ -1,0 +1,102 @@
+//! The walls of one run: what they are to hold is known from the start, they are built for the first command.
+
+use super::ground::Ground;
+use super::{Reach, places, repositories};
+use crate::process::scratch::{Scratch, make_private};
+use crate::process::tier::Tier;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The confinement of one run.
+#[derive(Debug)]
+pub struct Confinement {
+    ground: Ground,
+    walls: OnceLock<Walls>,
+}
+
+impl Confinement {
+    /// One that holds what `ground` says.
+    pub fn new(ground: Ground) -> Self {
+        Self { ground, walls: OnceLock::new() }
+    }
+
+    /// Whether commands share our network.
+    pub fn has_network(&self) -> bool {
+        self.ground.network
+    }
+
+    /// Where the tier that works here is kept.
+    pub fn remembered(&self) -> &Path {
+        &self.ground.remembered
+    }
+
+    /// What holds the commands; the first call makes their directories.
+    ///
+    /// # Errors
+    /// When those cannot be made.
+    pub fn walls(&self) -> io::Result<&Walls> {
+        match self.walls.get() {
+            Some(walls) => Ok(walls),
+            None => Walls::around(&self.ground).map(|walls| self.walls.get_or_init(|| walls)),
+        }
+    }
+}
+
+/// What holds the commands of a run, with the directories that are made for them.
+#[derive(Debug)]
+pub struct Walls {
+    /// What is reached, as far as that is known without a look into the workspace.
+    usual: Reach,
+    reach: OnceLock<Reach>,
+    variables: BTreeMap<String, String>,
+    scratch: Scratch,
+    quarantine: PathBuf,
+    commands: AtomicU64,
+}
+
+impl Walls {
+    fn around(ground: &Ground) -> io::Result<Self> {
+        let cannot = |path: &Path, error: &io::Error| {
+            io::Error::new(error.kind(), format!("cannot make {}: {error}", path.display()))
+        };
+        let scratch = Scratch::new(&ground.temporary).map_err(|error| cannot(&ground.temporary, &error))?;
+        make_private(&ground.caches).map_err(|error| cannot(&ground.caches, &error))?;
+        let run = scratch.path().file_name().unwrap_or_default();
+        Ok(Self {
+            usual: places::reach(ground, scratch.path()),
+            reach: OnceLock::new(),
+            variables: places::caches(&ground.caches),
+            quarantine: ground.quarantine.join(run),
+            scratch,
+            commands: AtomicU64::new(0),
+        })
+    }
+
+    /// What is reached. The first call looks for repositories (at most some ten milliseconds).
+    pub(in crate::process) fn reach(&self) -> &Reach {
+        self.reach.get_or_init(|| repositories::protected(self.usual.clone()))
+    }
+
+    /// The temporary directory of the run.
+    pub(in crate::process) fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// A directory that is not there yet, for what one command makes of protected files.
+    pub(in crate::process) fn quarantine(&self) -> PathBuf {
+        self.quarantine.join(self.commands.fetch_add(1, Ordering::Relaxed).to_string())
+    }
+
+    /// Leads programs to places that they may change, by variables that nobody has set.
+    pub(in crate::process) fn lead(&self, env: &mut BTreeMap<String, String>, tier: Tier) {
+        for (name, value) in &self.variables {
+            env.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        let place =
+            if tier.has_own_view() { "/tmp".to_owned() } else { self.usual.temporary.display().to_string() };
+        env.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name.to_owned(), place.clone())));
+    }
+}

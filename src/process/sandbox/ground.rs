@@ -1,0 +1,30 @@
+//! What confinement is made from: the places that a run's configuration and surroundings name.
+
+use std::path::PathBuf;
+
+/// What a run's commands work on, and what is said about what they may reach.
+#[derive(Debug)]
+pub struct Ground {
+    /// The directory that they may change, canonical.
+    pub workspace: PathBuf,
+    /// The home directory, whose keys they do not see.
+    pub home: Option<PathBuf>,
+    /// Where their programs are, as `PATH` has it.
+    pub search_path: String,
+    /// More directories that they may change.
+    pub writable: Vec<PathBuf>,
+    /// More that they do not see.
+    pub hidden: Vec<PathBuf>,
+    /// Files that stay as they are where they lie in the workspace.
+    pub trusted: Vec<PathBuf>,
+    /// Whether they share our network.
+    pub network: bool,
+    /// Where the caches of their programs are.
+    pub caches: PathBuf,
+    /// Below which the temporary directory of the run is made.
+    pub temporary: PathBuf,
+    /// Below which what commands make of protected files is moved to.
+    pub quarantine: PathBuf,
+    /// Where the tier that works here is kept.
+    pub remembered: PathBuf,
+}
