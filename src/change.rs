@@ -15,13 +15,27 @@ pub enum ChangeAction {
     Deleted,
 }
 
-/// One file changed by a tool.
+/// What changed a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangedBy {
+    /// A file tool.
+    #[default]
+    Tool,
+    /// A command or a hook.
+    Command,
+}
+
+/// One file that a call changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Change {
     /// Path from the workspace root, `/`-separated.
     pub path: String,
     /// What happened to it.
     pub action: ChangeAction,
+    /// What changed it; older journals do not say it.
+    #[serde(default)]
+    pub by: ChangedBy,
     /// Content hash before; absent when it did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,

@@ -1,6 +1,6 @@
 //! The result of a run: the document of `--json` and the last record of a journal.
 
-use crate::change::ChangeAction;
+use crate::change::{ChangeAction, ChangedBy};
 use crate::decision::Denial;
 use crate::failure::Failure;
 use crate::price::Usd;
@@ -36,16 +36,6 @@ pub struct ModifiedFile {
     pub action: ChangeAction,
     /// What changed it.
     pub by: ChangedBy,
-}
-
-/// What kind of call changed a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangedBy {
-    /// A file tool.
-    Tool,
-    /// A command or a hook.
-    Command,
 }
 
 /// A file of instructions for agents that the model was given.

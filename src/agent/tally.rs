@@ -5,7 +5,7 @@ use crate::decision::Denial;
 use crate::event::Purpose;
 use crate::message::ToolResult;
 use crate::price::Usd;
-use crate::result::{CacheUse, ChangedBy, Cost, InstructionFile, ModifiedFile, ToolUse};
+use crate::result::{CacheUse, Cost, InstructionFile, ModifiedFile, ToolUse};
 use crate::usage::Usage;
 use std::collections::BTreeMap;
 
@@ -90,9 +90,10 @@ impl Tally {
     }
 
     /// Notes a changed file; several changes of one file add up to what happened over all.
-    pub fn change(&mut self, change: &Change, by: ChangedBy) {
+    pub fn change(&mut self, change: &Change) {
         let Some(at) = self.files.iter().position(|file| file.path == change.path) else {
-            self.files.push(ModifiedFile { path: change.path.clone(), action: change.action, by });
+            let (path, action, by) = (change.path.clone(), change.action, change.by);
+            self.files.push(ModifiedFile { path, action, by });
             return;
         };
         let Some(file) = self.files.get_mut(at) else { return };
@@ -118,12 +119,13 @@ fn source(purpose: Purpose) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::ChangedBy;
 
     fn after(actions: &[ChangeAction]) -> Vec<ChangeAction> {
         let mut tally = Tally::default();
         for action in actions {
-            let change = Change { path: "a".into(), action: *action, before: None, after: None };
-            tally.change(&change, ChangedBy::Tool);
+            let by = ChangedBy::Tool;
+            tally.change(&Change { path: "a".into(), action: *action, by, before: None, after: None });
         }
         tally.files.iter().map(|file| file.action).collect()
     }

@@ -1,6 +1,6 @@
 //! Where hooks meet the engine: before and after one tool call, and around model calls and the run.
 
-use crate::change::{Change, ChangeAction, Seen};
+use crate::change::{Change, ChangeAction, ChangedBy, Seen};
 use crate::emit::EmitError;
 use crate::engine::Engine;
 use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
@@ -150,6 +150,7 @@ impl Engine {
         output.changed.push(Change {
             path: path.clone(),
             action: if after.is_some() { ChangeAction::Modified } else { ChangeAction::Deleted },
+            by: ChangedBy::Command,
             before: Some(before.hash),
             after: hash.clone(),
         });

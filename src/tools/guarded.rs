@@ -1,6 +1,6 @@
 //! What every tool that changes a file does the same way: load it as text, see that it is what the model saw, store it.
 
-use crate::change::{Change, ChangeAction, Seen};
+use crate::change::{Change, ChangeAction, ChangedBy, Seen};
 use crate::text::diff;
 use crate::text::lines::{BOM, Ending};
 use crate::tools::arguments::nearest;
@@ -112,7 +112,13 @@ pub fn changed(cx: &ToolContext, displaced: Displaced, said: String) -> ToolOutp
         (None, Some(_)) => ChangeAction::Created,
         (Some(_), Some(_)) => ChangeAction::Modified,
     };
-    output.changed.push(Change { path, action, before: displaced.before, after: displaced.after });
+    output.changed.push(Change {
+        path,
+        action,
+        by: ChangedBy::Tool,
+        before: displaced.before,
+        after: displaced.after,
+    });
     output
 }
 

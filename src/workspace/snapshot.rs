@@ -1,6 +1,6 @@
 //! What the files of the workspace look like from outside, to see what a command changed.
 
-use crate::change::{Change, ChangeAction};
+use crate::change::{Change, ChangeAction, ChangedBy};
 use crate::workspace::walk::{NEVER_WALKED, has_plain_ignore_files};
 use ignore::{DirEntry, WalkBuilder};
 use std::collections::BTreeMap;
@@ -77,7 +77,9 @@ impl Snapshot {
 
     /// What is different in `after`, by path, at most `MAX_CHANGES`.
     pub fn changes(&self, after: &Self) -> Vec<Change> {
-        let change = |path: &str, action| Change { path: path.to_owned(), action, before: None, after: None };
+        let by = ChangedBy::Command;
+        let change =
+            |path: &str, action| Change { path: path.to_owned(), action, by, before: None, after: None };
         let gone = self.0.keys().filter(|path| !after.0.contains_key(*path));
         let new = after.0.iter().filter_map(|(path, look)| match self.0.get(path) {
             None => Some(change(path, ChangeAction::Created)),

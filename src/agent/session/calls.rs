@@ -5,7 +5,6 @@ use crate::event::Event;
 use crate::llm::calls::CALLS_CAP;
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::messages;
-use crate::result::ChangedBy;
 
 impl Session {
     /// Calls of the last turn that have no result yet, in order.
@@ -36,9 +35,8 @@ impl Session {
         let Event::ToolEnd { name, result, changed, seen, denial, .. } = event else { return };
         let path = changed.first().map(|c| &c.path).or_else(|| seen.first().map(|s| &s.path)).cloned();
         self.tally.tool(self.place_of(&result.call_id), name, path, result);
-        let by = if name == "run_command" { ChangedBy::Command } else { ChangedBy::Tool };
         for change in changed {
-            self.tally.change(change, by);
+            self.tally.change(change);
         }
         self.tally.denials.extend(denial.clone());
         if self.pending.iter().any(|call| call.id == result.call_id) {
