@@ -79,6 +79,6 @@ fn in_force(settings: &Settings, tier: Tier) -> String {
     match (settings.sandbox_off, tier.confines()) {
         (true, _) => messages::SANDBOX_OFF.to_owned(),
         (false, true) => format!("{}: {}{network}", tier.name(), tier.meaning()),
-        (false, false) => format!("none: {}", messages::not_confined(tier.meaning())),
+        (false, false) => messages::nothing_confines(tier.meaning()),
     }
 }

@@ -29,7 +29,9 @@ pub use prompt::{
     LINKS_CHANGED, PROMPT_CHOICES, leads_elsewhere, line_cut, more_links, preview_cut, prompt_reason,
     prompt_title,
 };
-pub use sandbox::{NETWORK_ON, SANDBOX_OFF, not_confined, sandbox_required};
+pub use sandbox::{
+    NETWORK_ON, SANDBOX_OFF, command_disturbed, not_confined, nothing_confines, sandbox_required,
+};
 pub use structured::{
     ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,
 };
