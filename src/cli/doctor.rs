@@ -6,6 +6,7 @@ use crate::cli::chain::falling_back;
 use crate::cli::compose;
 use crate::cli::costs::{Prices, own_prices};
 use crate::cli::error::CliResult;
+use crate::cli::home;
 use crate::cli::output::print;
 use crate::cli::readiness;
 use crate::cli::trust;
@@ -38,6 +39,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let flags = Flags { model: args.model, api_base: args.api_base, ..flags_of(&args.place) };
     let loaded = app.load_and_tell(&flags)?;
     let settings = &loaded.settings;
+    home::prepare(settings)?;
     let launcher = compose::launcher(app, settings)?;
     launcher.forget_tier();
     let prices = own_prices(&settings.costs)?;

@@ -283,7 +283,8 @@ fn class_24_protected_files_are_as_before_whatever_a_command_did() {
 fn what_a_command_did_to_protected_files_is_told_to_people_in_one_line_that_names_it() {
     for (kernel, tier) in confining() {
         let lab = project().file("attempt.sh", "echo evil > .envrc; mkdir .claude; echo evil > .claude/x");
-        let server = Server::start(&script(&[vec![calls::call("run_command", &json!({"command": "sh attempt.sh"}))]]));
+        let server =
+            Server::start(&script(&[vec![calls::call("run_command", &json!({"command": "sh attempt.sh"}))]]));
         let args = ["run", "task", "--mode", "yolo", "--model", "openai/mock", "--api-key", KEY];
         let told = kernel.agent(&lab, &[&args[..], &["--api-base", &server.url()]].concat()).exits(0).stderr;
         let line = told
