@@ -15,7 +15,7 @@ pub fn not_confined(meaning: &str) -> String {
 
 /// What `agent doctor` says of it, above what became of each kind of confinement that it tried.
 pub fn nothing_confines(meaning: &str) -> String {
-    format!("none: commands are NOT confined: {meaning}. What was tried:")
+    format!("none: commands are NOT confined, {meaning}. What was tried:")
 }
 
 /// Tells people what a command did to protected files.
