@@ -180,8 +180,8 @@ pub struct RunResult {
     pub cache: CacheUse,
     /// Calls that were refused.
     pub permission_denials: Vec<Denial>,
-    /// What confines commands.
-    pub sandbox: String,
+    /// What confined commands; null when no run began.
+    pub sandbox: Option<String>,
     /// The limit that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,

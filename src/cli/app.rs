@@ -11,22 +11,20 @@ use crate::failure::ErrorKind;
 use crate::redactor::Redactor;
 use crate::source::Source;
 use crate::terminal::{Style, Terminal, Wishes};
-use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::future::Future;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The process as the commands see it.
 pub struct App {
     /// Standard streams.
     pub terminal: Arc<Terminal>,
     /// The environment, read once.
-    pub environment: Environment,
+    pub environment: Arc<Environment>,
     /// Clock, random numbers, ids.
     pub source: Rc<Source>,
     /// Made when it is first needed.
-    redactor: OnceCell<Arc<Redactor>>,
+    redactor: Arc<OnceLock<Arc<Redactor>>>,
 }
 
 impl App {
@@ -39,7 +37,7 @@ impl App {
             clicolor_force: variable("CLICOLOR_FORCE"),
         };
         let (terminal, source) = (Arc::new(Terminal::new(&wishes)), Rc::new(Source::new()));
-        Self { terminal, environment, source, redactor: OnceCell::new() }
+        Self { terminal, environment: Arc::new(environment), source, redactor: Arc::default() }
     }
 
     /// Settings for `flags`.
@@ -58,12 +56,16 @@ impl App {
     }
 
     /// `text` without secrets, as far as they are known by now: before there are settings, those of the environment.
-    pub fn without_secrets<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match self.redactor.get() {
-            Some(redactor) => redactor.text(text),
-            None => {
-                Cow::Owned(Redactor::new(secrets::of_variables(&self.environment)).text(text).into_owned())
-            }
+    pub fn without_secrets(&self, text: &str) -> String {
+        self.cleaner()(text)
+    }
+
+    /// [`without_secrets`](Self::without_secrets) for whoever outlives this, in any thread.
+    pub fn cleaner(&self) -> impl Fn(&str) -> String + Send + Sync + 'static {
+        let (environment, redactor) = (Arc::clone(&self.environment), Arc::clone(&self.redactor));
+        move |text| match redactor.get() {
+            Some(redactor) => redactor.text(text).into_owned(),
+            None => Redactor::new(secrets::of_variables(&environment)).text(text).into_owned(),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::cli::chain::falling_back;
 use crate::cli::compose;
 use crate::cli::costs::{Prices, own_prices};
 use crate::cli::error::CliResult;
+use crate::cli::home;
 use crate::cli::output::print;
 use crate::cli::readiness;
 use crate::cli::trust;
@@ -39,6 +40,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let flags = Flags { model: args.model, api_base: args.api_base, ..flags_of(&args.place) };
     let loaded = app.load_and_tell(&flags)?;
     let settings = &loaded.settings;
+    home::prepare(settings)?;
     let launcher = compose::launcher_as_tried(app, settings)?;
     let prices = own_prices(&settings.costs)?;
     let models = app.block_on(async { Ok(models(app, settings, &prices, args.online).await) })?;
@@ -79,6 +81,6 @@ fn in_force(settings: &Settings, tier: Tier) -> String {
     match (settings.sandbox_off, tier.confines()) {
         (true, _) => messages::SANDBOX_OFF.to_owned(),
         (false, true) => format!("{}: {}{network}", tier.name(), tier.meaning()),
-        (false, false) => format!("none: {}", messages::not_confined(tier.meaning())),
+        (false, false) => messages::nothing_confines(tier.meaning()),
     }
 }

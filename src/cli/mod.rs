@@ -14,8 +14,10 @@ pub mod doctor;
 pub mod error;
 pub mod exit_code;
 pub mod help;
+mod home;
 pub mod models;
 pub mod output;
+mod panics;
 pub mod prompt;
 pub mod readiness;
 mod secrets;
@@ -42,6 +44,7 @@ pub fn main() -> std::process::ExitCode {
     process::keep_to_ourselves();
     process::umask::keep();
     let app = App::new(Environment::read());
+    panics::listen(&app);
     let code = match Cli::try_parse() {
         Ok(cli) => dispatch(&app, cli.command),
         Err(error) => usage(&app, &error),

@@ -4,6 +4,7 @@ use crate::cli::app::{App, flags_of};
 use crate::cli::args::{PlaceArgs, ToolsCommand};
 use crate::cli::compose;
 use crate::cli::error::{CliError, CliResult};
+use crate::cli::home;
 use crate::cli::output::print;
 use crate::config::flags::Flags;
 use crate::emit::Emitter;
@@ -61,6 +62,7 @@ impl EventSink for Keep {
 async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResult> {
     let loaded = app.load_and_tell(flags)?;
     let settings = &loaded.settings;
+    home::prepare(settings)?;
     let launcher = compose::launcher(app, settings)?;
     let interrupt = compose::listen(app, &launcher)?;
     let kept = Rc::new(RefCell::new(None));

@@ -11,6 +11,7 @@ use crate::cli::compose::{self, Bench, Briefing, Manner};
 use crate::cli::costs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
+use crate::cli::home;
 use crate::cli::prompt::prompt;
 use crate::cli::structured;
 use crate::config::flags::Flags;
@@ -82,7 +83,7 @@ fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
         Err(error) => {
             app.complain(&error);
             let mut failure = error.failure();
-            failure.message = app.without_secrets(&failure.message).into_owned();
+            failure.message = app.without_secrets(&failure.message);
             (report::json::not_started(failure, None), AnswerShown::default(), error.exit_code().code())
         }
     };
@@ -115,6 +116,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let redactor = app.redactor(&settings);
     let schema = structured::output_schema(options.output_schema.as_deref())?;
     let prices = costs::own_prices(&settings.costs)?;
+    home::prepare(&settings)?;
     let launcher = compose::launcher(app, &settings)?;
     let interrupt = compose::listen(app, &launcher)?.token().clone();
     clear_answers(options, &settings)?;

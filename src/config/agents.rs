@@ -2,7 +2,7 @@
 
 use super::check::{self, Leaf};
 use super::error::{ConfigError, did_you_mean, quoted};
-use super::file::read_own_text;
+use super::file::{self, read_own_text};
 use super::layers::{DEFAULT_MAX_STEPS, DEFAULT_MODE, Layers, Level};
 use super::rule::{self, Rule};
 use super::schema::AgentOverride;
@@ -93,7 +93,7 @@ pub fn files(directory: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     };
     let listing = match directory.read_dir() {
         Ok(listing) => listing,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if file::is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(unreadable(error)),
     };
     let mut files = Vec::new();

@@ -1,6 +1,7 @@
 //! What the surroundings say: environment variables, read once and only here, and the directories they name.
 
 use super::error::ConfigError;
+use crate::messages;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -99,7 +100,7 @@ impl Directories {
             let absolute = environment.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
             let base = absolute.or_else(|| environment.home.as_ref().map(|home| home.join(below_home)));
             base.map(|base| base.join("agent"))
-                .ok_or_else(|| ConfigError::new("there is no home directory").hint("set HOME or AGENT_HOME"))
+                .ok_or_else(|| ConfigError::new("there is no home directory").hint(messages::ANOTHER_HOME))
         };
         Ok(Self {
             config: find("XDG_CONFIG_HOME", ".config")?,

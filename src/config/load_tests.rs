@@ -300,7 +300,7 @@ fn directories_follow_agent_home_then_xdg_then_home() {
     let moved = of(&[("AGENT_HOME", "all"), ("XDG_CACHE_HOME", "/c")]).unwrap();
     assert_eq!(moved.config, Path::new("/srv/all"));
     assert_eq!((moved.state, moved.cache), ("/srv/all/state".into(), "/srv/all/cache".into()));
-    assert!(of(&[]).unwrap_err().to_string().contains("set HOME or AGENT_HOME"));
+    assert!(of(&[]).unwrap_err().to_string().contains("AGENT_HOME=DIR"));
 }
 
 #[test]

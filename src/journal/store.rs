@@ -112,7 +112,9 @@ impl Store {
     pub fn list(&self) -> Result<Vec<String>, SessionError> {
         let entries = match std::fs::read_dir(&self.dir) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Ok(Vec::new());
+            }
             Err(source) => {
                 return Err(SessionError::Io {
                     what: "cannot list sessions in",

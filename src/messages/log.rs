@@ -401,3 +401,8 @@ pub fn journal_damaged(lines: &[usize]) -> String {
         shown.join(", ")
     )
 }
+
+/// A panic, told where it happened.
+pub fn panicked(place: &str, message: &str) -> String {
+    format!("error: agent panicked at {place}, which is a bug: {message}")
+}

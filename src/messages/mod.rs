@@ -3,6 +3,7 @@
 mod background;
 mod closing;
 mod figures;
+mod home;
 mod log;
 mod model;
 mod prompt;
@@ -19,17 +20,22 @@ pub use closing::{
     closing_instruction, fixed_closing, hook_context, leftover_kept, reason_in_words, too_many_calls,
 };
 pub use figures::{bytes, count, duration, thousands};
+pub use home::{ANOTHER_HOME, home_unusable};
 pub use log::{
     DRY_RUN_PLAN, Ending, Form, KEPT_ANSWER, LOG_LEVELS, NOTHING_PLANNED, Session, answer_not_written,
     budget_warning, cache_lost, costs, interrupting, journal_damaged, log_file_lost, more_planned, offered,
-    prefix_changed, request_sent, session_place, spinner_model, spinner_tool, system_message, user_message,
+    panicked, prefix_changed, request_sent, session_place, spinner_model, spinner_tool, system_message,
+    user_message,
 };
 pub use model::{after_fallback, context_overflow, marker_echoed, model_switched};
 pub use prompt::{
     LINKS_CHANGED, PROMPT_CHOICES, leads_elsewhere, line_cut, more_links, preview_cut, prompt_reason,
     prompt_title,
 };
-pub use sandbox::{NETWORK_ON, SANDBOX_OFF, confinement_not_found, not_confined, sandbox_required};
+pub use sandbox::{
+    NETWORK_ON, SANDBOX_OFF, command_disturbed, confinement_not_found, not_confined, nothing_confines,
+    sandbox_required,
+};
 pub use structured::{
     ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,
 };

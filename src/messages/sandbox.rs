@@ -13,6 +13,16 @@ pub fn not_confined(meaning: &str) -> String {
     format!("commands are NOT confined: {meaning}; `agent doctor` says why")
 }
 
+/// What `agent doctor` says of it, above what became of each kind of confinement that it tried.
+pub fn nothing_confines(meaning: &str) -> String {
+    format!("none: commands are NOT confined, {meaning}. What was tried:")
+}
+
+/// Tells people what a command did to protected files.
+pub fn command_disturbed(command: &str, what: &str) -> String {
+    format!("the command `{command}` went too far: {what}")
+}
+
 /// The warning of a run that was told to confine nothing.
 pub const SANDBOX_OFF: &str = "commands are NOT confined (--sandbox off): they can do what you can";
 

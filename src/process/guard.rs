@@ -103,7 +103,7 @@ fn obey(mut control: File) -> io::Result<()> {
 
 fn refused_if_failed(result: io::Result<()>, control: &mut File) -> io::Result<()> {
     if let Err(error) = &result {
-        Answer::Refused(error.raw_os_error().unwrap_or(0)).send(control);
+        Answer::refused(error).send(control);
     }
     result
 }
@@ -280,7 +280,7 @@ fn start_and_reap(order: &Order, stdin: Stdio, control: &mut File) -> io::Result
     let main = match command.process_group(0).spawn() {
         Ok(child) => Pid::from_raw(i32::try_from(child.id()).unwrap_or(0)),
         Err(error) => {
-            Answer::NotStarted(error.raw_os_error().unwrap_or(0)).send(control);
+            Answer::not_started(&error).send(control);
             return Ok(());
         }
     };
@@ -328,7 +328,7 @@ fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<(
             match command(order, stdin) {
                 Some(mut command) => {
                     let error = command.exec();
-                    Answer::NotStarted(error.raw_os_error().unwrap_or(0)).send(control);
+                    Answer::not_started(&error).send(control);
                 }
                 None => attempted(order, View::Shared).send(control),
             }

@@ -58,9 +58,9 @@ pub(super) enum Answer {
     Signalled(i32),
     /// The command took too much and was ended.
     Exceeded(Excess),
-    /// The program could not be executed; an errno.
+    /// The program could not be executed; an errno, which is never 0.
     NotStarted(i32),
-    /// The kernel refuses the tier; an errno.
+    /// The kernel refuses the tier; likewise.
     Refused(i32),
 }
 
@@ -132,6 +132,18 @@ impl Answer {
         let _nobody_listens = to.write_all(&self.encode());
     }
 
+    #[cfg(target_os = "linux")]
+    /// The program could not be executed.
+    pub(super) fn not_started(error: &io::Error) -> Self {
+        Self::NotStarted(errno(error))
+    }
+
+    #[cfg(target_os = "linux")]
+    /// The kernel refuses the tier.
+    pub(super) fn refused(error: &io::Error) -> Self {
+        Self::Refused(errno(error))
+    }
+
     /// The first answer in `bytes`, if they begin with one.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let [tag, a, b, c, d, ..] = *bytes else { return None };
@@ -145,6 +157,24 @@ impl Answer {
             _ => None,
         }
     }
+}
+
+#[cfg(any(target_os = "linux", test))]
+/// The errno that says best what `error` says: its own, that of the error which it wraps, or that of its kind.
+fn errno(error: &io::Error) -> i32 {
+    let wrapped =
+        std::iter::successors(error.get_ref().map(|inner| inner as &dyn std::error::Error), |inner| {
+            inner.source()
+        });
+    let mut own = wrapped.filter_map(|inner| inner.downcast_ref::<io::Error>()?.raw_os_error());
+    let of_kind = || match error.kind() {
+        io::ErrorKind::InvalidInput => libc::EINVAL,
+        io::ErrorKind::NotFound => libc::ENOENT,
+        io::ErrorKind::BrokenPipe => libc::EPIPE,
+        io::ErrorKind::Unsupported => libc::EOPNOTSUPP,
+        _ => libc::EIO,
+    };
+    error.raw_os_error().or_else(|| own.next()).filter(|errno| *errno != 0).unwrap_or_else(of_kind)
 }
 
 #[cfg(test)]
@@ -165,6 +195,21 @@ mod tests {
             (read.tier, read.argv, read.env, read.stdin_bytes),
             (order.tier, order.argv, order.env, 7)
         );
+    }
+
+    #[test]
+    fn an_error_without_an_errno_is_not_told_as_a_success() {
+        let denied = || io::Error::from_raw_os_error(libc::EACCES);
+        for (error, told) in [
+            (denied(), libc::EACCES),
+            (io::Error::other(denied()), libc::EACCES),
+            (io::ErrorKind::Unsupported.into(), libc::EOPNOTSUPP),
+            (io::Error::new(io::ErrorKind::InvalidInput, "nul byte found in provided data"), libc::EINVAL),
+            (io::Error::other("fork gave no process id"), libc::EIO),
+            (io::Error::from_raw_os_error(0), libc::EIO),
+        ] {
+            assert_eq!(errno(&error), told, "{error}");
+        }
     }
 
     proptest! {

@@ -46,7 +46,7 @@ impl Tier {
         }
     }
 
-    /// What it does, in words for people.
+    /// What it does, in words for people; of one that does not confine, what it lets commands do.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Full => {
@@ -61,11 +61,15 @@ impl Tier {
                 "Landlock and a filter of system calls; what is protected inside the workspace is compared and restored \
                  after each command; the rights and times of files outside are not held"
             }
-            Self::Namespace => "not confined; everything a command starts ends with it (process namespace)",
-            Self::Subreaper => {
-                "not confined; everything a command starts is found and ended with it (subreaper)"
+            Self::Namespace => {
+                "they can do what you can; everything they start ends with them (process namespace)"
             }
-            Self::Group => "not confined; what a command detaches from its process group can outlive it",
+            Self::Subreaper => {
+                "they can do what you can; everything they start is found and ended with them (subreaper)"
+            }
+            Self::Group => {
+                "they can do what you can; what they detach from their process group can outlive them"
+            }
         }
     }
 }

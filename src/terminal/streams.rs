@@ -6,7 +6,7 @@ use rustix::fs::fstat;
 use rustix::termios::isatty;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Columns assumed where the terminal does not say.
 const DEFAULT_WIDTH: u16 = 80;
@@ -169,7 +169,22 @@ impl Terminal {
     /// # Errors
     /// When standard error cannot be written.
     pub fn say(&self, style: Style, text: &str) -> io::Result<()> {
-        let mut err = self.lock_err();
+        self.say_on(&mut self.lock_err(), style, text)
+    }
+
+    /// As [`say`](Self::say) when something broke: it may have been what writes at this moment, which is not waited for.
+    ///
+    /// # Errors
+    /// When standard error cannot be written now.
+    pub fn say_if_free(&self, style: Style, text: &str) -> io::Result<()> {
+        match self.err.try_lock() {
+            Ok(mut err) => self.say_on(&mut err, style, text),
+            Err(TryLockError::Poisoned(held)) => self.say_on(&mut held.into_inner(), style, text),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+        }
+    }
+
+    fn say_on(&self, err: &mut ErrorStream, style: Style, text: &str) -> io::Result<()> {
         let start = err.close_line();
         let block = format!("{start}{}\n", self.painted(style, &harmless(text)));
         err.write(&block)
@@ -319,6 +334,16 @@ mod tests {
         terminal.stream(Style::Plain, "whole\n").unwrap();
         terminal.say(Style::Plain, "last").unwrap();
         assert_eq!(err.text(), "half a line\nnext\nwhole\nlast\n");
+    }
+
+    #[test]
+    fn a_stream_that_breaks_while_it_is_written_is_not_waited_for() {
+        let (terminal, _, err) = terminal(Facts::default(), &Wishes::default());
+        let held = terminal.lock_err();
+        assert_eq!(terminal.say_if_free(Style::Bad, "broken").unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        drop(held);
+        terminal.say_if_free(Style::Bad, "bro\u{1b}ken").unwrap();
+        assert_eq!(err.text(), "bro\\u{1b}ken\n");
     }
 
     #[test]

@@ -63,16 +63,16 @@ pub struct End {
     pub how: Result<Ended, LaunchError>,
     /// What the file of a long output holds.
     pub kept: Kept,
-    /// The protected files that it did not leave as they were, which have been put back.
+    /// The protected files that it did not leave as they were.
     pub disturbed: Vec<Disturbance>,
     /// How long it ran.
     pub duration: Duration,
 }
 
 impl End {
-    /// What is to be said of protected files that it changed.
+    /// What people are told of protected files that it changed, in one line.
     pub fn warning(&self) -> Option<String> {
-        walls::disturbance(&self.disturbed)
+        walls::disturbance_in_one_line(&self.disturbed)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::text::lines::one_line;
 use crate::tools::background::{Command, End};
 use crate::tools::outputs::Outputs;
 use crate::tools::run_command::ending;
+use crate::tools::walls;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
@@ -81,7 +82,7 @@ pub fn outcome(command: &Command, end: &End) -> String {
         Ok(ended) => ending(*ended, command.limit.unwrap_or_default()),
         Err(error) => format!("{error}."),
     };
-    end.warning().map(|warning| format!("Command failed: {warning}\n{how}")).unwrap_or(how)
+    walls::ending(&end.disturbed, how)
 }
 
 async fn look(command: &Command, args: &Args, cx: &ToolContext) -> String {

@@ -3,11 +3,13 @@
 use super::outputs::Outputs;
 use super::walls;
 use super::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::messages;
 use crate::process::capture::{Captured, Kept};
 use crate::process::environment;
 use crate::process::launch::{Ended, Exit, Keeping, Spec};
 use crate::process::limits::FILE_BYTES;
 use crate::process::shell;
+use crate::text::lines;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -132,20 +134,18 @@ impl RunCommand {
         let keeping = Keeping { open, idle: self.options.idle_timeout, recent: None };
         let exit = cx.launcher.launch_keeping(spec, keeping, &cx.cancel).await;
         let exit = exit.map_err(|error| format!("{error}."))?;
-        Ok(self.answer(exit, timeout, cx))
+        let warning = walls::disturbance_in_one_line(&exit.disturbed)
+            .map(|what| messages::command_disturbed(&lines::one_line(&one_line(&args.command)), &what));
+        Ok(ToolOutput { warning, ..self.answer(exit, timeout, cx) })
     }
 
     /// What the model reads about a command that ended.
     fn answer(&self, mut exit: Exit, timeout: Duration, cx: &ToolContext) -> ToolOutput {
-        let lines = self.options.max_output_lines;
-        let stdout = Shown::of(&exit.stdout, lines);
-        let stderr = Shown::of(&exit.stderr, (lines / 4).max(MIN_STDERR_LINES));
-        let warning = walls::disturbance(&exit.disturbed);
-        let is_error = exit.ended != Ended::Code(0) || warning.is_some();
-        let mut end = ending(exit.ended, timeout);
-        if let Some(warning) = &warning {
-            end = format!("Command failed: {warning}\n{end}");
-        }
+        let max_lines = self.options.max_output_lines;
+        let stdout = Shown::of(&exit.stdout, max_lines);
+        let stderr = Shown::of(&exit.stderr, (max_lines / 4).max(MIN_STDERR_LINES));
+        let is_error = exit.ended != Ended::Code(0) || !exit.disturbed.is_empty();
+        let end = walls::ending(&exit.disturbed, ending(exit.ended, timeout));
         // A failure says so first: its first line is what the log shows.
         let mut text = if is_error { format!("{end}\n") } else { String::new() };
         for (name, shown) in [("stdout", &stdout), ("stderr", &stderr)] {
@@ -168,7 +168,7 @@ impl RunCommand {
         } else {
             text.push_str(&end);
         }
-        ToolOutput { text, is_error, warning, ..ToolOutput::default() }
+        ToolOutput { text, is_error, ..ToolOutput::default() }
     }
 }
 

@@ -44,34 +44,70 @@ const REFUSED_WRITE: &[&str] = &["read-only file system", "erofs"];
 /// The same where rules refuse it, which is also what the rights of other users say.
 const REFUSED_BY_RULES: &[&str] = &["permission denied", "eacces"];
 
-/// That protected files were changed, and what became of it; `None` when none was.
+/// What the model reads about how a command ended: what it did to protected files before `how`.
+pub fn ending(disturbed: &[Disturbance], how: String) -> String {
+    let Some(disturbance) = disturbance(disturbed) else { return how };
+    format!(
+        "Command failed: {disturbance}\nDo without; if the task needs such a change, say so, so that the person can make \
+         it.\n{how}"
+    )
+}
+
+/// That protected files were changed, and what became of them; `None` when none was.
 pub fn disturbance(disturbed: &[Disturbance]) -> Option<String> {
-    let place = disturbed.iter().find_map(|one| one.moved_to.as_ref()?.parent());
+    if disturbed.is_empty() {
+        return None;
+    }
+    let (back, left): (Vec<_>, Vec<_>) = disturbed.iter().partition(|one| one.left.is_none());
+    let left = left.iter().map(|one| {
+        let why = one.left.as_deref().unwrap_or_default();
+        format!("{:?} ({}): {why}", one.path, was(one.act))
+    });
+    let back = back.iter().map(|one| format!("{:?} ({}, now {})", one.path, was(one.act), is_now(one.act)));
     let mut text = "it changed protected files, which no command may: configuration of git, agents and editors can make \
-                    programs run later. They were put back:"
+                    programs run later."
         .to_owned();
-    for one in disturbed.iter().take(MAX_NAMED) {
-        let act = match one.act {
-            Act::Created => "created, now removed",
-            Act::Changed => "changed, now restored",
-            Act::Removed => "removed, now restored",
-        };
+    text.push_str(&list("These could NOT be put back, a person must look at them", left));
+    text.push_str(&list("Put back", back));
+    if let Some(place) = disturbed.iter().find_map(|one| one.moved_to.as_ref()?.parent()) {
         // Writing to a string does not fail.
-        let _ = match &one.left {
-            None => write!(text, "\n  {:?} ({act})", one.path),
-            Some(why) => {
-                write!(text, "\n  {:?} could NOT be put back, a person must look at it: {why}", one.path)
-            }
-        };
-    }
-    if let Some(more) = disturbed.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
-        let _ = write!(text, "\n  and {more} more");
-    }
-    if let Some(place) = place {
         let _ = write!(text, "\nWhat the command made of them is kept in {}.", place.display());
     }
-    text.push_str("\nDo without; if the task needs such a change, say so, so that the person can make it.");
-    (!disturbed.is_empty()).then_some(text)
+    Some(text)
+}
+
+/// The same as one line, for people.
+pub fn disturbance_in_one_line(disturbed: &[Disturbance]) -> Option<String> {
+    let text = disturbance(disturbed)?;
+    Some(text.lines().map(str::trim_start).collect::<Vec<_>>().join(" "))
+}
+
+/// A heading and the first of `items` below it; nothing when there are none.
+fn list(heading: &str, items: impl ExactSizeIterator<Item = String>) -> String {
+    let more = items.len().saturating_sub(MAX_NAMED);
+    let mut named: Vec<String> = items.take(MAX_NAMED).collect();
+    if named.is_empty() {
+        return String::new();
+    }
+    if more > 0 {
+        named.push(format!("and {more} more"));
+    }
+    format!("\n{heading}:\n  {}.", named.join(",\n  "))
+}
+
+fn was(act: Act) -> &'static str {
+    match act {
+        Act::Created => "created",
+        Act::Changed => "changed",
+        Act::Removed => "removed",
+    }
+}
+
+fn is_now(act: Act) -> &'static str {
+    match act {
+        Act::Created => "removed",
+        Act::Changed | Act::Removed => "restored",
+    }
 }
 
 /// What to ask the person for, when a command failed at the walls.
@@ -96,8 +132,8 @@ pub fn hint(exit: &Exit, launcher: &Launcher) -> Option<String> {
                 .to_owned(),
         ),
         (false, true) => Some(
-            "[Commands can write to the workspace and /tmp only, and not to protected files: only the person can allow \
-             another directory, with --allow-write DIR.]"
+            "[Commands can write to the workspace and $TMPDIR only, and not to protected files: only the person can \
+             allow another directory, with --allow-write DIR.]"
                 .to_owned(),
         ),
         (false, false) => None,
@@ -117,15 +153,24 @@ mod tests {
             moved_to: Some("/state/quarantine/1/000-x".into()),
         };
         assert_eq!(disturbance(&[]), None);
-        let text =
-            disturbance(&[one("/ws/.envrc", None), one("/ws/\u{1b}[2J", Some("it is large"))]).unwrap();
-        assert!(text.contains("\"/ws/.envrc\" (created, now removed)"), "{text}");
-        assert!(
-            text.contains(r#""/ws/\u{1b}[2J" could NOT be put back, a person must look at it: it is large"#),
-            "{text}"
+        let both = [one("/ws/.envrc", None), one("/ws/\u{1b}[2J\n", Some("it is large"))];
+        assert_eq!(
+            disturbance(&both).unwrap(),
+            r#"it changed protected files, which no command may: configuration of git, agents and editors can make programs run later.
+These could NOT be put back, a person must look at them:
+  "/ws/\u{1b}[2J\n" (created): it is large.
+Put back:
+  "/ws/.envrc" (created, now removed).
+What the command made of them is kept in /state/quarantine/1."#
         );
-        assert!(text.contains("/state/quarantine/1."), "{text}");
+        assert!(!disturbance(&both[1..]).unwrap().contains("Put back"), "nothing was");
+        let told = disturbance_in_one_line(&both).unwrap();
+        assert!(
+            told.contains(r#"it is large. Put back: "/ws/.envrc" (created, now removed). What"#),
+            "{told}"
+        );
+        assert_eq!(told.lines().count(), 1);
         let many: Vec<_> = (0..30).map(|number| one(&number.to_string(), None)).collect();
-        assert!(disturbance(&many).unwrap().contains("and 20 more"));
+        assert!(disturbance(&many).unwrap().contains(",\n  and 20 more."));
     }
 }

@@ -229,6 +229,7 @@ fn what_a_background_command_did_to_protected_files_is_put_back_and_told_however
             let line = format!("the background command {id} went too far: it changed protected files");
             assert_eq!(finished.stderr.matches(&line).count(), 1, "{}", finished.stderr);
         }
+        assert!(!finished.stderr.contains(r"\n"), "each in one line: {}", finished.stderr);
     });
 }
 

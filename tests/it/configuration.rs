@@ -5,6 +5,7 @@ use crate::support::server::{Recorded, Server};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 const DONE: &str = "turns: [{text: done}]";
@@ -163,8 +164,7 @@ fn f04_a_named_file_that_is_absent_or_unreadable_exits_3() {
     refused(&Lab::new().file("d/x", ""), &["-c", "d"], &["d", "directory"]);
     refused(&Lab::new().file("b.yaml", [0xff, 0xfe]), &["-c", "b.yaml"], &["b.yaml", "UTF-8"]);
     let lab = Lab::new().file("c.yaml", "mode: yolo");
-    fs::set_permissions(lab.ws().join("c.yaml"), std::os::unix::fs::PermissionsExt::from_mode(0o000))
-        .unwrap();
+    fs::set_permissions(lab.ws().join("c.yaml"), fs::Permissions::from_mode(0o000)).unwrap();
     refused(&lab.unprivileged(), &["-c", "c.yaml"], &["c.yaml", "ermission"]);
 }
 
@@ -636,4 +636,28 @@ fn the_keys_of_the_workspace_are_obeyed() {
     let lab = Lab::new().file("b.txt", "x");
     let (text, _) = call(&lab, "delete_file", &json!({"path": "b.txt"}), &["--mode", "yolo"]);
     assert!(text.contains("workspace.allow_delete") && lab.exists("b.txt"), "{text}");
+}
+
+#[test]
+fn a_home_that_is_not_there_or_not_writable_names_the_way_out() {
+    let below_a_file = |lab: Lab| {
+        let home = lab.ws().join("file/home");
+        lab.file("file", "").env("AGENT_HOME", home.to_str().unwrap())
+    };
+    let read_only = |lab: Lab| {
+        fs::set_permissions(lab.home(), fs::Permissions::from_mode(0o500)).unwrap();
+        lab
+    };
+    for spoil in [&below_a_file as &dyn Fn(Lab) -> Lab, &read_only] {
+        let lab = spoil(Lab::new().unprivileged());
+        for args in [
+            &["doctor"][..],
+            &["run", "task"],
+            &["run", "task", "--sandbox", "off"],
+            &["tools", "call", "list_files", "{}"],
+        ] {
+            let told = lab.agent(args).exits(3).stderr;
+            assert!(told.contains("AGENT_HOME=DIR"), "{args:?}: {told}");
+        }
+    }
 }

@@ -451,7 +451,11 @@ fn o02_the_document_has_every_key_and_the_figures_of_the_run() {
     assert!(lab.journal().components().any(|part| part.as_os_str() == id), "{id}");
     assert!(json["duration_seconds"].as_f64().unwrap() > 0.0);
     assert_eq!(json["model"], "openai/mock");
-    assert!(["full", "rules", "none"].contains(&json["sandbox"].as_str().unwrap()), "{}", json["sandbox"]);
+    assert!(
+        ["full", "bubblewrap", "rules", "none"].contains(&json["sandbox"].as_str().unwrap()),
+        "{}",
+        json["sandbox"]
+    );
     let usage = json!({"input": 30, "cached_read": 4, "cached_write": 0, "output": 5, "reasoning": 1});
     assert_eq!(json["usage"], usage);
     assert_eq!(json["cost"], json!({"total_usd": null, "by_source": {}}));
@@ -565,6 +569,7 @@ fn o03_3_when_no_run_began() {
     let done = lab().agent(&["run", "task", "--model", "nobody/model", "--json"]).exits(3);
     honours_the_schema(&done.json());
     assert!(done.json()["error"]["message"].as_str().unwrap().contains("nobody"), "{}", done.stdout);
+    assert_eq!(done.json()["sandbox"], json!(null), "no command could run, confined or not");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The walls around commands, in each kind of kernel, as root and as an unprivileged user: what they claim is what holds.
 
+use crate::support::calls::{self, script};
 use crate::support::kernel::{Kernel, doctor, has_own_network, here, kernels};
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
@@ -67,8 +68,11 @@ fn k24_doctor_tells_the_truth_in_each_kernel() {
             assert_eq!(works("full"), tier == "full", "{kernel:?}: {doctor}");
             assert!(works("bubblewrap") || tier != "bubblewrap", "{kernel:?}: {doctor}");
             assert_eq!(works("rules"), tier != "none", "{kernel:?}: {doctor}");
-            assert_eq!(doctor.contains("NOT confined"), tier == "none", "{kernel:?}: {doctor}");
+            let said = doctor.to_lowercase().matches("not confined").count();
+            assert_eq!(said, usize::from(tier == "none"), "said once: {kernel:?}: {doctor}");
             assert!(!doctor.contains("leaks"), "{kernel:?}: {doctor}");
+            let no_reason = ["os error 0", "doctor` says why"].into_iter().find(|text| doctor.contains(text));
+            assert_eq!(no_reason, None, "{kernel:?}: {doctor}");
         }
     });
 }
@@ -287,8 +291,41 @@ fn class_24_protected_files_are_as_before_whatever_a_command_did() {
             let restored = text.contains(".git/config\" (changed, now restored)");
             assert_eq!(restored, tier == "rules", "{tier}: {text}");
             assert!(text.contains("is kept in "), "{tier}: {text}");
+            assert!(text.contains("\nPut back:\n") && !text.contains("NOT be put back"), "{tier}: {text}");
         }
     });
+}
+
+#[test]
+fn what_a_command_did_to_protected_files_is_told_to_people_in_one_line_that_names_it() {
+    for (kernel, tier) in confining() {
+        let lab = project().file("attempt.sh", "echo evil > .envrc; mkdir .claude; echo evil > .claude/x");
+        let server =
+            Server::start(&script(&[vec![calls::call("run_command", &json!({"command": "sh attempt.sh"}))]]));
+        let args = ["run", "task", "--mode", "yolo", "--model", "openai/mock", "--api-key", KEY];
+        let told = kernel.agent(&lab, &[&args[..], &["--api-base", &server.url()]].concat()).exits(0).stderr;
+        let line = told
+            .lines()
+            .find(|line| line.starts_with("warning: the command `sh attempt.sh` went too far: it"));
+        let line = line.unwrap_or_else(|| panic!("{kernel:?}: {told}"));
+        assert!(line.contains("Put back: \"") && line.contains(" is kept in "), "{tier}: {line}");
+        assert!(!told.contains(r"\n"), "{tier}: {told}");
+    }
+}
+
+#[test]
+fn a_refused_write_is_answered_with_where_commands_may_write() {
+    let place = outside();
+    for (kernel, tier) in confining() {
+        let lab = project();
+        let write = format!(
+            "echo x > {}/marker; echo y > $TMPDIR/mine && cat $TMPDIR/mine; exit 1",
+            place.path().display()
+        );
+        let text = said(&run(&lab, kernel, &write));
+        assert!(text.contains("\ny\n") && !place.path().join("marker").exists(), "{tier}: {text}");
+        assert!(text.contains("can write to the workspace and $TMPDIR only"), "{tier}: {text}");
+    }
 }
 
 /// What a command can do to the process that would put the files back, and to itself.

@@ -115,7 +115,7 @@ pub struct Session {
     /// What stands around results in the conversation.
     mark: Mark,
     model: String,
-    sandbox: String,
+    sandbox: Option<String>,
     messages: Vec<Arc<Message>>,
     /// How long the conversation is.
     filling: Filling,
@@ -144,7 +144,7 @@ impl Session {
             id: String::new(),
             mark: Mark::of(""),
             model: String::new(),
-            sandbox: String::new(),
+            sandbox: None,
             messages: Vec::new(),
             filling: Filling::default(),
             pending: Vec::new(),
@@ -361,7 +361,7 @@ impl Session {
 
     /// A run begins: limits, closing and refusals are its own, the conversation and the costs go on.
     fn run_start(&mut self, model: &str, sandbox: &str) {
-        sandbox.clone_into(&mut self.sandbox);
+        self.sandbox = Some(sandbox.to_owned());
         self.run = RunState::default();
         self.speak_to(model);
         self.demand.begin();

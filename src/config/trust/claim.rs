@@ -95,11 +95,16 @@ fn texts_of(value: &Value) -> Vec<&str> {
 fn hash_of(path: &Path) -> io::Result<String> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, rustix::fs::Mode::empty())?);
-    if !file.metadata()?.is_file() {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
         return Err(io::Error::other("it is not a file"));
     }
     let mut hasher = blake3::Hasher::new();
-    let length = io::copy(&mut file.take(MAX_NAMED_BYTES + 1), &mut hasher)?;
+    // What is too large need not be read to be refused; what grows meanwhile is cut off.
+    let mut length = metadata.len();
+    if length <= MAX_NAMED_BYTES {
+        length = io::copy(&mut file.take(MAX_NAMED_BYTES + 1), &mut hasher)?;
+    }
     if length > MAX_NAMED_BYTES {
         return Err(io::Error::other(format!("it is larger than {MAX_NAMED_BYTES} bytes")));
     }

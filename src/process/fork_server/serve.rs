@@ -104,5 +104,5 @@ fn take_place(control: &File, stdout: &OwnedFd, stderr: &OwnedFd, place: &OwnedF
 }
 
 fn not_started(error: &io::Error, control: &mut File) {
-    Answer::NotStarted(error.raw_os_error().unwrap_or(0)).send(control);
+    Answer::not_started(error).send(control);
 }
