@@ -6,6 +6,7 @@ use crate::tools::{Access, Plan};
 use crate::workspace::{Guard, alias};
 use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How much the agent may do without asking.
@@ -31,11 +32,10 @@ impl Mode {
     }
 }
 
-/// Files that no tool changes in any mode, because they make programs run or give permission later: git's own
-/// (whatever number its short name has), this agent's and other agents' configuration, editors' tasks.
-pub const ALWAYS_PROTECTED: [&str; 18] = [
+/// Files that no tool changes in any mode, because they make programs run or give permission later: git's own, this
+/// agent's and other agents' configuration, editors' tasks.
+pub const ALWAYS_PROTECTED: [&str; 17] = [
     ".git",
-    "git~[0-9]*",
     ".gitmodules",
     ".agent",
     ".aider.conf.yml",
@@ -231,27 +231,34 @@ pub fn literal_pattern(path: &str) -> String {
 #[derive(Debug, Clone)]
 struct Patterns {
     shown: Vec<String>,
-    set: GlobSet,
+    /// Names without wildcards, long and short: which pattern each belongs to. They need no regular expression, which
+    /// would cost every start some of its milliseconds.
+    names: HashMap<String, usize>,
+    /// All others, and which pattern each is.
+    globs: GlobSet,
+    of_globs: Vec<usize>,
 }
 
 impl Patterns {
     fn new(patterns: impl Iterator<Item = String>) -> Result<Self, globset::Error> {
-        let mut shown = Vec::new();
-        let mut set = GlobSetBuilder::new();
-        for pattern in patterns {
+        let (mut shown, mut names, mut of_globs) = (Vec::new(), HashMap::new(), Vec::new());
+        let mut globs = GlobSetBuilder::new();
+        for (at, pattern) in patterns.enumerate() {
             let folded = alias::folded(&pattern);
             let bare = folded.trim_start_matches("./").trim_end_matches('/');
-            let is_name = !bare.contains(['/', '*', '?', '[', '{', '\\']);
-            // Names without wildcards are looked up, and need no regular expression.
-            let short = if is_name { alias::short_names(bare) } else { Vec::new() };
-            for glob in std::iter::once(bare.to_owned()).chain(short) {
-                let rooted = glob.trim_start_matches('/');
-                let anywhere = if glob.contains('/') { rooted.to_owned() } else { format!("**/{rooted}") };
-                set.add(GlobBuilder::new(&anywhere).literal_separator(true).build()?);
-                shown.push(pattern.clone());
+            if bare.contains(['/', '*', '?', '[', '{', '\\']) {
+                let rooted = bare.trim_start_matches('/');
+                let anywhere = if bare.contains('/') { rooted.to_owned() } else { format!("**/{rooted}") };
+                globs.add(GlobBuilder::new(&anywhere).literal_separator(true).build()?);
+                of_globs.push(at);
+            } else {
+                for name in alias::short_name(bare).into_iter().chain([bare.to_owned()]) {
+                    names.entry(name).or_insert(at);
+                }
             }
+            shown.push(pattern);
         }
-        Ok(Self { shown, set: set.build()? })
+        Ok(Self { shown, names, globs: globs.build()?, of_globs })
     }
 
     /// The first pattern that matches `path` or a directory above it; an absolute path counts from `root`.
@@ -263,12 +270,18 @@ impl Patterns {
         alias::readings(path).iter().find_map(|all| {
             let below = roots.iter().find_map(|root| all.strip_prefix(root.as_slice()));
             let components = below.unwrap_or(all);
-            (1..=components.len()).find_map(|length| {
-                let prefix = components.get(..length)?.join("/");
-                let at = self.set.matches_candidate(&Candidate::new(&prefix)).into_iter().min()?;
-                self.shown.get(at).map(String::as_str)
-            })
+            (1..=components.len()).find_map(|length| self.matching(components.get(..length)?))
         })
+    }
+
+    /// The first pattern that matches the path of these components itself.
+    fn matching(&self, components: &[String]) -> Option<&str> {
+        let last = components.last()?;
+        let named = self.names.get(last).or_else(|| self.names.get(&alias::as_short_name(last)?)).copied();
+        let path = components.join("/");
+        let globs = self.globs.matches_candidate(&Candidate::new(&path)).into_iter();
+        let at = globs.filter_map(|glob| self.of_globs.get(glob).copied()).chain(named).min()?;
+        self.shown.get(at).map(String::as_str)
     }
 }
 

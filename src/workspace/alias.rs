@@ -72,9 +72,9 @@ fn fold(name: &str, form: &ComposingNormalizerBorrowed<'_>) -> String {
     form.normalize(&visible).to_uppercase().to_lowercase()
 }
 
-/// The short names that FAT and NTFS give to `name` (`VSCODE~1` to `.vscode`), folded; none where a name is short
-/// already.
-pub fn short_names(name: &str) -> Vec<String> {
+/// The short name that FAT and NTFS give to `name` (`VSCODE~1` to `.vscode`), folded, with `N` for its number, which is no
+/// folded letter; none where a name is short already.
+pub fn short_name(name: &str) -> Option<String> {
     let bare = name.trim_start_matches('.');
     let (stem, extension) = bare.rsplit_once('.').unwrap_or((bare, ""));
     let is_short = bare == name
@@ -82,14 +82,21 @@ pub fn short_names(name: &str) -> Vec<String> {
         && stem.chars().count() <= SHORT_CHARS.0
         && extension.chars().count() <= SHORT_CHARS.1;
     if is_short || stem.is_empty() {
-        return Vec::new();
+        return None;
     }
     let kept = |text: &str, most: usize| -> String {
         folded(text).chars().filter(|c| !matches!(c, '.' | ' ')).take(most).collect()
     };
     let dot = if extension.is_empty() { "" } else { "." };
     let (stem, extension) = (kept(stem, KEPT_CHARS), kept(extension, SHORT_CHARS.1));
-    (0..10).map(|digit| format!("{stem}~{digit}{dot}{extension}")).collect()
+    Some(format!("{stem}~N{dot}{extension}"))
+}
+
+/// A part of a path in the form of [`short_name`]; none where it has not that of a short name.
+pub fn as_short_name(part: &str) -> Option<String> {
+    let (stem, rest) = part.rsplit_once('~')?;
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    (after.len() < rest.len()).then(|| format!("{stem}~N{after}"))
 }
 
 #[cfg(test)]
@@ -130,12 +137,15 @@ mod tests {
             (".vscode", "vscode~1"),
             (".mcp.json", "mcp~2.jso"),
             (".aider.conf.yml", "aiderc~0.yml"),
-            ("Long Name.text", "longna~9.tex"),
+            ("Long Name.text", "longna~12.tex"),
         ] {
-            assert!(short_names(name).iter().any(|one| one == short), "{name}");
+            assert_eq!(as_short_name(short), short_name(name), "{name}");
         }
         for name in ["a.txt", "vault", "..", "."] {
-            assert!(short_names(name).is_empty(), "{name}");
+            assert_eq!(short_name(name), None, "{name}");
+        }
+        for name in ["digit~x", "vscode~", "a.txt", "12"] {
+            assert_eq!(as_short_name(name), None, "{name}");
         }
     }
 
