@@ -2,7 +2,7 @@
 
 use crate::source::Source;
 use crate::workspace::walk::has_plain_ignore_files;
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobSet, GlobSetBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
@@ -117,8 +117,8 @@ fn walk(root: &Path, options: &IndexOptions, late: &dyn Fn() -> bool) -> Result<
     builder.ignore(plain).git_ignore(plain);
     builder.sort_by_file_name(Ord::cmp);
     builder.filter_entry(move |entry| {
-        let name = entry.file_name().to_string_lossy();
-        let skipped = || name.starts_with('.') || directories.is_match(&*name);
+        let name = folded(entry);
+        let skipped = || name.starts_with('.') || directories.is_match(&name);
         !is_directory(entry) || entry.depth() == 0 || !skipped() && has_plain_ignore_files(entry.path())
     });
     let mut found = Found::default();
@@ -135,7 +135,7 @@ fn walk(root: &Path, options: &IndexOptions, late: &dyn Fn() -> bool) -> Result<
             break;
         }
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-        if is_file && !skipped.is_match(&*entry.file_name().to_string_lossy()) {
+        if is_file && !skipped.is_match(folded(&entry)) {
             found.files.extend(listed(root, &entry, options.max_file_size));
         }
     }
@@ -151,12 +151,17 @@ fn relative(root: &Path, entry: &DirEntry) -> Option<PathBuf> {
     entry.path().strip_prefix(root).ok().map(Path::to_owned)
 }
 
-/// Globs on names, without regard to case.
+/// The name of `entry` as [`names`] knows it.
+fn folded(entry: &DirEntry) -> String {
+    entry.file_name().to_string_lossy().to_lowercase()
+}
+
+/// Globs on names, without regard to case: on small letters most need no regular expression.
 fn names(usual: &[&str], own: &[String]) -> Result<GlobSet, globset::Error> {
     let mut set = GlobSetBuilder::new();
     let own = own.iter().map(|pattern| pattern.trim_end_matches('/'));
     for pattern in usual.iter().copied().chain(own) {
-        set.add(GlobBuilder::new(pattern).case_insensitive(true).build()?);
+        set.add(Glob::new(&pattern.to_lowercase())?);
     }
     set.build()
 }
