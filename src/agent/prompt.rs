@@ -1,6 +1,7 @@
 //! The system message: layers in a fixed order, the same bytes for the same facts.
 
 use crate::text::invisible;
+use crate::text::lines::one_line;
 use std::fmt::Write as _;
 
 /// Where a project keeps instructions for agents; the first that exists counts.
@@ -47,8 +48,8 @@ pub struct PromptLayers<'a> {
 pub fn system_message(layers: PromptLayers<'_>) -> String {
     let environment = format!(
         "# Environment\nWorkspace: {} (your tools' paths are relative to it)\nPlatform: {}",
-        one_line(layers.workspace),
-        one_line(layers.platform),
+        one_line(layers.workspace, MAX_NAME),
+        one_line(layers.platform, MAX_NAME),
     );
     let instructions = layers.instructions.filter(|found| !found.text.trim().is_empty()).map(section);
     let index = layers.index.map(str::trim).filter(|index| !index.is_empty());
@@ -63,7 +64,7 @@ pub fn system_message(layers: PromptLayers<'_>) -> String {
 fn section(instructions: &Instructions) -> String {
     let text = instructions.text.trim();
     let shown = text.get(..text.floor_char_boundary(MAX_INSTRUCTION_BYTES)).unwrap_or(text);
-    let name = one_line(&instructions.name);
+    let name = one_line(&instructions.name, MAX_NAME);
     let mut section = format!("# Project instructions ({name})\n{shown}");
     if shown.len() < text.len() {
         let cut = text.len() - shown.len();
@@ -73,11 +74,6 @@ fn section(instructions: &Instructions) -> String {
         let _ = write!(section, "\n{note}");
     }
     section
-}
-
-/// A name as one harmless line.
-fn one_line(text: &str) -> String {
-    text.chars().take(MAX_NAME).flat_map(char::escape_debug).collect()
 }
 
 #[cfg(test)]

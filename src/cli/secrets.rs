@@ -22,7 +22,7 @@ pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret>
 /// Those that are known before any setting is.
 pub fn of_variables(environment: &Environment) -> impl Iterator<Item = NamedSecret> {
     let variables = environment.variables().iter();
-    variables.filter_map(|(name, value)| Some(secret(name, variables::secret_in(name, value)?)))
+    variables.flat_map(|(name, value)| variables::secrets_in(name, value).map(|found| secret(name, &found)))
 }
 
 /// Whether all of the variable is the secret. The password in an address is a part of one: a user who gives the address to

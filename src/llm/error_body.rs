@@ -2,6 +2,7 @@
 
 use crate::failure::ErrorKind;
 use crate::llm::LlmError;
+use crate::text::invisible::is_hidden;
 use serde_json::Value;
 
 /// The most of a provider's message that is shown, in characters.
@@ -214,7 +215,7 @@ pub fn one_line(text: &str, cap: usize) -> String {
         .trim()
         .chars()
         .map(|c| if c.is_whitespace() { ' ' } else { c })
-        .filter(|c| !c.is_control() && !matches!(c, '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}'))
+        .filter(|c| !is_hidden(*c))
         .take(cap + 1)
         .collect();
     if let Some((end, _)) = line.char_indices().nth(cap) {

@@ -1,6 +1,7 @@
 //! What a child writes: the beginning and the end in memory, everything (up to a limit) in a file when it is long.
 
 use super::recent::Recent;
+use memchr::{memchr_iter, memrchr};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Mutex, PoisonError};
@@ -44,7 +45,7 @@ impl Captured {
 
     fn take(&mut self, bytes: &[u8]) {
         self.total = self.total.saturating_add(bytes.len() as u64);
-        let line_ends = bytes.split(|byte| *byte == b'\n').count().saturating_sub(1);
+        let line_ends = memchr_iter(b'\n', bytes).count();
         self.line_ends = self.line_ends.saturating_add(line_ends as u64);
         let (first, rest) = bytes.split_at(bytes.len().min(HEAD_BYTES.saturating_sub(self.head.len())));
         self.head.extend_from_slice(first);
@@ -165,7 +166,7 @@ impl<Open: FnOnce() -> io::Result<File>, File: Write> Keeper<Open, File> {
         if self.file.is_none() {
             return;
         }
-        let lines_end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+        let lines_end = memrchr(b'\n', bytes).map_or(0, |last| last + 1);
         let (lines, rest) = bytes.split_at(lines_end);
         if !lines.is_empty() {
             let begun = std::mem::take(self.partial(stream));

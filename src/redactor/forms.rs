@@ -1,9 +1,10 @@
 //! What is a key by its form alone, wherever it comes from.
 
-use super::{finder, marker};
+use super::{Found, finder};
 use aho_corasick::AhoCorasick;
-use regex::Regex;
-use std::borrow::Cow;
+use memchr::{memchr, memmem};
+use regex::bytes::Regex;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 /// What begins like this may be a key; the name is that of the marker.
@@ -46,11 +47,14 @@ const PEM_LABEL_BYTES: usize = 64;
 /// A private key is not longer, in bytes: RSA with 16,384 bits takes 12.5 KiB.
 pub(super) const MAX_PEM_BYTES: usize = 16 << 10;
 
+/// The longest character of UTF-8, in bytes.
+const MAX_CHARACTER_BYTES: usize = 4;
+
 static FINDER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(FORMS).ok());
 
 /// Finds what keys begin with: the forms are not made before there may be one.
 static BEGINNINGS: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| finder(HEADS.iter().map(|(head, _)| *head)));
+    LazyLock::new(|| finder(HEADS.iter().map(|(head, _)| *head).chain([PEM_BEGIN])));
 
 /// Whether a marker of this module carries `name`.
 pub(super) fn is_name(name: &str) -> bool {
@@ -58,58 +62,57 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 /// Whether `word`, which may still go on, is the beginning of a key.
-pub(super) fn may_become_key(word: &str) -> bool {
-    !word.is_empty() && HEADS.iter().any(|(head, _)| head.starts_with(word) || word.contains(head))
+pub(super) fn may_become_key(word: &[u8]) -> bool {
+    let is_begun = |head: &str| head.as_bytes().starts_with(word);
+    !word.is_empty() && (HEADS.iter().any(|(head, _)| is_begun(head)) || may_be_in(word))
 }
 
-/// `text` without keys.
-pub(super) fn redacted(text: &str) -> Cow<'_, str> {
-    let without_pem = without_private_keys(text);
-    if BEGINNINGS.as_ref().is_some_and(|beginnings| !beginnings.is_match(&*without_pem)) {
-        return without_pem;
-    }
-    let Some(finder) = &*FINDER else { return without_pem };
-    let replaced = finder.replace_all(&without_pem, |found: &regex::Captures<'_>| {
-        let key = found.get(0).map_or("", |key| key.as_str());
-        marker(HEADS.iter().find(|(head, _)| key.starts_with(head)).map_or("key", |(_, name)| name))
-    });
-    match replaced {
-        Cow::Owned(text) => Cow::Owned(text),
-        Cow::Borrowed(_) => without_pem,
-    }
+/// Whether a key may begin somewhere in `text`: if not, neither of the following finds one.
+pub(super) fn may_be_in(text: &[u8]) -> bool {
+    BEGINNINGS.as_ref().is_none_or(|beginnings| beginnings.is_match(text))
 }
 
-/// `text` without private keys in PEM; one that does not end goes as far as a key could.
-fn without_private_keys(text: &str) -> Cow<'_, str> {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((start, end)) = private_key(rest) {
-        out.push_str(rest.get(..start).unwrap_or_default());
-        out.push_str(&marker(PEM));
-        rest = rest.get(end..).unwrap_or_default();
-    }
-    if rest.len() == text.len() {
-        return Cow::Borrowed(text);
-    }
-    out.push_str(rest);
-    Cow::Owned(out)
+/// Where keys stand in `text`, private keys aside.
+pub(super) fn keys(text: &[u8]) -> Vec<Found<'static>> {
+    let name = |key: &[u8]| {
+        let head = HEADS.iter().find(|(head, _)| key.starts_with(head.as_bytes()));
+        head.map_or("key", |(_, name)| name)
+    };
+    let found = FINDER.iter().flat_map(|finder| finder.find_iter(text));
+    found.map(|key| Found { range: key.range(), name: name(key.as_bytes()) }).collect()
 }
 
-/// Where the first private key begins and ends.
-fn private_key(text: &str) -> Option<(usize, usize)> {
-    let begins = text.match_indices(PEM_BEGIN).map(|(start, _)| start);
-    for start in begins {
+/// Where private keys in PEM stand in `text`; one that does not end goes as far as a key could.
+pub(super) fn private_keys(text: &[u8]) -> Vec<Found<'static>> {
+    let mut found = Vec::new();
+    let mut searched = 0;
+    while let Some(key) = private_key(text.get(searched..).unwrap_or_default()) {
+        found.push(Found { range: searched + key.start..searched + key.end, name: PEM });
+        searched += key.end;
+    }
+    found
+}
+
+/// Where the first private key stands.
+fn private_key(text: &[u8]) -> Option<Range<usize>> {
+    memmem::find_iter(text, PEM_BEGIN).find_map(|start| {
         let block = text.get(start..)?;
-        let label = block.get(..block.floor_char_boundary(PEM_BEGIN.len() + PEM_LABEL_BYTES))?;
-        let Some(key) = label.lines().next().and_then(|line| line.find(PEM_KEY)) else { continue };
-        let body = key + PEM_KEY.len();
-        let longest = block.floor_char_boundary(MAX_PEM_BYTES);
-        let within = block.get(body..longest.max(body))?;
-        let end = within.find(PEM_END).and_then(|at| {
-            let closing = within.get(at..)?;
-            Some(body + at + closing.find(PEM_KEY)? + PEM_KEY.len())
+        let longest = before_character(block, MAX_PEM_BYTES);
+        let block = block.get(..longest)?;
+        let label = block.get(..PEM_BEGIN.len() + PEM_LABEL_BYTES).unwrap_or(block);
+        let label = memchr(b'\n', label).and_then(|end| label.get(..end)).unwrap_or(label);
+        let body = memmem::find(label, PEM_KEY.as_bytes())? + PEM_KEY.len();
+        let end = memmem::find(block.get(body..)?, PEM_END.as_bytes()).and_then(|at| {
+            let closing = block.get(body + at..)?;
+            Some(body + at + memmem::find(closing, PEM_KEY.as_bytes())? + PEM_KEY.len())
         });
-        return Some((start, start + end.unwrap_or(longest.max(body))));
-    }
-    None
+        Some(start..start + end.unwrap_or(longest))
+    })
+}
+
+/// The last place up to `at` that is not within a character.
+fn before_character(text: &[u8], at: usize) -> usize {
+    let is_within = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
+    let at = at.min(text.len());
+    (at.saturating_sub(MAX_CHARACTER_BYTES - 1)..=at).rev().find(|at| !is_within(at)).unwrap_or(at)
 }

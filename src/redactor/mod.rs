@@ -12,9 +12,14 @@ pub use writer::CleanWriter;
 
 use crate::secret::Secret;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE, Engine};
+use memchr::memmem;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The shortest value that is looked for, in bytes; a shorter one would be found where it is none.
@@ -29,6 +34,16 @@ const MAX_VALUE_BYTES: usize = 8 << 10;
 /// All values and their encoded forms that are looked for at once, in bytes; with more of them, one after the other.
 const MAX_FINDER_BYTES: usize = 1 << 20;
 
+/// Fewer values and forms are looked for one after the other, too: an automaton of few words is only quick in a text that
+/// has little of their rarest letters.
+const MIN_FINDER_VALUES: usize = 16;
+
+/// Bytes in a group of base64, which stands for them in four digits.
+const BASE64_GROUP: usize = 3;
+
+/// What does not stand in addresses as it is: all but the unreserved characters of RFC 3986, 2.3.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// What every marker begins with.
 const MARKER: &str = "[redacted: ";
 
@@ -41,10 +56,16 @@ pub struct NamedSecret {
     pub value: Secret,
 }
 
+/// Where a secret stands in a text, and what it is called.
+struct Found<'a> {
+    range: Range<usize>,
+    name: &'a str,
+}
+
 /// Finds secrets and replaces them; made once for a run.
 #[derive(Default)]
 pub struct Redactor {
-    /// Finds the first of `values` in a text, the longest where several begin.
+    /// Finds `values` in a text; there is none for very few or very many.
     finder: Option<AhoCorasick>,
     /// All values and their encoded forms, the longer first.
     values: Vec<NamedSecret>,
@@ -60,45 +81,56 @@ impl Redactor {
                 && secret.value.expose().chars().any(|c| !c.is_ascii_whitespace())
         });
         let mut values: Vec<NamedSecret> = known.take(MAX_VALUES).flat_map(|known| encoded(&known)).collect();
-        values.sort_by_key(|known| std::cmp::Reverse(known.value.expose().len()));
+        values.sort_by_key(|known| Reverse(known.value.expose().len()));
         let bytes: usize = values.iter().map(|known| known.value.expose().len()).sum();
-        let finder = (1..=MAX_FINDER_BYTES)
-            .contains(&bytes)
-            .then(|| finder(values.iter().map(|known| known.value.expose())))
-            .flatten();
+        let at_once = values.len() >= MIN_FINDER_VALUES && bytes <= MAX_FINDER_BYTES;
+        let finder = at_once.then(|| finder(values.iter().map(|known| known.value.expose()))).flatten();
         Self { finder, values, told: Mutex::default() }
     }
 
     /// `text` without secrets; linear in its length.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let by_value = match &self.finder {
-            Some(finder) if !finder.is_match(text) => Cow::Borrowed(text),
-            Some(finder) => {
-                let mut clean = String::new();
-                finder.replace_all_with(text, &mut clean, |found, _, clean| {
-                    let known = self.values.get(found.pattern().as_usize());
-                    clean.push_str(&marker(known.map_or("secret", |known| known.name.as_str())));
-                    true
-                });
-                Cow::Owned(clean)
-            }
-            // None are known, or they are too many: then one is looked for after the other.
-            None => self.values.iter().fold(Cow::Borrowed(text), |text, known| {
-                let value = known.value.expose();
-                if text.contains(value) {
-                    Cow::Owned(text.replace(value, &marker(&known.name)))
-                } else {
-                    text
-                }
-            }),
-        };
-        match by_value {
-            Cow::Borrowed(text) => forms::redacted(text),
-            Cow::Owned(text) => match forms::redacted(&text) {
-                Cow::Owned(again) => Cow::Owned(again),
-                Cow::Borrowed(_) => Cow::Owned(text),
-            },
+        match self.bytes(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(clean) => Cow::Owned(as_text(clean)),
         }
+    }
+
+    /// As [`text`](Self::text), of bytes that need not be text.
+    fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let clean = replaced(Cow::Borrowed(bytes), &self.known_in(bytes));
+        if !forms::may_be_in(&clean) {
+            return clean;
+        }
+        let found = forms::private_keys(&clean);
+        let clean = replaced(clean, &found);
+        let found = forms::keys(&clean);
+        replaced(clean, &found)
+    }
+
+    /// Where known values stand: the first in `bytes`, the longest of those that begin there, and so on behind it.
+    fn known_in(&self, bytes: &[u8]) -> Vec<Found<'_>> {
+        if let Some(finder) = &self.finder {
+            let known = |index: usize| self.values.get(index).map_or("secret", |known| known.name.as_str());
+            return finder
+                .find_iter(bytes)
+                .map(|found| Found { range: found.range(), name: known(found.pattern().as_usize()) })
+                .collect();
+        }
+        let places = self.values.iter().flat_map(|known| {
+            let value = known.value.expose();
+            memmem::find_iter(bytes, value)
+                .map(|start| Found { range: start..start + value.len(), name: &known.name })
+        });
+        let mut found: Vec<Found<'_>> = places.collect();
+        found.sort_by_key(|found| (found.range.start, Reverse(found.range.end)));
+        let mut end = 0;
+        found.retain(|found| {
+            let is_free = found.range.start >= end;
+            end = if is_free { found.range.end } else { end };
+            is_free
+        });
+        found
     }
 
     /// Replaces the secrets in `text`.
@@ -149,6 +181,26 @@ fn finder<'a>(words: impl Iterator<Item = &'a str>) -> Option<AhoCorasick> {
     AhoCorasick::builder().kind(kind).match_kind(MatchKind::LeftmostLongest).build(words).ok()
 }
 
+/// `bytes` with a marker for each secret that was `found` there.
+fn replaced<'a>(bytes: Cow<'a, [u8]>, found: &[Found<'_>]) -> Cow<'a, [u8]> {
+    if found.is_empty() {
+        return bytes;
+    }
+    let (mut clean, mut told) = (Vec::with_capacity(bytes.len()), 0);
+    for Found { range, name } in found {
+        clean.extend_from_slice(bytes.get(told..range.start).unwrap_or_default());
+        clean.extend_from_slice(marker(name).as_bytes());
+        told = range.end;
+    }
+    clean.extend_from_slice(bytes.get(told..).unwrap_or_default());
+    Cow::Owned(clean)
+}
+
+/// `bytes`, which are whole characters.
+fn as_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 /// What stands for a secret.
 fn marker(name: &str) -> String {
     format!("{MARKER}{name}]")
@@ -162,12 +214,15 @@ fn encoded(known: &NamedSecret) -> Vec<NamedSecret> {
     let json = Value::from(value).to_string();
     let json = json.get(1..json.len().saturating_sub(1)).unwrap_or_default().to_owned();
     let plain = [value.to_owned(), value.trim().to_owned(), json];
-    let percent = [
-        percent_encoded(value, |byte| format!("%{byte:02X}")),
-        percent_encoded(value, |byte| format!("%{byte:02x}")),
-    ];
-    let base64 = (0..3).map(|skipped| base64_middle(value.as_bytes(), skipped));
-    let base64 = base64.flat_map(|digits| [digits.replace('+', "-").replace('/', "_"), digits]);
+    let percent = utf8_percent_encode(value, ESCAPED);
+    let in_small_digits =
+        percent.clone().map(|part| if part.starts_with('%') { part.to_lowercase() } else { part.to_owned() });
+    let percent = [in_small_digits.collect::<String>(), percent.to_string()];
+    let base64 = (0..BASE64_GROUP).flat_map(|skipped| {
+        let groups = value.as_bytes().get(skipped..).unwrap_or_default().chunks_exact(BASE64_GROUP);
+        let whole: Vec<u8> = groups.flatten().copied().collect();
+        [BASE64_STANDARD.encode(&whole), BASE64_URL_SAFE.encode(&whole)]
+    });
     let is_one_line = value.trim().lines().count() < 2;
     let lines =
         value.lines().filter(|line| !is_one_line && variables::looks_like_a_key(line)).map(str::to_owned);
@@ -177,31 +232,6 @@ fn encoded(known: &NamedSecret) -> Vec<NamedSecret> {
         .into_iter()
         .map(|form| NamedSecret { name: known.name.clone(), value: Secret::new(form) })
         .collect()
-}
-
-/// `value` as it stands in addresses, where each byte that may not stand there is what `escape` makes of it.
-fn percent_encoded(value: &str, escape: impl Fn(u8) -> String) -> String {
-    let mut encoded = String::new();
-    for byte in value.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&escape(byte));
-        }
-    }
-    encoded
-}
-
-/// The base64 digits that depend on `bytes` alone when they begin `3 - skipped` bytes into a group, `skipped` being the
-/// bytes of them that share it.
-fn base64_middle(bytes: &[u8], skipped: usize) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let groups = bytes.get(skipped..).unwrap_or_default().chunks_exact(3);
-    let digits = groups.flat_map(|group| {
-        let bits = group.iter().fold(0_usize, |bits, byte| bits << 8 | usize::from(*byte));
-        [18, 12, 6, 0].map(|shift| DIGITS.get(bits >> shift & 63).copied().map_or('=', char::from))
-    });
-    digits.collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::decision::Denial;
 use crate::event::Event;
 use crate::message::{Message, Part};
 use crate::result::{Output, RunResult};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 impl Redactor {
     /// Replaces the secrets in everything that `event` says in words.
@@ -105,8 +105,23 @@ impl Redactor {
         match value {
             Value::String(text) => self.clean(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
-            Value::Object(fields) => fields.values_mut().for_each(|item| self.value(item)),
+            Value::Object(fields) => self.fields(fields),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// Keys that become the same are numbered, so that none takes the place of another.
+    fn fields(&self, fields: &mut Map<String, Value>) {
+        let mut same = 1;
+        for (mut key, mut item) in std::mem::take(fields) {
+            self.clean(&mut key);
+            self.value(&mut item);
+            let mut free = key.clone();
+            while fields.contains_key(&free) {
+                same += 1;
+                free = format!("{key} ({same})");
+            }
+            fields.insert(free, item);
         }
     }
 }

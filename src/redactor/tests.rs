@@ -4,11 +4,15 @@ use proptest::prelude::*;
 const VALUE: &str = "hunter2/hunter2+x";
 
 fn redactor() -> Redactor {
-    Redactor::new([
-        NamedSecret { name: "DB_PASSWORD".to_owned(), value: Secret::new(VALUE) },
-        NamedSecret { name: "SHORT_KEY".to_owned(), value: Secret::new("abc") },
-        NamedSecret { name: "LOOP_KEY".to_owned(), value: Secret::new("abbbbbbbba") },
-    ])
+    redactor_beside(0)
+}
+
+/// A redactor that knows so many `others`, too.
+fn redactor_beside(others: usize) -> Redactor {
+    let others = (0..others).map(|number| ("OTHER_KEY", format!("other-{number}-value")));
+    let known = [("DB_PASSWORD", VALUE), ("SHORT_KEY", "abc"), ("LOOP_KEY", "abbbbbbbba")];
+    let known = known.map(|(name, value)| (name, value.to_owned())).into_iter().chain(others);
+    Redactor::new(known.map(|(name, value)| NamedSecret { name: name.to_owned(), value: Secret::new(value) }))
 }
 
 /// A key that is made here, so that no scanner takes this file for a leak.
@@ -62,6 +66,8 @@ fn s25_keys_are_found_by_their_form() {
     let pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY-----";
     assert_eq!(clean(&format!("a\n{pem}\nb")), "a\n[redacted: private key]\nb");
     assert_eq!(clean("-----BEGIN PRIVATE KEY-----\nMII"), "[redacted: private key]");
+    let endless = format!("-----BEGIN PRIVATE KEY-----\na{}", "é".repeat(forms::MAX_PEM_BYTES));
+    assert!(clean(&endless).starts_with("[redacted: private key]éé"), "cut between characters");
 }
 
 #[test]
@@ -104,19 +110,20 @@ fn the_beginning_of_a_secret_at_the_end_of_a_piece_is_found_and_little_else() {
     }
     assert_eq!(redactor.begun_in(b"hunter2/hun\xff"), 0, "no secret goes on with that");
     assert_eq!(redactor.begun_in(b"\xff hunter2/hun"), 11);
+    assert_eq!(redactor.begun_in(b"\xff -----BEGIN PRIVATE KEY-----\n\xff"), 29);
 }
 
 proptest! {
     #[test]
     fn s25_a_secret_is_found_however_a_stream_is_cut(
         before in "[a-zA-Z \n.-]{0,12}", after in "[ \n,;é][a-z \n]{0,12}",
-        which in 0_usize..5, cuts in proptest::collection::vec(1_usize..9, 1..40),
+        which in 0_usize..5, cuts in proptest::collection::vec(1_usize..9, 1..40), others in 0..MIN_FINDER_VALUES,
     ) {
         let pem = "-----BEGIN PRIVATE KEY-----\nMIIabc0123\n-----END PRIVATE KEY-----".to_owned();
         let secret = [VALUE.to_owned(), "abbbbbbbba".to_owned(), key("ghp_", 36), key("sk-proj-", 44), pem];
         let secret = secret.get(which).unwrap();
         let text = format!("{before} {secret}{after}");
-        let redactor = redactor();
+        let redactor = redactor_beside(others);
         let (mut held, mut told, mut rest) = (Held::default(), String::new(), text.as_str());
         for size in cuts.iter().cycle() {
             if rest.is_empty() {
@@ -129,5 +136,15 @@ proptest! {
         told.push_str(&held.finish(&redactor));
         prop_assert!(!told.contains(secret.as_str()), "{told:?}");
         prop_assert_eq!(told, redactor.text(&text).into_owned());
+    }
+
+    #[test]
+    fn values_are_found_the_same_way_one_after_the_other_and_at_once(
+        text in "(hunter2/hunter2\\+x|other-1-value|abbb|bbbba|a|b|other-|é| ){0,12}",
+    ) {
+        let mut many = redactor_beside(MIN_FINDER_VALUES);
+        let at_once = many.text(&text).into_owned();
+        prop_assert!(many.finder.take().is_some());
+        prop_assert_eq!(many.text(&text), at_once.as_str());
     }
 }

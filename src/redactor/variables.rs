@@ -2,6 +2,8 @@
 //! addresses.
 
 use super::MIN_BYTES;
+use percent_encoding::percent_decode_str;
+use std::borrow::Cow;
 
 /// How the names of variables end whose values are secrets, whatever they look like, unless they are ordinary words;
 /// compared in upper case. What follows a name in the list below is one only where it looks like a key.
@@ -76,13 +78,13 @@ const MIN_CHANGES: usize = 3;
 /// Hexadecimal digits of what is a key though it may have few such changes: those of a UUID.
 const UUID_DIGITS: usize = 32;
 
-/// The secret in the variable `name` with this value: all of it, or the password of an address.
-pub fn secret_in<'a>(name: &str, value: &'a str) -> Option<&'a str> {
+/// The secrets in the variable `name` with this value: all of it, and the password of an address.
+pub fn secrets_in<'a>(name: &str, value: &'a str) -> impl Iterator<Item = Cow<'a, str>> + use<'a> {
     let name = name.to_ascii_uppercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
-    let secret = if ends(SURE) { !is_ordinary(value) } else { ends(LIKELY) && looks_like_a_key(value) };
-    let found = if secret { Some(value) } else { password_of_address(value) };
-    found.filter(|secret| secret.len() >= MIN_BYTES)
+    let is_secret = if ends(SURE) { !is_ordinary(value) } else { ends(LIKELY) && looks_like_a_key(value) };
+    let whole = is_secret.then_some(Cow::Borrowed(value));
+    whole.into_iter().chain(passwords_of_address(value)).filter(|secret| secret.len() >= MIN_BYTES)
 }
 
 /// Whether a value that was given as a key only stands in for one.
@@ -121,13 +123,21 @@ fn is_random(word: &str) -> bool {
     changes.count() >= MIN_CHANGES || of_all_kinds && word.len() >= MIN_KEY_BYTES
 }
 
-/// The password of an address such as `postgres://user:password@host/db`.
-fn password_of_address(value: &str) -> Option<&str> {
-    let (_scheme, rest) = value.split_once("://")?;
+/// The password of an address such as `postgres://user:password@host/db`: as it stands there and, where it is
+/// percent-encoded, as the server gets it.
+fn passwords_of_address(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let written = written_password(value);
+    let meant = written.and_then(|password| percent_decode_str(password).decode_utf8().ok());
+    let meant = meant.filter(|meant| written.is_some_and(|written| written != meant));
+    written.map(Cow::Borrowed).into_iter().chain(meant).filter(|password| !is_stand_in(password))
+}
+
+fn written_password(address: &str) -> Option<&str> {
+    let (_scheme, rest) = address.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let (user, _host) = authority.rsplit_once('@')?;
     let (_name, password) = user.split_once(':')?;
-    (!is_stand_in(password)).then_some(password)
+    Some(password)
 }
 
 #[cfg(test)]
@@ -155,7 +165,7 @@ mod tests {
             ("NPM_AUTH", "dXNlcjpodW50ZXIyMTIz"),
             ("SENTRY_DSN", "https://0123456789abcdef0123456789abcdef@sentry.example/1"),
         ] {
-            assert_eq!(secret_in(name, value), Some(value), "{name}={value}");
+            assert_eq!(secrets_in(name, value).collect::<Vec<_>>(), [value], "{name}={value}");
         }
     }
 
@@ -183,23 +193,29 @@ mod tests {
             ("X_TOKEN", "short"),
             ("EDITOR", "vim"),
         ] {
-            assert_eq!(secret_in(name, value), None, "{name}={value}");
+            assert_eq!(secrets_in(name, value).next(), None, "{name}={value}");
         }
     }
 
     #[test]
     fn s25_the_password_of_an_address_is_a_secret_under_any_name() {
-        for (value, password) in [
-            ("postgres://me:hunter2hunter2@db.example:5432/x", Some("hunter2hunter2")),
-            ("amqp://me:p:ss@word1@host", Some("p:ss@word1")),
-            ("redis://:only-a-password@host", Some("only-a-password")),
-            ("postgres://postgres:postgres@localhost/x", None),
-            ("https://user@host/me:hunter2hunter2@x", None),
-            ("https://host:8080/path", None),
-            ("me:hunter2hunter2@db", None),
-            ("redis://:short@host", None),
+        for (value, passwords) in [
+            ("postgres://me:hunter2hunter2@db.example:5432/x", &["hunter2hunter2"][..]),
+            ("amqp://me:p:ss@word1@host", &["p:ss@word1"]),
+            ("amqp://me:p%3Ass%40word1@host", &["p%3Ass%40word1", "p:ss@word1"]),
+            ("amqp://me:p%3Ass%40@host", &["p%3Ass%40"]),
+            ("amqp://me:pass%77ord@host", &["pass%77ord"]),
+            ("amqp://me:hunter2%ffhunter2@host", &["hunter2%ffhunter2"]),
+            ("redis://:only-a-password@host", &["only-a-password"]),
+            ("postgres://postgres:postgres@localhost/x", &[]),
+            ("https://user@host/me:hunter2hunter2@x", &[]),
+            ("https://host:8080/path", &[]),
+            ("me:hunter2hunter2@db", &[]),
+            ("redis://:short@host", &[]),
         ] {
-            assert_eq!(secret_in("DATABASE_URL", value), password, "{value}");
+            assert_eq!(secrets_in("DATABASE_URL", value).collect::<Vec<_>>(), passwords, "{value}");
         }
+        let dsn = "https://me:a1b2c3d4e5f6g7h8@sentry.example/1";
+        assert_eq!(secrets_in("SENTRY_DSN", dsn).collect::<Vec<_>>(), [dsn, "a1b2c3d4e5f6g7h8"]);
     }
 }

@@ -1,6 +1,7 @@
 //! A writer that keeps secrets out of what it passes on, for what the model may read later.
 
 use super::{Held, Redactor};
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -10,63 +11,35 @@ pub struct CleanWriter<W> {
     inner: W,
     redactor: Arc<Redactor>,
     held: Held,
-    /// The beginning of a character.
-    begun: Vec<u8>,
 }
 
 impl<W: Write> CleanWriter<W> {
     /// Writes to `inner` what `redactor` leaves.
     pub fn new(inner: W, redactor: Arc<Redactor>) -> Self {
-        Self { inner, redactor, held: Held::default(), begun: Vec::new() }
+        Self { inner, redactor, held: Held::default() }
     }
 
-    fn pass(&mut self, mut text: String) -> io::Result<()> {
-        self.redactor.clean_for_model(&mut text);
-        self.inner.write_all(text.as_bytes())
-    }
-
-    fn pass_rest(&mut self) -> io::Result<()> {
-        let rest = self.held.rest();
-        self.pass(rest)
-    }
-
-    /// Passes on `bytes`, but for a character at their end that is not whole.
-    fn pass_bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        for chunk in bytes.utf8_chunks() {
-            let ready = self.held.ready(&self.redactor, chunk.valid());
-            self.pass(ready)?;
-            if !chunk.invalid().is_empty() {
-                // No secret that we know has such bytes in it.
-                self.pass_rest()?;
-                self.inner.write_all(chunk.invalid())?;
-            }
+    fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let clean = self.redactor.bytes(bytes);
+        if let Cow::Owned(clean) = &clean {
+            self.redactor.recall(&String::from_utf8_lossy(clean));
         }
-        Ok(())
+        self.inner.write_all(&clean)
     }
 }
 
 impl<W: Write> Write for CleanWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut all = std::mem::take(&mut self.begun);
-        all.extend_from_slice(bytes);
-        self.begun = all.split_off(all.len() - unfinished(&all));
-        self.pass_bytes(&all)?;
+        let ready = self.held.ready(&self.redactor, bytes);
+        self.pass(&ready)?;
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let begun = std::mem::take(&mut self.begun);
-        self.pass_rest()?;
-        self.inner.write_all(&begun)?;
+        let rest = self.held.rest();
+        self.pass(&rest)?;
         self.inner.flush()
     }
-}
-
-/// How many bytes at the end of `bytes` may be the beginning of a character: at most three.
-fn unfinished(bytes: &[u8]) -> usize {
-    let Some(last) = bytes.utf8_chunks().last() else { return 0 };
-    let is_beginning = std::str::from_utf8(last.invalid()).is_err_and(|error| error.error_len().is_none());
-    if is_beginning { last.invalid().len() } else { 0 }
 }
 
 #[cfg(test)]
@@ -89,6 +62,25 @@ mod tests {
         writer.flush().unwrap();
         assert_eq!(writer.inner, b"a [redacted: X_TOKEN] b");
         assert!(redactor.echoed(&serde_json::json!("[redacted: X_TOKEN]")).is_some());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_passed_on_at_once() {
+        /// Counts what arrives.
+        #[derive(Default)]
+        struct Writes(usize);
+        impl Write for Writes {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 += 1;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut writer = CleanWriter::new(Writes::default(), redactor());
+        writer.write_all(&b"a\xff".repeat(1000)).unwrap();
+        assert_eq!(writer.inner.0, 1);
     }
 
     proptest! {

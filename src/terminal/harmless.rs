@@ -3,7 +3,8 @@
 //! Every character is judged alone, so an escape sequence that is split over two pieces of a stream is as harmless as
 //! a whole one: its first byte is what gives it power, and that byte is always shown.
 
-use crate::text::invisible::is_invisible;
+use crate::text::invisible::is_hidden;
+use crate::text::lines::one_line;
 use std::borrow::Cow;
 
 /// Lines of a preview shown from its beginning: about one screen.
@@ -32,25 +33,6 @@ pub fn harmless_prose(text: &str) -> Cow<'_, str> {
         c if is_hidden(c) => Fate::Show,
         _ => Fate::Keep,
     })
-}
-
-/// The text as one harmless line of at most about `max_chars` characters; newline and tab are shown as `\n` and `\t`,
-/// a cut is marked with `…`. Reads no more of the text than it shows.
-pub fn one_line(text: &str, max_chars: usize) -> String {
-    let mut line = String::new();
-    for (shown, c) in text.chars().enumerate() {
-        if shown == max_chars {
-            line.push('…');
-            break;
-        }
-        match c {
-            '\n' => line.push_str("\\n"),
-            '\t' => line.push_str("\\t"),
-            c if is_hidden(c) => line.extend(c.escape_unicode()),
-            c => line.push(c),
-        }
-    }
-    line
 }
 
 /// The first line that says something, as [`one_line`].
@@ -148,15 +130,6 @@ fn replaced(text: &str, fate: impl Fn(char) -> Fate) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a character is shown as an escape: C0 (except newline and tab), DEL, C1, and whatever is invisible.
-pub fn is_hidden(c: char) -> bool {
-    if c.is_ascii() {
-        return c.is_ascii_control() && c != '\n' && c != '\t';
-    }
-    // C1 holds the 8-bit forms of CSI, OSC and DCS.
-    matches!(c, '\u{80}'..='\u{9f}') || is_invisible(c)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,10 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_cannot_forge_a_second() {
-        assert_eq!(one_line("a\n✅ done\tb", 40), "a\\n✅ done\\tb");
-        assert_eq!(one_line("abcdef", 3), "abc…");
-        assert_eq!(one_line("abc", 3), "abc");
+    fn the_first_line_is_the_first_that_says_something() {
         assert_eq!(first_line("\n\n  broken: x \nmore", 40), "broken: x");
     }
 

@@ -5,6 +5,7 @@ mod prompt;
 mod spinner;
 mod streams;
 
-pub use harmless::{first_line, harmless, harmless_prose, is_hidden, one_line, preview};
+pub use crate::text::{invisible::is_hidden, lines::one_line};
+pub use harmless::{first_line, harmless, harmless_prose, preview};
 pub use prompt::{Answer, Question};
 pub use streams::{Delivery, Facts, Stdout, Style, Terminal, Wishes};

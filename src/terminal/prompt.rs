@@ -1,9 +1,10 @@
 //! A question to the person at the terminal: shown on standard error, answered with one key and Enter, never waited
 //! for where nobody can answer.
 
-use super::harmless::{both_ends, one_line, preview, rows};
+use super::harmless::{both_ends, preview, rows};
 use super::streams::{Style, Terminal};
 use crate::messages;
+use crate::text::lines::one_line;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{QueueSelector, tcflush};
 use std::io::{self, PipeReader};

@@ -2,6 +2,7 @@
 
 use super::harmless::{harmless, harmless_prose};
 use super::spinner::Spinner;
+use crate::text::lines::one_line;
 use rustix::fs::fstat;
 use rustix::termios::isatty;
 use std::io::{self, Write};
@@ -243,7 +244,7 @@ impl Terminal {
         if self.rich {
             let mut err = self.lock_err();
             if !err.line_open {
-                err.spinner.show(&super::harmless::one_line(label, usize::from(u8::MAX)));
+                err.spinner.show(&one_line(label, usize::from(u8::MAX)));
             }
         }
     }

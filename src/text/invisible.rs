@@ -25,6 +25,15 @@ pub fn is_invisible(c: char) -> bool {
     )
 }
 
+/// Whether a character is shown as an escape: C0 (except newline and tab), DEL, C1, and whatever is invisible.
+pub fn is_hidden(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control() && c != '\n' && c != '\t';
+    }
+    // C1 holds the 8-bit forms of CSI, OSC and DCS.
+    matches!(c, '\u{80}'..='\u{9f}') || is_invisible(c)
+}
+
 /// A line for a model that says which invisible characters stand where in `text`, which is called `what`.
 pub fn note(what: &str, text: &str) -> Option<String> {
     let places = places(text)?;

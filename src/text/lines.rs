@@ -1,9 +1,10 @@
 //! Lines with their endings: which ending a text uses, where a line is, how a line looks in a message.
 
+use super::invisible::is_hidden;
 use std::borrow::Cow;
 
 /// Characters of one line that a message or a summary quotes; more says little.
-const QUOTE_CHARS: usize = 160;
+pub const QUOTE_CHARS: usize = 160;
 
 /// The mark some editors put in front of UTF-8 text.
 pub const BOM: char = '\u{feff}';
@@ -84,19 +85,21 @@ pub fn quoted(line: &str) -> String {
     if rest == 0 { format!("\"{head}\"") } else { format!("\"{head}\" and {rest} more characters") }
 }
 
-/// `text` as one line for people: cut, and with line breaks and control characters visible.
-pub fn one_line(text: &str) -> String {
-    let mut chars = text.chars();
+/// `text` as one line of at most about `max_chars` characters: newline and tab as `\n` and `\t`, what is hidden as an escape,
+/// a cut as `…`. Reads no more of the text than it shows.
+pub fn one_line(text: &str, max_chars: usize) -> String {
     let mut line = String::new();
-    for character in chars.by_ref().take(QUOTE_CHARS) {
-        if character.is_control() {
-            line.extend(character.escape_debug());
-        } else {
-            line.push(character);
+    for (shown, c) in text.chars().enumerate() {
+        if shown == max_chars {
+            line.push('…');
+            break;
         }
-    }
-    if chars.next().is_some() {
-        line.push('…');
+        match c {
+            '\n' => line.push_str("\\n"),
+            '\t' => line.push_str("\\t"),
+            c if is_hidden(c) => line.extend(c.escape_unicode()),
+            c => line.push(c),
+        }
     }
     line
 }
@@ -148,9 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn one_line_is_one_line_and_not_long() {
-        assert_eq!(one_line("a\nb \"c\""), "a\\nb \"c\"");
-        assert_eq!(one_line(&"x".repeat(500)).chars().count(), QUOTE_CHARS + 1);
+    fn one_line_cannot_forge_a_second() {
+        assert_eq!(one_line("a\n✅ \"done\"\tb\u{1b}\u{202e}", 40), "a\\n✅ \"done\"\\tb\\u{1b}\\u{202e}");
+        assert_eq!(one_line("abcdef", 3), "abc…");
+        assert_eq!(one_line("abc", 3), "abc");
     }
 
     proptest! {

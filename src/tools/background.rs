@@ -5,7 +5,7 @@ use crate::process::capture::Kept;
 use crate::process::launch::{Ended, Keeping, LaunchError, Launcher, Spec};
 use crate::process::protected::Disturbance;
 use crate::process::recent::Recent;
-use crate::text::lines::one_line;
+use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::outputs::Outputs;
 use crate::tools::walls;
 use std::cell::{Cell, RefCell};
@@ -152,7 +152,7 @@ impl Background {
         let (recent, stop, end) = (Recent::default(), CancellationToken::new(), Arc::new(OnceLock::new()));
         let command = Rc::new(Command {
             id: format!("{ID_PREFIX}{}", self.started.get()),
-            text: one_line(spec.argv.last().map(String::as_str).unwrap_or_default()),
+            text: one_line(spec.argv.last().map(String::as_str).unwrap_or_default(), QUOTE_CHARS),
             call_id: call_id.to_owned(),
             recent: recent.clone(),
             read: Cell::new(0),
@@ -217,7 +217,7 @@ impl Background {
         found.cloned().ok_or_else(|| {
             let ids: Vec<&str> = commands.iter().map(|command| command.id.as_str()).collect();
             let there = if ids.is_empty() { "none".to_owned() } else { ids.join(", ") };
-            format!("There is no background command '{}'. There are: {there}.", one_line(id))
+            format!("There is no background command '{}'. There are: {there}.", one_line(id, QUOTE_CHARS))
         })
     }
 

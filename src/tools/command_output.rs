@@ -1,7 +1,7 @@
 //! `command_output`: what a background command has written since the last look, and whether it still runs.
 
 use crate::process::capture::Kept;
-use crate::text::lines::one_line;
+use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::background::{Command, End};
 use crate::tools::outputs::Outputs;
 use crate::tools::run_command::ending;
@@ -42,7 +42,7 @@ impl TypedTool for CommandOutput {
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        Plan { summary: one_line(args.id.as_deref().unwrap_or("all")), ..Plan::default() }
+        Plan { summary: one_line(args.id.as_deref().unwrap_or("all"), QUOTE_CHARS), ..Plan::default() }
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {

@@ -1,6 +1,6 @@
 //! `find_files`: files by name.
 
-use crate::text::lines::{counted, one_line, visible};
+use crate::text::lines::{QUOTE_CHARS, counted, one_line, visible};
 use crate::tools::searching::{self, MAX_LISTED};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::walk::Wanted;
@@ -49,7 +49,7 @@ async fn find(args: Args, cx: &ToolContext) -> Result<String, String> {
     })
     .await?
     .map_err(|error| error.to_string())?;
-    let pattern = one_line(&args.pattern);
+    let pattern = one_line(&args.pattern, QUOTE_CHARS);
     if listing.total == 0 && !listing.cut {
         return Ok(format!("No files found matching '{pattern}'"));
     }

@@ -27,7 +27,7 @@ pub mod write_file;
 
 use crate::change::{Change, Seen};
 use crate::process::launch::Launcher;
-use crate::text::lines::one_line;
+use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::workspace::Workspace;
 use crate::workspace::search::Hidden;
 use futures_util::future::LocalBoxFuture;
@@ -111,7 +111,7 @@ impl Plan {
     /// The plan of a call about one file.
     pub fn file(path: &str, write: bool) -> Self {
         Self {
-            summary: one_line(path),
+            summary: one_line(path, QUOTE_CHARS),
             touches: vec![Touch { path: path.to_owned(), write }],
             ..Self::default()
         }
@@ -121,7 +121,7 @@ impl Plan {
 impl Plan {
     /// The plan of a call that changes one file, with how much it changes.
     pub fn change(path: &str, extent: &str) -> Self {
-        Self { summary: format!("{} ({extent})", one_line(path)), ..Self::file(path, true) }
+        Self { summary: format!("{} ({extent})", one_line(path, QUOTE_CHARS)), ..Self::file(path, true) }
     }
 
     /// `path`, which a command names from where it runs, named from the root.
@@ -134,7 +134,7 @@ impl Plan {
 
     /// The plan of a call that looks for something below a path.
     pub fn search(wanted: &str, path: &str) -> Self {
-        Self { summary: one_line(&format!("\"{wanted}\" in {path}")), ..Self::file(path, false) }
+        Self { summary: one_line(&format!("\"{wanted}\" in {path}"), QUOTE_CHARS), ..Self::file(path, false) }
     }
 }
 

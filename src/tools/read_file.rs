@@ -2,7 +2,7 @@
 
 use crate::change::Seen;
 use crate::text::excerpt;
-use crate::text::lines::{counted, one_line};
+use crate::text::lines::{QUOTE_CHARS, counted, one_line};
 use crate::tools::guarded;
 use crate::tools::outputs::{CHARS_PER_TOKEN, PREFIX};
 use crate::tools::page::{self, MAX_SCAN_BYTES, Page, Range};
@@ -52,7 +52,7 @@ impl TypedTool for ReadFile {
 
     fn plan(&self, args: &Args) -> Plan {
         if args.path.starts_with(PREFIX) {
-            Plan { summary: one_line(&args.path), ..Plan::default() }
+            Plan { summary: one_line(&args.path, QUOTE_CHARS), ..Plan::default() }
         } else {
             Plan::file(&args.path, false)
         }

@@ -1,6 +1,6 @@
 //! What the tools that look through the workspace share: a thread of their own, a time limit, and how results read.
 
-use crate::text::lines::{counted, one_line, visible};
+use crate::text::lines::{QUOTE_CHARS, counted, one_line, visible};
 use crate::tools::ToolContext;
 use crate::workspace::search::{Found, Results};
 use crate::workspace::walk::{Listing, MAX_ENTRIES};
@@ -123,7 +123,11 @@ pub fn plain_lines(results: &Results) -> String {
 
 /// The whole answer: `body`, or that nothing was found, and what was left out.
 pub fn answer(results: &Results, wanted: &str, body: String, most: usize) -> String {
-    let mut out = if results.hits == 0 { format!("No results for '{}'\n", one_line(wanted)) } else { body };
+    let mut out = if results.hits == 0 {
+        format!("No results for '{}'\n", one_line(wanted, QUOTE_CHARS))
+    } else {
+        body
+    };
     if results.more {
         let _ = writeln!(
             out,

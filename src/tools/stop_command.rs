@@ -1,6 +1,6 @@
 //! `stop_command`: ends a background command with everything it started.
 
-use crate::text::lines::one_line;
+use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::background::End;
 use crate::tools::command_output::state;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
@@ -27,7 +27,7 @@ impl TypedTool for StopCommand {
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        Plan { summary: one_line(&args.id), ..Plan::default() }
+        Plan { summary: one_line(&args.id, QUOTE_CHARS), ..Plan::default() }
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {

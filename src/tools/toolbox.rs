@@ -1,6 +1,7 @@
 //! The list of tools a run has, and their definitions as the model reads them.
 
 use crate::llm::ToolDefinition;
+use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::apply_patch::ApplyPatch;
 use crate::tools::arguments::nearest;
 use crate::tools::command_output::CommandOutput;
@@ -76,7 +77,7 @@ impl Toolbox {
             let hint =
                 nearest(name, self.names()).map_or_else(String::new, |near| format!(" Did you mean {near}?"));
             let known: Vec<&str> = self.names().collect();
-            let shown: String = name.chars().take(80).flat_map(char::escape_debug).collect();
+            let shown = one_line(name, QUOTE_CHARS);
             format!("Unknown tool '{shown}'.{hint} Available tools: {}.", known.join(", "))
         })
     }

@@ -3,7 +3,7 @@
 use super::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::fetch::{Answer, Body, FetchError, Fetcher, target};
 use crate::text::html;
-use crate::text::lines::one_line;
+use crate::text::lines::{QUOTE_CHARS, one_line};
 use encoding_rs::{Encoding, UTF_8};
 use futures_util::future::LocalBoxFuture;
 use reqwest::{Method, Url};
@@ -71,7 +71,7 @@ impl TypedTool for WebFetch {
 
     fn plan(&self, args: &Args) -> Plan {
         let shown = target::page(&args.url).map_or_else(|_| args.url.clone(), String::from);
-        Plan { summary: one_line(&shown), ..Plan::default() }
+        Plan { summary: one_line(&shown, QUOTE_CHARS), ..Plan::default() }
     }
 
     fn preview(&self, args: &Args, _cx: &ToolContext) -> Result<Option<String>, String> {
@@ -110,7 +110,7 @@ impl WebFetch {
             let kind = MediaType::of(answer.content_type());
             let length = answer.announced_length();
             if let Some(encoding) = answer.encoding() {
-                let encoding = one_line(encoding);
+                let encoding = one_line(encoding, QUOTE_CHARS);
                 return Err(format!(
                     "{text}\nIt is encoded ({encoding}), which was not asked for, so nothing of it is shown."
                 ));
@@ -137,7 +137,7 @@ fn headers(answer: &Answer) -> String {
     let mut text = String::new();
     for (name, value) in answer.headers().take(MAX_HEADERS) {
         let value: String = value.chars().take(HEADER_CHARS).collect();
-        let _infallible = write!(text, "\n{}", one_line(&format!("{name}: {value}")));
+        let _infallible = write!(text, "\n{}", one_line(&format!("{name}: {value}"), QUOTE_CHARS));
     }
     text
 }

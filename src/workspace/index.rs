@@ -1,6 +1,7 @@
 //! The project overview in the system message: how many files, which languages, the tree; bounded in time and size.
 
 use crate::source::Source;
+use crate::text::lines::one_line;
 use crate::workspace::walk::has_plain_ignore_files;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use ignore::{DirEntry, WalkBuilder};
@@ -294,16 +295,7 @@ fn indent(depth: usize) -> String {
 
 /// The names of a path, each harmless to show.
 fn parts(path: &Path) -> Vec<String> {
-    path.components().map(|part| harmless(&part.as_os_str().to_string_lossy())).collect()
-}
-
-/// A name on one line, bounded, with control and direction characters visible.
-fn harmless(name: &str) -> String {
-    let mut shown: String = name.chars().take(MAX_NAME).flat_map(char::escape_debug).collect();
-    if name.chars().nth(MAX_NAME).is_some() {
-        shown.push('…');
-    }
-    shown
+    path.components().map(|part| one_line(&part.as_os_str().to_string_lossy(), MAX_NAME)).collect()
 }
 
 /// The most frequent languages with their numbers of files; the same order for the same files.

@@ -1,5 +1,6 @@
 //! Paths inside the workspace: normalised, relative, never leading out of it by their text.
 
+use crate::text::lines::one_line;
 use crate::workspace::alias;
 use std::path::Path;
 
@@ -23,7 +24,7 @@ pub enum PathError {
     #[error("Security error: Path '{0}' contains a NUL byte. Use a path without one.")]
     Nul(String),
     /// It is too long.
-    #[error("Security error: Path '{0}…' is longer than {MAX_BYTES} bytes. Use a path that is shorter.")]
+    #[error("Security error: Path '{0}' is longer than {MAX_BYTES} bytes. Use a path that is shorter.")]
     TooLong(String),
     /// It leads out of the workspace.
     #[error(
@@ -52,13 +53,13 @@ impl RelPath {
             return Err(PathError::Empty);
         }
         if raw.contains('\0') {
-            return Err(PathError::Nul(shown(raw)));
+            return Err(PathError::Nul(one_line(raw, QUOTE_CHARS)));
         }
         if raw.len() > MAX_BYTES {
-            return Err(PathError::TooLong(shown(raw)));
+            return Err(PathError::TooLong(one_line(raw, QUOTE_CHARS)));
         }
         let escape = || PathError::Escape {
-            path: shown(raw),
+            path: one_line(raw, QUOTE_CHARS),
             root: roots.first().map_or_else(String::new, |root| root.display().to_string()),
         };
         if !raw.starts_with('/') {
@@ -131,10 +132,6 @@ fn normalised<'a>(parts: impl Iterator<Item = &'a str>) -> Option<RelPath> {
         }
     }
     Some(RelPath(kept.join("/")))
-}
-
-fn shown(raw: &str) -> String {
-    raw.chars().take(QUOTE_CHARS).flat_map(char::escape_debug).collect()
 }
 
 #[cfg(test)]

@@ -228,3 +228,28 @@ fn s25_ordinary_values_of_variables_that_are_called_like_secrets_stay_readable()
     let shown = lab.agent(&["tools", "call", "read_file", r#"{"path": "a.txt"}"#]).exits(0).stdout;
     assert!(shown.contains("production postgres /etc/ssh/key"), "{shown}");
 }
+
+#[test]
+fn class_55_s25_the_password_of_an_address_is_not_told_in_the_form_it_is_given_to_a_server_either() {
+    let lab = Lab::new()
+        .env("DATABASE_URL", "postgres://me:pa55w%40rd@db.example/x")
+        .env("REPORTS_DSN", "postgres://me:Xk29%2Fq8Lm41z@db.example/x")
+        .file("a.txt", "1 pa55w%40rd\n2 pa55w@rd\n3 Xk29%2Fq8Lm41z\n4 Xk29/q8Lm41z\n");
+    let shown = lab.agent(&["tools", "call", "read_file", r#"{"path": "a.txt"}"#]).exits(0).stdout;
+    for (line, name) in ["DATABASE_URL", "DATABASE_URL", "REPORTS_DSN", "REPORTS_DSN"].iter().enumerate() {
+        assert!(shown.contains(&format!("{} [redacted: {name}]", line + 1)), "{shown}");
+    }
+}
+
+#[test]
+fn class_55_the_keys_of_a_structured_answer_are_told_without_secrets_and_none_is_lost() {
+    let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN).file("schema.json", r#"{"type": "object"}"#);
+    let answer =
+        serde_json::json!({TOKEN: 1, "[redacted: DEPLOY_TOKEN]": 2, "in": {format!("x {TOKEN}"): 3}});
+    let server = Server::start(&serde_json::json!({"turns": [{"text": answer.to_string()}]}).to_string());
+    let run = lab.run(&server, &["--json", "--output-schema", "schema.json"]).exits(0);
+    let told = serde_json::json!({
+        "[redacted: DEPLOY_TOKEN]": 1, "[redacted: DEPLOY_TOKEN] (2)": 2, "in": {"x [redacted: DEPLOY_TOKEN]": 3}});
+    assert_eq!(run.json()["output"], told);
+    assert_eq!(holding(&lab.home(), TOKEN), Vec::<String>::new());
+}
