@@ -134,8 +134,12 @@ impl RunCommand {
         let keeping = Keeping { open, idle: self.options.idle_timeout, recent: None };
         let exit = cx.launcher.launch_keeping(spec, keeping, &cx.cancel).await;
         let exit = exit.map_err(|error| format!("{error}."))?;
-        let warning = walls::disturbance_in_one_line(&exit.disturbed)
-            .map(|what| messages::command_disturbed(&lines::one_line(&one_line(&args.command)), &what));
+        let warning = walls::disturbance_in_one_line(&exit.disturbed).map(|what| {
+            messages::command_disturbed(
+                &lines::one_line(&first_line(&args.command), lines::QUOTE_CHARS),
+                &what,
+            )
+        });
         Ok(ToolOutput { warning, ..self.answer(exit, timeout, cx) })
     }
 
@@ -220,11 +224,11 @@ fn in_background(id: &str) -> String {
 }
 
 fn summary(args: &RunCommandArgs) -> String {
-    let line = one_line(&args.command);
+    let line = first_line(&args.command);
     if args.background { format!("{line} (in the background)") } else { line }
 }
 
-fn one_line(command: &str) -> String {
+fn first_line(command: &str) -> String {
     let mut lines = command.trim().lines();
     let first = lines.next().unwrap_or_default();
     if lines.next().is_some() { format!("{first} …") } else { first.to_owned() }
