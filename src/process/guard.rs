@@ -368,13 +368,11 @@ impl<'a> Guarded<'a> {
         }
     }
 
-    /// Puts them back, and says so behind `answer` when that was needed.
+    /// Puts them back, and says behind `answer` which: none too, so that a report that is missing is noticed.
     fn after(self, control: &mut File, answer: &[u8]) {
         let _nobody_listens = io::Write::write_all(control, answer);
-        let disturbances =
-            self.snapshot.map(|snapshot| snapshot.restore(self.quarantine)).unwrap_or_default();
-        if !disturbances.is_empty() {
-            let report = protected::report::encode(&disturbances).unwrap_or_default();
+        if let Some(snapshot) = self.snapshot {
+            let report = protected::report::encode(&snapshot.restore(self.quarantine)).unwrap_or_default();
             let _nobody_listens = io::Write::write_all(control, &report);
         }
     }

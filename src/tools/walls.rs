@@ -3,6 +3,7 @@
 
 use crate::process::launch::{Ended, Exit, Launcher};
 use crate::process::protected::{Act, Disturbance};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The most protected files that are named.
@@ -46,7 +47,7 @@ const REFUSED_BY_RULES: &[&str] = &["permission denied", "eacces"];
 
 /// That protected files were changed, and what became of it; `None` when none was.
 pub fn disturbance(disturbed: &[Disturbance]) -> Option<String> {
-    let place = disturbed.iter().find_map(|one| one.moved_to.as_ref()?.parent());
+    let places: BTreeSet<_> = disturbed.iter().filter_map(|one| one.moved_to.as_ref()?.parent()).collect();
     let mut text = "it changed protected files, which no command may: configuration of git, agents and editors can make \
                     programs run later. They were put back:"
         .to_owned();
@@ -67,7 +68,7 @@ pub fn disturbance(disturbed: &[Disturbance]) -> Option<String> {
     if let Some(more) = disturbed.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
         let _ = write!(text, "\n  and {more} more");
     }
-    if let Some(place) = place {
+    for place in places {
         let _ = write!(text, "\nWhat the command made of them is kept in {}.", place.display());
     }
     text.push_str("\nDo without; if the task needs such a change, say so, so that the person can make it.");

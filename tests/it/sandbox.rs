@@ -16,12 +16,12 @@ use std::path::Path;
 use std::process::Command;
 
 /// Those in which commands are confined.
-fn confining() -> impl Iterator<Item = (Kernel, &'static str)> {
+pub fn confining() -> impl Iterator<Item = (Kernel, &'static str)> {
     kernels().into_iter().filter(|(_, tier)| *tier != "none")
 }
 
 /// What the model reads about `sh` with this text, which stands in a file: the rules about texts are another matter.
-fn run(lab: &Lab, kernel: Kernel, script: &str) -> Finished {
+pub fn run(lab: &Lab, kernel: Kernel, script: &str) -> Finished {
     fs::write(lab.ws().join("attempt.sh"), script).unwrap();
     call(lab, kernel)
 }
@@ -31,7 +31,7 @@ fn call(lab: &Lab, kernel: Kernel) -> Finished {
     kernel.agent(lab, &["tools", "call", "run_command", &arguments, "--mode", "yolo"])
 }
 
-fn said(finished: &Finished) -> String {
+pub fn said(finished: &Finished) -> String {
     format!("{}{}", finished.stdout, finished.stderr)
 }
 
@@ -44,7 +44,7 @@ fn for_each_user(test: impl Fn(&dyn Fn(Lab) -> Lab)) {
 }
 
 /// A project with a repository and configuration that programs obey.
-fn project() -> Lab {
+pub fn project() -> Lab {
     Lab::new()
         .file(".git/config", "[core]\n\tbare = false\n")
         .file(".git/HEAD", "ref: refs/heads/main\n")

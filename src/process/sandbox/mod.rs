@@ -13,7 +13,7 @@ mod landlock;
 #[cfg(target_os = "linux")]
 pub(super) mod mounts;
 pub mod places;
-mod repositories;
+pub(super) mod repositories;
 #[cfg(target_os = "linux")]
 mod rights;
 #[cfg(target_os = "linux")]
@@ -24,6 +24,7 @@ pub(super) mod trial;
 #[cfg(target_os = "linux")]
 mod view;
 
+use crate::process::protected::Held;
 use crate::process::scratch::Scratch;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -128,8 +129,8 @@ pub fn started(pid: i32) -> Option<u64> {
 pub struct Confinement {
     /// What its commands may reach, as far as that is known without a look into the workspace.
     pub reach: Reach,
-    /// The same with the repositories of the workspace, found before the first command.
-    pub found: OnceLock<Reach>,
+    /// The same with the repositories of the workspace, found before the first command, and what became of them.
+    pub found: OnceLock<Held>,
     /// Variables that lead programs to places that they may change, where nobody has set them.
     pub variables: BTreeMap<String, String>,
     /// Its temporary directory.
@@ -145,7 +146,12 @@ pub struct Confinement {
 impl Confinement {
     /// What its commands may reach. The first call looks for repositories (at most some ten milliseconds).
     pub fn reach(&self) -> &Reach {
-        self.found.get_or_init(|| repositories::protected(self.reach.clone()))
+        self.held().reach()
+    }
+
+    /// What is held of the workspace.
+    pub fn held(&self) -> &Held {
+        self.found.get_or_init(|| Held::before(self.reach.clone()))
     }
 
     /// A directory that is not there yet, for what one command makes of protected files.

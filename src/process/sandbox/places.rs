@@ -1,6 +1,6 @@
 //! Which places every command finds hidden or unchangeable, whatever the workspace.
 
-use super::Reach;
+use super::{Reach, repositories};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ const CREDENTIALS: &[&str] = &[
     "snap/firefox",
 ];
 
-/// What in a workspace makes programs run when somebody else, a person or an agent, works there.
+/// What in a workspace makes programs run when somebody else, a person or an agent, works there, besides its repository.
 const CONFIGURATIONS: &[&str] = &[
     ".agent",
     ".agents",
@@ -61,14 +61,6 @@ const CONFIGURATIONS: &[&str] = &[
     ".devcontainer",
     ".envrc",
     ".gemini",
-    ".git/commondir",
-    ".git/config",
-    ".git/config.worktree",
-    ".git/gitdir",
-    ".git/hooks",
-    ".git/info/attributes",
-    ".git/modules",
-    ".git/worktrees",
     ".gitmodules",
     ".goosehints",
     ".husky",
@@ -104,9 +96,10 @@ pub fn usual(workspace: &Path, home: Option<&Path>, search_path: &str, temporary
     let programs =
         search_path.split(':').map(Path::new).filter(|path| path.is_absolute()).map(with_libraries);
     let at_home = home.into_iter().flat_map(|home| CREDENTIALS.iter().map(|name| home.join(name)));
+    let configurations = CONFIGURATIONS.iter().map(|name| workspace.join(name));
     Reach {
         writable: real([workspace.to_owned()]),
-        read_only: CONFIGURATIONS.iter().map(|name| workspace.join(name)).collect(),
+        read_only: configurations.chain(repositories::configuration(&workspace.join(".git"))).collect(),
         visible: real(programs.chain(home.map(Path::to_owned))),
         hidden: real(at_home.chain(SOCKETS.iter().map(PathBuf::from))),
         temporary: temporary.to_owned(),
