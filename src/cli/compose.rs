@@ -138,7 +138,7 @@ fn confinement(app: &App, settings: &Settings) -> CliResult<Confinement> {
     let sandbox = &settings.sandbox;
     let declared = sandbox.writable.iter().map(PathBuf::from).chain([caches.clone()]);
     let hidden = sandbox.hidden.iter().map(PathBuf::from).chain([settings.directories.state.clone()]);
-    let mut reach = reach.with(declared, hidden, sandbox.network);
+    let mut reach = reach.with(declared, hidden, sandbox.network).keeping(&settings.policy.protected_files);
     // A link cannot be mounted over, and what it leads to outside is unchangeable anyway.
     let trusted = settings.trusted_files.iter().filter_map(|file| file.canonicalize().ok());
     reach.read_only.extend(trusted.filter(|file| file.starts_with(&settings.workspace)));

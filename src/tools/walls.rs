@@ -49,7 +49,7 @@ const REFUSED_BY_RULES: &[&str] = &["permission denied", "eacces"];
 pub fn disturbance(disturbed: &[Disturbance]) -> Option<String> {
     let places: BTreeSet<_> = disturbed.iter().filter_map(|one| one.moved_to.as_ref()?.parent()).collect();
     let mut text = "it changed protected files, which no command may: configuration of git, agents and editors can make \
-                    programs run later. They were put back:"
+                    programs run later, and others the person has protected. They were put back:"
         .to_owned();
     for one in disturbed.iter().take(MAX_NAMED) {
         let act = match one.act {

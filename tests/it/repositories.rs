@@ -74,6 +74,11 @@ fn class_25_a_repository_made_below_the_root_that_would_run_programs_does_not_st
             ("a bare one", "git init -q --bare x; git -C x config core.pager ./evil", "x/HEAD"),
             ("what makes a directory one", "mkdir model/refs", "model/HEAD"),
             ("a closed directory", "git init -q x; git -C x config core.pager ./evil; chmod 311 x", "x/.git"),
+            (
+                "a shut one",
+                "mkdir -p x/y; git init -q x/y; git -C x/y config core.pager ./evil; chmod 000 x/y; chmod 444 x",
+                "x/y/.git",
+            ),
         ] {
             let lab = project()
                 .file("model/config", "[core]\n\tfsmonitor = ./evil\n")

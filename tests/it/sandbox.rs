@@ -444,6 +444,30 @@ fn a_link_in_the_place_of_a_protected_directory_leads_nowhere_when_it_is_put_bac
 }
 
 #[test]
+fn s11_class_24_a_protected_file_that_is_named_by_its_path_is_held_against_commands_too() {
+    for (kernel, tier) in confining() {
+        let lab = project()
+            .file("Jenkinsfile", "mine\n")
+            .file("ci/jobs/build.yml", "mine\n")
+            .file("ci/other.yml", "mine\n")
+            .config("guardrails: {protected_files: [Jenkinsfile, ci/jobs/, ./new.yml, '*.lock']}\n");
+        let attack = "for f in Jenkinsfile ci/jobs/build.yml ci/other.yml new.yml; do echo evil > $f; done
+            rm -rf ci/jobs; echo a > a.lock; true";
+        let text = said(&run(&lab, kernel, attack));
+        for (name, content) in
+            [("Jenkinsfile", "mine\n"), ("ci/jobs/build.yml", "mine\n"), ("ci/other.yml", "evil\n")]
+        {
+            assert_eq!(lab.read(name), content, "{tier}, {name}: {text}");
+        }
+        assert!(
+            text.contains("new.yml\" (created, now removed)") && !lab.exists("new.yml"),
+            "{tier}: {text}"
+        );
+        assert!(lab.exists("a.lock"), "{tier}: {text}");
+    }
+}
+
+#[test]
 fn nested_repositories_and_what_git_files_lead_to_are_protected() {
     for (kernel, tier) in confining() {
         let lab = project()

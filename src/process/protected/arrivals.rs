@@ -6,11 +6,12 @@ use super::plain_repository::{is_plain, is_plain_worktree};
 use super::{Disturbance, restore};
 use crate::process::sandbox::repositories::{Destination, destination, is_git};
 use rustix::fs::FileType;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Moves what makes repositories of those at `paths` to `quarantine`, where something in them makes programs run. A place
 /// that is one of `protected`, or below it, is as it was before the command.
-pub(super) fn hold(paths: &[PathBuf], protected: &[PathBuf], quarantine: &Path) -> Vec<Disturbance> {
+pub(super) fn hold(paths: &BTreeSet<PathBuf>, protected: &[PathBuf], quarantine: &Path) -> Vec<Disturbance> {
     let dangerous: Vec<PathBuf> = paths
         .iter()
         .filter(|path| !is_harmless(path, protected).unwrap_or(false))

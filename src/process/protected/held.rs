@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct Held {
     reach: Reach,
     #[cfg(target_os = "linux")]
-    survey: Mutex<Survey>,
+    survey: Option<Mutex<Survey>>,
     altered: OnceLock<String>,
 }
 
@@ -22,13 +22,13 @@ impl Held {
     /// Looks for the repositories of the workspace (at most some ten milliseconds).
     pub fn before(reach: Reach) -> Self {
         #[cfg(target_os = "linux")]
-        let (survey, found) = Survey::of(reach.writable.first().map_or(Path::new(""), |path| path));
+        let (survey, found) = reach.writable.first().and_then(|workspace| Survey::of(workspace).ok()).unzip();
         #[cfg(not(target_os = "linux"))]
-        let found = Vec::new();
+        let found = None;
         Self {
-            reach: repositories::protected(reach, &found),
+            reach: repositories::protected(reach, &found.unwrap_or_default()),
             #[cfg(target_os = "linux")]
-            survey: Mutex::new(survey),
+            survey: survey.map(Mutex::new),
             altered: OnceLock::new(),
         }
     }
@@ -60,8 +60,9 @@ impl Held {
 
     #[cfg(target_os = "linux")]
     fn newly_made(&self, quarantine: &Path) -> Vec<Disturbance> {
-        let since = self.survey.lock().unwrap_or_else(PoisonError::into_inner).since();
-        arrivals::hold(&since, &self.reach.read_only, quarantine)
+        let Some(survey) = &self.survey else { return Vec::new() };
+        let mut survey = survey.lock().unwrap_or_else(PoisonError::into_inner);
+        survey.since(|paths| arrivals::hold(paths, &self.reach.read_only, quarantine))
     }
 
     #[cfg(not(target_os = "linux"))]

@@ -1,23 +1,26 @@
 //! Directories whose owner's rights a command has taken away: opened for us, and left as the command wanted them.
 
 use super::place::{self, RIGHTS};
-use rustix::fs::Stat;
 use std::os::fd::OwnedFd;
 
-/// What the owner of a directory needs to work in it: to list, to change, and to search it.
-const OWNERS_RIGHTS: u32 = 0o700;
+/// What the owner of a directory needs to list it and to go on from it.
+pub(super) const LOOK: u32 = 0o500;
+
+/// The same, and to change it.
+pub(super) const WORK: u32 = 0o700;
 
 /// The directories that were opened, and the rights that they had.
 #[derive(Debug, Default)]
 pub(super) struct Locked(Vec<(OwnedFd, u32)>);
 
 impl Locked {
-    /// Lets us work in `directory`, which is what `now` says.
-    pub(super) fn unlock(&mut self, directory: &OwnedFd, now: &Stat) {
-        let mode = now.st_mode & RIGHTS;
-        if mode & OWNERS_RIGHTS != OWNERS_RIGHTS
+    /// Gives us these rights to `directory`, as far as it is ours.
+    pub(super) fn unlock(&mut self, directory: &OwnedFd, rights: u32) {
+        let Ok(stat) = rustix::fs::fstat(directory) else { return };
+        let mode = stat.st_mode & RIGHTS;
+        if mode & rights != rights
             && let Ok(handle) = directory.try_clone()
-            && place::set_mode(&handle, mode | OWNERS_RIGHTS).is_ok()
+            && place::set_mode(&handle, mode | rights).is_ok()
         {
             self.0.push((handle, mode));
         }

@@ -1,6 +1,6 @@
 //! Puts protected paths back as they were, and what a command made of them out of reach.
 
-use super::locked::Locked;
+use super::locked::{Locked, WORK};
 use super::place::{self, RIGHTS};
 use super::plain_repository::is_plain;
 use super::report::{Act, Disturbance, MAX_TOLD};
@@ -56,8 +56,10 @@ impl Snapshot {
 pub(super) fn take_away(paths: &[PathBuf], quarantine: &Path) -> Vec<Disturbance> {
     let mut restoring = Restoring::into(quarantine);
     for (path, (at, name)) in paths.iter().filter_map(|path| Some((path, parent_and_name(path)?))) {
+        restoring.locked.unlock(&at, WORK);
         restoring.replace(&at, &name, &Before::Absent, path, true);
     }
+    restoring.locked.lock_again();
     restoring.found
 }
 
@@ -95,7 +97,7 @@ impl<'a> Restoring<'a> {
             Before::Absent if now.is_none() => {}
             Before::AbsentDirectory if now.is_none() || is_directory => {}
             Before::Above(stat, handle) if is_directory && now.is_some_and(|now| same_file(stat, &now)) => {
-                now.iter().for_each(|now| self.locked.unlock(handle, now));
+                self.locked.unlock(handle, WORK);
             }
             Before::Above(stat, handle) => self.bring_back(at, name, path, (stat, handle, now.is_some())),
             Before::Directory(stat, entries) if is_directory => {
@@ -129,9 +131,7 @@ impl<'a> Restoring<'a> {
     /// Puts the directory above something protected back to its place, from wherever it was moved.
     fn bring_back(&mut self, at: &OwnedFd, name: &OsStr, path: &Path, was: (&Stat, &OwnedFd, bool)) {
         let (stat, handle, is_there) = was;
-        if let Ok(now) = rustix::fs::fstat(handle) {
-            self.locked.unlock(handle, &now);
-        }
+        self.locked.unlock(handle, WORK);
         let mut moved = None;
         let done = (|| {
             if is_there {

@@ -1,11 +1,11 @@
 //! Which repositories there are in a workspace, and which have come since the first command: a look at all directories, and
 //! afterwards only at those that were changed.
 
-use super::locked::Locked;
+use super::locked::{LOOK, Locked};
 use super::place;
 use super::snapshot::{Look, now};
 use crate::process::sandbox::repositories::{is_bare, is_git};
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::OsStr;
@@ -25,7 +25,10 @@ const MAX_ENTRIES: usize = 50_000;
 /// What is known of the directories of a workspace.
 #[derive(Debug)]
 pub struct Survey {
-    /// How each looked when it was listed; `None` for those that were there and beyond the limits.
+    workspace: PathBuf,
+    /// Its directory, from which the way to those below is shorter.
+    root: OwnedFd,
+    /// How each looked when it was listed, by its path in the workspace; `None` for those that were there and beyond the limits.
     directories: BTreeMap<PathBuf, Option<Look>>,
     before: BTreeSet<PathBuf>,
     since: BTreeSet<PathBuf>,
@@ -38,51 +41,62 @@ struct Looking {
     open: VecDeque<PathBuf>,
     entries: usize,
     found: Vec<PathBuf>,
-    locked: Locked,
+    /// Those that a command has closed; at first none is opened, for nobody has.
+    locked: Option<Locked>,
 }
 
 impl Survey {
     /// The first look, and what it found, the uppermost first: `.git` entries of any kind, and directories that are
     /// repositories themselves.
-    pub fn of(workspace: &Path) -> (Self, Vec<PathBuf>) {
+    ///
+    /// # Errors
+    /// When the workspace cannot be opened.
+    pub fn of(workspace: &Path) -> rustix::io::Result<(Self, Vec<PathBuf>)> {
         let mut survey = Self {
+            workspace: workspace.to_owned(),
+            root: place::open_real(workspace)?,
             directories: BTreeMap::new(),
             before: BTreeSet::new(),
             since: BTreeSet::new(),
             left: MAX_DIRECTORIES,
         };
-        let found = survey.look(VecDeque::new(), VecDeque::from([workspace.to_owned()]), MAX_ENTRIES);
-        survey.before = found.iter().cloned().collect();
+        let open = VecDeque::from([PathBuf::new()]);
+        let mut first = Looking { open, entries: MAX_ENTRIES, found: Vec::new(), locked: None };
+        survey.go_on(&mut first);
+        survey.before = first.found.iter().cloned().collect();
         survey.left = MAX_NEW_DIRECTORIES;
-        (survey, found)
+        Ok((survey, first.found))
     }
 
-    /// The repositories that are there now and were not at first.
-    pub fn since(&mut self) -> Vec<PathBuf> {
-        let mut changed = VecDeque::new();
+    /// What `judge` says of the repositories that are there now and were not at first, while all directories are open to us.
+    pub fn since<T>(&mut self, judge: impl FnOnce(&BTreeSet<PathBuf>) -> T) -> T {
+        let mut changed = Vec::new();
         self.directories.retain(|path, look| {
             let Some(look) = look else { return true };
-            match rustix::fs::lstat(path) {
+            match rustix::fs::statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH) {
                 Ok(stat) if look.is(&stat) => true,
                 Err(Errno::NOENT | Errno::NOTDIR) => false,
                 Ok(_) | Err(_) => {
-                    changed.push_back(path.clone());
+                    changed.push(path.clone());
                     true
                 }
             }
         });
-        let found = self.look(changed, VecDeque::new(), usize::MAX);
-        self.since.extend(found.into_iter().filter(|path| !self.before.contains(path)));
-        self.since.retain(|path| path.symlink_metadata().is_ok());
-        self.since.iter().cloned().collect()
-    }
-
-    /// Lists what was `changed`, and then, as far as the limits go, what is `open` and all that is new below either.
-    fn look(&mut self, changed: VecDeque<PathBuf>, open: VecDeque<PathBuf>, entries: usize) -> Vec<PathBuf> {
-        let mut looking = Looking { open, entries, found: Vec::new(), locked: Locked::default() };
+        let locked = Some(Locked::default());
+        let mut looking = Looking { open: VecDeque::new(), entries: usize::MAX, found: Vec::new(), locked };
         for directory in changed {
             self.list(directory, &mut looking);
         }
+        self.go_on(&mut looking);
+        self.since.extend(looking.found.into_iter().filter(|path| !self.before.contains(path)));
+        self.since.retain(|path| path.symlink_metadata().is_ok());
+        let judgement = judge(&self.since);
+        looking.locked.iter_mut().for_each(Locked::lock_again);
+        judgement
+    }
+
+    /// Lists what is open, and what turns up below it, as far as the limits go.
+    fn go_on(&mut self, looking: &mut Looking) {
         while let Some(directory) = looking.open.pop_front() {
             if self.directories.contains_key(&directory) {
                 continue;
@@ -91,46 +105,48 @@ impl Survey {
                 self.directories.insert(directory, None);
             } else {
                 self.left -= 1;
-                self.list(directory, &mut looking);
+                self.list(directory, looking);
             }
         }
-        looking.locked.lock_again();
-        looking.found
     }
 
     /// Lists one directory and keeps how it looked just before.
     fn list(&mut self, directory: PathBuf, looking: &mut Looking) {
-        let look = match place::open_real(&directory) {
-            Ok(handle) => looking.list(&directory, &handle),
-            Err(Errno::ACCESS) => None,
-            Err(_gone) => return drop(self.directories.remove(&directory)),
-        };
-        self.directories.insert(directory, look);
+        match place::open_real(&self.workspace.join(&directory)) {
+            Ok(handle) => {
+                let look = looking.list((&self.workspace, &directory), &handle);
+                self.directories.insert(directory, look);
+            }
+            // Whoever opens it later has found it here.
+            Err(Errno::ACCESS) if looking.locked.is_none() => drop(self.directories.insert(directory, None)),
+            Err(_gone) => drop(self.directories.remove(&directory)),
+        }
     }
 }
 
 impl Looking {
-    /// Notes the repositories in `directory`, and what is to be looked into below it. How it looked before; `None` when the
-    /// limits were reached in it.
-    fn list(&mut self, directory: &Path, handle: &OwnedFd) -> Option<Look> {
-        let stat = rustix::fs::fstat(handle).ok()?;
-        let look = Look::of(stat, now());
-        self.locked.unlock(handle, &stat);
-        let mut below = Vec::new();
+    /// Notes the repositories in `directory`, and what is to be looked into below it. How it looked before; `None` when it
+    /// could not be listed, or not to its end.
+    fn list(&mut self, (workspace, directory): (&Path, &Path), handle: &OwnedFd) -> Option<Look> {
+        self.locked.iter_mut().for_each(|locked| locked.unlock(handle, LOOK));
+        let look = Look::of(rustix::fs::fstat(handle).ok()?, now());
+        let listed = match place::listed(handle, self.entries) {
+            Err(_not_ours) if self.locked.is_none() => return None,
+            listed => listed.unwrap_or_default(),
+        };
+        self.entries -= listed.len();
         let mut names = BTreeSet::new();
-        for (name, kind) in place::listed(handle, self.entries).unwrap_or_default() {
-            self.entries = self.entries.saturating_sub(1);
+        for (name, kind) in listed {
             if is_git(&name) {
-                self.found.push(directory.join(&name));
+                self.found.push(workspace.join(directory).join(&name));
             } else if kind == FileType::Directory {
-                below.push(directory.join(&name));
+                self.open.push_back(directory.join(&name));
             }
             names.insert(name);
         }
         if is_bare(|name| names.contains(OsStr::new(name))) {
-            self.found.push(directory.to_owned());
+            self.found.push(workspace.join(directory));
         }
-        self.open.extend(below);
         (self.entries > 0).then_some(look)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Reach, repositories};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// What in a home directory opens doors elsewhere: keys, tokens, their agents' sockets, and the state of other programs
 /// that hold conversations or passwords.
@@ -121,6 +121,25 @@ impl Reach {
         self.network = network;
         self
     }
+
+    /// With what those of `patterns` that have no wildcard name from the root of the workspace unchangeable too, unless a
+    /// directory that is to be changed is below it. What a wildcard or a name at any depth stands for would have to be searched.
+    #[must_use]
+    pub fn keeping(mut self, patterns: &[String]) -> Self {
+        let Some((workspace, others)) = self.writable.split_first() else { return self };
+        let named = patterns.iter().filter_map(|pattern| literal(pattern)).map(|name| workspace.join(name));
+        let kept = named.filter(|path| !others.iter().any(|other| other.starts_with(path)));
+        self.read_only.extend(kept);
+        self
+    }
+}
+
+/// The path that a file pattern is, when it has no wildcard.
+fn literal(pattern: &str) -> Option<&Path> {
+    let path = Path::new(pattern.trim_start_matches("./").trim_start_matches('/'));
+    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    let is_path = is_plain && path != Path::new("") && !pattern.contains(['*', '?', '[', '{', '\\']);
+    is_path.then_some(path)
 }
 
 /// The variables that lead programs to caches below `place`, which other workspaces do not share.
