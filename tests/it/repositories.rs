@@ -67,6 +67,16 @@ fn class_25_a_repository_made_below_the_root_that_would_run_programs_does_not_st
             ("a link", "mkdir x; ln -s ../model x/.git", "x/.git"),
             ("a file that leads there", "mkdir x; echo 'gitdir: ../model' > x/.git", "x/.git"),
             (
+                "one with a name that differs at its end",
+                "cp -r model 'model '; rm -r model; git init -q --bare model; mkdir x; echo 'gitdir: ../model ' > x/.git",
+                "x/.git",
+            ),
+            (
+                "one that says more than git reads",
+                "mkdir x; printf 'gitdir: ../model\\0../nowhere' > x/.git",
+                "x/.git",
+            ),
+            (
                 "a worktree of it",
                 "mkdir x w; echo ../model > w/commondir; echo 'gitdir: ../w' > x/.git",
                 "x/.git",
@@ -132,11 +142,15 @@ fn class_25_a_repository_that_was_plain_is_looked_at_after_every_command() {
                 "git -C deep/x config user.name me; echo a > deep/x/a",
                 "git -C deep/x config core.fsmonitor ./evil",
                 "echo './evil' > bare/hooks/post-update",
+                "echo goes on",
             ],
         );
-        let [made, used, changed, hooked] = &told[..] else { panic!("{tier}: {told:?} {}", finished.stderr) };
+        let [made, used, changed, hooked, last] = &told[..] else {
+            panic!("{tier}: {told:?} {}", finished.stderr)
+        };
         assert!(!made.contains("protected") && !used.contains("protected"), "{tier}: {made} {used}");
         assert!(changed.contains("deep/x/.git\" (created, now removed)"), "{tier}: {changed}");
+        assert!(last.contains("goes on") && !last.contains("protected"), "{tier}: {last}");
         assert!(hooked.contains("bare/HEAD\" (created, now removed)"), "{tier}: {hooked}");
     }
 }

@@ -7,6 +7,7 @@ use super::{Disturbance, restore};
 use crate::process::sandbox::repositories::{Destination, destination, is_git};
 use rustix::fs::FileType;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// Moves what makes repositories of those at `paths` to `quarantine`, where something in them makes programs run. A place
@@ -29,20 +30,18 @@ fn is_harmless(path: &Path, protected: &[PathBuf]) -> Option<bool> {
     let at = place::open_real(path.parent()?).ok()?;
     let Some(stat) = place::look(&at, path.file_name()?).ok()? else { return Some(true) };
     if place::kind(&stat) == FileType::Directory {
-        return Some(is_plain(&place::open_directory(&at, path.file_name()?).ok()?));
+        let git = place::open_directory(&at, path.file_name()?).ok()?;
+        let was_taken_away = || place::look(&git, OsStr::new("HEAD")).is_ok_and(|stat| stat.is_none());
+        return Some(!names_git(path) && was_taken_away() || is_plain(&git));
     }
     let Some(Destination { directory, common }) = destination(path) else { return Some(true) };
     if is_protected(&directory, protected) {
         return Some(true);
     }
-    let directory = (place::open_real(&directory).ok()?, directory);
-    Some(match common {
-        Some(common) => {
-            is_plain_worktree(&directory.0)
-                && (is_protected(&common, protected) || is_plain(&place::open_real(&common).ok()?))
-        }
-        None => is_plain(&directory.0),
-    })
+    let directory = place::open_real(&directory).ok()?;
+    let Some(common) = common else { return Some(is_plain(&directory)) };
+    let is_held = is_protected(&common, protected) || is_plain(&place::open_real(&common).ok()?);
+    Some(is_held && is_plain_worktree(&directory))
 }
 
 /// Whether what could name a program in the repository `git` is held.

@@ -24,7 +24,7 @@ impl Held {
         #[cfg(target_os = "linux")]
         let (survey, found) = reach.writable.first().and_then(|workspace| Survey::of(workspace).ok()).unzip();
         #[cfg(not(target_os = "linux"))]
-        let found = None;
+        let found = None::<Vec<_>>;
         Self {
             reach: repositories::protected(reach, &found.unwrap_or_default()),
             #[cfg(target_os = "linux")]

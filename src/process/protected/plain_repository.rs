@@ -99,8 +99,10 @@ pub(super) fn is_plain_config(text: &str) -> bool {
     let mut keys: &[&str] = &[];
     text.lines().map(str::trim).filter(|line| !line.is_empty()).all(|line| {
         if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            let section = section.split([' ', '\t']).next().unwrap_or_default();
-            let known = HARMLESS.iter().find(|(name, _)| section.eq_ignore_ascii_case(name));
+            let (section, rest) = section.split_once([' ', '\t']).unwrap_or((section, ""));
+            let known = HARMLESS
+                .iter()
+                .find(|(name, _)| section.eq_ignore_ascii_case(name) && is_one_name(rest.trim()));
             keys = known.map_or(&[], |(_, keys)| keys);
             return known.is_some();
         }
@@ -113,4 +115,10 @@ pub(super) fn is_plain_config(text: &str) -> bool {
         };
         !value.contains(['\\', '"']) && keys.iter().any(is_known)
     })
+}
+
+/// Whether nothing else follows in the line of a section than what the section is of.
+fn is_one_name(rest: &str) -> bool {
+    let name = rest.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    rest.is_empty() || name.is_some_and(|name| !name.contains(['"', '\\']))
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -36,11 +37,13 @@ pub struct Destination {
 }
 
 /// Whether git looks for a repository behind this name, also where file systems ignore case.
+#[cfg(target_os = "linux")]
 pub fn is_git(name: &OsStr) -> bool {
     name.eq_ignore_ascii_case(".git")
 }
 
 /// Whether a directory with these names is a repository itself, as a bare one is.
+#[cfg(target_os = "linux")]
 pub fn is_bare<'a>(names: impl Fn(&'a str) -> bool) -> bool {
     names("HEAD") && (names("commondir") || names("objects") && names("refs"))
 }
@@ -58,7 +61,7 @@ pub fn destination(path: &Path) -> Option<Destination> {
     let directory = if path.is_dir() {
         path.canonicalize().ok()?
     } else {
-        pointer(path, path.parent().unwrap_or(path), "gitdir:")?
+        pointer(path, path.parent().unwrap_or(path), "gitdir: ")?
     };
     let common = pointer(&directory.join("commondir"), &directory, "");
     Some(Destination { directory, common })
@@ -97,12 +100,15 @@ fn add(path: &Path, writable: &[PathBuf], found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// The directory that the file at `path` names behind `prefix`, relative to `base`.
+/// The directory that the file at `path` names behind `prefix`, relative to `base`, read as git reads it: to the first zero
+/// byte, and without line ends.
 fn pointer(path: &Path, base: &Path, prefix: &str) -> Option<PathBuf> {
-    let mut text = String::new();
     // A fifo must not hold us up.
     let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok()?;
-    file.take(MAX_POINTER_BYTES).read_to_string(&mut text).ok()?;
-    base.join(text.strip_prefix(prefix)?.trim()).canonicalize().ok()
+    let mut text = Vec::new();
+    file.take(MAX_POINTER_BYTES).read_to_end(&mut text).ok()?;
+    let named = text.strip_prefix(prefix.as_bytes())?.split(|byte| *byte == 0).next()?;
+    let end = named.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
+    base.join(OsStr::from_bytes(named.get(..=end)?)).canonicalize().ok()
 }
