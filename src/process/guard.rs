@@ -138,8 +138,12 @@ fn through_bubblewrap(order: &mut Order, control: &mut File) -> io::Result<()> {
     };
     // The end of the stream says that the process inside is gone, and with it everything there.
     let _broken_off = (&mut ours).take(MAX_ANSWERS).read_to_end(&mut answer);
+    if answer.is_empty() {
+        let why = told.err().and_then(|error| error.raw_os_error());
+        answer.extend(Answer::Refused(why.unwrap_or(rustix::io::Errno::PERM.raw_os_error())).encode());
+    }
     guarded.after(control, &answer);
-    if answer.is_empty() { told.and(Err(rustix::io::Errno::PERM.into())) } else { Ok(()) }
+    Ok(())
 }
 
 /// Starts the command as process 1 of the namespaces that bubblewrap has made.
