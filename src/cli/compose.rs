@@ -140,6 +140,7 @@ fn confinement(app: &App, settings: &Settings) -> Confinement {
         writable: sandbox.writable.iter().map(PathBuf::from).collect(),
         hidden: hidden.chain([state.clone()]).collect(),
         trusted: settings.trusted_files.clone(),
+        protected: settings.policy.protected_files.clone(),
         network: sandbox.network,
         caches: settings.directories.cache_of(&settings.workspace),
         temporary: settings.state.join("tmp"),

@@ -139,8 +139,12 @@ fn through_bubblewrap(order: &mut Order, control: &mut File) -> io::Result<()> {
     };
     // The end of the stream says that the process inside is gone, and with it everything there.
     let _broken_off = (&mut ours).take(MAX_ANSWERS).read_to_end(&mut answer);
+    if answer.is_empty() {
+        let why = told.err().and_then(|error| error.raw_os_error());
+        answer.extend(Answer::Refused(why.unwrap_or(rustix::io::Errno::PERM.raw_os_error())).encode());
+    }
     guarded.after(control, &answer);
-    if answer.is_empty() { told.and(Err(rustix::io::Errno::PERM.into())) } else { Ok(()) }
+    Ok(())
 }
 
 /// Starts the command as process 1 of the namespaces that bubblewrap has made.
@@ -369,13 +373,11 @@ impl<'a> Guarded<'a> {
         }
     }
 
-    /// Puts them back, and says so behind `answer` when that was needed.
+    /// Puts them back, and says behind `answer` which: none too, so that a report that is missing is noticed.
     fn after(self, control: &mut File, answer: &[u8]) {
         let _nobody_listens = io::Write::write_all(control, answer);
-        let disturbances =
-            self.snapshot.map(|snapshot| snapshot.restore(self.quarantine)).unwrap_or_default();
-        if !disturbances.is_empty() {
-            let report = protected::report::encode(&disturbances).unwrap_or_default();
+        if let Some(snapshot) = self.snapshot {
+            let report = protected::report::encode(&snapshot.restore(self.quarantine)).unwrap_or_default();
             let _nobody_listens = io::Write::write_all(control, &report);
         }
     }

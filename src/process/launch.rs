@@ -190,7 +190,7 @@ impl Launcher {
                 answer = tree.answer() => answer.map_err(|error| self.unanswered(&program, error)),
                 () = async { pump.as_mut().await; std::future::pending().await } => Ok(Ended::Cancelled),
             };
-            disturbed = tree.end().await;
+            disturbed = self.look_after(tree.end().await);
             if pump.as_mut().output_mut().is_none() {
                 let _held_open = tokio::time::timeout(DRAIN_GRACE, pump).await;
             }
@@ -200,6 +200,17 @@ impl Launcher {
         let kept = capture.finish();
         let (stdout, stderr, duration) = (capture.stdout, capture.stderr, begun.elapsed());
         Ok(Exit { ended, stdout, stderr, kept, disturbed, duration })
+    }
+
+    /// What a command did to protected files, of which its guard has told what it can see.
+    fn look_after(&self, told: Option<Vec<Disturbance>>) -> Vec<Disturbance> {
+        let walls = self.walls().and_then(Result::ok);
+        walls.map(|walls| walls.held().after(told, &walls.quarantine())).unwrap_or_default()
+    }
+
+    /// What holds commands, where the tier confines them.
+    fn walls(&self) -> Option<io::Result<&Walls>> {
+        self.confinement.as_ref().filter(|_| self.tier.confines()).map(|confinement| confinement.walls())
     }
 
     fn unanswered(&self, program: &str, error: NoAnswer) -> LaunchError {
@@ -243,10 +254,13 @@ impl Launcher {
         mut env: BTreeMap<String, String>,
         outputs: [&dyn AsFd; 2],
     ) -> io::Result<(Main, Handle)> {
-        let walls = self.confinement.as_ref().map(|confinement| confinement.walls()).transpose()?;
-        let reach = walls.map(|walls| walls.reach().clone()).unwrap_or_default();
+        let walls = self.walls().transpose()?;
+        if let Some(reason) = walls.and_then(|walls| walls.held().altered()) {
+            return Err(io::Error::other(reason.to_owned()));
+        }
+        let reach = walls.map(|walls| walls.held().reach().clone()).unwrap_or_default();
         let quarantine = walls.map(Walls::quarantine).unwrap_or_default();
-        if let Some(walls) = walls.filter(|_| tier.confines()) {
+        if let Some(walls) = walls {
             walls.lead(&mut env, tier);
         }
         let stdin_bytes = spec.stdin.len() as u64;
@@ -414,8 +428,9 @@ impl Tree {
         };
     }
 
-    /// Ends what is left of the tree and waits until it is gone. The protected files that were put back.
-    async fn end(&mut self) -> Vec<Disturbance> {
+    /// Ends what is left of the tree and waits until it is gone. The protected files that were put back; `None` when its guard
+    /// was killed and has not told.
+    async fn end(&mut self) -> Option<Vec<Disturbance>> {
         self.running.end();
         if tokio::time::timeout(self.grace, self.gone()).await.is_err() {
             match &mut self.main {
@@ -424,7 +439,10 @@ impl Tree {
             }
             let _stuck_in_the_kernel = tokio::time::timeout(END_GRACE, self.gone()).await;
         }
-        protected::report::decode(&self.reply, Answer::BYTES)
+        let never_ran = matches!(&self.main, Main::Guard { order, .. } if !order.is_empty())
+            || matches!(Answer::decode(&self.reply), Some(Answer::Refused(_)));
+        let told = protected::report::decode(&self.reply, Answer::BYTES);
+        if never_ran { Some(told.unwrap_or_default()) } else { told }
     }
 }
 

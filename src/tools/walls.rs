@@ -3,6 +3,7 @@
 
 use crate::process::launch::{Ended, Exit, Launcher};
 use crate::process::protected::{Act, Disturbance};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The most protected files that are named.
@@ -64,12 +65,13 @@ pub fn disturbance(disturbed: &[Disturbance]) -> Option<String> {
         format!("{:?} ({}): {why}", one.path, was(one.act))
     });
     let back = back.iter().map(|one| format!("{:?} ({}, now {})", one.path, was(one.act), is_now(one.act)));
+    let places: BTreeSet<_> = disturbed.iter().filter_map(|one| one.moved_to.as_ref()?.parent()).collect();
     let mut text = "it changed protected files, which no command may: configuration of git, agents and editors can make \
-                    programs run later."
+                    programs run later, and others the person has protected."
         .to_owned();
     text.push_str(&list("These could NOT be put back, a person must look at them", left));
     text.push_str(&list("Put back", back));
-    if let Some(place) = disturbed.iter().find_map(|one| one.moved_to.as_ref()?.parent()) {
+    for place in places {
         // Writing to a string does not fail.
         let _ = write!(text, "\nWhat the command made of them is kept in {}.", place.display());
     }

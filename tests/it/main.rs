@@ -35,6 +35,7 @@ mod permission;
 mod process;
 mod projects;
 mod providers;
+mod repositories;
 mod run_loop;
 mod sandbox;
 mod scenarios;

@@ -17,12 +17,12 @@ use std::path::Path;
 use std::process::Command;
 
 /// Those in which commands are confined.
-fn confining() -> impl Iterator<Item = (Kernel, &'static str)> {
+pub fn confining() -> impl Iterator<Item = (Kernel, &'static str)> {
     kernels().into_iter().filter(|(_, tier)| *tier != "none")
 }
 
 /// What the model reads about `sh` with this text, which stands in a file: the rules about texts are another matter.
-fn run(lab: &Lab, kernel: Kernel, script: &str) -> Finished {
+pub fn run(lab: &Lab, kernel: Kernel, script: &str) -> Finished {
     fs::write(lab.ws().join("attempt.sh"), script).unwrap();
     call(lab, kernel)
 }
@@ -32,7 +32,7 @@ fn call(lab: &Lab, kernel: Kernel) -> Finished {
     kernel.agent(lab, &["tools", "call", "run_command", &arguments, "--mode", "yolo"])
 }
 
-fn said(finished: &Finished) -> String {
+pub fn said(finished: &Finished) -> String {
     format!("{}{}", finished.stdout, finished.stderr)
 }
 
@@ -45,7 +45,7 @@ fn for_each_user(test: impl Fn(&dyn Fn(Lab) -> Lab)) {
 }
 
 /// A project with a repository and configuration that programs obey.
-fn project() -> Lab {
+pub fn project() -> Lab {
     Lab::new()
         .file(".git/config", "[core]\n\tbare = false\n")
         .file(".git/HEAD", "ref: refs/heads/main\n")
@@ -498,6 +498,30 @@ fn a_link_in_the_place_of_a_protected_directory_leads_nowhere_when_it_is_put_bac
         assert_eq!(fs::read_dir(&victim).unwrap().count(), 0, "{tier}: {text}");
         assert_eq!(lab.read(".vscode/settings.json"), "{}\n", "{tier}: {text}");
         assert_eq!(lab.read(".git/config"), "[core]\n\tbare = false\n", "{tier}: {text}");
+    }
+}
+
+#[test]
+fn s11_class_24_a_protected_file_that_is_named_by_its_path_is_held_against_commands_too() {
+    for (kernel, tier) in confining() {
+        let lab = project()
+            .file("Jenkinsfile", "mine\n")
+            .file("ci/jobs/build.yml", "mine\n")
+            .file("ci/other.yml", "mine\n")
+            .config("guardrails: {protected_files: [Jenkinsfile, ci/jobs/, ./new.yml, '*.lock']}\n");
+        let attack = "for f in Jenkinsfile ci/jobs/build.yml ci/other.yml new.yml; do echo evil > $f; done
+            rm -rf ci/jobs; echo a > a.lock; true";
+        let text = said(&run(&lab, kernel, attack));
+        for (name, content) in
+            [("Jenkinsfile", "mine\n"), ("ci/jobs/build.yml", "mine\n"), ("ci/other.yml", "evil\n")]
+        {
+            assert_eq!(lab.read(name), content, "{tier}, {name}: {text}");
+        }
+        assert!(
+            text.contains("new.yml\" (created, now removed)") && !lab.exists("new.yml"),
+            "{tier}: {text}"
+        );
+        assert!(lab.exists("a.lock"), "{tier}: {text}");
     }
 }
 

@@ -4,7 +4,14 @@
 //! time limit and after a `kill -9` of the agent. Rules cannot hold a file in a writable directory; a view of the file
 //! system holds what there is, but not what there is not yet. Every step goes through the handle of a directory and
 //! follows no link, because a command that runs at the same time may put one there.
+//!
+//! Repositories that a command makes below the root cannot be named before it runs. The agent looks for them after it.
 
+#[cfg(target_os = "linux")]
+mod arrivals;
+mod held;
+#[cfg(target_os = "linux")]
+mod locked;
 #[cfg(target_os = "linux")]
 mod place;
 #[cfg(target_os = "linux")]
@@ -15,10 +22,13 @@ mod restore;
 #[cfg(target_os = "linux")]
 mod snapshot;
 #[cfg(target_os = "linux")]
+mod survey;
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "files of a test")]
 mod tests;
 
+pub use held::Held;
 pub use report::{Act, Disturbance};
 #[cfg(target_os = "linux")]
 pub(super) use snapshot::{Extent, Snapshot};

@@ -41,14 +41,29 @@ pub(super) fn kind(stat: &Stat) -> FileType {
 
 /// The names in the directory `at`, at most `most` of them.
 pub(super) fn names(at: &impl AsFd, most: usize) -> io::Result<Vec<OsString>> {
+    Ok(listed(at, most)?.into_iter().map(|(name, _)| name).collect())
+}
+
+/// The names in the directory `at`, at most `most` of them, and what kind of file each is.
+pub(super) fn listed(at: &impl AsFd, most: usize) -> io::Result<Vec<(OsString, FileType)>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = Dir::new(rustix::fs::openat(at, c".", flags, Mode::empty())?)?;
     let mut names = Vec::new();
     for entry in directory {
-        let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
-        if name != "." && name != ".." && names.len() < most {
-            names.push(name);
+        let entry = entry?;
+        let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
+        if name == "." || name == ".." {
+            continue;
         }
+        if names.len() == most {
+            break;
+        }
+        let kind = match entry.file_type() {
+            // Some file systems do not tell.
+            FileType::Unknown => look(at, &name)?.map_or(FileType::Unknown, |stat| kind(&stat)),
+            known => known,
+        };
+        names.push((name, kind));
     }
     Ok(names)
 }

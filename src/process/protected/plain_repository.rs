@@ -1,6 +1,7 @@
 //! Tells a repository that a command has just made, as `git init` does, from one that would run programs.
 
 use super::place;
+use crate::process::sandbox::repositories::CONFIGURATION;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -11,38 +12,63 @@ const MAX_CONFIG_BYTES: u64 = 16 * 1024;
 /// The most hooks that are looked at; git brings some fifteen samples.
 const MAX_HOOKS: usize = 100;
 
-/// What git writes into the configuration of a new repository or a clone, and names of people. None of these is a program,
-/// or a path that git reads by itself.
+/// What git and programs that use it write into the configuration of a new repository or a clone, and names of people. None
+/// of these is a program, or a path that git reads by itself. What stands with a value is harmless with that value only.
 const HARMLESS: &[(&str, &[&str])] = &[
+    ("advice", &["detachedhead"]),
+    ("branch", &["merge", "rebase", "remote"]),
+    ("commit", &["gpgsign"]),
     (
         "core",
         &[
+            "autocrlf",
             "bare",
+            "eol",
             "filemode",
+            "fsmonitor=false",
             "ignorecase",
             "logallrefupdates",
+            "longpaths",
             "precomposeunicode",
+            "quotepath",
             "repositoryformatversion",
+            "safecrlf",
+            "sparsecheckout",
+            "sparsecheckoutcone",
             "symlinks",
         ],
     ),
-    ("user", &["email", "name"]),
+    ("extensions", &["objectformat", "partialclone", "refstorage", "worktreeconfig"]),
+    ("gc", &["auto"]),
+    ("index", &["sparse"]),
     ("init", &["defaultbranch"]),
-    ("remote", &["fetch", "url"]),
-    ("branch", &["merge", "rebase", "remote"]),
+    ("pull", &["ff", "rebase"]),
+    ("push", &["autosetupremote", "default"]),
+    ("remote", &["fetch", "mirror", "partialclonefilter", "promisor", "pushurl", "tagopt", "url"]),
+    ("tag", &["gpgsign"]),
+    ("user", &["email", "name"]),
 ];
 
-/// What must not be in it: paths that lead git elsewhere, and attributes that name filters.
-const ABSENT: [&str; 5] = ["commondir", "gitdir", "config.worktree", "modules", "worktrees"];
+/// What of a repository's configuration may be there, when nothing in it is a program.
+const JUDGED: [&str; 3] = ["config", "config.worktree", "hooks"];
 
 /// Whether nothing in the new repository `git` makes a program run.
 pub(super) fn is_plain(git: &OwnedFd) -> bool {
     let absent = |name: &str| place::look(git, OsStr::new(name)).is_ok_and(|stat| stat.is_none());
-    ABSENT.into_iter().all(absent) && has_plain_config(git) && has_only_samples(git) && has_plain_info(git)
+    CONFIGURATION.into_iter().filter(|name| !JUDGED.contains(name)).all(absent)
+        && has_plain_config(git, "config")
+        && has_plain_config(git, "config.worktree")
+        && has_only_samples(git)
 }
 
-fn has_plain_config(git: &OwnedFd) -> bool {
-    let name = OsStr::new("config");
+/// Whether nothing in `git` makes a program run, the directory of a new worktree, whose repository is another's to judge.
+pub(super) fn is_plain_worktree(git: &OwnedFd) -> bool {
+    let no_modules = place::look(git, OsStr::new("modules")).is_ok_and(|stat| stat.is_none());
+    no_modules && has_plain_config(git, "config.worktree")
+}
+
+fn has_plain_config(git: &OwnedFd, name: &str) -> bool {
+    let name = OsStr::new(name);
     match place::look(git, name) {
         Ok(None) => true,
         Ok(Some(stat)) if place::kind(&stat) == FileType::RegularFile => {
@@ -56,10 +82,6 @@ fn has_plain_config(git: &OwnedFd) -> bool {
 fn has_only_samples(git: &OwnedFd) -> bool {
     entries(git, "hooks")
         .is_some_and(|names| names.iter().all(|name| name.to_string_lossy().ends_with(".sample")))
-}
-
-fn has_plain_info(git: &OwnedFd) -> bool {
-    entries(git, "info").is_some_and(|names| names.iter().all(|name| name == "exclude" || name == "refs"))
 }
 
 /// The names in a directory of the repository: none where it is missing, `None` where it is no directory.
@@ -77,13 +99,26 @@ pub(super) fn is_plain_config(text: &str) -> bool {
     let mut keys: &[&str] = &[];
     text.lines().map(str::trim).filter(|line| !line.is_empty()).all(|line| {
         if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            let section = section.split([' ', '\t']).next().unwrap_or_default();
-            let known = HARMLESS.iter().find(|(name, _)| section.eq_ignore_ascii_case(name));
+            let (section, rest) = section.split_once([' ', '\t']).unwrap_or((section, ""));
+            let known = HARMLESS
+                .iter()
+                .find(|(name, _)| section.eq_ignore_ascii_case(name) && is_one_name(rest.trim()));
             keys = known.map_or(&[], |(_, keys)| keys);
             return known.is_some();
         }
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         // A backslash at the end would join the next line to this one.
-        !value.contains(['\\', '"']) && keys.iter().any(|known| key.trim().eq_ignore_ascii_case(known))
+        let is_key = |known: &str| key.trim().eq_ignore_ascii_case(known);
+        let is_known = |known: &&str| match known.split_once('=') {
+            Some((known, harmless)) => is_key(known) && value.trim().eq_ignore_ascii_case(harmless),
+            None => is_key(known),
+        };
+        !value.contains(['\\', '"']) && keys.iter().any(is_known)
     })
+}
+
+/// Whether nothing else follows in the line of a section than what the section is of.
+fn is_one_name(rest: &str) -> bool {
+    let name = rest.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    rest.is_empty() || name.is_some_and(|name| !name.contains(['"', '\\']))
 }

@@ -38,6 +38,18 @@ pub struct Disturbance {
     pub moved_to: Option<PathBuf>,
 }
 
+impl Disturbance {
+    /// What may have happened where nobody has looked.
+    pub(super) fn unknown() -> Self {
+        Self {
+            path: "protected files".to_owned(),
+            act: Act::Changed,
+            left: Some("the launcher process was killed before it could compare them".to_owned()),
+            moved_to: None,
+        }
+    }
+}
+
 #[cfg(any(target_os = "linux", test))]
 /// The bytes of a report.
 ///
@@ -49,17 +61,13 @@ pub fn encode(disturbances: &[Disturbance]) -> std::io::Result<Vec<u8>> {
     Ok([&[TAG][..], &length.to_le_bytes(), &json].concat())
 }
 
-/// The report in what a launcher process sent, behind answers of `answer_bytes` each.
-pub fn decode(reply: &[u8], answer_bytes: usize) -> Vec<Disturbance> {
+/// The report in what a launcher process sent, behind answers of `answer_bytes` each; `None` when there is no whole one.
+pub fn decode(reply: &[u8], answer_bytes: usize) -> Option<Vec<Disturbance>> {
     let mut rest = reply;
-    while let Some(first) = rest.first() {
-        if *first == TAG {
-            let Some((length, json)) = rest.get(1..).and_then(|rest| rest.split_first_chunk()) else { break };
-            let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
-            let json = json.get(..length).unwrap_or_default();
-            return serde_json::from_slice(json).unwrap_or_default();
-        }
-        rest = rest.get(answer_bytes..).unwrap_or_default();
+    while *rest.first()? != TAG {
+        rest = rest.get(answer_bytes..)?;
     }
-    Vec::new()
+    let (length, json) = rest.get(1..)?.split_first_chunk()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    serde_json::from_slice(json.get(..length)?).ok()
 }

@@ -1,5 +1,6 @@
 //! Puts protected paths back as they were, and what a command made of them out of reach.
 
+use super::locked::{Locked, WORK};
 use super::place::{self, RIGHTS};
 use super::plain_repository::is_plain;
 use super::report::{Act, Disturbance, MAX_TOLD};
@@ -12,9 +13,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// What the owner of a directory needs to work in it: to list, to change, and to search it.
-const OWNERS_RIGHTS: u32 = 0o700;
-
 /// The bytes of one thing that are kept when it moves to another file system.
 const MAX_MOVED_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -22,8 +20,7 @@ impl Snapshot {
     /// Compares each path with what it was and puts it back; what the command made moves to `quarantine`, which is made
     /// when it is needed. The disturbances are those that were found, at most [`MAX_TOLD`].
     pub fn restore(&self, quarantine: &Path) -> Vec<Disturbance> {
-        let mut restoring =
-            Restoring { quarantine, moved: 0, found: Vec::new(), locked: Vec::new(), in_git: false };
+        let mut restoring = Restoring::into(quarantine);
         let mut plain: Option<&Path> = None;
         let mut opened: Option<(&Path, OwnedFd)> = None;
         for (path, before) in &self.paths {
@@ -50,9 +47,20 @@ impl Snapshot {
             // Neighbours share their directory, as long as nothing was moved.
             opened = restoring.found.is_empty().then_some((parent, at));
         }
-        restoring.lock_again();
+        restoring.locked.lock_again();
         restoring.found
     }
+}
+
+/// Moves what a command has newly made at `paths` to `quarantine`.
+pub(super) fn take_away(paths: &[PathBuf], quarantine: &Path) -> Vec<Disturbance> {
+    let mut restoring = Restoring::into(quarantine);
+    for (path, (at, name)) in paths.iter().filter_map(|path| Some((path, parent_and_name(path)?))) {
+        restoring.locked.unlock(&at, WORK);
+        restoring.replace(&at, &name, &Before::Absent, path, true);
+    }
+    restoring.locked.lock_again();
+    restoring.found
 }
 
 /// Whether nothing runs in the repository `name` in `at`; `None` where there is no new one.
@@ -68,12 +76,15 @@ struct Restoring<'a> {
     quarantine: &'a Path,
     moved: usize,
     found: Vec<Disturbance>,
-    /// Directories that the command had taken our rights to, and what it left us.
-    locked: Vec<(OwnedFd, u32)>,
+    locked: Locked,
     in_git: bool,
 }
 
-impl Restoring<'_> {
+impl<'a> Restoring<'a> {
+    fn into(quarantine: &'a Path) -> Self {
+        Self { quarantine, moved: 0, found: Vec::new(), locked: Locked::default(), in_git: false }
+    }
+
     /// Makes `name` in `at` what it was. `path` is what it is called in the report.
     fn settle(&mut self, at: &OwnedFd, name: &OsStr, before: &Before, path: &Path) {
         let now = match place::look(at, name) {
@@ -86,7 +97,7 @@ impl Restoring<'_> {
             Before::Absent if now.is_none() => {}
             Before::AbsentDirectory if now.is_none() || is_directory => {}
             Before::Above(stat, handle) if is_directory && now.is_some_and(|now| same_file(stat, &now)) => {
-                self.unlock(handle, now.map_or(0, |now| now.st_mode & RIGHTS));
+                self.locked.unlock(handle, WORK);
             }
             Before::Above(stat, handle) => self.bring_back(at, name, path, (stat, handle, now.is_some())),
             Before::Directory(stat, entries) if is_directory => {
@@ -100,23 +111,6 @@ impl Restoring<'_> {
             Before::Other(look) if now.is_some_and(|now| look.is(&now) || is_unread(look, &now)) => {}
             Before::Link(to) if place::destination(at, name).is_ok_and(|now| now == *to) => {}
             _ => self.replace(at, name, before, path, now.is_some()),
-        }
-    }
-
-    /// Lets us work in a directory above something protected, whose rights are the command's to change.
-    fn unlock(&mut self, directory: &OwnedFd, mode: u32) {
-        if mode & OWNERS_RIGHTS != OWNERS_RIGHTS
-            && let Ok(handle) = directory.try_clone()
-            && place::set_mode(&handle, mode | OWNERS_RIGHTS).is_ok()
-        {
-            self.locked.push((handle, mode));
-        }
-    }
-
-    /// Leaves those directories with the rights that the command gave them, the innermost first.
-    fn lock_again(&mut self) {
-        for (directory, mode) in std::mem::take(&mut self.locked).into_iter().rev() {
-            let _ours_to_change = place::set_mode(&directory, mode);
         }
     }
 
@@ -137,9 +131,7 @@ impl Restoring<'_> {
     /// Puts the directory above something protected back to its place, from wherever it was moved.
     fn bring_back(&mut self, at: &OwnedFd, name: &OsStr, path: &Path, was: (&Stat, &OwnedFd, bool)) {
         let (stat, handle, is_there) = was;
-        if let Ok(now) = rustix::fs::fstat(handle) {
-            self.unlock(handle, now.st_mode & RIGHTS);
-        }
+        self.locked.unlock(handle, WORK);
         let mut moved = None;
         let done = (|| {
             if is_there {
@@ -192,8 +184,11 @@ impl Restoring<'_> {
     }
 
     fn tell(&mut self, path: &Path, act: Act, moved_to: Option<PathBuf>, done: &io::Result<()>) {
+        let left = done.as_ref().err().map(ToString::to_string);
+        if self.found.len() == MAX_TOLD && left.is_some() {
+            self.found.pop();
+        }
         if self.found.len() < MAX_TOLD {
-            let left = done.as_ref().err().map(ToString::to_string);
             self.found.push(Disturbance { path: path.to_string_lossy().into_owned(), act, left, moved_to });
         }
     }

@@ -77,7 +77,7 @@ struct Budget {
 }
 
 impl Look {
-    fn of(stat: Stat, now: Duration) -> Self {
+    pub(super) fn of(stat: Stat, now: Duration) -> Self {
         let settled = changed_at(&stat) + CLOCK_STEP < now;
         Self { stat, settled }
     }
@@ -103,7 +103,7 @@ fn changed_at(stat: &Stat) -> Duration {
     clippy::disallowed_methods,
     reason = "compared with the times of files, in a process that has no other clock"
 )]
-fn now() -> Duration {
+pub(super) fn now() -> Duration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 

@@ -1,9 +1,11 @@
 //! What is put back, in a directory, without any command.
 
 use super::plain_repository::is_plain_config;
-use super::{Act, Disturbance, Extent, Snapshot, report};
+use super::survey::Survey;
+use super::{Act, Disturbance, Extent, Held, Snapshot, report};
 use crate::process::sandbox::Reach;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -81,6 +83,32 @@ fn a_fifo_in_the_place_of_a_file_holds_nobody_up() {
 }
 
 #[test]
+fn what_was_beyond_the_limits_of_the_first_look_is_nobodys_later() {
+    let (_place, reach, _quarantine) = ground(&[]);
+    for number in 0..2100 {
+        fs::create_dir_all(workspace(&reach).join(format!("{number}/.git"))).unwrap();
+    }
+    let (mut survey, found) = Survey::of(workspace(&reach)).unwrap();
+    assert!(found.len() < 2000);
+    for number in 0..2100 {
+        fs::write(workspace(&reach).join(format!("{number}/new")), "").unwrap();
+    }
+    assert!(survey.since(BTreeSet::is_empty));
+    fs::create_dir_all(workspace(&reach).join("new/er/.git")).unwrap();
+    assert_eq!(survey.since(BTreeSet::clone), BTreeSet::from([workspace(&reach).join("new/er/.git")]));
+}
+
+#[test]
+fn a_guard_that_was_killed_before_it_could_tell_ends_all_commands() {
+    let (_place, reach, quarantine) = ground(&["file"]);
+    let held = Held::before(reach);
+    assert_eq!(held.after(Some(Vec::new()), &quarantine), []);
+    assert_eq!(held.altered(), None);
+    held.after(None, &quarantine);
+    assert!(held.altered().unwrap().contains("was killed before it could compare"));
+}
+
+#[test]
 fn only_what_runs_nothing_is_a_plain_repository() {
     for (text, plain) in [
         ("[core]\n\trepositoryformatversion = 0\n\tbare = false\n[user]\n\tname = Me\n", true),
@@ -90,6 +118,10 @@ fn only_what_runs_nothing_is_a_plain_repository() {
         ),
         ("[core]\n\tfsmonitor = ./evil\n", false),
         ("[core] pager = evil\n", false),
+        ("[core]\n\tfsmonitor = false\n", true),
+        ("[core \"x\"]\n\tbare = true\n", true),
+        ("[remote \"o\"] uploadpack = evil #]\n", false),
+        ("[remote \"o\"] uploadpack = \"evil\" #\"]\n", false),
         ("[include]\n\tpath = /evil\n", false),
         ("[remote \"o\"]\n\tuploadpack = evil\n", false),
         ("[user]\n\tname = a\\\n[core]\n", false),
@@ -106,7 +138,7 @@ proptest! {
         let told: Vec<_> = paths.into_iter().map(one).collect();
         let mut reply = b"x\0\0\0\0".repeat(answers);
         reply.extend(report::encode(&told).unwrap());
-        prop_assert_eq!(report::decode(&reply, 5), told);
+        prop_assert_eq!(report::decode(&reply, 5), Some(told));
     }
 
     #[test]

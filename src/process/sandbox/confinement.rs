@@ -1,7 +1,8 @@
 //! The walls of one run: what they are to hold is known from the start, they are built for the first command.
 
 use super::ground::Ground;
-use super::{Reach, places, repositories};
+use super::{Reach, places};
+use crate::process::protected::Held;
 use crate::process::scratch::{Scratch, make_private};
 use crate::process::tier::Tier;
 use std::collections::BTreeMap;
@@ -50,7 +51,7 @@ impl Confinement {
 pub struct Walls {
     /// What is reached, as far as that is known without a look into the workspace.
     usual: Reach,
-    reach: OnceLock<Reach>,
+    held: OnceLock<Held>,
     variables: BTreeMap<String, String>,
     scratch: Scratch,
     quarantine: PathBuf,
@@ -67,7 +68,7 @@ impl Walls {
         let run = scratch.path().file_name().unwrap_or_default();
         Ok(Self {
             usual: places::reach(ground, scratch.path()),
-            reach: OnceLock::new(),
+            held: OnceLock::new(),
             variables: places::caches(&ground.caches),
             quarantine: ground.quarantine.join(run),
             scratch,
@@ -75,9 +76,9 @@ impl Walls {
         })
     }
 
-    /// What is reached. The first call looks for repositories (at most some ten milliseconds).
-    pub(in crate::process) fn reach(&self) -> &Reach {
-        self.reach.get_or_init(|| repositories::protected(self.usual.clone()))
+    /// What is held of the workspace. The first call looks for its repositories (at most some ten milliseconds).
+    pub(in crate::process) fn held(&self) -> &Held {
+        self.held.get_or_init(|| Held::before(self.usual.clone()))
     }
 
     /// The temporary directory of the run.

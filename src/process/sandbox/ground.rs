@@ -17,6 +17,8 @@ pub struct Ground {
     pub hidden: Vec<PathBuf>,
     /// Files that stay as they are where they lie in the workspace.
     pub trusted: Vec<PathBuf>,
+    /// Patterns of files that stay as they are; those with wildcards are for the tools alone.
+    pub protected: Vec<String>,
     /// Whether they share our network.
     pub network: bool,
     /// Where the caches of their programs are.

@@ -1,9 +1,9 @@
 //! Which places every command finds hidden or unchangeable, whatever the workspace.
 
-use super::Reach;
 use super::ground::Ground;
+use super::{Reach, repositories};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// What in a home directory opens doors elsewhere: keys, tokens, their agents' sockets, and the state of other programs
 /// that hold conversations or passwords.
@@ -47,7 +47,7 @@ const CREDENTIALS: &[&str] = &[
     "snap/firefox",
 ];
 
-/// What in a workspace makes programs run when somebody else, a person or an agent, works there.
+/// What in a workspace makes programs run when somebody else, a person or an agent, works there, besides its repository.
 const CONFIGURATIONS: &[&str] = &[
     ".agent",
     ".agents",
@@ -62,14 +62,6 @@ const CONFIGURATIONS: &[&str] = &[
     ".devcontainer",
     ".envrc",
     ".gemini",
-    ".git/commondir",
-    ".git/config",
-    ".git/config.worktree",
-    ".git/gitdir",
-    ".git/hooks",
-    ".git/info/attributes",
-    ".git/modules",
-    ".git/worktrees",
     ".gitmodules",
     ".goosehints",
     ".husky",
@@ -108,16 +100,35 @@ pub(super) fn reach(ground: &Ground, temporary: &Path) -> Reach {
     let sockets = SOCKETS.iter().map(PathBuf::from);
     let workspace = &ground.workspace;
     let writable = [workspace, &ground.caches].into_iter().chain(&ground.writable).cloned();
+    let configurations = CONFIGURATIONS.iter().map(|name| workspace.join(name));
+    let repository = workspace.join(".git");
+    let of_git = repositories::configuration(&repository);
     // A link cannot be mounted over, and what it leads to outside is unchangeable anyway.
     let trusted = real(ground.trusted.iter().cloned()).into_iter().filter(|file| file.starts_with(workspace));
+    let kept = named(&ground.protected, workspace, &ground.writable);
     Reach {
         writable: real(writable),
-        read_only: CONFIGURATIONS.iter().map(|name| workspace.join(name)).chain(trusted).collect(),
+        read_only: configurations.chain(of_git).chain(trusted).chain(kept).collect(),
         visible: real(programs.chain(home.map(Path::to_owned))),
         hidden: real(at_home.chain(sockets).chain(ground.hidden.iter().cloned())),
         temporary: temporary.to_owned(),
         network: ground.network,
     }
+}
+
+/// What those of `patterns` that have no wildcard name from the root of the workspace, unless a directory of `writable` is
+/// below it. What a wildcard or a name at any depth stands for would have to be searched.
+fn named(patterns: &[String], workspace: &Path, writable: &[PathBuf]) -> Vec<PathBuf> {
+    let paths = patterns.iter().filter_map(|pattern| literal(pattern)).map(|name| workspace.join(name));
+    paths.filter(|path| !writable.iter().any(|other| other.starts_with(path))).collect()
+}
+
+/// The path that a file pattern is, when it has no wildcard.
+fn literal(pattern: &str) -> Option<&Path> {
+    let path = Path::new(pattern.trim_start_matches("./").trim_start_matches('/'));
+    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    let is_path = is_plain && path != Path::new("") && !pattern.contains(['*', '?', '[', '{', '\\']);
+    is_path.then_some(path)
 }
 
 /// The variables that lead programs to caches below `place`, which other workspaces do not share.

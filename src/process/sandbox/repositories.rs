@@ -1,34 +1,77 @@
-//! Finds what git reads its configuration from in a workspace: repositories at any depth, and what the `.git` files of
-//! worktrees and submodules lead to.
+//! What a git repository is to us, for all who protect or judge one: how it is known, and what in it makes git run programs
+//! or look elsewhere.
 
 use super::Reach;
-use std::collections::{BTreeSet, VecDeque};
-use std::fs::File;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-
-/// The directories that are looked into, the uppermost first; a larger workspace is rare, and its repositories are near
-/// the top.
-const MAX_DIRECTORIES: usize = 2000;
-
-/// The entries that are looked at, for directories with very many files.
-const MAX_ENTRIES: usize = 50_000;
 
 /// The repositories that are protected, each of which costs some mounts for each command.
 const MAX_REPOSITORIES: usize = 32;
 
+/// The linked worktrees of one repository that are protected.
+const MAX_WORKTREES: usize = 32;
+
 /// The longest `.git` file or `commondir` that is read, in bytes: a path.
 const MAX_POINTER_BYTES: u64 = 8192;
 
-/// What in a repository's directory makes git run programs or look elsewhere.
-const CONFIGURATION: [&str; 8] =
-    ["commondir", "config", "config.worktree", "gitdir", "hooks", "info", "modules", "worktrees"];
+/// What in a repository's directory, and in that of each linked worktree, makes git run programs or look elsewhere. The rest
+/// of `info` is git's to write: `git gc` does.
+pub const CONFIGURATION: [&str; 7] =
+    ["commondir", "config", "config.worktree", "gitdir", "hooks", "info/attributes", "modules"];
 
-/// `reach` with the repositories in its writable directories protected.
-pub(super) fn protected(mut reach: Reach) -> Reach {
+/// Where a repository keeps the directories of its linked worktrees.
+const WORKTREES: &str = "worktrees";
+
+/// What a `.git` that is no directory leads to.
+#[derive(Debug)]
+pub struct Destination {
+    /// The repository's directory, or that of a linked worktree.
+    pub directory: PathBuf,
+    /// The repository that the worktree is linked to.
+    pub common: Option<PathBuf>,
+}
+
+/// Whether git looks for a repository behind this name, also where file systems ignore case.
+#[cfg(target_os = "linux")]
+pub fn is_git(name: &OsStr) -> bool {
+    name.eq_ignore_ascii_case(".git")
+}
+
+/// Whether a directory with these names is a repository itself, as a bare one is.
+#[cfg(target_os = "linux")]
+pub fn is_bare<'a>(names: impl Fn(&'a str) -> bool) -> bool {
+    names("HEAD") && (names("commondir") || names("objects") && names("refs"))
+}
+
+/// What is to be protected of the repository whose directory is `git`, whether it exists or not.
+pub fn configuration(git: &Path) -> impl Iterator<Item = PathBuf> {
+    let worktrees =
+        std::fs::read_dir(git.join(WORKTREES)).into_iter().flatten().take(MAX_WORKTREES).flatten();
+    let directories = std::iter::once(git.to_owned()).chain(worktrees.map(|entry| entry.path()));
+    directories.flat_map(|directory| CONFIGURATION.map(|name| directory.join(name)))
+}
+
+/// Where the `.git` at `path` leads, a file or a link; `None` when it leads nowhere.
+pub fn destination(path: &Path) -> Option<Destination> {
+    let directory = if path.is_dir() {
+        path.canonicalize().ok()?
+    } else {
+        pointer(path, path.parent().unwrap_or(path), "gitdir: ")?
+    };
+    let common = pointer(&directory.join("commondir"), &directory, "");
+    Some(Destination { directory, common })
+}
+
+/// `reach` with the first of these repositories protected.
+pub fn protected(mut reach: Reach, repositories: &[PathBuf]) -> Reach {
     let mut found = BTreeSet::new();
-    for repository in reach.writable.first().map(|workspace| repositories(workspace)).unwrap_or_default() {
-        add(&repository, &reach.writable, &mut found);
+    for repository in repositories.iter().take(MAX_REPOSITORIES) {
+        add(repository, &reach.writable, &mut found);
     }
     found.extend(reach.read_only.iter().filter(|path| !leads_through_link(path, &reach.writable)).cloned());
     reach.read_only = found.into_iter().collect();
@@ -41,51 +84,31 @@ fn leads_through_link(path: &Path, writable: &[PathBuf]) -> bool {
     path.ancestors().skip(1).take_while(inside).any(Path::is_symlink)
 }
 
-/// The `.git` entries below `workspace`, files and links too.
-fn repositories(workspace: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut open = VecDeque::from([workspace.to_owned()]);
-    let (mut directories, mut entries) = (0, 0);
-    while let Some(directory) = open.pop_front() {
-        directories += 1;
-        let Ok(listed) = std::fs::read_dir(&directory) else { continue };
-        for entry in listed.flatten() {
-            entries += 1;
-            if directories > MAX_DIRECTORIES || entries > MAX_ENTRIES || found.len() >= MAX_REPOSITORIES {
-                return found;
-            }
-            if entry.file_name().eq_ignore_ascii_case(".git") {
-                found.push(entry.path());
-            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                open.push_back(entry.path());
-            }
-        }
-    }
-    found
-}
-
-/// Adds what is to be protected of the `.git` entry at `path`.
+/// Adds what is to be protected of the repository at `path`: a `.git`, or a directory that is one itself.
 fn add(path: &Path, writable: &[PathBuf], found: &mut BTreeSet<PathBuf>) {
     let Ok(kind) = path.symlink_metadata() else { return };
     if kind.is_dir() {
-        found.extend(CONFIGURATION.map(|name| path.join(name)));
+        found.extend(configuration(path));
         return;
     }
     found.insert(path.to_owned());
-    let parent = path.parent().unwrap_or(path);
-    let directory = if kind.is_file() { pointer(path, parent, "gitdir:") } else { path.canonicalize().ok() };
-    let Some(directory) = directory else { return };
-    let common = pointer(&directory.join("commondir"), &directory, "");
-    for directory in [Some(directory), common].into_iter().flatten() {
+    let Some(destination) = destination(path) else { return };
+    for directory in [Some(destination.directory), destination.common].into_iter().flatten() {
         if writable.iter().any(|root| directory.starts_with(root)) {
-            found.extend(CONFIGURATION.map(|name| directory.join(name)));
+            found.extend(configuration(&directory));
         }
     }
 }
 
-/// The directory that the file at `path` names behind `prefix`, relative to `base`.
+/// The directory that the file at `path` names behind `prefix`, relative to `base`, read as git reads it: to the first zero
+/// byte, and without line ends.
 fn pointer(path: &Path, base: &Path, prefix: &str) -> Option<PathBuf> {
-    let mut text = String::new();
-    File::open(path).ok()?.take(MAX_POINTER_BYTES).read_to_string(&mut text).ok()?;
-    base.join(text.strip_prefix(prefix)?.trim()).canonicalize().ok()
+    // A fifo must not hold us up.
+    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok()?;
+    let mut text = Vec::new();
+    file.take(MAX_POINTER_BYTES).read_to_end(&mut text).ok()?;
+    let named = text.strip_prefix(prefix.as_bytes())?.split(|byte| *byte == 0).next()?;
+    let end = named.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
+    base.join(OsStr::from_bytes(named.get(..=end)?)).canonicalize().ok()
 }

@@ -1,0 +1,52 @@
+//! Repositories that commands have made below the root of a workspace: they may stay as long as nothing in them names a
+//! program.
+
+use super::place;
+use super::plain_repository::{is_plain, is_plain_worktree};
+use super::{Disturbance, restore};
+use crate::process::sandbox::repositories::{Destination, destination, is_git};
+use rustix::fs::FileType;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// Moves what makes repositories of those at `paths` to `quarantine`, where something in them makes programs run. A place
+/// that is one of `protected`, or below it, is as it was before the command.
+pub(super) fn hold(paths: &BTreeSet<PathBuf>, protected: &[PathBuf], quarantine: &Path) -> Vec<Disturbance> {
+    let dangerous: Vec<PathBuf> = paths
+        .iter()
+        .filter(|path| !is_harmless(path, protected).unwrap_or(false))
+        .map(|path| if names_git(path) { path.clone() } else { path.join("HEAD") })
+        .collect();
+    restore::take_away(&dangerous, quarantine)
+}
+
+fn names_git(path: &Path) -> bool {
+    path.file_name().is_some_and(is_git)
+}
+
+/// Whether what git finds at `path` runs nothing; `None` when that cannot be seen.
+fn is_harmless(path: &Path, protected: &[PathBuf]) -> Option<bool> {
+    let at = place::open_real(path.parent()?).ok()?;
+    let Some(stat) = place::look(&at, path.file_name()?).ok()? else { return Some(true) };
+    if place::kind(&stat) == FileType::Directory {
+        let git = place::open_directory(&at, path.file_name()?).ok()?;
+        let was_taken_away = || place::look(&git, OsStr::new("HEAD")).is_ok_and(|stat| stat.is_none());
+        return Some(!names_git(path) && was_taken_away() || is_plain(&git));
+    }
+    let Some(Destination { directory, common }) = destination(path) else { return Some(true) };
+    if is_protected(&directory, protected) {
+        return Some(true);
+    }
+    let directory = place::open_real(&directory).ok()?;
+    let Some(common) = common else { return Some(is_plain(&directory)) };
+    let is_held = is_protected(&common, protected) || is_plain(&place::open_real(&common).ok()?);
+    Some(is_held && is_plain_worktree(&directory))
+}
+
+/// Whether what could name a program in the repository `git` is held.
+fn is_protected(git: &Path, protected: &[PathBuf]) -> bool {
+    // All of it is, or nothing.
+    let one = git.join("config");
+    protected.iter().any(|held| one.starts_with(held))
+}

@@ -1,0 +1,72 @@
+//! What is held of a workspace during a run, and whether it still is as it was.
+
+use super::Disturbance;
+#[cfg(target_os = "linux")]
+use super::{arrivals, survey::Survey};
+use crate::process::sandbox::{Reach, repositories};
+use std::path::Path;
+use std::sync::OnceLock;
+#[cfg(target_os = "linux")]
+use std::sync::{Mutex, PoisonError};
+
+/// What was found in the workspace before the first command, and what has become of it.
+#[derive(Debug)]
+pub struct Held {
+    reach: Reach,
+    #[cfg(target_os = "linux")]
+    survey: Option<Mutex<Survey>>,
+    altered: OnceLock<String>,
+}
+
+impl Held {
+    /// Looks for the repositories of the workspace (at most some ten milliseconds).
+    pub fn before(reach: Reach) -> Self {
+        #[cfg(target_os = "linux")]
+        let (survey, found) = reach.writable.first().and_then(|workspace| Survey::of(workspace).ok()).unzip();
+        #[cfg(not(target_os = "linux"))]
+        let found = None::<Vec<_>>;
+        Self {
+            reach: repositories::protected(reach, &found.unwrap_or_default()),
+            #[cfg(target_os = "linux")]
+            survey: survey.map(Mutex::new),
+            altered: OnceLock::new(),
+        }
+    }
+
+    /// What commands may reach, with the repositories of the workspace protected.
+    pub fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
+    /// Why no more commands may run: what they would find changed is taken for what was there before.
+    pub fn altered(&self) -> Option<&str> {
+        self.altered.get().map(String::as_str)
+    }
+
+    /// Looks at what a command has left, of which its guard has told the changes that it found, or was killed before it
+    /// could. What the command has newly made moves to `quarantine`.
+    pub fn after(&self, told: Option<Vec<Disturbance>>, quarantine: &Path) -> Vec<Disturbance> {
+        let mut all = told.unwrap_or_else(|| vec![Disturbance::unknown()]);
+        all.extend(self.newly_made(quarantine));
+        if let Some((one, why)) = all.iter().find_map(|one| Some((one, one.left.as_ref()?))) {
+            let _the_first_counts = self.altered.set(format!(
+                "no more commands run here until a person has looked at {:?}, which an earlier one has changed and which could \
+                 not be put back ({why}); then a new run may begin",
+                one.path
+            ));
+        }
+        all
+    }
+
+    #[cfg(target_os = "linux")]
+    fn newly_made(&self, quarantine: &Path) -> Vec<Disturbance> {
+        let Some(survey) = &self.survey else { return Vec::new() };
+        let mut survey = survey.lock().unwrap_or_else(PoisonError::into_inner);
+        survey.since(|paths| arrivals::hold(paths, &self.reach.read_only, quarantine))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn newly_made(&self, _quarantine: &Path) -> Vec<Disturbance> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,152 @@
+//! Which repositories there are in a workspace, and which have come since the first command: a look at all directories, and
+//! afterwards only at those that were changed.
+
+use super::locked::{LOOK, Locked};
+use super::place;
+use super::snapshot::{Look, now};
+use crate::process::sandbox::repositories::{is_bare, is_git};
+use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// The directories that are looked into at first, the uppermost first, and compared after each command, which takes about a
+/// microsecond each; a larger workspace is rare, and its repositories are near the top.
+const MAX_DIRECTORIES: usize = 2000;
+
+/// The directories that a run may make and we look into: some installations of packages.
+const MAX_NEW_DIRECTORIES: usize = 10_000;
+
+/// The entries that are looked at at first, for directories with very many files.
+const MAX_ENTRIES: usize = 50_000;
+
+/// What is known of the directories of a workspace.
+#[derive(Debug)]
+pub struct Survey {
+    workspace: PathBuf,
+    /// Its directory, from which the way to those below is shorter.
+    root: OwnedFd,
+    /// How each looked when it was listed, by its path in the workspace; `None` for those that were there and beyond the limits.
+    directories: BTreeMap<PathBuf, Option<Look>>,
+    before: BTreeSet<PathBuf>,
+    since: BTreeSet<PathBuf>,
+    /// The directories that may still be looked into.
+    left: usize,
+}
+
+/// One look.
+struct Looking {
+    open: VecDeque<PathBuf>,
+    entries: usize,
+    found: Vec<PathBuf>,
+    /// Those that a command has closed; at first none is opened, for nobody has.
+    locked: Option<Locked>,
+}
+
+impl Survey {
+    /// The first look, and what it found, the uppermost first: `.git` entries of any kind, and directories that are
+    /// repositories themselves.
+    ///
+    /// # Errors
+    /// When the workspace cannot be opened.
+    pub fn of(workspace: &Path) -> rustix::io::Result<(Self, Vec<PathBuf>)> {
+        let mut survey = Self {
+            workspace: workspace.to_owned(),
+            root: place::open_real(workspace)?,
+            directories: BTreeMap::new(),
+            before: BTreeSet::new(),
+            since: BTreeSet::new(),
+            left: MAX_DIRECTORIES,
+        };
+        let open = VecDeque::from([PathBuf::new()]);
+        let mut first = Looking { open, entries: MAX_ENTRIES, found: Vec::new(), locked: None };
+        survey.go_on(&mut first);
+        survey.before = first.found.iter().cloned().collect();
+        survey.left = MAX_NEW_DIRECTORIES;
+        Ok((survey, first.found))
+    }
+
+    /// What `judge` says of the repositories that are there now and were not at first, while all directories are open to us.
+    pub fn since<T>(&mut self, judge: impl FnOnce(&BTreeSet<PathBuf>) -> T) -> T {
+        let mut changed = Vec::new();
+        self.directories.retain(|path, look| {
+            let Some(look) = look else { return true };
+            match rustix::fs::statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH) {
+                Ok(stat) if look.is(&stat) => true,
+                Err(Errno::NOENT | Errno::NOTDIR) => false,
+                Ok(_) | Err(_) => {
+                    changed.push(path.clone());
+                    true
+                }
+            }
+        });
+        let locked = Some(Locked::default());
+        let mut looking = Looking { open: VecDeque::new(), entries: usize::MAX, found: Vec::new(), locked };
+        for directory in changed {
+            self.list(directory, &mut looking);
+        }
+        self.go_on(&mut looking);
+        self.since.extend(looking.found.into_iter().filter(|path| !self.before.contains(path)));
+        self.since.retain(|path| path.symlink_metadata().is_ok());
+        let judgement = judge(&self.since);
+        looking.locked.iter_mut().for_each(Locked::lock_again);
+        judgement
+    }
+
+    /// Lists what is open, and what turns up below it, as far as the limits go.
+    fn go_on(&mut self, looking: &mut Looking) {
+        while let Some(directory) = looking.open.pop_front() {
+            if self.directories.contains_key(&directory) {
+                continue;
+            }
+            if self.left == 0 || looking.entries == 0 {
+                self.directories.insert(directory, None);
+            } else {
+                self.left -= 1;
+                self.list(directory, looking);
+            }
+        }
+    }
+
+    /// Lists one directory and keeps how it looked just before.
+    fn list(&mut self, directory: PathBuf, looking: &mut Looking) {
+        match place::open_real(&self.workspace.join(&directory)) {
+            Ok(handle) => {
+                let look = looking.list((&self.workspace, &directory), &handle);
+                self.directories.insert(directory, look);
+            }
+            // Whoever opens it later has found it here.
+            Err(Errno::ACCESS) if looking.locked.is_none() => drop(self.directories.insert(directory, None)),
+            Err(_gone) => drop(self.directories.remove(&directory)),
+        }
+    }
+}
+
+impl Looking {
+    /// Notes the repositories in `directory`, and what is to be looked into below it. How it looked before; `None` when it
+    /// could not be listed, or not to its end.
+    fn list(&mut self, (workspace, directory): (&Path, &Path), handle: &OwnedFd) -> Option<Look> {
+        self.locked.iter_mut().for_each(|locked| locked.unlock(handle, LOOK));
+        let look = Look::of(rustix::fs::fstat(handle).ok()?, now());
+        let listed = match place::listed(handle, self.entries) {
+            Err(_not_ours) if self.locked.is_none() => return None,
+            listed => listed.unwrap_or_default(),
+        };
+        self.entries -= listed.len();
+        let mut names = BTreeSet::new();
+        for (name, kind) in listed {
+            if is_git(&name) {
+                self.found.push(workspace.join(directory).join(&name));
+            } else if kind == FileType::Directory {
+                self.open.push_back(directory.join(&name));
+            }
+            names.insert(name);
+        }
+        if is_bare(|name| names.contains(OsStr::new(name))) {
+            self.found.push(workspace.join(directory));
+        }
+        (self.entries > 0).then_some(look)
+    }
+}

@@ -1,0 +1,238 @@
+//! Repositories that commands make or work in: plain ones are no obstacle, and one that would run programs does not stay.
+
+use crate::sandbox::{confining, project, run, said};
+use crate::support::kernel::Kernel;
+use crate::support::run::{Finished, KEY, Lab};
+use crate::support::server::Server;
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a command says that makes repositories for which `$1` is no obstacle: with an identity, and nothing of the user's.
+const GIT: &str = "set -e; export HOME=/nonexistent GIT_CONFIG_NOSYSTEM=1 GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b.example \
+                   GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b.example\n";
+
+fn git(lab: &Lab, kernel: Kernel, script: &str) -> String {
+    said(&run(lab, kernel, &format!("{GIT}{script}")))
+}
+
+/// A workspace that is a repository with one commit.
+fn committed() -> Lab {
+    let lab = Lab::new().file("a.txt", "a\n");
+    for args in [
+        &["init", "-q", "-b", "main"][..],
+        &["add", "a.txt"],
+        &["-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-qm", "one"],
+    ] {
+        assert!(Command::new("git").args(args).current_dir(lab.ws()).status().unwrap().success(), "{args:?}");
+    }
+    lab
+}
+
+/// A run in which the model has these scripts run one after the other, and what it was told of each.
+fn in_one_run(lab: &Lab, kernel: Kernel, scripts: &[&str]) -> (Vec<String>, Finished) {
+    let mut turns = Vec::new();
+    for (number, script) in scripts.iter().enumerate() {
+        let name = format!("step{number}.sh");
+        fs::write(lab.ws().join(&name), format!("{GIT}{script}")).unwrap();
+        let call = json!({"name": "run_command", "arguments": {"command": format!("sh {name}")}});
+        turns.push(json!({"calls": [call]}));
+    }
+    turns.push(json!({"text": "done"}));
+    let server = Server::start(&json!({ "turns": turns }).to_string());
+    let url = server.url();
+    let connection = ["--model", "openai/mock", "--api-base", &url, "--api-key", KEY, "--no-stream"];
+    let finished = kernel.agent(lab, &[&["run", "task", "--mode", "yolo"][..], &connection].concat());
+    let last = server.requests().pop().unwrap().body;
+    let told = last["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "tool");
+    (told.map(|message| message["content"].as_str().unwrap().to_owned()).collect(), finished)
+}
+
+#[test]
+fn class_25_a_repository_made_below_the_root_that_would_run_programs_does_not_stay() {
+    for (kernel, tier) in confining() {
+        for (what, script, gone) in [
+            (
+                "a program in its configuration",
+                "git init -q x; git -C x config core.fsmonitor ./evil",
+                "x/.git",
+            ),
+            ("an alias", "git init -q x; git -C x config alias.st '!./evil'", "x/.git"),
+            ("a hook", "git init -q x; echo echo > x/.git/hooks/post-checkout", "x/.git"),
+            ("a filter for all files", "git init -q x; echo '* filter=y' > x/.git/info/attributes", "x/.git"),
+            ("a copy", "mkdir -p deep/er; cp -r model deep/er/.git", "deep/er/.git"),
+            ("a new name of files that were there", "mkdir x; mv model x/.git", "x/.git"),
+            ("a directory that was there", "mv model notes/.git", "notes/.git"),
+            ("a link", "mkdir x; ln -s ../model x/.git", "x/.git"),
+            ("a file that leads there", "mkdir x; echo 'gitdir: ../model' > x/.git", "x/.git"),
+            (
+                "one with a name that differs at its end",
+                "cp -r model 'model '; rm -r model; git init -q --bare model; mkdir x; echo 'gitdir: ../model ' > x/.git",
+                "x/.git",
+            ),
+            (
+                "one that says more than git reads",
+                "mkdir x; printf 'gitdir: ../model\\0../nowhere' > x/.git",
+                "x/.git",
+            ),
+            (
+                "a worktree of it",
+                "mkdir x w; echo ../model > w/commondir; echo 'gitdir: ../w' > x/.git",
+                "x/.git",
+            ),
+            ("a bare one", "git init -q --bare x; git -C x config core.pager ./evil", "x/HEAD"),
+            ("what makes a directory one", "mkdir model/refs", "model/HEAD"),
+            ("a closed directory", "git init -q x; git -C x config core.pager ./evil; chmod 311 x", "x/.git"),
+            (
+                "a shut one",
+                "mkdir -p x/y; git init -q x/y; git -C x/y config core.pager ./evil; chmod 000 x/y; chmod 444 x",
+                "x/y/.git",
+            ),
+        ] {
+            let lab = project()
+                .file("model/config", "[core]\n\tfsmonitor = ./evil\n")
+                .file("model/HEAD", "ref: refs/heads/main\n")
+                .file("model/objects/keep", "")
+                .file("notes/a.txt", "kept\n")
+                .unprivileged();
+            let text = git(&lab, kernel, script);
+            assert!(text.contains(&format!("{gone}\" (created, now removed)")), "{tier}, {what}: {text}");
+            assert!(fs::symlink_metadata(lab.ws().join(gone)).is_err(), "{tier}, {what}: {text}");
+            assert_eq!(lab.read("notes/a.txt"), "kept\n", "{tier}, {what}");
+        }
+    }
+}
+
+#[test]
+fn class_25_plain_repositories_and_packages_below_the_root_stay() {
+    for (kernel, tier) in confining() {
+        let lab = committed().file("old/.git/config", "[core]\n\tfsmonitor = ./mine\n").unprivileged();
+        let text = git(
+            &lab,
+            kernel,
+            "git init -q new; git clone -q . copy; git clone -q --bare . bare.git; git clone -q --mirror . mirror.git
+            git clone -q --separate-git-dir=apart . split
+            git -C copy remote add other https://example.org/x; git -C copy config user.name me
+            mkdir -p node_modules/x/.vscode node_modules/x/.claude; echo {} > node_modules/x/.vscode/settings.json",
+        );
+        assert!(text.contains("exit_code: 0") && !text.contains("protected"), "{tier}: {text}");
+        for name in [
+            "new/.git/HEAD",
+            "copy/.git/HEAD",
+            "bare.git/HEAD",
+            "mirror.git/HEAD",
+            "split/.git",
+            "old/.git/config",
+        ] {
+            assert!(lab.exists(name), "{tier}, {name}: {text}");
+        }
+    }
+}
+
+#[test]
+fn class_25_a_repository_that_was_plain_is_looked_at_after_every_command() {
+    for (kernel, tier) in confining() {
+        let lab = project().unprivileged();
+        let (told, finished) = in_one_run(
+            &lab,
+            kernel,
+            &[
+                "mkdir -p deep/x; git init -q deep/x; git init -q --bare bare",
+                "git -C deep/x config user.name me; echo a > deep/x/a",
+                "git -C deep/x config core.fsmonitor ./evil",
+                "echo './evil' > bare/hooks/post-update",
+                "echo goes on",
+            ],
+        );
+        let [made, used, changed, hooked, last] = &told[..] else {
+            panic!("{tier}: {told:?} {}", finished.stderr)
+        };
+        assert!(!made.contains("protected") && !used.contains("protected"), "{tier}: {made} {used}");
+        assert!(changed.contains("deep/x/.git\" (created, now removed)"), "{tier}: {changed}");
+        assert!(last.contains("goes on") && !last.contains("protected"), "{tier}: {last}");
+        assert!(hooked.contains("bare/HEAD\" (created, now removed)"), "{tier}: {hooked}");
+    }
+}
+
+#[test]
+fn class_24_a_bare_repository_that_was_there_is_protected() {
+    for (kernel, tier) in confining() {
+        let lab = project()
+            .file("store.git/HEAD", "ref: refs/heads/main\n")
+            .file("store.git/config", "[core]\n\tbare = true\n")
+            .file("store.git/objects/keep", "")
+            .file("store.git/refs/keep", "");
+        let attack =
+            "echo evil >> store.git/config; mkdir store.git/hooks; echo evil > store.git/hooks/update; true";
+        let text = said(&run(&lab, kernel, attack));
+        assert_eq!(lab.read("store.git/config"), "[core]\n\tbare = true\n", "{tier}: {text}");
+        assert!(!lab.exists("store.git/hooks/update"), "{tier}: {text}");
+    }
+}
+
+#[test]
+fn s24_worktrees_are_added_and_worked_in_in_each_kernel() {
+    for (kernel, tier) in confining() {
+        let lab = committed();
+        let status =
+            Command::new("git").args(["worktree", "add", "-q", "old"]).current_dir(lab.ws()).status();
+        assert!(status.unwrap().success());
+        let lab = lab.unprivileged();
+        let (told, finished) = in_one_run(
+            &lab,
+            kernel,
+            &[
+                "git worktree add -q side; cd side; echo b > b; git add b; git commit -qm two",
+                "cd side; git log --oneline; cd ../old; echo c > c; git add c; git commit -qm three; git status --short",
+                "git worktree add -q other; git worktree remove other; git worktree remove side; git gc -q",
+            ],
+        );
+        assert_eq!(told.len(), 3, "{tier}: {}", finished.stderr);
+        for text in &told {
+            assert!(text.contains("exit_code: 0") && !text.contains("protected"), "{tier}: {text}");
+        }
+        assert!(lab.exists("old/c") && !lab.exists("side"), "{tier}: {told:?}");
+    }
+}
+
+#[test]
+fn class_24_worktrees_that_were_there_are_led_nowhere_else() {
+    for (kernel, tier) in confining() {
+        let lab = project()
+            .file("side/.git", "gitdir: ../.git/worktrees/side\n")
+            .file(".git/worktrees/side/commondir", "../..\n")
+            .file(".git/worktrees/side/HEAD", "ref: refs/heads/main\n");
+        let attack = "cd .git/worktrees/side; echo ../../../evil > commondir; echo '[core] pager = evil' > config.worktree; true";
+        let text = said(&run(&lab, kernel, attack));
+        assert_eq!(lab.read(".git/worktrees/side/commondir"), "../..\n", "{tier}: {text}");
+        assert!(!lab.exists(".git/worktrees/side/config.worktree"), "{tier}: {text}");
+    }
+}
+
+/// Where what commands make of protected files is kept, of which `text` tells.
+fn quarantine(text: &str) -> PathBuf {
+    let (_, told) = text.split_once("is kept in ").unwrap();
+    let place = Path::new(told.split_once(".\n").unwrap().0);
+    place.ancestors().find(|above| above.ends_with("quarantine")).unwrap().to_owned()
+}
+
+#[test]
+fn class_24_what_could_not_be_put_back_is_no_baseline_for_the_next_command() {
+    for (kernel, tier) in confining() {
+        let lab = project().unprivileged();
+        let place = quarantine(&said(&run(&lab, kernel, "echo evil > .envrc")));
+        fs::remove_dir_all(&place).unwrap();
+        fs::write(&place, "in the way").unwrap();
+        let (told, finished) = in_one_run(&lab, kernel, &["echo evil > .envrc", "touch ran", "touch ran"]);
+        assert!(told[0].contains("could NOT be put back"), "{tier}: {told:?} {}", finished.stderr);
+        for text in &told[1..] {
+            assert!(
+                text.contains("no more commands run here until a person has looked at"),
+                "{tier}: {text}"
+            );
+            assert!(text.contains(".envrc"), "{tier}: {text}");
+        }
+        assert!(!lab.exists("ran"), "{tier}");
+    }
+}
