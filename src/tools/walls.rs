@@ -158,7 +158,7 @@ mod tests {
         let both = [one("/ws/.envrc", None), one("/ws/\u{1b}[2J\n", Some("it is large"))];
         assert_eq!(
             disturbance(&both).unwrap(),
-            r#"it changed protected files, which no command may: configuration of git, agents and editors can make programs run later.
+            r#"it changed protected files, which no command may: configuration of git, agents and editors can make programs run later, and others the person has protected.
 These could NOT be put back, a person must look at them:
   "/ws/\u{1b}[2J\n" (created): it is large.
 Put back:
