@@ -223,7 +223,10 @@ impl Launcher {
                 }
                 failure(
                     program,
-                    &format!("the kernel refuses what confined commands before ({error}); nothing ran"),
+                    &format!(
+                        "the kernel refuses what confined commands before ({error}), and a run goes on with no less than it \
+                         began with; nothing ran. The next run finds what holds now"
+                    ),
                 )
             }
         }
