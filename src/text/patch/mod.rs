@@ -400,5 +400,4 @@ fn header(line: &str, number: usize) -> Result<(Hunk, Option<usize>), PatchError
 }
 
 #[cfg(test)]
-#[path = "patch_tests.rs"]
 mod tests;
