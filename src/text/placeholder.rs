@@ -1,6 +1,7 @@
 //! Lines that stand for code somebody left out, such as `// ... rest of the code`: written to a file they destroy it.
 
 use regex::Regex;
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 /// A comment in which an ellipsis is followed by words for what is left out, or such words at its beginning by an ellipsis
@@ -18,11 +19,15 @@ const PLACEHOLDER: &str = r"(?xi)
 /// A pattern that is none finds nothing; the tests see that it is one.
 static FINDER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(PLACEHOLDER).ok());
 
-/// The first line of `new` that is a placeholder and does not stand in `known`.
-pub fn placeholder<'a>(new: &'a str, known: &str) -> Option<&'a str> {
+/// The first of the lines `new` that is a placeholder and no line of `known`.
+pub fn placeholder<'a>(new: impl Iterator<Item = &'a str>, known: &str) -> Option<&'a str> {
     let finder = FINDER.as_ref()?;
-    let mut lines = new.lines().map(str::trim);
-    lines.find(|line| finder.is_match(line) && !known.contains(*line))
+    let found: Vec<&str> = new.map(str::trim).filter(|line| finder.is_match(line)).collect();
+    if found.is_empty() {
+        return None;
+    }
+    let known: HashSet<&str> = known.lines().map(str::trim).collect();
+    found.into_iter().find(|line| !known.contains(line))
 }
 
 #[cfg(test)]
@@ -42,7 +47,7 @@ mod tests {
             "{/* ... rest of component ... */}",
             "# ...(rest of file unchanged)",
         ] {
-            assert_eq!(placeholder(&format!("a\n{line}\nb\n"), ""), Some(line.trim()), "{line}");
+            assert_eq!(placeholder(["a", line, "b"].into_iter(), ""), Some(line.trim()), "{line}");
         }
     }
 
@@ -60,12 +65,12 @@ mod tests {
             "// the rest of the code",
             "..existing",
         ] {
-            assert_eq!(placeholder(line, ""), None, "{line}");
+            assert_eq!(placeholder(line.lines(), ""), None, "{line}");
         }
     }
 
     #[test]
     fn a_line_that_is_in_the_file_already_is_no_placeholder() {
-        assert_eq!(placeholder("// ... rest of code", "x\n  // ... rest of code\n"), None);
+        assert_eq!(placeholder("// ... rest of code".lines(), "x\n  // ... rest of code\n"), None);
     }
 }

@@ -3,6 +3,7 @@
 //! Each rung forgets a little more than the one before. A passage counts on the first rung on which it occurs, and only
 //! when it occurs there once; nothing is ever found because it is similar.
 
+use std::cell::OnceCell;
 use std::cmp::min;
 
 /// What may differ between a passage as it is looked for and as it stands in a file.
@@ -97,6 +98,28 @@ impl Rung {
             here >= offset
         });
         reached.map_or(kept.len(), |(at, _)| at)
+    }
+}
+
+/// A text and its folds, each made when it is first asked for.
+pub struct Folds<'a> {
+    /// The text.
+    pub text: &'a str,
+    folds: [OnceCell<String>; Rung::FOLDS.len()],
+}
+
+impl<'a> Folds<'a> {
+    /// Those of `text`.
+    pub fn new(text: &'a str) -> Self {
+        Self { text, folds: Default::default() }
+    }
+
+    /// The text as `rung` has it; the text itself where it is not one that folds.
+    pub fn on(&self, rung: Rung) -> &str {
+        let mut cells = Rung::FOLDS.into_iter().zip(&self.folds);
+        cells
+            .find(|(it, _)| *it == rung)
+            .map_or(self.text, |(_, cell)| cell.get_or_init(|| rung.fold(self.text)))
     }
 }
 

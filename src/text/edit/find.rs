@@ -2,8 +2,7 @@
 
 use crate::text::indentation::{Shift, shifted};
 use crate::text::lines::{body, number_at};
-use crate::text::rung::Rung;
-use std::cell::OnceCell;
+use crate::text::rung::{Folds, Rung};
 use std::ops::Range;
 
 /// Occurrences counted before giving up; "more than this" is enough to say that a passage is not unique.
@@ -11,13 +10,6 @@ pub const MAX_COUNT: usize = 1000;
 
 /// Line numbers listed for a passage that occurs more than once.
 const MAX_LISTED: usize = 10;
-
-/// A text in which passages are looked for; each of its folds is made once.
-pub struct Searched<'a> {
-    /// The text.
-    pub text: &'a str,
-    folds: [OnceCell<String>; Rung::FOLDS.len()],
-}
 
 /// A passage that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,66 +38,60 @@ pub enum Miss {
     },
 }
 
-impl<'a> Searched<'a> {
-    /// Will look in `text`.
-    pub fn new(text: &'a str) -> Self {
-        Self { text, folds: Default::default() }
+/// The only passage that is `old`.
+///
+/// # Errors
+/// When there is none, or more than one on the first rung that has any.
+pub fn find(searched: &Folds<'_>, old: &str) -> Result<Found, Miss> {
+    let text = searched.text;
+    // Whoever writes `\n` was shown lines, not their endings: they tell no two passages apart.
+    let shown = old.contains('\n') && !old.contains('\r') && text.contains("\r\n");
+    if !shown && let Some(start) = only(Rung::Exact, text, old)? {
+        return Ok(Found { range: start..start + old.len(), rung: Rung::Exact, shift: None });
     }
+    for rung in Rung::FOLDS {
+        let wanted = rung.fold(old);
+        let Some(start) = only(rung, searched.on(rung), &wanted)? else { continue };
+        let range = rung.unfold(text, start)..rung.unfold(text, start + wanted.len());
+        let rung = if shown && rung == Rung::Endings { Rung::Exact } else { rung };
+        return Ok(Found { range, rung, shift: None });
+    }
+    find_shifted(searched, old)
+}
 
-    /// The only passage that is `old`.
-    ///
-    /// # Errors
-    /// When there is none, or more than one on the first rung that has any.
-    pub fn find(&self, old: &str) -> Result<Found, Miss> {
-        // Whoever writes `\n` was shown lines, not their endings: they tell no two passages apart.
-        let shown = old.contains('\n') && !old.contains('\r') && self.text.contains("\r\n");
-        if !shown && let Some(start) = self.only(Rung::Exact, self.text, old)? {
-            return Ok(Found { range: start..start + old.len(), rung: Rung::Exact, shift: None });
-        }
-        for (rung, fold) in Rung::FOLDS.iter().zip(&self.folds) {
-            let (fold, wanted) = (fold.get_or_init(|| rung.fold(self.text)), rung.fold(old));
-            let Some(start) = self.only(*rung, fold, &wanted)? else { continue };
-            let range = rung.unfold(self.text, start)..rung.unfold(self.text, start + wanted.len());
-            let rung = if shown && *rung == Rung::Endings { Rung::Exact } else { *rung };
-            return Ok(Found { range, rung, shift: None });
-        }
-        self.find_shifted(old)
+fn only(rung: Rung, text: &str, old: &str) -> Result<Option<usize>, Miss> {
+    let found = occurrences(text, old);
+    let rung = if rung == Rung::Endings { Rung::Exact } else { rung };
+    match found.as_slice() {
+        [] => Ok(None),
+        [start] => Ok(Some(*start)),
+        _ => Err(Miss::Several {
+            rung,
+            count: found.len(),
+            lines: found.iter().take(MAX_LISTED).map(|at| number_at(text, *at)).collect(),
+        }),
     }
+}
 
-    fn only(&self, rung: Rung, text: &str, old: &str) -> Result<Option<usize>, Miss> {
-        let found = occurrences(text, old);
-        let rung = if rung == Rung::Endings { Rung::Exact } else { rung };
-        match found.as_slice() {
-            [] => Ok(None),
-            [start] => Ok(Some(*start)),
-            _ => Err(Miss::Several {
-                rung,
-                count: found.len(),
-                lines: found.iter().take(MAX_LISTED).map(|at| number_at(text, *at)).collect(),
-            }),
-        }
+/// Whole lines, each with the same indentation more or less.
+fn find_shifted(searched: &Folds<'_>, old: &str) -> Result<Found, Miss> {
+    let fold = searched.on(Rung::Punctuation);
+    let wanted = Rung::Indentation.fold(old);
+    let have: Vec<&str> = fold.lines().collect();
+    let want: Vec<&str> = wanted.lines().collect();
+    let mut places = shifted(&have, &want, 0, MAX_COUNT);
+    if places.len() > 1 {
+        let lines = places.iter().take(MAX_LISTED).map(|(at, _)| at + 1).collect();
+        return Err(Miss::Several { rung: Rung::Indentation, count: places.len(), lines });
     }
-
-    /// Whole lines, each with the same indentation more or less.
-    fn find_shifted(&self, old: &str) -> Result<Found, Miss> {
-        let fold = Rung::Indentation.fold(self.text);
-        let wanted = Rung::Indentation.fold(old);
-        let have: Vec<&str> = fold.lines().collect();
-        let want: Vec<&str> = wanted.lines().collect();
-        let mut places = shifted(&have, &want, 0, MAX_COUNT);
-        if places.len() > 1 {
-            let lines = places.iter().take(MAX_LISTED).map(|(at, _)| at + 1).collect();
-            return Err(Miss::Several { rung: Rung::Indentation, count: places.len(), lines });
-        }
-        let (at, shift) = places.pop().ok_or(Miss::Absent)?;
-        let mut lines = self.text.split_inclusive('\n');
-        let start: usize = lines.by_ref().take(at).map(str::len).sum();
-        let passage: Vec<&str> = lines.take(want.len()).collect();
-        let unended = passage.last().filter(|_| !old.ends_with('\n'));
-        let length = passage.iter().map(|line| line.len()).sum::<usize>()
-            - unended.map_or(0, |line| line.len() - body(line).len());
-        Ok(Found { range: start..start + length, rung: Rung::Indentation, shift: Some(shift) })
-    }
+    let (at, shift) = places.pop().ok_or(Miss::Absent)?;
+    let mut lines = searched.text.split_inclusive('\n');
+    let start: usize = lines.by_ref().take(at).map(str::len).sum();
+    let passage: Vec<&str> = lines.take(want.len()).collect();
+    let unended = passage.last().filter(|_| !old.ends_with('\n'));
+    let length = passage.iter().map(|line| line.len()).sum::<usize>()
+        - unended.map_or(0, |line| line.len() - body(line).len());
+    Ok(Found { range: start..start + length, rung: Rung::Indentation, shift: Some(shift) })
 }
 
 /// Where `old` starts, overlapping occurrences included: "aa" is not unique in "aaa".

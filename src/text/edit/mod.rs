@@ -7,9 +7,9 @@ mod rewrite;
 
 use crate::text::lines::number_at;
 use crate::text::placeholder::placeholder;
-use crate::text::rung::Rung;
+use crate::text::rung::{Folds, Rung};
 use error::EditError;
-use find::{Found, Miss, Searched, occurrences};
+use find::{Found, Miss, find, occurrences};
 use std::ops::Range;
 
 /// Times as many bytes as were looked for, with [`MATCH_MARGIN`] on top, that a passage may have which is not exactly
@@ -52,7 +52,7 @@ struct Change {
 /// When a passage is empty, equal to what it becomes, absent, not unique or part of another's, or a new text leaves
 /// something out; nothing is replaced then.
 pub fn replace(path: &str, text: &str, edits: &[Replacement<'_>]) -> Result<Edited, EditError> {
-    let searched = Searched::new(text);
+    let searched = Folds::new(text);
     let mut changes = Vec::with_capacity(edits.len());
     for (number, edit) in (1..).zip(edits) {
         let change = change(path, &searched, number, *edit);
@@ -71,13 +71,16 @@ pub fn replace(path: &str, text: &str, edits: &[Replacement<'_>]) -> Result<Edit
             return Err(EditError::Overlap { path: path.to_owned(), first, second });
         }
     }
+    if let Some(line) = placeholder(edits.iter().flat_map(|edit| edit.new.lines()), text) {
+        return Err(EditError::Placeholder(line.to_owned()));
+    }
     let text = spliced(text, &changes);
     Ok(Edited { text, rungs })
 }
 
 fn change(
     path: &str,
-    searched: &Searched<'_>,
+    searched: &Folds<'_>,
     number: usize,
     edit: Replacement<'_>,
 ) -> Result<Change, EditError> {
@@ -88,14 +91,11 @@ fn change(
     if old == new {
         return Err(EditError::Same);
     }
-    let found = searched.find(old).map_err(|miss| missed(path, text, edit, miss))?;
+    let found = find(searched, old).map_err(|miss| missed(path, text, edit, miss))?;
     let (wanted, length) = (old.len(), found.range.len());
     if length > wanted.saturating_mul(MATCH_FACTOR).saturating_add(MATCH_MARGIN) {
         let line = number_at(text, found.range.start);
         return Err(EditError::TooMuch { path: path.to_owned(), wanted, found: length, line });
-    }
-    if let Some(line) = placeholder(new, text) {
-        return Err(EditError::Placeholder(line.to_owned()));
     }
     let new =
         rewrite::rewritten(text, &found, old, new).ok_or_else(|| missed(path, text, edit, Miss::Absent))?;
