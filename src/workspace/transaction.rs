@@ -110,7 +110,11 @@ impl Workspace {
         let records = self.0.records.get().map(|dir| record::abandoned::<Vec<Undo>>(dir));
         for (_held, record) in records.into_iter().flatten() {
             for undo in record.into_iter().rev() {
-                match self.undo(&undo) {
+                let undone = self.undo(&undo);
+                if undone.is_some() {
+                    self.clear_after(&undo);
+                }
+                match undone {
                     Some(true) => recovered.restored.push(undo.path),
                     Some(false) => {}
                     None => recovered.left.push(undo.path),
@@ -118,6 +122,14 @@ impl Workspace {
             }
         }
         recovered
+    }
+
+    /// Removes what the step has left beside a file that is as it was before.
+    fn clear_after(&self, undo: &Undo) {
+        if let Ok(path) = self.path(&undo.path) {
+            let before = undo.before.as_ref().map(|before| hash(before.text.as_bytes()));
+            self.clear_leftovers(&path, before.as_deref());
+        }
     }
 
     fn take(&self, step: &Step) -> Result<Displaced, FileError> {
