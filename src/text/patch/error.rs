@@ -1,6 +1,6 @@
 //! Why a patch was not read or not applied, in words for the model.
 
-use crate::text::lines::quoted;
+use crate::text::lines::{one_line, quoted};
 
 /// Lines named when a hunk fits in more than one place.
 const MAX_LISTED: usize = 5;
@@ -44,7 +44,7 @@ pub enum PatchError {
     )]
     NoPath,
     /// It names another file than the call.
-    #[error("the patch is for {named}, not for {path}: leave out `path`")]
+    #[error("the patch is for {}, not for {}: leave out `path`", one_line(.named), one_line(.path))]
     OtherPath {
         /// What the patch names.
         named: String,
@@ -53,7 +53,8 @@ pub enum PatchError {
     },
     /// A part of a git diff without text.
     #[error(
-        "the part {0} has no hunks: modes, binary files and renames without change are not for apply_patch"
+        "the part {} has no hunks: modes, binary files and renames without change are not for apply_patch",
+        quoted(.0)
     )]
     NoText(String),
     /// A hunk changes nothing.
@@ -152,7 +153,7 @@ pub enum PatchError {
         hunk: usize,
     },
     /// What is wrong with the part for one of several files.
-    #[error("{path}: {error}")]
+    #[error("{}: {error}", one_line(.path))]
     In {
         /// The file, as the patch names it.
         path: String,
