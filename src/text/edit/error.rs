@@ -25,14 +25,16 @@ pub enum EditError {
     },
     /// The passage does not occur, and what it was to become does.
     #[error(
-        "old_str not found{}, but new_str stands in line {line}: this edit seems to be already applied. Read the lines before you try again",
-        in_file(.path)
+        "old_str not found{}, but new_str stands in line {line}: this edit seems to be already applied. Read the lines before you try again.{}",
+        in_file(.path), near(.hint.as_ref())
     )]
     AlreadyApplied {
         /// The file, for the message; empty when unknown.
         path: String,
         /// Where the new passage starts, counted from 1.
         line: usize,
+        /// Where something like the old passage is, in case it is not, and how it differs.
+        hint: Option<String>,
     },
     /// The passage occurs more than once.
     #[error("old_str {} {} times{} (lines {}). Add more context lines to make it unique.", appears(*.rung), at_least(*.count), in_file(.path), listed(.lines, *.count))]

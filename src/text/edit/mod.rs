@@ -110,12 +110,15 @@ fn missed(path: &str, text: &str, edit: Replacement<'_>, miss: Miss) -> EditErro
     let path = path.to_owned();
     match miss {
         Miss::Several { rung, count, lines } => EditError::NotUnique { path, rung, count, lines },
-        Miss::Absent => match occurrences(text, edit.new).as_slice() {
-            [at] if !edit.new.trim().is_empty() => {
-                EditError::AlreadyApplied { path, line: number_at(text, *at) }
+        Miss::Absent => {
+            let hint = nearest::nearest(text, edit.old);
+            match occurrences(text, edit.new).as_slice() {
+                [at] if !edit.new.trim().is_empty() => {
+                    EditError::AlreadyApplied { path, line: number_at(text, *at), hint }
+                }
+                _ => EditError::NotFound { path, hint },
             }
-            _ => EditError::NotFound { path, hint: nearest::nearest(text, edit.old) },
-        },
+        }
     }
 }
 

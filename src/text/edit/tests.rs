@@ -128,6 +128,8 @@ fn what_is_only_similar_is_never_touched() {
 fn an_edit_that_is_already_applied_is_told_so() {
     let text = refused("one\n2\nthree\n", "two\n", "2\n");
     assert!(text.contains("new_str stands in line 2") && text.contains("already applied"), "{text}");
+    let text = refused("let total = 1;\nx\n", "let totals = 1;", "x");
+    assert!(text.contains("already applied") && text.contains("The nearest passage is line 1"), "{text}");
     assert!(refused("a\n", "b", "").starts_with("old_str not found"));
     assert_eq!(
         refused("a \nb\n", "a\nb", "a\nb"),
