@@ -42,6 +42,8 @@ pub enum Command {
         #[command(flatten)]
         place: PlaceArgs,
     },
+    /// Apply a patch as the tool of that name would, with every rule and hook
+    ApplyPatch(PatchArgs),
     /// Show or check the configuration
     Config {
         /// What to do with it.
@@ -239,6 +241,20 @@ pub struct WorkArgs {
     /// The exit code of a partial result
     #[arg(long, value_name = "N")]
     pub exit_code_on_partial: Option<u8>,
+}
+
+/// `agent apply-patch`.
+#[derive(Debug, Clone, Args)]
+pub struct PatchArgs {
+    /// The patch: a unified diff with file names, or from `*** Begin Patch` to `*** End Patch`; `-`, or leaving it out of
+    /// a pipe, reads it from standard input
+    pub file: Option<PathBuf>,
+    /// What may happen without asking
+    #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
+    pub mode: Option<Mode>,
+    /// Where configuration and workspace are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
 }
 
 /// `agent trust`.

@@ -26,6 +26,7 @@ use crate::fetch::target::HostPattern;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
 use crate::llm::connect::{ModelOptions, connect};
+use crate::llm::edit_format::EditFormat;
 use crate::llm::response_cache::{self, CachedModel};
 use crate::llm::{LlmClient, ToolDefinition};
 use crate::message::ToolCall;
@@ -50,6 +51,7 @@ use crate::tools::toolbox::{ToolOptions, Toolbox};
 use crate::tools::web_fetch::WebFetch;
 use crate::workspace::Workspace;
 use crate::workspace::index::project_index;
+use crate::workspace::transaction::Recovered;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -262,6 +264,19 @@ pub fn toolbox(settings: &Settings) -> Toolbox {
     Toolbox::standard(options, more)
 }
 
+/// The tools that the model called `name` is offered.
+///
+/// # Errors
+/// When the embedded table of edit formats is not well-formed, which a test rules out.
+pub fn toolbox_for(settings: &Settings, name: &str) -> CliResult<Toolbox> {
+    let format = match settings.tools.edit_format {
+        Some(format) => format,
+        None => EditFormat::of(name)
+            .map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })?,
+    };
+    Ok(toolbox(settings).restricted(|tool| format.offers(tool)))
+}
+
 /// What may be fetched; entries that are none were refused when the configuration was read.
 fn fetcher(web: &Web) -> Fetcher {
     Fetcher {
@@ -286,6 +301,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     let policy = PolicyOptions { contained, ..settings.policy.clone() };
     let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
     workspace.keep_from_tools(Policy::guard(&policy));
+    workspace.keep_records_in(settings.state.join("transactions"));
     let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
         .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)
@@ -347,6 +363,16 @@ pub fn clear_leftovers(engine: &Engine, call: &ToolCall) -> Vec<String> {
         engine.workspace.clear_leftovers(&path, engine.ledger.seen(real.as_str()).as_deref()).kept
     });
     kept.map(|path| messages::leftover_kept(path.as_str())).collect()
+}
+
+/// Undoes changes of several files that a process now dead did not end; says what became of them.
+pub fn recover(engine: &Engine) -> Vec<String> {
+    if engine.options.dry_run {
+        return Vec::new();
+    }
+    let Recovered { restored, left } = engine.workspace.recover();
+    let restored = restored.iter().map(|path| messages::change_undone(path));
+    restored.chain(left.iter().map(|path| messages::change_left(path))).collect()
 }
 
 /// What the model is told before anybody says something.

@@ -23,6 +23,11 @@ const PAGES: &[(&str, &str, &str)] = &[
     ("config", "configuration: files, layers, every key", include_str!("../../config/help/config.md")),
     ("costs", "prices, budgets, what a run cost", include_str!("../../config/help/costs.md")),
     (
+        "edits",
+        "edits: how files are changed, what is refused, patches",
+        include_str!("../../config/help/edits.md"),
+    ),
+    (
         "errors",
         "errors of the model: retries, fallback, a full window",
         include_str!("../../config/help/errors.md"),

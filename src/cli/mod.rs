@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod app;
+pub mod apply_patch;
 pub mod approver;
 pub mod args;
 pub mod chain;
@@ -66,6 +67,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
         }),
         Command::Agents(place) => agents::agents(app, &place),
         Command::Tools { command, place } => tools::tools(app, command, &place),
+        Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),
         Command::Config { command, place } => config::config(app, &command, &place),
         Command::Trust { args, place } => trust::trust(app, &args, &place),
         Command::Models { command, filter, place } => models::models(app, command, filter, &place),

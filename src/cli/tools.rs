@@ -8,9 +8,11 @@ use crate::cli::home;
 use crate::cli::output::print;
 use crate::config::flags::Flags;
 use crate::emit::Emitter;
+use crate::engine::policy::Mode;
 use crate::event::{Event, EventSink, Record};
 use crate::failure::ErrorKind;
 use crate::message::{ToolCall, ToolResult};
+use crate::terminal::Style;
 use std::cell::RefCell;
 use std::fmt::Write;
 use std::rc::Rc;
@@ -23,17 +25,29 @@ use tokio_util::sync::CancellationToken;
 pub fn tools(app: &App, command: Option<ToolsCommand>, place: &PlaceArgs) -> CliResult<()> {
     match command {
         None => list(app, place),
-        Some(ToolsCommand::Call { name, arguments, mode }) => {
-            let flags = Flags { mode, ..flags_of(place) };
-            let call = ToolCall { id: "call".to_owned(), name, arguments, opaque: None };
-            let result = app.block_on(run_one(app, &flags, call))?;
-            if result.is_error {
-                let reason = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
-                return Err(CliError::new(ErrorKind::Request, reason.to_owned()));
-            }
-            print(&app.terminal, &result.text)
-        }
+        Some(ToolsCommand::Call { name, arguments, mode }) => call(app, mode, place, name, arguments),
     }
+}
+
+/// Calls the tool `name` with `arguments`, a JSON object, as the model would, and prints what it answers.
+///
+/// # Errors
+/// As [`tools`].
+pub fn call(
+    app: &App,
+    mode: Option<Mode>,
+    place: &PlaceArgs,
+    name: String,
+    arguments: String,
+) -> CliResult<()> {
+    let flags = Flags { mode, ..flags_of(place) };
+    let call = ToolCall { id: "call".to_owned(), name, arguments, opaque: None };
+    let result = app.block_on(run_one(app, &flags, call))?;
+    if result.is_error {
+        let reason = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
+        return Err(CliError::new(ErrorKind::Request, reason.to_owned()));
+    }
+    print(&app.terminal, &result.text)
 }
 
 fn list(app: &App, place: &PlaceArgs) -> CliResult<()> {
@@ -74,6 +88,9 @@ async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResu
         compose::Bench { launcher, emitter: Rc::new(emitter), outputs, toolbox: compose::toolbox(settings) };
     let manner = compose::Manner { asked: Some(interrupt.token().clone()), dry_run: false };
     let engine = compose::engine(app, settings, bench, manner)?;
+    for text in compose::recover(&engine) {
+        app.tell(Style::Caution, &text);
+    }
     let token: &CancellationToken = interrupt.token();
     engine
         .run_batch(&[call], token, None)

@@ -126,7 +126,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     notices.extend(compose::about_sandbox(&settings, &launcher));
     let window = models.smallest_window();
     settings.context.max_tool_result_tokens = result_tokens(settings.context.max_tool_result_tokens, window);
-    let toolbox = compose::toolbox(&settings);
+    let toolbox = compose::toolbox_for(&settings, &models.terms.first.model)?;
     let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
     let Listeners { sinks, answer_shown } = listeners(app, options, &settings, earlier.as_ref())?;
     let Earlier { id, journal, reading } = match earlier {
@@ -296,6 +296,9 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         resumed,
         sandbox: agent.engine.launcher.tier().name().to_owned(),
     })?;
+    for text in compose::recover(&agent.engine) {
+        emitter.emit(Event::Notice { level: Level::Warn, text })?;
+    }
     let unanswered = agent.session.borrow().unanswered();
     for call in unanswered {
         for text in compose::clear_leftovers(&agent.engine, &call) {

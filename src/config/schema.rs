@@ -10,6 +10,7 @@ use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::Mode;
 use crate::engine::{Parallel, ResultFormat};
 use crate::llm::catalog::{Own, Provider};
+use crate::llm::edit_format::EditFormat;
 use crate::llm::effort::Effort;
 use crate::workspace::index::{INDEX_ENTRIES, INDEX_TIME, IndexOptions};
 use schemars::JsonSchema;
@@ -226,6 +227,8 @@ pub struct Tools {
     pub parallel: Parallel,
     /// The form of a result for the model.
     pub result_format: ResultFormat,
+    /// The form in which the model writes changes, and so which tools for them it is offered; absent: its table's.
+    pub edit_format: Option<EditFormat>,
 }
 
 /// The tool `run_command`.

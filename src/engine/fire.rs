@@ -91,7 +91,8 @@ impl Engine {
         }
         said.push(self.fire(HookEvent::PostToolUse, input.clone(), cancel).await?);
         for file in &edited {
-            let input = HookInput { file_path: Some(file.path.as_str().to_owned()), ..input.clone() };
+            let file_path = Some(file.path.as_str().to_owned());
+            let input = HookInput { file_path, other_files: Vec::new(), ..input.clone() };
             said.push(self.fire(HookEvent::PostEdit, input, cancel).await?);
         }
         for text in said.into_iter().flat_map(HookOutcome::for_the_model) {
@@ -104,13 +105,14 @@ impl Engine {
     }
 
     fn input(&self, told: Told<'_>) -> HookInput {
-        let file = told.plan.touches.first().map(|touch| {
+        let mut files = told.plan.touches.iter().map(|touch| {
             self.real_path(&touch.path).map_or_else(|| touch.path.clone(), |path| path.as_str().to_owned())
         });
         HookInput {
             tool_name: Some(told.tool.to_owned()),
             tool_input: Some(told.args.clone()),
-            file_path: file,
+            file_path: files.next(),
+            other_files: files.collect(),
             command: told.plan.command.clone(),
             ..HookInput::default()
         }

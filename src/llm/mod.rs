@@ -20,6 +20,7 @@ pub mod catalog;
 pub mod chat_completions;
 pub mod codec;
 pub mod connect;
+pub mod edit_format;
 pub mod effort;
 pub mod embedded_call;
 pub mod error_body;

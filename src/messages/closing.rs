@@ -31,6 +31,18 @@ pub fn leftover_kept(path: &str) -> String {
     )
 }
 
+/// Said when a change of several files was cut off and one of them is again as it was.
+pub fn change_undone(path: &str) -> String {
+    format!("a change of several files was interrupted; {path} is again as it was before")
+}
+
+/// Said when a change of several files was cut off and one of them could not be put back.
+pub fn change_left(path: &str) -> String {
+    format!(
+        "a change of several files was interrupted; {path} was changed since and stays as it is: look at it"
+    )
+}
+
 /// What the model reads as the result of a call beyond the cap.
 pub const CALLS_USED_UP: &str = "This call did not run: the run has used up its tool calls.";
 

@@ -17,7 +17,8 @@ pub use background::{
 };
 pub use closing::{
     CALLS_USED_UP, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed,
-    closing_instruction, fixed_closing, hook_context, leftover_kept, reason_in_words, too_many_calls,
+    change_left, change_undone, closing_instruction, fixed_closing, hook_context, leftover_kept,
+    reason_in_words, too_many_calls,
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use home::{ANOTHER_HOME, home_unusable};

@@ -1,11 +1,18 @@
 //! Unified diffs: whole for the person who decides, cut for the model that knows what it wrote, bounded in time.
 
 use similar::TextDiff;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Longest time spent on the smallest diff; after that a larger but true one is taken.
 const DEADLINE: Duration = Duration::from_millis(200);
+
+/// Bytes compared at a time where two texts are equal.
+const CHUNK: usize = 4096;
+
+/// Equal lines that stay on either side of what is compared, more than a diff shows.
+const MARGIN_LINES: usize = 8;
 
 /// Lines of a diff shown; a longer one says how many were left out.
 pub const MAX_LINES: usize = 200;
@@ -20,8 +27,65 @@ pub fn unified(path: &str, old: &str, new: &str) -> String {
 
 /// The unified diff between two versions of `path`; empty when they are equal. As long as both, so whoever shows it cuts it.
 pub fn whole(path: &str, old: &str, new: &str) -> String {
+    let (before, old, new) = around_change(old, new);
     let diff = TextDiff::configure().timeout(DEADLINE).diff_lines(old, new);
-    diff.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string()
+    let diff = diff.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string();
+    if before == 0 {
+        return diff;
+    }
+    diff.split_inclusive('\n')
+        .map(|line| moved(line, before).map_or(Cow::Borrowed(line), Cow::Owned))
+        .collect()
+}
+
+/// The parts of both texts that differ, whole lines with as many around them as a diff shows and more; and how many equal
+/// lines are left out in front. A small change of a large file is then found in a moment.
+fn around_change<'a>(old: &'a str, new: &'a str) -> (usize, &'a str, &'a str) {
+    let front = equal(old.as_bytes().chunks(CHUNK).zip(new.as_bytes().chunks(CHUNK)), |(a, b)| {
+        a.iter().zip(b).take_while(|(a, b)| a == b).count()
+    });
+    let (_, old_rest) = old.as_bytes().split_at(front);
+    let (_, new_rest) = new.as_bytes().split_at(front);
+    let back = equal(old_rest.rchunks(CHUNK).zip(new_rest.rchunks(CHUNK)), |(a, b)| {
+        a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+    });
+    let is_break = |byte: &u8| *byte == b'\n';
+    let start = old.as_bytes().get(..front).unwrap_or_default();
+    let breaks = start.iter().enumerate().rev().filter(|(_, byte)| is_break(byte));
+    let start = breaks.map(|(at, _)| at + 1).nth(MARGIN_LINES).unwrap_or(0);
+    let end = old.as_bytes().get(old.len() - back..).unwrap_or_default();
+    let mut breaks = end.iter().enumerate().filter(|(_, byte)| is_break(byte));
+    let left_out = breaks.nth(MARGIN_LINES).map_or(0, |(at, _)| end.len() - at - 1);
+    let part = |text: &'a str| text.get(start..text.len() - left_out);
+    let Some((old_part, new_part)) = part(old).zip(part(new)) else { return (0, old, new) };
+    let before = old.as_bytes().iter().take(start).filter(|byte| is_break(byte)).count();
+    (before, old_part, new_part)
+}
+
+/// How many bytes are equal in pairs of chunks until the first that differ, where `inside` counts them.
+fn equal<'a>(
+    pairs: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    inside: impl Fn((&[u8], &[u8])) -> usize,
+) -> usize {
+    let mut count = 0;
+    for (a, b) in pairs {
+        if a != b {
+            return count + inside((a, b));
+        }
+        count += a.len();
+    }
+    count
+}
+
+/// A hunk header with its lines `by` further on; nothing for any other line.
+fn moved(line: &str, by: usize) -> Option<String> {
+    let (old, new) = line.strip_prefix("@@ -")?.strip_suffix(" @@\n")?.split_once(" +")?;
+    let range = |range: &str| {
+        let (start, length) =
+            range.split_once(',').map_or((range, ""), |(start, _)| (start, &range[start.len()..]));
+        start.parse::<usize>().ok().map(|start| format!("{}{length}", start + by))
+    };
+    Some(format!("@@ -{} +{} @@\n", range(old)?, range(new)?))
 }
 
 /// The first lines of a diff, and how many more there are.
@@ -47,6 +111,9 @@ pub fn cut(whole: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::patch;
+    use crate::text::rung::Rung;
+    use proptest::prelude::*;
 
     #[test]
     fn a_diff_names_the_file_and_the_lines() {
@@ -66,5 +133,36 @@ mod tests {
         assert!(diff.lines().count() <= MAX_LINES + 1);
         assert!(diff.contains("more diff lines"));
         assert!(unified("a", "", &"x".repeat(100_000)).len() < 1000);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_equal_on_both_sides_changes_nothing_but_the_line_numbers(
+            old in prop::collection::vec("[ab]{0,2}|é|è", 0..40), new in prop::collection::vec("[ab]{0,2}|é|è", 0..40),
+            front in 0usize..3, back in 0usize..30, newline: bool
+        ) {
+            let (front, back) = ("x\n".repeat(front * 20), "y\n".repeat(back));
+            let text = |lines: &[String]| {
+                let text = format!("{front}{}\n{back}", lines.join("\n"));
+                if newline { text } else { text.trim_end_matches('\n').to_owned() }
+            };
+            let (old, new) = (text(&old), text(&new));
+            let patch = whole("f", &old, &new);
+            if patch.is_empty() {
+                prop_assert_eq!(old, new);
+            } else {
+                let sections = patch::parse(&patch, Some("f")).unwrap();
+                let patched = patch::apply::apply(&old, sections[0].hunks()).unwrap();
+                prop_assert_eq!(patched.text, new);
+                prop_assert!(patched.rungs.iter().all(|rung| *rung == Rung::Exact));
+            }
+        }
+    }
+
+    #[test]
+    fn a_small_change_of_a_large_text_has_the_right_line_numbers() {
+        let text = |line: &str| format!("{}{line}\n{}", "x\n".repeat(1000), "y\n".repeat(1000));
+        let diff = whole("f", &text("old"), &text("new"));
+        assert_eq!(diff, "--- a/f\n+++ b/f\n@@ -998,7 +998,7 @@\n x\n x\n x\n-old\n+new\n y\n y\n y\n");
     }
 }

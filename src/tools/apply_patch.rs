@@ -1,65 +1,252 @@
-//! `apply_patch`: applies a unified diff to one file, all hunks or none.
+//! `apply_patch`: applies a patch to one or several files, all hunks or none: a unified diff, or an envelope that can also
+//! add, delete and move files.
 
-use crate::text::lines::counted;
-use crate::text::patch::{self, Patched};
-use crate::tools::guarded::{self, Loaded};
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use crate::text::lines::{BOM, QUOTE_CHARS, counted, one_line};
+use crate::text::patch::apply::{Patched, apply};
+use crate::text::patch::error::PatchError;
+use crate::text::patch::hunk::Hunk;
+use crate::text::patch::section::{Action, Section};
+use crate::text::{diff, patch};
+use crate::tools::delete_file::DISABLED;
+use crate::tools::guarded::{self, Loaded, Rewrite};
+use crate::tools::{Access, Plan, ToolContext, ToolOutput, Touch, TypedTool};
 use crate::workspace::path::RelPath;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+/// Files of one patch: as many as are worth reading before they change.
+const MAX_FILES: usize = 50;
+
+/// Bytes of all files of one patch, before and after it.
+const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
 
 /// Applies patches.
 #[derive(Debug)]
-pub struct ApplyPatch;
+pub struct ApplyPatch {
+    /// `workspace.allow_delete`: whether a patch may delete files.
+    pub allow_delete: bool,
+}
 
 /// The arguments of `apply_patch`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Args {
-    /// Existing file to patch.
-    path: String,
-    /// Unified diff: `@@ -10,3 +10,4 @@` hunks; file headers optional; `@@ -0,0 +1,2 @@` inserts.
+    /// Existing file to patch; leave it out when the patch names its files.
+    path: Option<String>,
+    /// Unified diff (`@@ -10,3 +10,4 @@`; `@@ -0,0 +1,2 @@` inserts), or `*** Begin Patch` … `*** End Patch` with `*** Add
+    /// File: `, `*** Update File: `, `*** Move to: `, `*** Delete File: `.
     patch: String,
 }
 
 impl TypedTool for ApplyPatch {
     const NAME: &'static str = "apply_patch";
     const ACCESS: Access = Access::Write;
-    const DESCRIPTION: &'static str =
-        "Apply a unified diff with one or more hunks to one file. All hunks apply or none.";
+    const DESCRIPTION: &'static str = "Apply a patch to one or more files. All hunks apply or none.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        let lines = || args.patch.lines().skip_while(|line| !line.starts_with("@@"));
-        let [added, removed] = ['+', '-'].map(|sign| lines().filter(|line| line.starts_with(sign)).count());
-        Plan::change(&args.path, &format!("+{added} -{removed}"))
+        let Ok(sections) = args.sections() else {
+            // It will not run; what it says about itself is still judged.
+            return args.path.as_deref().map_or_else(Plan::default, |path| Plan::file(path, true));
+        };
+        let (added, removed) = extent(&sections);
+        let paths: Vec<&str> = sections.iter().flat_map(named).collect();
+        let shown: Vec<String> = paths.iter().map(|path| one_line(path, QUOTE_CHARS)).collect();
+        Plan {
+            summary: format!("{} (+{added} -{removed})", one_line(&shown.join(", "), QUOTE_CHARS)),
+            touches: paths.iter().map(|path| Touch { path: (*path).to_owned(), write: true }).collect(),
+            ..Plan::default()
+        }
     }
 
     fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {
-        let (path, old, new) = patched(args, cx)?;
-        Ok(guarded::preview(&path, &old.text, &new.text))
+        let (_, work) = self.work(args, cx)?;
+        let diffs: String = work.into_iter().map(|part| part.diff).collect();
+        Ok(Some(diffs).filter(|diffs| !diffs.is_empty()))
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
-        Box::pin(async move { run(&args, cx).unwrap_or_else(ToolOutput::error) })
+        Box::pin(async move { self.apply(&args, cx).unwrap_or_else(ToolOutput::error) })
     }
 }
 
-fn patched(args: &Args, cx: &ToolContext) -> Result<(RelPath, Loaded, Patched), String> {
-    let path = guarded::path(cx, &args.path)?;
-    let old = guarded::load_unchanged(cx, &path)?;
-    let new = patch::apply(&old.text, &args.patch)
-        .map_err(|error| format!("Patch not applied to {path}, which is untouched: {error}."))?;
-    Ok((path, old, new))
+impl Args {
+    fn sections(&self) -> Result<Vec<Section>, PatchError> {
+        let sections = patch::parse(&self.patch, self.path.as_deref())?;
+        if sections.len() > MAX_FILES { Err(PatchError::TooManyFiles(MAX_FILES)) } else { Ok(sections) }
+    }
 }
 
-fn run(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
-    let (path, old, new) = patched(args, cx)?;
-    let said = format!(
-        "Patch applied to {path}. {} hunk(s), {} changed.",
-        new.hunks,
-        counted(new.changed_lines, "line")
-    );
-    guarded::store(cx, &path, Some(&old), &new.text, said)
+/// The files that a part of a patch changes.
+fn named(section: &Section) -> impl Iterator<Item = &str> {
+    let to = match &section.action {
+        Action::Update { to, .. } => to.as_deref(),
+        Action::Add(_) | Action::Delete(_) => None,
+    };
+    std::iter::once(section.path.as_str()).chain(to.filter(|to| *to != section.path))
+}
+
+fn extent(sections: &[Section]) -> (usize, usize) {
+    sections.iter().map(Section::extent).fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+}
+
+/// What one part of a patch does, worked out before anything happens.
+struct Part {
+    rewrites: Vec<Rewrite>,
+    /// One line.
+    said: String,
+    /// What changes, for people, and for the model unless it has just written all of it.
+    diff: String,
+    is_told: bool,
+}
+
+impl ApplyPatch {
+    fn apply(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let (sections, work) = self.work(args, cx)?;
+        let diffs: String = work.iter().filter(|part| part.is_told).map(|part| part.diff.as_str()).collect();
+        let (added, removed) = extent(&sections);
+        let heading = match work.as_slice() {
+            [_] => String::new(),
+            parts => format!("Patch applied to {} files: +{added} -{removed}.\n", parts.len()),
+        };
+        let said: Vec<&str> = work.iter().map(|part| part.said.as_str()).collect();
+        let said = format!("{heading}{}\n{}", said.join("\n"), diff::cut(&diffs));
+        let rewrites = work.into_iter().flat_map(|part| part.rewrites).collect();
+        guarded::store_all(cx, rewrites, said.trim_end().to_owned())
+    }
+
+    /// What a call does to each file.
+    fn work(&self, args: &Args, cx: &ToolContext) -> Result<(Vec<Section>, Vec<Part>), String> {
+        let refused = |error: &PatchError| match &args.path {
+            Some(path) => {
+                format!("Patch not applied to {}, which is untouched: {error}.", one_line(path, QUOTE_CHARS))
+            }
+            None => format!("Patch not applied, no file is touched: {error}."),
+        };
+        let sections = args.sections().map_err(|error| refused(&error))?;
+        let mut parts = Vec::with_capacity(sections.len());
+        let (mut paths, mut bytes) = (HashSet::new(), 0_usize);
+        for section in &sections {
+            let part = self.part(section, cx, &|error| match sections.len() {
+                1 => {
+                    format!(
+                        "Patch not applied to {}, which is untouched: {error}.",
+                        one_line(&section.path, QUOTE_CHARS)
+                    )
+                }
+                _ => refused(&error.of(&section.path)),
+            })?;
+            for rewrite in &part.rewrites {
+                let real = rewrite.old.as_ref().map_or(&rewrite.path, |old| &old.path);
+                if !paths.insert(real.clone()) {
+                    return Err(format!(
+                        "Patch not applied: it names {real} twice. Put all of its hunks into one section."
+                    ));
+                }
+                let old = rewrite.old.as_ref().map_or(0, |old| old.text.len());
+                bytes = bytes.saturating_add(old).saturating_add(rewrite.new.as_ref().map_or(0, String::len));
+            }
+            if bytes > MAX_TOTAL_BYTES {
+                return Err(format!(
+                    "Patch not applied: its files have over {MAX_TOTAL_BYTES} bytes. Make several calls."
+                ));
+            }
+            parts.push(part);
+        }
+        Ok((sections, parts))
+    }
+
+    fn part(
+        &self,
+        section: &Section,
+        cx: &ToolContext,
+        refused: &dyn Fn(PatchError) -> String,
+    ) -> Result<Part, String> {
+        let path = guarded::path(cx, &section.path)?;
+        match &section.action {
+            Action::Add(text) => {
+                free(cx, &path)?;
+                let said = format!("File {path} created ({}).", counted(text.lines().count(), "line"));
+                let diff = diff::whole(path.as_str(), "", text);
+                let rewrite = Rewrite { path, old: None, new: Some(text.clone()), mode: None };
+                Ok(Part { rewrites: vec![rewrite], said, diff, is_told: false })
+            }
+            Action::Delete(hunks) => {
+                if !self.allow_delete {
+                    return Err(DISABLED.to_owned());
+                }
+                let old = guarded::load_unchanged(cx, &path)?;
+                let rest = apply(&old.text, hunks).map_err(refused)?.text;
+                if !hunks.is_empty() && !rest.trim_start_matches(BOM).is_empty() {
+                    return Err(refused(PatchError::NotAll));
+                }
+                let said = format!("File {path} deleted.");
+                let diff = diff::whole(path.as_str(), &old.text, "");
+                let rewrite = Rewrite { path, old: Some(old), new: None, mode: None };
+                Ok(Part { rewrites: vec![rewrite], said, diff, is_told: false })
+            }
+            Action::Update { to, hunks } => {
+                let old = guarded::load_unchanged(cx, &path)?;
+                let new = apply(&old.text, hunks).map_err(refused)?;
+                let to = to.as_ref().filter(|to| **to != section.path);
+                match to.map(|to| guarded::path(cx, to)).transpose()? {
+                    Some(to) => moved(cx, path, to, old, &new, hunks),
+                    None if new.text == old.text => Err(refused(PatchError::Nothing)),
+                    None => {
+                        let said = format!("Patch applied to {path}. {}", figures(&new, hunks));
+                        let diff = diff::whole(path.as_str(), &old.text, &new.text);
+                        let rewrite = Rewrite { path, old: Some(old), new: Some(new.text), mode: None };
+                        Ok(Part { rewrites: vec![rewrite], said, diff, is_told: true })
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A file that gets another name, and perhaps another text; it keeps its permissions.
+fn moved(
+    cx: &ToolContext,
+    path: RelPath,
+    to: RelPath,
+    old: Loaded,
+    new: &Patched,
+    hunks: &[Hunk],
+) -> Result<Part, String> {
+    free(cx, &to)?;
+    let said = format!("File {path} moved to {to}. {}", figures(new, hunks)).trim_end().to_owned();
+    let diff = format!("{path} becomes {to}\n{}", diff::whole(to.as_str(), &old.text, &new.text));
+    let mode = Some(old.mode);
+    let rewrites = vec![
+        Rewrite { path: to, old: None, new: Some(new.text.clone()), mode },
+        Rewrite { path, old: Some(old), new: None, mode: None },
+    ];
+    Ok(Part { rewrites, said, diff, is_told: !hunks.is_empty() })
+}
+
+fn free(cx: &ToolContext, path: &RelPath) -> Result<(), String> {
+    match guarded::load(cx, path) {
+        Ok(None) => Ok(()),
+        _ => Err(format!(
+            "Patch not applied: File {path} already exists. To change it use `*** Update File: {path}`; a file is moved only to a free name."
+        )),
+    }
+}
+
+/// How much changed, and which hunks were not found exactly as written.
+fn figures(new: &Patched, hunks: &[Hunk]) -> String {
+    if hunks.is_empty() {
+        return String::new();
+    }
+    let mut text = format!("{} hunk(s), {} changed.", hunks.len(), counted(new.changed_lines, "line"));
+    for (number, rung) in (1..).zip(&new.rungs) {
+        if let Some(allowance) = rung.allowance() {
+            // Writing to a String cannot fail.
+            let _ = write!(text, " Hunk {number} matched {allowance}.");
+        }
+    }
+    text
 }

@@ -9,6 +9,9 @@ use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+/// What the model reads where nothing may be deleted.
+pub const DISABLED: &str = "Delete operations are disabled. Set workspace.allow_delete=true to allow them.";
+
 /// Deletes files.
 #[derive(Debug)]
 pub struct DeleteFile {
@@ -49,9 +52,7 @@ impl TypedTool for DeleteFile {
 impl DeleteFile {
     fn deletable(&self, args: &Args, cx: &ToolContext) -> Result<RelPath, String> {
         if !self.allowed {
-            return Err(
-                "Delete operations are disabled. Set workspace.allow_delete=true to allow them.".to_owned()
-            );
+            return Err(DISABLED.to_owned());
         }
         guarded::path(cx, &args.path)
     }

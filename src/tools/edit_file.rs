@@ -1,13 +1,17 @@
-//! `edit_file`: replaces one unique passage of a file.
+//! `edit_file`: replaces passages of a file that occur once, one or several in one call.
 
+use crate::text::edit::{self, Edited, Replacement};
 use crate::text::lines::counted;
-use crate::text::{diff, edit};
+use crate::text::{diff, rung::Rung};
 use crate::tools::guarded::{self, Loaded};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::path::RelPath;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+/// Replacements of one call; each may have to be looked for in a large file.
+const MAX_EDITS: usize = 100;
 
 /// Edits files.
 #[derive(Debug)]
@@ -20,8 +24,18 @@ pub struct Args {
     /// File to edit.
     path: String,
     /// Exact text to replace; must occur exactly once.
-    old_str: String,
+    old_str: Option<String>,
     /// Text to put in its place.
+    new_str: Option<String>,
+    /// Several replacements, instead of `old_str` and `new_str`; all are matched against the file as it is now.
+    edits: Option<Vec<Pair>>,
+}
+
+/// One of several replacements.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Pair {
+    old_str: String,
     new_str: String,
 }
 
@@ -29,17 +43,19 @@ impl TypedTool for EditFile {
     const NAME: &'static str = "edit_file";
     const ACCESS: Access = Access::Write;
     const DESCRIPTION: &'static str =
-        "Replace a passage that occurs exactly once in a file. Returns the diff.";
+        "Replace a passage that occurs exactly once in a file, or several. Returns the diff.";
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        let [old, new] = [&args.old_str, &args.new_str].map(|text| text.lines().count());
+        let replacements = args.replacements().unwrap_or_default();
+        let lines = |text: fn(&Replacement<'_>) -> usize| replacements.iter().map(text).sum::<usize>();
+        let (old, new) = (lines(|it| it.old.lines().count()), lines(|it| it.new.lines().count()));
         Plan::change(&args.path, &format!("{old}→{}", counted(new, "line")))
     }
 
     fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {
         let (path, old, new) = edited(args, cx)?;
-        Ok(guarded::preview(&path, &old.text, &new))
+        Ok(guarded::preview(&path, &old.text, &new.text))
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
@@ -47,16 +63,49 @@ impl TypedTool for EditFile {
     }
 }
 
-fn edited(args: &Args, cx: &ToolContext) -> Result<(RelPath, Loaded, String), String> {
+impl Args {
+    fn replacements(&self) -> Result<Vec<Replacement<'_>>, String> {
+        match (&self.old_str, &self.new_str, self.edits.as_deref()) {
+            (Some(old), Some(new), None | Some([])) => Ok(vec![Replacement { old, new }]),
+            (None, None, Some(edits)) if (1..=MAX_EDITS).contains(&edits.len()) => {
+                Ok(edits.iter().map(|pair| Replacement { old: &pair.old_str, new: &pair.new_str }).collect())
+            }
+            (None, None, Some(edits)) if !edits.is_empty() => {
+                Err(format!("Invalid arguments: at most {MAX_EDITS} edits in one call"))
+            }
+            _ => {
+                Err("Invalid arguments: give old_str and new_str, or edits with one of both in each"
+                    .to_owned())
+            }
+        }
+    }
+}
+
+fn edited(args: &Args, cx: &ToolContext) -> Result<(RelPath, Loaded, Edited), String> {
+    let replacements = args.replacements()?;
     let path = guarded::path(cx, &args.path)?;
     let old = guarded::load_unchanged(cx, &path)?;
-    let new = edit::replace_once(&path.to_string(), &old.text, &args.old_str, &args.new_str)
-        .map_err(|error| error.to_string())?;
+    let new =
+        edit::replace(&path.to_string(), &old.text, &replacements).map_err(|error| error.to_string())?;
     Ok((path, old, new))
 }
 
 fn run(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
     let (path, old, new) = edited(args, cx)?;
-    let said = format!("File {path} edited:\n{}", diff::unified(&path.to_string(), &old.text, &new));
-    guarded::store(cx, &path, Some(&old), &new, said)
+    let said = format!(
+        "File {path} edited{}:\n{}",
+        notes(&new.rungs),
+        diff::unified(&path.to_string(), &old.text, &new.text)
+    );
+    guarded::store(cx, &path, Some(&old), &new.text, said)
+}
+
+/// How passages were found that are not exactly what was looked for.
+fn notes(rungs: &[Rung]) -> String {
+    let note = |(number, rung): (usize, &Rung)| {
+        let what = if rungs.len() == 1 { "old_str".to_owned() } else { format!("edit {number}") };
+        rung.allowance().map(|allowance| format!("{what} matched {allowance}"))
+    };
+    let notes: Vec<String> = (1..).zip(rungs).filter_map(note).collect();
+    if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
 }

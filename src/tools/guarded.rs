@@ -8,6 +8,7 @@ use crate::tools::{ToolContext, ToolOutput};
 use crate::workspace::error::FileError;
 use crate::workspace::path::RelPath;
 use crate::workspace::replace::{Displaced, Expected};
+use crate::workspace::transaction::{Step, Version};
 
 /// Largest file that is edited or overwritten; a larger one is data, and editing it is a command's work.
 pub const MAX_EDIT_BYTES: u64 = 16 * 1024 * 1024;
@@ -24,6 +25,21 @@ pub struct Loaded {
     pub text: String,
     /// Its hash.
     pub hash: String,
+    /// Its permission bits.
+    pub mode: u32,
+}
+
+/// What becomes of one of several files.
+#[derive(Debug)]
+pub struct Rewrite {
+    /// The file.
+    pub path: RelPath,
+    /// What it is; absent when it is to be made.
+    pub old: Option<Loaded>,
+    /// What it becomes; absent when it is to go.
+    pub new: Option<String>,
+    /// The permission bits of a file that is made; absent: the usual ones.
+    pub mode: Option<u32>,
 }
 
 /// What the model passed as `path`, refused when it is outside or sensitive.
@@ -52,7 +68,10 @@ pub fn load(cx: &ToolContext, path: &RelPath) -> Result<Option<Loaded>, String> 
         Err(error) => return Err(error.to_string()),
     };
     match String::from_utf8(content.bytes) {
-        Ok(text) => Ok(Some(Loaded { path: content.path, text, hash: content.hash })),
+        Ok(text) => {
+            let mode = content.mode.as_raw_mode();
+            Ok(Some(Loaded { path: content.path, text, hash: content.hash, mode }))
+        }
         Err(_) => Err(format!("File {path} is not a valid text file (UTF-8)")),
     }
 }
@@ -88,13 +107,37 @@ pub fn store(
     Ok(changed(cx, displaced, said))
 }
 
+/// Makes all of the changes or none; the answer is `said` and names each.
+///
+/// # Errors
+/// A text for the model.
+pub fn store_all(cx: &ToolContext, rewrites: Vec<Rewrite>, said: String) -> Result<ToolOutput, String> {
+    let version = |old: Loaded| Version { text: old.text, mode: old.mode };
+    let steps: Vec<Step> = rewrites
+        .into_iter()
+        .map(|Rewrite { path, old, new, mode }| Step { path, before: old.map(version), after: new, mode })
+        .collect();
+    let displaced = cx.workspace.replace_all(&steps).map_err(|failed| failed.to_string())?;
+    let mut output = ToolOutput::ok(said);
+    for displaced in displaced {
+        tell_change(cx, displaced, &mut output);
+    }
+    Ok(output)
+}
+
 /// The answer about a change that happened, `said`; keeps the ledger in step.
+pub fn changed(cx: &ToolContext, displaced: Displaced, said: String) -> ToolOutput {
+    let mut output = ToolOutput::ok(said);
+    tell_change(cx, displaced, &mut output);
+    output
+}
+
+/// Adds a change that happened to `output`.
 ///
 /// A file that was changed unseen stays unseen, so that it cannot be overwritten as if it were known.
-pub fn changed(cx: &ToolContext, displaced: Displaced, said: String) -> ToolOutput {
+fn tell_change(cx: &ToolContext, displaced: Displaced, output: &mut ToolOutput) {
     let path = displaced.path.as_str().to_owned();
     let known = displaced.before.is_none() || cx.ledger.seen(&path).is_some();
-    let mut output = ToolOutput::ok(said);
     if let Some(reason) = &displaced.unsynced {
         let note = "The change is made, but the system did not confirm that it is on disk";
         output.text = format!("{}\n[{note}: {reason}]", output.text.trim_end_matches('\n'));
@@ -119,7 +162,6 @@ pub fn changed(cx: &ToolContext, displaced: Displaced, said: String) -> ToolOutp
         before: displaced.before,
         after: displaced.after,
     });
-    output
 }
 
 /// `content` in the manner of the file it replaces or extends: its line endings and its byte order mark, which the model

@@ -107,7 +107,7 @@ fn file_tools(options: ToolOptions) -> Vec<Box<dyn Tool>> {
         Box::new(ReadFile { max_result_tokens: options.max_result_tokens }),
         Box::new(WriteFile),
         Box::new(EditFile),
-        Box::new(ApplyPatch),
+        Box::new(ApplyPatch { allow_delete: options.allow_delete }),
         Box::new(DeleteFile { allowed: options.allow_delete }),
         Box::new(ListFiles),
         Box::new(FindFiles),

@@ -123,11 +123,137 @@ fn t06_a_patch_applies_whole_or_not_at_all() {
     let patch = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+1\n@@ -3 +3 @@\n-three\n+3\n";
     assert_eq!(
         fixture.ok("apply_patch", &json!({"path": "a", "patch": patch})),
-        "Patch applied to a. 2 hunk(s), 4 lines changed."
+        "Patch applied to a. 2 hunk(s), 4 lines changed.\n--- a/a\n+++ b/a\n@@ -1,3 +1,3 @@\n-one\n+1\n two\n-three\n+3"
     );
     assert_eq!(fixture.text("a"), "1\ntwo\n3\n");
     let text = fixture.fails("apply_patch", &json!({"path": "a", "patch": patch}));
     assert!(text.contains("untouched") && text.contains("hunk 1"), "{text}");
+}
+
+/// A patch in an envelope.
+fn envelope(sections: &str) -> serde_json::Value {
+    json!({"patch": format!("*** Begin Patch\n{sections}*** End Patch\n")})
+}
+
+#[test]
+fn t06_a_patch_of_several_files_says_what_became_of_each() {
+    let fixture = Fixture::new();
+    fixture.write("a", LINES);
+    fixture.write("b", LINES);
+    fixture.write("c", LINES);
+    let call = envelope(
+        "*** Add File: d/new\n+x\n*** Update File: a\n@@\n-two\n+2\n*** Update File: b\n*** Move to: d/b\n@@\n-one\n+1\n*** Delete File: c\n",
+    );
+    let output = fixture.call("apply_patch", &call);
+    let expected = "Patch applied to 4 files: +3 -2.\nFile d/new created (1 line).\n\
+                    Patch applied to a. 1 hunk(s), 2 lines changed.\nFile b moved to d/b. 1 hunk(s), 2 lines changed.\n\
+                    File c deleted.\n--- a/a\n+++ b/a\n";
+    assert!(output.text.starts_with(expected), "{}", output.text);
+    let actions: Vec<_> = output.changed.iter().map(|change| (change.path.as_str(), change.action)).collect();
+    let (created, modified, deleted) = (ChangeAction::Created, ChangeAction::Modified, ChangeAction::Deleted);
+    let changed = [("d/new", created), ("a", modified), ("d/b", created), ("b", deleted), ("c", deleted)];
+    assert_eq!(actions, changed);
+    assert_eq!(
+        (fixture.text("a"), fixture.text("d/b")),
+        (LINES.replace("two", "2"), LINES.replace("one", "1"))
+    );
+    let plan = fixture.toolbox.get("apply_patch").unwrap().plan(&call).unwrap();
+    let touched: Vec<_> = plan.touches.iter().map(|touch| (touch.path.as_str(), touch.write)).collect();
+    assert_eq!(touched, [("d/new", true), ("a", true), ("b", true), ("d/b", true), ("c", true)]);
+}
+
+#[test]
+fn t06_one_part_that_cannot_be_applied_leaves_every_file_as_it_was() {
+    let fixture = Fixture::new();
+    fixture.write("a", LINES);
+    fixture.write("b", LINES);
+    std::os::unix::fs::symlink("a", fixture.root.join("link")).unwrap();
+    let good = "*** Update File: a\n@@\n-two\n+2\n";
+    for (bad, reason) in [
+        ("*** Update File: b\n@@\n-four\n+4\n", "no file is touched: b: hunk 1 does not fit"),
+        ("*** Update File: c\n@@\n-two\n+2\n", "File does not exist: c"),
+        ("*** Update File: ../b\n@@\n-two\n+2\n", "Security error: "),
+        ("*** Update File: .env\n@@\n-two\n+2\n", "Security error: "),
+        ("*** Update File: b\n*** Move to: ../b\n", "Security error: "),
+        ("*** Update File: b\n*** Move to: a\n", "File a already exists"),
+        ("*** Add File: b\n+x\n", "File b already exists"),
+        ("*** Update File: link\n@@\n-one\n+1\n", "names a twice"),
+        ("*** Update File: b\n@@\n-two\n+two\n", "changes nothing"),
+    ] {
+        let text = fixture.fails("apply_patch", &envelope(&format!("{good}{bad}")));
+        assert!(text.contains(reason), "{text}");
+        assert_eq!((fixture.text("a"), fixture.text("b")), (LINES.to_owned(), LINES.to_owned()), "{reason}");
+    }
+}
+
+#[test]
+fn t08_a_patch_deletes_only_where_that_is_allowed() {
+    let mut fixture = Fixture::new();
+    fixture.write("a", LINES);
+    let diff = "--- a/a\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n";
+    let part = diff.replace("-three\n", "").replace("1,3", "1,2");
+    assert!(fixture.fails("apply_patch", &json!({"patch": part})).contains("removed lines only"));
+    let options = super::toolbox::ToolOptions::default();
+    let allowed =
+        std::mem::replace(&mut fixture.toolbox, super::toolbox::Toolbox::standard(options, Vec::new()));
+    for call in [envelope("*** Delete File: a\n"), json!({"patch": diff})] {
+        assert!(fixture.fails("apply_patch", &call).starts_with("Delete operations are disabled."));
+    }
+    fixture.toolbox = allowed;
+    fixture.ok("apply_patch", &json!({"patch": diff}));
+    assert!(!fixture.root.join("a").exists());
+}
+
+#[test]
+fn a_file_that_is_moved_keeps_its_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = Fixture::new();
+    fixture.write("a", LINES);
+    std::fs::set_permissions(fixture.root.join("a"), std::fs::Permissions::from_mode(0o751)).unwrap();
+    fixture.ok("apply_patch", &envelope("*** Update File: a\n*** Move to: b\n"));
+    assert_eq!(fixture.root.join("b").metadata().unwrap().permissions().mode() & 0o777, 0o751);
+}
+
+#[test]
+fn t04_an_edit_takes_one_replacement_or_several_and_says_how_they_were_found() {
+    let fixture = Fixture::new();
+    fixture.write("a", "one \ntwo\nthree\n");
+    let edit = |pairs: &[(&str, &str)]| {
+        let pairs: Vec<_> = pairs.iter().map(|(old, new)| json!({"old_str": old, "new_str": new})).collect();
+        json!({"path": "a", "edits": pairs})
+    };
+    let text = fixture.fails("edit_file", &edit(&[("two", "2"), ("four", "4")]));
+    assert!(text.starts_with("edit 2 of 2, and so none of them, can be made: old_str not found"), "{text}");
+    let text = fixture.ok("edit_file", &edit(&[("three", "two"), ("one\ntwo", "one\nthree")]));
+    assert!(
+        text.starts_with("File a edited (edit 2 matched apart from white space at the ends of lines):\n---"),
+        "{text}"
+    );
+    assert_eq!(fixture.text("a"), "one \nthree\ntwo\n");
+    for args in [
+        json!({"path": "a"}),
+        json!({"path": "a", "old_str": "one"}),
+        json!({"path": "a", "edits": []}),
+        json!({"path": "a", "old_str": "one", "new_str": "1", "edits": [{"old_str": "one", "new_str": "1"}]}),
+    ] {
+        assert!(
+            fixture.fails("edit_file", &args).starts_with("Invalid arguments: give old_str and new_str"),
+            "{args}"
+        );
+    }
+    let many: Vec<_> = (0..101).map(|_| ("one", "1")).collect();
+    assert!(fixture.fails("edit_file", &edit(&many)).contains("at most 100 edits"));
+}
+
+#[test]
+fn a_text_that_leaves_out_what_a_file_has_does_not_overwrite_it() {
+    let fixture = Fixture::new();
+    fixture.write("a", LINES);
+    fixture.ok("read_file", &json!({"path": "a"}));
+    let text =
+        fixture.fails("write_file", &json!({"path": "a", "content": "1\n// ... rest of the file ...\n"}));
+    assert!(text.contains("// ... rest of the file ..."), "{text}");
+    assert_eq!(fixture.text("a"), LINES);
 }
 
 #[test]
@@ -296,7 +422,14 @@ fn every_tool_says_in_a_line_what_it_will_do_and_names_the_files_it_touches() {
         ("write_file", json!({"path": "a", "content": "x"}), true, "a (1 line)"),
         ("write_file", json!({"path": "a", "content": "x\ny\n", "mode": "append"}), true, "a (+2 lines)"),
         ("edit_file", json!({"path": "a", "old_str": "x\ny", "new_str": "z"}), true, "a (2→1 line)"),
+        (
+            "edit_file",
+            json!({"path": "a", "edits": [{"old_str": "x", "new_str": "z\ny"}]}),
+            true,
+            "a (1→2 lines)",
+        ),
         ("apply_patch", json!({"path": "a", "patch": patch}), true, "a (+2 -1)"),
+        ("apply_patch", json!({"patch": patch}), true, "a (+2 -1)"),
         ("delete_file", json!({"path": "a"}), true, "a"),
         ("list_files", json!({"path": "a"}), false, "a"),
         ("find_files", json!({"pattern": "*", "path": "a"}), false, "\"*\" in a"),

@@ -1,6 +1,7 @@
 //! `write_file`: makes a file, overwrites one the model has read, or appends to one.
 
-use crate::text::lines::counted;
+use crate::text::lines::{counted, quoted};
+use crate::text::placeholder::placeholder;
 use crate::tools::guarded::{self, Loaded};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
@@ -84,7 +85,7 @@ fn writable(args: &Args, cx: &ToolContext) -> Result<(RelPath, Option<Loaded>), 
         && !args.appends()
     {
         match cx.ledger.seen(old.path.as_str()) {
-            Some(seen) if seen == old.hash => {}
+            Some(seen) if seen == old.hash => whole(args, old)?,
             Some(_) => return Err(FileError::Changed { path, kept: None }.to_string()),
             None => {
                 return Err(format!(
@@ -94,6 +95,18 @@ fn writable(args: &Args, cx: &ToolContext) -> Result<(RelPath, Option<Loaded>), 
         }
     }
     Ok((path, old))
+}
+
+/// A text that takes the place of another must not leave out what that has.
+fn whole(args: &Args, old: &Loaded) -> Result<(), String> {
+    let left_out = placeholder(args.content.lines(), &old.text);
+    left_out.map_or(Ok(()), |line| {
+        Err(format!(
+            "File {} is untouched: content leaves out what the file has, the line {} would stand there as it is. Write every line, or change a part with edit_file.",
+            old.path,
+            quoted(line)
+        ))
+    })
 }
 
 fn write(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {

@@ -8,9 +8,11 @@ pub mod file;
 pub mod index;
 pub mod leftovers;
 pub mod path;
+pub mod record;
 pub mod replace;
 pub mod search;
 pub mod snapshot;
+pub mod transaction;
 pub mod walk;
 
 use beneath::Beneath;
@@ -30,6 +32,8 @@ struct Inner {
     root: PathBuf,
     beneath: Beneath,
     guard: OnceLock<Guard>,
+    /// Where transactions are recorded.
+    records: OnceLock<PathBuf>,
 }
 
 /// Which files are kept from tools, by the paths they really have: a link may lead elsewhere by the time it is followed
@@ -59,13 +63,18 @@ impl Workspace {
         let dir = rustix::fs::open(&canonical, flags, Mode::empty())
             .map_err(|error| WorkspaceError::new(&shown, error.into()))?;
         let given = std::path::absolute(root).unwrap_or_else(|_| canonical.clone());
-        let (beneath, guard) = (Beneath::new(dir), OnceLock::new());
-        Ok(Self(Arc::new(Inner { given, root: canonical, beneath, guard })))
+        let (beneath, guard, records) = (Beneath::new(dir), OnceLock::new(), OnceLock::new());
+        Ok(Self(Arc::new(Inner { given, root: canonical, beneath, guard, records })))
     }
 
     /// Keeps files from whoever opens or changes files from now on; only the first guard counts.
     pub fn keep_from_tools(&self, guard: Guard) {
         let _first = self.0.guard.set(guard);
+    }
+
+    /// Records transactions in `dir` from now on, outside of the workspace; only the first directory counts.
+    pub fn keep_records_in(&self, dir: PathBuf) {
+        let _first = self.0.records.set(dir);
     }
 
     /// Whether the file that is really at `path` is kept from being shown, or from being changed.

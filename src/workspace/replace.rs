@@ -22,6 +22,9 @@ pub const TEMPORARY_PREFIX: &str = ".agent-tmp-";
 /// Names tried for a temporary file; each has 48 random bits, so the second try is already unheard of.
 const NAME_TRIES: usize = 8;
 
+/// The bits of a mode that content keeps.
+const PERMISSIONS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO).union(Mode::SVTX);
+
 /// What a file must be for a change to happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
@@ -54,6 +57,20 @@ impl Workspace {
     /// When the file is not as `expected`, is not a regular file, is outside, is part of `.git`, or the system refuses;
     /// the file is untouched then.
     pub fn replace(&self, path: &RelPath, expected: &Expected, bytes: &[u8]) -> Result<Displaced, FileError> {
+        self.replace_with_mode(path, expected, bytes, None)
+    }
+
+    /// As [`replace`](Self::replace); a file that is made gets the permission bits `mode`.
+    ///
+    /// # Errors
+    /// As [`replace`](Self::replace).
+    pub fn replace_with_mode(
+        &self,
+        path: &RelPath,
+        expected: &Expected,
+        bytes: &[u8],
+        mode: Option<Mode>,
+    ) -> Result<Displaced, FileError> {
         let real = self.writable(path, LastLink::Follow)?;
         let (parent, name) = real.split_last().ok_or_else(|| FileError::Directory(path.clone()))?;
         let directory = self
@@ -71,7 +88,7 @@ impl Workspace {
         }
         let after = hash(bytes);
         let before = {
-            let mut temporary = target.write_temporary(bytes, old.as_ref())?;
+            let mut temporary = target.write_temporary(bytes, old.as_ref(), mode)?;
             if old.is_some() {
                 Some(target.exchange(&mut temporary, expected, &after)?)
             } else {
@@ -170,15 +187,23 @@ impl Target<'_> {
             .map_err(|error| self.io(error))
     }
 
-    /// Writes `bytes` durably to a new file beside the target, with the mode and owner of `old`.
-    fn write_temporary(&self, bytes: &[u8], old: Option<&Stat>) -> Result<Temporary<'_>, FileError> {
+    /// Writes `bytes` durably to a new file beside the target, with the mode and owner of `old`, or with `mode`.
+    fn write_temporary(
+        &self,
+        bytes: &[u8],
+        old: Option<&Stat>,
+        mode: Option<Mode>,
+    ) -> Result<Temporary<'_>, FileError> {
         // Nobody else may read it while it is written, unless the file itself is to be new: then umask decides.
-        let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
-        let (temporary, fd) = self.create_temporary(mode)?;
+        let private = old.is_some() || mode.is_some();
+        let (temporary, fd) =
+            self.create_temporary(Mode::from_raw_mode(if private { 0o600 } else { 0o666 }))?;
         let mut file = File::from(fd);
         file.write_all(bytes).map_err(|error| FileError::io(self.path, "write", error))?;
         if let Some(old) = old {
             self.copy_owner_and_mode(&file, old)?;
+        } else if let Some(mode) = mode {
+            rustix::fs::fchmod(&file, mode & PERMISSIONS).map_err(|error| self.io(error))?;
         }
         file.sync_all().map_err(|error| FileError::io(self.path, "write", error))?;
         Ok(temporary)
@@ -208,8 +233,8 @@ impl Target<'_> {
             let _ = rustix::fs::fchown(file, Some(user), Some(group));
         }
         // Set-user-ID and set-group-ID end with the content they were given for, as the kernel has it for writes.
-        let bits = Mode::from_raw_mode(old.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO | Mode::SVTX);
-        rustix::fs::fchmod(file, bits).map_err(|error| self.io(error))
+        rustix::fs::fchmod(file, Mode::from_raw_mode(old.st_mode) & PERMISSIONS)
+            .map_err(|error| self.io(error))
     }
 
     /// Gives the temporary file the name, which must be free.

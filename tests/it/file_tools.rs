@@ -178,7 +178,12 @@ fn t06_two_hunks_apply_and_one_bad_hunk_changes_nothing() {
             patch("b.txt", "no hunk at all\n"),
         ],
     );
-    assert_eq!(said[0], "Patch applied to a.txt. 2 hunk(s), 4 lines changed.");
+    assert!(
+        said[0].starts_with("Patch applied to a.txt. 2 hunk(s), 4 lines changed.\n--- a/a.txt\n"),
+        "{}",
+        said[0]
+    );
+    assert!(said[0].contains("@@ -16,5 +16,5 @@"), "{}", said[0]);
     assert_eq!(
         lab.read("a.txt"),
         numbered(20)

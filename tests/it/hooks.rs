@@ -436,6 +436,35 @@ fn h06_background_hooks_at_the_end_are_waited_for_because_nothing_else_is() {
 }
 
 #[test]
+fn h06_a_hook_runs_for_each_file_of_a_patch_and_can_block_it_for_any() {
+    let hooks = json!({
+        "pre_tool_use": [
+            {"command": "echo \"$AGENT_FILE_PATH\" >> all.log"},
+            {"command": "case {file} in *secret.py) echo 'not this one' >&2; exit 2;; esac", "file_patterns": ["*.py"]},
+        ],
+        "post_edit": [{"command": "echo \"$AGENT_FILE_PATH\" >> edited.log"}],
+    });
+    let lab = lab(&hooks).file("secret.py", "one\n");
+    let patch = |sections: &str| {
+        ("apply_patch", json!({"patch": format!("*** Begin Patch\n{sections}*** End Patch\n")}))
+    };
+    let good = "*** Add File: new.txt\n+x\n*** Add File: new.py\n+x\n";
+    let server = calls(&[
+        patch(&format!("{good}*** Update File: secret.py\n@@\n-one\n+two\n")),
+        patch(&format!("{good}*** Update File: a.txt\n*** Move to: secret.py\n")),
+        patch(good),
+    ]);
+    lab.run(&server, &YOLO).exits(0);
+    let all = results(&server);
+    for refused in &all[..2] {
+        assert!(refused.contains("Hook blocked the action: not this one"), "{refused}");
+    }
+    assert_eq!(lab.read("secret.py"), "one\n");
+    assert_eq!(lines(&lab, "all.log")[..3], ["new.txt", "new.py", "secret.py"]);
+    assert_eq!(lines(&lab, "edited.log"), ["new.txt", "new.py"]);
+}
+
+#[test]
 fn h07_post_edit_runs_for_each_edit_with_its_file_and_its_findings_are_read() {
     let lint = "grep -n bad {file} && exit 1; echo \"fine $AGENT_EDITED_FILE $ARCHITECT_EDITED_FILE\"";
     let hooks = json!({"post_edit": [{"name": "lint", "command": lint}]});

@@ -14,6 +14,7 @@ mod concurrent_runs;
 mod configuration;
 mod costs;
 mod display;
+mod edits;
 mod fallback;
 mod faults;
 mod file_modes;

@@ -162,7 +162,7 @@ impl Hooks {
         self.rules.get(&event).is_some_and(|hooks| !hooks.is_empty())
     }
 
-    /// Runs the hooks of `event` that match `input`, in order, until one blocks. Never fails: what goes wrong with a
+    /// Runs the hooks of `event` that match `input`, in order and once for each of its files, until one blocks. Never fails: what goes wrong with a
     /// hook is a warning, or for a guard a block. Background hooks are started on the current tokio runtime and end
     /// with `cancel` or [`end`](Self::end).
     pub async fn fire(
@@ -172,7 +172,12 @@ impl Hooks {
         cancel: &CancellationToken,
     ) -> HookOutcome {
         let mut outcome = HookOutcome::default();
-        for hook in self.rules.get(&event).into_iter().flatten() {
+        let others = std::mem::take(&mut input.other_files);
+        let files: Vec<_> =
+            std::iter::once(input.file_path.clone()).chain(others.into_iter().map(Some)).collect();
+        let hooks = self.rules.get(&event).into_iter().flatten();
+        for (hook, file) in hooks.flat_map(|hook| files.iter().map(move |file| (hook, file))) {
+            input.file_path.clone_from(file);
             if !hook.matches(&input) {
                 continue;
             }

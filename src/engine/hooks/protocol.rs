@@ -40,6 +40,9 @@ pub struct HookInput {
     /// The file the call names or, for `post_edit`, changed; from the workspace root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_path: Option<String>,
+    /// The other files that the call names: a hook runs once for each file it is meant for.
+    #[serde(skip)]
+    pub other_files: Vec<String>,
     /// The shell command that would run or ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,

@@ -1,4 +1,4 @@
-//! What must hold of any bytes from a server: one function per fuzz target.
+//! What must hold of any bytes from a server or a model: one function per fuzz target.
 
 use agent::llm::LlmError;
 use agent::llm::answer::{Answer, Surroundings};
@@ -9,6 +9,9 @@ use agent::llm::quirks::Quirks;
 use agent::llm::receive::Reception;
 use agent::llm::retry::Advice;
 use agent::llm::{Progress, Response};
+use agent::text::edit::{Replacement, replace};
+use agent::text::patch::apply::apply;
+use agent::text::patch::parse;
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -19,7 +22,7 @@ const MESSAGE_CHARS: usize = 1000;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 12] = [
     ("sse", |bytes| frames(Framing::Sse, bytes)),
     ("ndjson", |bytes| frames(Framing::Ndjson, bytes)),
     ("chat_completions", |bytes| answer(Format::ChatCompletions, bytes)),
@@ -29,6 +32,9 @@ pub const TARGETS: [Target; 9] = [
     ("responses", |bytes| answer(Format::Responses, bytes)),
     ("error_body", error_body),
     ("embedded_call", embedded),
+    ("envelope", |bytes| patched(bytes, None)),
+    ("unified_diff", |bytes| patched(bytes, Some("f"))),
+    ("edit", edited),
 ];
 
 /// Ways to cut `bytes`: at every byte, and at places that depend on what they say.
@@ -111,6 +117,52 @@ fn error_body(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let advice = Advice::from_headers(&|_| Some(&text), Duration::from_secs(1_445_412_481));
     assert_ne!(advice.retry_after, Some(Duration::ZERO));
+}
+
+/// A text and a patch, with a NUL byte between them: what can be read names its files, and what fits changes as many lines
+/// as it says.
+fn patched(bytes: &[u8], path: Option<&str>) {
+    let input = String::from_utf8_lossy(bytes);
+    let (text, patch) = input.split_once('\0').unwrap_or(("", &input));
+    let sections = match parse(patch, path) {
+        Ok(sections) => sections,
+        Err(error) => return fit_for_a_line(&error.to_string()),
+    };
+    assert!(!sections.is_empty());
+    for section in sections {
+        assert!(path.is_none_or(|path| section.path == path));
+        let (added, removed) = section.extent();
+        match apply(text, section.hunks()) {
+            Err(error) => fit_for_a_line(&error.to_string()),
+            Ok(patched) if !section.hunks().is_empty() => {
+                assert_eq!(patched.changed_lines, added + removed);
+                // A last line that is empty and has no line break is none.
+                let lines = |text: &str| text.split_inclusive('\n').count();
+                assert!((lines(&patched.text) + removed).abs_diff(lines(text) + added) <= 1);
+            }
+            Ok(patched) => assert_eq!(patched.text, text),
+        }
+    }
+}
+
+/// A passage, its new text and a text, with NUL bytes between them: outside of the passage every byte stays.
+fn edited(bytes: &[u8]) {
+    let input = String::from_utf8_lossy(bytes);
+    let mut parts = input.splitn(3, '\0').map(str::to_owned);
+    let mut part = || parts.next().unwrap_or_default();
+    let (old, new, text) = (part(), part(), part());
+    let edits = [Replacement { old: &old, new: &new }];
+    match replace("f", &text, &edits) {
+        Err(error) => fit_for_a_line(&error.to_string()),
+        Ok(edited) => {
+            let front = text.bytes().zip(edited.text.bytes()).take_while(|(a, b)| a == b).count();
+            let back = text.bytes().rev().zip(edited.text.bytes().rev()).take_while(|(a, b)| a == b).count();
+            let lines = old.lines().count();
+            let touched = text.len().saturating_sub(front + back);
+            assert!(touched <= old.len() * 4 + 1000, "{touched} bytes for {lines} lines");
+            assert_ne!(edited.text, text);
+        }
+    }
 }
 
 /// A call is found in a text only when it names an offered tool and its arguments are an object.

@@ -1,0 +1,83 @@
+//! Which tools for edits a model is offered: those for the form in which it was trained to write changes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Which models write changes in which form, as data.
+const TABLE: &str = include_str!("../../config/edits.json");
+
+/// The form in which a model writes changes of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EditFormat {
+    /// Any: all tools are offered.
+    #[default]
+    All,
+    /// A passage and what it becomes: `edit_file`.
+    Edit,
+    /// Patches: `apply_patch`.
+    Patch,
+    /// The whole file, with `write_file` alone.
+    Whole,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    #[serde(rename = "about")]
+    _about: String,
+    models: BTreeMap<String, EditFormat>,
+}
+
+impl EditFormat {
+    /// The form of the model called `name`, its maker left aside.
+    ///
+    /// # Errors
+    /// When the embedded table is not well-formed, which a test rules out.
+    pub fn of(name: &str) -> serde_json::Result<Self> {
+        let table: Table = serde_json::from_str(TABLE)?;
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let fitting = table.models.into_iter().filter(|(beginning, _)| name.starts_with(beginning.as_str()));
+        Ok(fitting.max_by_key(|(beginning, _)| beginning.len()).map(|(_, format)| format).unwrap_or_default())
+    }
+
+    /// Whether the tool called `name` is offered to a model of this form.
+    pub fn offers(self, name: &str) -> bool {
+        match name {
+            "edit_file" => matches!(self, Self::All | Self::Edit),
+            "apply_patch" => matches!(self, Self::All | Self::Patch),
+            _ => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_beginning_of_a_name_decides() {
+        for (name, format) in [
+            ("openai/gpt-5.2-codex", EditFormat::Patch),
+            ("openrouter/openai/gpt-5-mini", EditFormat::Patch),
+            ("gpt-5-chat-latest", EditFormat::All),
+            ("grok-4", EditFormat::Edit),
+            ("anthropic/claude-sonnet-5", EditFormat::All),
+            ("scripted:x", EditFormat::All),
+        ] {
+            assert_eq!(EditFormat::of(name).unwrap(), format, "{name}");
+        }
+    }
+
+    #[test]
+    fn whole_files_can_be_written_in_every_form() {
+        let offered = |format: EditFormat| {
+            ["apply_patch", "edit_file", "read_file", "write_file"].map(|name| format.offers(name))
+        };
+        assert_eq!(offered(EditFormat::All), [true, true, true, true]);
+        assert_eq!(offered(EditFormat::Edit), [false, true, true, true]);
+        assert_eq!(offered(EditFormat::Patch), [true, false, true, true]);
+        assert_eq!(offered(EditFormat::Whole), [false, false, true, true]);
+    }
+}

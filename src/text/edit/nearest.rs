@@ -1,0 +1,78 @@
+//! Where a passage that was not found may be meant: the lines most like it, and their first difference.
+
+use crate::text::lines::{body, quoted};
+
+/// Lines of the file compared when looking for the nearest passage.
+const MAX_NEAR_LINES: usize = 20_000;
+
+/// Lines of `old_str` compared when looking for the nearest passage.
+const MAX_WANTED_LINES: usize = 200;
+
+/// Characters of a line compared when looking for the nearest passage.
+const MAX_NEAR_CHARS: usize = 200;
+
+/// Similarity (0 to 1, Sørensen–Dice) below which a line is not called near.
+const NEAR: f64 = 0.5;
+
+/// Where the passage most like `old` is, and its first difference.
+pub fn nearest(text: &str, old: &str) -> Option<String> {
+    let have: Vec<&str> = text.lines().take(MAX_NEAR_LINES).collect();
+    let want: Vec<&str> = old.lines().take(MAX_WANTED_LINES).collect();
+    let start = best_start(&have, &want)?;
+    let end = (start + want.len()).min(have.len());
+    let different = want.iter().enumerate().find_map(|(offset, wanted)| {
+        let found = have.get(start + offset).copied();
+        (found != Some(*wanted)).then_some((start + offset, found, *wanted))
+    });
+    let place = if end <= start + 1 {
+        format!("The nearest passage is line {}", start + 1)
+    } else {
+        format!("The nearest passage is lines {}-{end}", start + 1)
+    };
+    Some(match different {
+        Some((line, Some(found), wanted)) => format!(
+            "{place}; the first difference is in line {}: the file has {}, old_str has {}.",
+            line + 1,
+            quoted(found),
+            quoted(wanted)
+        ),
+        Some((_, None, wanted)) => {
+            format!("{place}; the file ends there, old_str goes on with {}.", quoted(wanted))
+        }
+        None => format!("{place}; its lines are equal, so only a line break or the place it starts differs."),
+    })
+}
+
+/// The start of the passage that shares most lines with `want`, else the line most like its longest line.
+fn best_start(have: &[&str], want: &[&str]) -> Option<usize> {
+    let anchor = want.iter().enumerate().max_by_key(|(_, line)| line.trim().len())?;
+    let mut best: Option<(usize, usize)> = None;
+    for (at, _) in have.iter().enumerate().filter(|(_, line)| line.trim() == anchor.1.trim()) {
+        let Some(start) = at.checked_sub(anchor.0) else { continue };
+        let equal = want.iter().zip(have.iter().skip(start)).filter(|(a, b)| a.trim() == b.trim()).count();
+        if best.is_none_or(|(most, _)| equal > most) {
+            best = Some((equal, start));
+        }
+    }
+    if anchor.1.trim().is_empty() {
+        return None;
+    }
+    best.map(|(_, start)| start).or_else(|| {
+        let wanted = clipped(anchor.1);
+        let mut near: Option<(f64, usize)> = None;
+        // Lines of quite another length are not near, and comparing is what takes time.
+        let similar = |line: &str| line.len() / 2 <= wanted.len() && wanted.len() / 2 <= line.len();
+        for (at, line) in have.iter().enumerate().filter(|(_, line)| similar(clipped(line))) {
+            let likeness = strsim::sorensen_dice(wanted, clipped(line));
+            if likeness >= NEAR && near.is_none_or(|(most, _)| likeness > most) {
+                near = Some((likeness, at));
+            }
+        }
+        near.map(|(_, at)| at.saturating_sub(anchor.0))
+    })
+}
+
+fn clipped(line: &str) -> &str {
+    let line = body(line).trim();
+    line.char_indices().nth(MAX_NEAR_CHARS).and_then(|(end, _)| line.get(..end)).unwrap_or(line)
+}

@@ -1,0 +1,54 @@
+//! The new text of a passage, in the manner of what it replaces: its line endings, its indentation, and the very bytes of
+//! the lines that stay.
+
+use crate::text::edit::find::Found;
+use crate::text::lines::{Ending, body};
+use similar::{DiffOp, TextDiff};
+use std::time::Duration;
+
+/// Longest time spent on telling which lines stay; after that fewer do, and are written as the new text has them.
+const DEADLINE: Duration = Duration::from_millis(200);
+
+/// What `new` becomes in the place of `found`, which was looked for as `old`; `None` when a line of it cannot be shifted
+/// as the passage is.
+pub fn rewritten(text: &str, found: &Found, old: &str, new: &str) -> Option<String> {
+    let passage = text.get(found.range.clone()).unwrap_or_default();
+    if passage == old && old.contains('\r') {
+        return Some(new.to_owned());
+    }
+    let ending = Ending::of(passage).or_else(|| Ending::of(text)).unwrap_or(Ending::Lf);
+    if passage == old {
+        return Some(ending.apply(new));
+    }
+    let lines = |text| -> Vec<&str> { str::split_inclusive(text, '\n').collect() };
+    let bodies =
+        |lines: &[&str]| -> Vec<String> { lines.iter().map(|line| content(line).to_owned()).collect() };
+    let (passage, old, new) = (lines(passage), lines(old), lines(new));
+    let (old, bare) = (bodies(&old), bodies(&new));
+    let (old, bare): (Vec<&str>, Vec<&str>) =
+        (old.iter().map(String::as_str).collect(), bare.iter().map(String::as_str).collect());
+    let diff = TextDiff::configure().timeout(DEADLINE).diff_slices(&old, &bare);
+    let mut stays: Vec<Option<&str>> = vec![None; new.len()];
+    for op in diff.ops() {
+        let DiffOp::Equal { old_index, new_index, len } = *op else { continue };
+        let kept = passage.iter().skip(old_index).take(len);
+        stays.iter_mut().skip(new_index).zip(kept).for_each(|(stays, line)| *stays = Some(line));
+    }
+    new.iter()
+        .zip(stays)
+        .map(|(line, stays)| {
+            let text = match (stays, &found.shift) {
+                (Some(kept), _) => content(kept).to_owned(),
+                (None, Some(shift)) => shift.apply(content(line))?,
+                (None, None) => content(line).to_owned(),
+            };
+            let kept_ending = stays.and_then(Ending::of).unwrap_or(ending);
+            Some(if line.ends_with('\n') { text + kept_ending.as_str() } else { text })
+        })
+        .collect()
+}
+
+/// A line without its ending; what has none stays as it is.
+fn content(line: &str) -> &str {
+    if line.ends_with('\n') { body(line) } else { line }
+}

@@ -1,0 +1,110 @@
+//! Applies the hunks of one file: all or none, each in the one place where its lines stand.
+
+use crate::text::indentation::Shift;
+use crate::text::lines::{BOM, Ending, body};
+use crate::text::patch::error::PatchError;
+use crate::text::patch::hunk::{Hunk, Line};
+use crate::text::patch::locate::{Located, Search};
+use crate::text::placeholder::placeholder;
+use crate::text::rung::Rung;
+
+/// A text after a patch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Patched {
+    /// The new text.
+    pub text: String,
+    /// How each hunk was found.
+    pub rungs: Vec<Rung>,
+    /// Lines added and removed.
+    pub changed_lines: usize,
+}
+
+/// `text` with all of `hunks` applied.
+///
+/// # Errors
+/// When one of them does not fit; nothing is applied then.
+pub fn apply(text: &str, hunks: &[Hunk]) -> Result<Patched, PatchError> {
+    // The mark in front of some texts is shown to nobody, so no patch has it; it stays in front.
+    let Some(rest) = text.strip_prefix(BOM) else { return apply_hunks(text, hunks) };
+    let patched = apply_hunks(rest, hunks)?;
+    Ok(Patched { text: format!("{BOM}{}", patched.text), ..patched })
+}
+
+fn apply_hunks(text: &str, hunks: &[Hunk]) -> Result<Patched, PatchError> {
+    let old: Vec<&str> = text.split_inclusive('\n').collect();
+    let default = Ending::of(text).unwrap_or(Ending::Lf);
+    let mut out: Vec<String> = Vec::with_capacity(old.len());
+    let mut search = Search::new(text, &old);
+    let mut rungs = Vec::with_capacity(hunks.len());
+    let (mut next, mut offset) = (0_usize, 0_isize);
+    for (number, hunk) in (1..).zip(hunks) {
+        let Located { at, rung, shift } = search.locate(hunk, next, offset, number)?;
+        out.extend(old.get(next..at).unwrap_or_default().iter().map(|line| (*line).to_owned()));
+        if let Some(wanted) = hunk.position() {
+            offset = at.cast_signed() - wanted.cast_signed();
+        }
+        next = at + hunk.old_len;
+        append_hunk(&mut out, &old, hunk, (at, shift.as_ref()), default);
+        rungs.push(rung);
+    }
+    out.extend(old.get(next..).unwrap_or_default().iter().map(|line| (*line).to_owned()));
+    terminate_inner_lines(&mut out, default);
+    if let Some(line) = placeholder(hunks.iter().flat_map(Hunk::added), text) {
+        return Err(PatchError::Placeholder(line.to_owned()));
+    }
+    let changed_lines =
+        hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| !matches!(line, Line::Context(_))).count();
+    Ok(Patched { text: out.concat(), rungs, changed_lines })
+}
+
+/// Writes the new side of `hunk`; context keeps its bytes, an added line takes the ending of its neighbour.
+fn append_hunk(
+    out: &mut Vec<String>,
+    old: &[&str],
+    hunk: &Hunk,
+    (at, shift): (usize, Option<&Shift>),
+    default: Ending,
+) {
+    let mut source = old.iter().skip(at);
+    let mut ending = old.get(at).and_then(|line| Ending::of(line)).unwrap_or(default);
+    let reaches_end = at + hunk.old_len == old.len();
+    let old_ends_bare = reaches_end && old.last().is_some_and(|line| !line.ends_with('\n'));
+    let written = out.len();
+    for line in &hunk.lines {
+        match line {
+            Line::Context(_) => {
+                if let Some(have) = source.next() {
+                    ending = Ending::of(have).unwrap_or(ending);
+                    out.push((*have).to_owned());
+                }
+            }
+            Line::Removed(_) => {
+                ending = source.next().and_then(|have| Ending::of(have)).unwrap_or(ending);
+            }
+            Line::Added(text) => {
+                let shifted = shift.and_then(|shift| shift.apply(text));
+                out.push(shifted.unwrap_or_else(|| text.clone()) + ending.as_str());
+            }
+        }
+    }
+    let bare = hunk.new_without_newline || (old_ends_bare && !hunk.old_without_newline);
+    if reaches_end
+        && out.len() > written
+        && let Some(last) = out.last_mut()
+    {
+        if bare {
+            last.truncate(body(last).len());
+        } else if !last.ends_with('\n') {
+            last.push_str(ending.as_str());
+        }
+    }
+}
+
+/// A line that was the last one without a newline gets one when lines follow it now.
+fn terminate_inner_lines(lines: &mut [String], ending: Ending) {
+    if let Some((_, inner)) = lines.split_last_mut() {
+        for line in inner.iter_mut().filter(|line| !line.ends_with('\n')) {
+            line.push_str(ending.as_str());
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Finds the place of a hunk: where its header says, else the only place, on the first rung of the ladder that has one.
+
+use crate::text::indentation::{Shift, shifted};
+use crate::text::lines::body;
+use crate::text::patch::error::PatchError;
+use crate::text::patch::hunk::Hunk;
+use crate::text::places::places;
+use crate::text::rung::{Folds, Rung};
+
+/// Lines that may be looked through for hunks that are not where their headers say: a moment's work, and a thousand
+/// such hunks in a file of twenty thousand lines.
+const MAX_SEARCHED_LINES: usize = 20_000_000;
+
+/// Places of a hunk with another indentation that are told apart before it counts as ambiguous.
+const MAX_SHIFTED: usize = 100;
+
+/// Places compared to tell where a hunk that does not fit may be meant.
+const MAX_COMPARED: usize = 100;
+
+/// Looks for hunks in the lines of a text.
+pub struct Search<'a> {
+    folds: Folds<'a>,
+    bodies: Vec<&'a str>,
+    /// Lines that may still be looked through.
+    left: usize,
+}
+
+/// Where a hunk stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// The index of its first old line.
+    pub at: usize,
+    /// How it was found.
+    pub rung: Rung,
+    /// How its lines are shifted against the patch.
+    pub shift: Option<Shift>,
+}
+
+/// A hunk that is looked for.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    hunk: &'a Hunk,
+    /// Counted from 1.
+    number: usize,
+    /// The first line where it may stand.
+    from: usize,
+    /// The line where its header says that it stands.
+    place: Option<usize>,
+}
+
+impl<'a> Search<'a> {
+    /// Will look in `text`, whose lines are `lines`.
+    pub fn new(text: &'a str, lines: &[&'a str]) -> Self {
+        let bodies = lines.iter().map(|line| body(line)).collect();
+        Self { folds: Folds::new(text), bodies, left: MAX_SEARCHED_LINES }
+    }
+
+    /// Where `hunk` stands at or after the line `from`: where its header says, moved by what earlier hunks were off; else
+    /// the only other place.
+    ///
+    /// # Errors
+    /// When there is no place for it, or more than one.
+    pub fn locate(
+        &mut self,
+        hunk: &Hunk,
+        from: usize,
+        offset: isize,
+        number: usize,
+    ) -> Result<Located, PatchError> {
+        let place = hunk.position().map(|at| at.saturating_add_signed(offset));
+        let wanted = Wanted { hunk, number, from, place };
+        let exact = |at| Located { at, rung: Rung::Exact, shift: None };
+        if let Some(at) = place.filter(|at| *at >= from && self.fits(hunk, *at)) {
+            return Ok(exact(at));
+        }
+        if hunk.old_len == 0 {
+            return if hunk.at_end { Ok(exact(self.bodies.len())) } else { Err(nowhere(wanted)) };
+        }
+        for rung in [Rung::Exact, Rung::TrailingSpace, Rung::Punctuation] {
+            if let Some(at) = self.on(rung, wanted)? {
+                return Ok(Located { at, rung, shift: None });
+            }
+        }
+        let indented = self.indented(wanted)?;
+        indented.ok_or_else(|| self.mismatch(wanted))
+    }
+
+    fn fits(&self, hunk: &Hunk, at: usize) -> bool {
+        at <= self.bodies.len()
+            && self.bodies.len() - at >= hunk.old_len
+            && hunk.old_lines().zip(self.bodies.iter().skip(at)).all(|(want, have)| want == *have)
+    }
+
+    /// The only place on `rung`, or the one of the header.
+    fn on(&mut self, rung: Rung, wanted: Wanted<'_>) -> Result<Option<usize>, PatchError> {
+        self.spend(wanted)?;
+        let lines = folded(rung, wanted.hunk.old_lines());
+        let want: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let all: Vec<usize> = places(&self.lines(rung), &want, wanted.from)
+            .filter(|at| self.may_end(wanted.hunk, *at))
+            .collect();
+        if let Some(at) = wanted.place.filter(|at| rung != Rung::Exact && all.binary_search(at).is_ok()) {
+            return Ok(Some(at));
+        }
+        only(&self.in_scope(wanted, all)?, wanted.number)
+    }
+
+    /// The only place where all lines are indented by the same more or less, and the new ones can be, too.
+    fn indented(&mut self, wanted: Wanted<'_>) -> Result<Option<Located>, PatchError> {
+        self.spend(wanted)?;
+        let hunk = wanted.hunk;
+        let lines = folded(Rung::Punctuation, hunk.old_lines());
+        let want: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let mut all = shifted(&self.lines(Rung::Punctuation), &want, wanted.from, MAX_SHIFTED);
+        all.retain(|(at, shift)| {
+            self.may_end(hunk, *at) && hunk.added().all(|line| shift.apply(line).is_some())
+        });
+        let places = all.iter().map(|(at, _)| *at).collect();
+        let place = only(&self.in_scope(wanted, places)?, wanted.number)?;
+        let found = all.into_iter().find(|(at, _)| Some(*at) == place);
+        Ok(found.map(|(at, shift)| Located { at, rung: Rung::Indentation, shift: Some(shift) }))
+    }
+
+    /// The lines as `rung` has them.
+    fn lines(&self, rung: Rung) -> Vec<&str> {
+        if rung == Rung::Exact { self.bodies.clone() } else { self.folds.on(rung).lines().collect() }
+    }
+
+    fn may_end(&self, hunk: &Hunk, at: usize) -> bool {
+        !hunk.at_end || at + hunk.old_len == self.bodies.len()
+    }
+
+    fn spend(&mut self, wanted: Wanted<'_>) -> Result<(), PatchError> {
+        let far = self.bodies.len().saturating_sub(wanted.from);
+        self.left = self.left.checked_sub(far).ok_or(PatchError::Astray { hunk: wanted.number })?;
+        Ok(())
+    }
+
+    /// Of `all` places those that come first after the lines of the hunk's `@@` headers. Each header is looked for after
+    /// the one before; where the first stands more than once, each of its places counts.
+    fn in_scope(&self, wanted: Wanted<'_>, all: Vec<usize>) -> Result<Vec<usize>, PatchError> {
+        let Some((outer, inner)) = wanted.hunk.scope.split_first().filter(|_| !all.is_empty()) else {
+            return Ok(all);
+        };
+        let lines: Vec<&str> = self.folds.on(Rung::Punctuation).lines().map(str::trim).collect();
+        let stand = |line: &String| -> Result<Vec<usize>, PatchError> {
+            let folded = Rung::Punctuation.fold(line);
+            let places: Vec<usize> = places(&lines, &[folded.trim()], 0).collect();
+            let missing = || PatchError::NoScope { hunk: wanted.number, line: line.clone() };
+            if places.is_empty() { Err(missing()) } else { Ok(places) }
+        };
+        let inner = inner.iter().map(stand).collect::<Result<Vec<_>, _>>()?;
+        let next =
+            |places: &[usize], at: usize| places.get(places.partition_point(|place| *place < at)).copied();
+        let mut found: Vec<usize> = stand(outer)?
+            .into_iter()
+            .filter_map(|start| {
+                let scope = inner.iter().try_fold(start, |at, places| next(places, at + 1))?;
+                next(&all, scope)
+            })
+            .collect();
+        found.dedup();
+        Ok(found)
+    }
+
+    /// Why `wanted` has no place.
+    fn mismatch(&self, wanted: Wanted<'_>) -> PatchError {
+        let Wanted { hunk, number, from, place } = wanted;
+        let want: Vec<&str> = hunk.old_lines().collect();
+        let new: Vec<&str> = hunk.new_lines().collect();
+        if hunk.at_end && places(&self.bodies, &want, from).next().is_some() {
+            return PatchError::NotAtEnd { hunk: number };
+        }
+        if hunk.added().any(|line| !line.trim().is_empty())
+            && let [at] = places(&self.bodies, &new, from).take(2).collect::<Vec<_>>().as_slice()
+        {
+            return PatchError::AlreadyApplied { hunk: number, line: at + 1 };
+        }
+        let at = place.map_or_else(|| self.likeliest(&want, from), |at| at.max(from));
+        let different =
+            want.iter().enumerate().find(|(index, line)| self.bodies.get(at + index) != Some(*line));
+        let (line, expected) = different.map_or((0, ""), |(index, line)| (index, *line));
+        PatchError::Mismatch {
+            hunk: number,
+            line: at + line + 1,
+            expected: expected.to_owned(),
+            found: self.bodies.get(at + line).map(|have| (*have).to_owned()),
+        }
+    }
+
+    /// Where most lines of `want` stand, among the places where one of the first of them does.
+    fn likeliest(&self, want: &[&str], from: usize) -> usize {
+        let Some((index, first)) = want.iter().enumerate().find(|(_, line)| !line.trim().is_empty()) else {
+            return from;
+        };
+        let starts = self.bodies.iter().enumerate().skip(from + index);
+        let starts = starts.filter(|(_, line)| line.trim() == first.trim()).map(|(at, _)| at - index);
+        let equal =
+            |at: &usize| want.iter().zip(self.bodies.iter().skip(*at)).take_while(|(a, b)| a == b).count();
+        starts.take(MAX_COMPARED).max_by_key(|at| (equal(at), std::cmp::Reverse(*at))).unwrap_or(from)
+    }
+}
+
+/// Why a hunk that only adds lines has no place.
+fn nowhere(wanted: Wanted<'_>) -> PatchError {
+    let hunk = wanted.number;
+    match wanted.place {
+        Some(line) => PatchError::Mismatch { hunk, line, expected: String::new(), found: None },
+        None => PatchError::NoContext { hunk },
+    }
+}
+
+fn folded<'a>(rung: Rung, lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+    // With a line break, because what is forgotten stands in front of one.
+    let fold = |line: &str| rung.fold(&format!("{line}\n"));
+    lines.map(fold).map(|line| body(&line).to_owned()).collect()
+}
+
+fn only(places: &[usize], hunk: usize) -> Result<Option<usize>, PatchError> {
+    match places {
+        [] => Ok(None),
+        [at] => Ok(Some(*at)),
+        _ => Err(PatchError::Ambiguous { hunk, lines: places.iter().map(|at| at + 1).collect() }),
+    }
+}

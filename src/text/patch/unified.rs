@@ -1,0 +1,133 @@
+//! Reads unified diffs: of one file that the call names, or of the files that their headers name.
+
+use crate::text::lines::body;
+use crate::text::patch::error::PatchError;
+use crate::text::patch::hunk::{Hunk, Line};
+use crate::text::patch::section::{Action, Section};
+
+/// What stands for a file that is not there.
+const NOWHERE: &str = "/dev/null";
+
+/// The part of a diff for one file, as it is read.
+#[derive(Default)]
+struct Part {
+    /// The line `diff --git …` above it.
+    git: Option<String>,
+    /// Whether git calls it a rename.
+    renamed: bool,
+    /// The names of its two sides.
+    names: Option<(String, String)>,
+    hunks: Vec<Hunk>,
+}
+
+/// The parts of `patch`. With a path it is for that file alone, whatever its headers say; without one, headers name the
+/// files. Anything else before the first `@@` is ignored.
+///
+/// # Errors
+/// When a line cannot be read, or it is not said which files are meant.
+pub fn parse(patch: &str, path: Option<&str>) -> Result<Vec<Section>, PatchError> {
+    let mut parts: Vec<Part> = read(&patch.split_inclusive('\n').map(body).collect::<Vec<_>>())?;
+    if parts.iter().all(|part| part.hunks.is_empty()) {
+        return Err(PatchError::NoHunks);
+    }
+    let Some(path) = path else {
+        return parts.into_iter().map(named).collect();
+    };
+    match (parts.pop(), parts.is_empty()) {
+        (Some(part), true) => {
+            let action = Action::Update { to: None, hunks: part.hunks };
+            Ok(vec![Section { path: path.to_owned(), action }])
+        }
+        _ => Err(PatchError::ManyFiles),
+    }
+}
+
+fn read(lines: &[&str]) -> Result<Vec<Part>, PatchError> {
+    let mut parts = vec![Part::default()];
+    let mut skip_next = false;
+    for (index, line) in lines.iter().enumerate() {
+        if std::mem::take(&mut skip_next) {
+            continue;
+        }
+        let Some(part) = parts.last_mut() else { break };
+        let number = part.hunks.len();
+        match part.hunks.last_mut() {
+            Some(hunk) if !begins_file(hunk, lines, index) && !line.starts_with("@@") => {
+                // A fence around the whole ends with the last hunk.
+                if line.trim_end() != "```" {
+                    hunk.take_line(line, number)?;
+                }
+                continue;
+            }
+            Some(_) if !line.starts_with("@@") => parts.push(Part::default()),
+            None if line.starts_with("diff --git ") && part.git.is_some() => parts.push(Part::default()),
+            _ => {}
+        }
+        let Some(part) = parts.last_mut() else { break };
+        if line.starts_with("@@") {
+            part.hunks.push(Hunk::header(line, number + 1)?);
+        } else if line.starts_with("diff --git ") {
+            part.git = Some((*line).to_owned());
+        } else if part.git.is_some() && line.starts_with("rename to ") {
+            part.renamed = true;
+        } else if let Some(names) = names(lines, index) {
+            part.names = Some(names);
+            skip_next = true;
+        }
+    }
+    for part in &mut parts {
+        for (index, hunk) in part.hunks.iter_mut().enumerate() {
+            hunk.finish(index + 1)?;
+        }
+    }
+    Ok(parts)
+}
+
+/// Whether another file begins at `index`, where lines of `hunk` could stand too.
+fn begins_file(hunk: &Hunk, lines: &[&str], index: usize) -> bool {
+    let at = |offset: usize| lines.get(index + offset).copied().unwrap_or_default();
+    let headers = at(0).starts_with("--- ") && at(1).starts_with("+++ ");
+    at(0).starts_with("diff --git ")
+        || headers && (hunk.is_full() || hunk.counted.is_none() && at(2).starts_with("@@"))
+}
+
+fn names(lines: &[&str], index: usize) -> Option<(String, String)> {
+    let name = |line: &str| line.split('\t').next().unwrap_or_default().trim().to_owned();
+    let old = lines.get(index)?.strip_prefix("--- ")?;
+    let new = lines.get(index + 1)?.strip_prefix("+++ ")?;
+    Some((name(old), name(new)))
+}
+
+fn named(part: Part) -> Result<Section, PatchError> {
+    let Part { git, renamed, names, hunks } = part;
+    let Some((old, new)) = names else {
+        return Err(git.map_or(PatchError::NoPath, PatchError::NoText));
+    };
+    let prefixed = (old.starts_with("a/") || old == NOWHERE) && (new.starts_with("b/") || new == NOWHERE);
+    let bare = |name: &str| {
+        let without = name.strip_prefix("a/").or_else(|| name.strip_prefix("b/")).filter(|_| prefixed);
+        without.unwrap_or(name).to_owned()
+    };
+    let (from, to) = (bare(&old), bare(&new));
+    if hunks.is_empty() {
+        return Err(PatchError::NoHunks.of(&to));
+    }
+    let action = match (old.as_str(), new.as_str()) {
+        (NOWHERE, _) => Action::Add(made(&hunks).ok_or_else(|| PatchError::NotNew.of(&to))?),
+        (_, NOWHERE) => return Ok(Section { path: from, action: Action::Delete(hunks) }),
+        _ if renamed => return Ok(Section { path: from, action: Action::Update { to: Some(to), hunks } }),
+        _ => Action::Update { to: None, hunks },
+    };
+    Ok(Section { path: to, action })
+}
+
+/// The text of a new file.
+fn made(hunks: &[Hunk]) -> Option<String> {
+    let [hunk] = hunks else { return None };
+    let added = |line: &Line| if let Line::Added(text) = line { Some(format!("{text}\n")) } else { None };
+    let mut text: String = hunk.lines.iter().map(added).collect::<Option<_>>()?;
+    if hunk.new_without_newline {
+        text.pop();
+    }
+    Some(text)
+}

@@ -1,0 +1,76 @@
+//! Lines that stand for code somebody left out, such as `// ... rest of the code`: written to a file they destroy it.
+
+use regex::Regex;
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+/// A comment in which an ellipsis is followed by words for what is left out, or such words at its beginning by an ellipsis
+/// at its end; or the words between two ellipses, without a comment.
+const PLACEHOLDER: &str = r"(?xi)
+    ^ (?: (?: //+ | \#+ | --+ | ;+ | %+ | /\*+ | \{/\*+ | <!-- | \* ) \s*
+          (?: (?: \.{3,} | … ) .{0,60} \b
+              (?: rest\ of | existing | remaining | unchanged | same\ as | as\ before | previous | omitted
+                | other\ (?: code | methods | functions | imports | fields | tests | items | cases ) ) \b
+            | [\[(]? (?: keep\ | the\ | all\ )*
+              (?: rest\ of | remaining\ (?: code | methods | functions | lines ) | existing\ (?: code | content | methods | functions | imports )
+                | previous\ code | same\ as\ before | unchanged\ code ) \b .{0,60} (?: \.{3,} | … ) \W* $ )
+        | (?: \.{3,} | … ) \s* \(? (?: the\ )? (?: rest\ of | existing | remaining | unchanged ) \b .{0,60} (?: \.{3,} | … ) \W* $ )";
+
+/// A pattern that is none finds nothing; the tests see that it is one.
+static FINDER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(PLACEHOLDER).ok());
+
+/// The first of the lines `new` that is a placeholder and no line of `known`.
+pub fn placeholder<'a>(new: impl Iterator<Item = &'a str>, known: &str) -> Option<&'a str> {
+    let finder = FINDER.as_ref()?;
+    let found: Vec<&str> = new.map(str::trim).filter(|line| finder.is_match(line)).collect();
+    if found.is_empty() {
+        return None;
+    }
+    let known: HashSet<&str> = known.lines().map(str::trim).collect();
+    found.into_iter().find(|line| !known.contains(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_that_stand_for_code_are_found() {
+        for line in [
+            "// ... rest of code",
+            "    # ... existing code ...",
+            "/* … remaining methods unchanged … */",
+            "<!-- ... rest of the page ... -->",
+            "// rest of the function remains the same...",
+            "-- ... other functions",
+            "... existing code ...",
+            "{/* ... rest of component ... */}",
+            "# ...(rest of file unchanged)",
+        ] {
+            assert_eq!(placeholder(["a", line, "b"].into_iter(), ""), Some(line.trim()), "{line}");
+        }
+    }
+
+    #[test]
+    fn code_and_prose_are_not() {
+        for line in [
+            "...",
+            "    ...",
+            "def f(): ...",
+            "let [first, ...rest] = list;",
+            "// and so on...",
+            "# Loading existing users...",
+            "print(\"Reading the rest of the file...\")",
+            "f(...existing)",
+            "// the rest of the code",
+            "..existing",
+        ] {
+            assert_eq!(placeholder(line.lines(), ""), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_line_that_is_in_the_file_already_is_no_placeholder() {
+        assert_eq!(placeholder("// ... rest of code".lines(), "x\n  // ... rest of code\n"), None);
+    }
+}

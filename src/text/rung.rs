@@ -1,0 +1,184 @@
+//! The ladder on which a passage is looked for: exactly as written, then without what cannot tell two passages apart.
+//!
+//! Each rung forgets a little more than the one before. A passage counts on the first rung on which it occurs, and only
+//! when it occurs there once; nothing is ever found because it is similar.
+
+use std::cell::OnceCell;
+use std::cmp::min;
+
+/// What may differ between a passage as it is looked for and as it stands in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Rung {
+    /// Nothing.
+    #[default]
+    Exact,
+    /// `\r\n` and `\n`.
+    Endings,
+    /// Spaces and tabs at the ends of lines too.
+    TrailingSpace,
+    /// Typographic quotes, dashes and spaces too.
+    Punctuation,
+    /// The indentation of whole lines too, when all are shifted by the same.
+    Indentation,
+}
+
+impl Rung {
+    /// The rungs that forget characters and can be looked for by folding both texts.
+    pub const FOLDS: [Self; 3] = [Self::Endings, Self::TrailingSpace, Self::Punctuation];
+
+    /// How the passage differs from the text where it was found on this rung; nothing when it does not.
+    pub fn allowance(self) -> Option<&'static str> {
+        match self {
+            Self::Exact => None,
+            Self::Endings => Some("with other line endings"),
+            Self::TrailingSpace => Some("apart from white space at the ends of lines"),
+            Self::Punctuation => Some("apart from the form of quotes, dashes and spaces"),
+            Self::Indentation => Some("apart from indentation, by which the new lines were shifted too"),
+        }
+    }
+
+    /// `text` without what this rung forgets. Its lines stay its lines.
+    pub fn fold(self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        for line in text.split_inclusive('\n') {
+            let (kept, ending) = self.kept(line);
+            self.push(kept, &mut out);
+            out.push_str(ending);
+        }
+        out
+    }
+
+    /// The offset in `text` of what stands at `offset` of its fold.
+    pub fn unfold(self, text: &str, offset: usize) -> usize {
+        let (mut left, mut at) = (offset, 0);
+        for line in text.split_inclusive('\n') {
+            let (kept, ending) = self.kept(line);
+            let folded = self.folded_len(kept);
+            if left < folded + ending.len() || (left == folded && ending.is_empty()) {
+                return at + self.unfold_line(kept, min(left, folded));
+            }
+            left -= folded + ending.len();
+            at += line.len();
+        }
+        at
+    }
+
+    /// What is left of a line, and its ending as all have it.
+    fn kept(self, line: &str) -> (&str, &'static str) {
+        let Some(body) = line.strip_suffix('\n').filter(|_| self > Self::Exact) else { return (line, "") };
+        let body = body.strip_suffix('\r').unwrap_or(body);
+        let blank = |character: char| match self {
+            Self::Exact | Self::Endings => false,
+            Self::TrailingSpace => matches!(character, ' ' | '\t'),
+            Self::Punctuation | Self::Indentation => matches!(plain(character), ' ' | '\t'),
+        };
+        (body.trim_end_matches(blank), "\n")
+    }
+
+    fn push(self, kept: &str, out: &mut String) {
+        if self >= Self::Punctuation {
+            out.extend(kept.chars().map(plain));
+        } else {
+            out.push_str(kept);
+        }
+    }
+
+    fn folded_len(self, kept: &str) -> usize {
+        if self >= Self::Punctuation { kept.chars().map(|it| plain(it).len_utf8()).sum() } else { kept.len() }
+    }
+
+    fn unfold_line(self, kept: &str, offset: usize) -> usize {
+        if self < Self::Punctuation {
+            return offset;
+        }
+        let mut folded = 0;
+        let reached = kept.char_indices().find(|(_, character)| {
+            let here = folded;
+            folded += plain(*character).len_utf8();
+            here >= offset
+        });
+        reached.map_or(kept.len(), |(at, _)| at)
+    }
+}
+
+/// A text and its folds, each made when it is first asked for.
+pub struct Folds<'a> {
+    /// The text.
+    pub text: &'a str,
+    folds: [OnceCell<String>; Rung::FOLDS.len()],
+}
+
+impl<'a> Folds<'a> {
+    /// Those of `text`.
+    pub fn new(text: &'a str) -> Self {
+        Self { text, folds: Default::default() }
+    }
+
+    /// The text as `rung` has it; the text itself where it is not one that folds.
+    pub fn on(&self, rung: Rung) -> &str {
+        let mut cells = Rung::FOLDS.into_iter().zip(&self.folds);
+        cells
+            .find(|(it, _)| *it == rung)
+            .map_or(self.text, |(_, cell)| cell.get_or_init(|| rung.fold(self.text)))
+    }
+}
+
+/// A typographic character as a keyboard has it.
+fn plain(character: char) -> char {
+    match character {
+        '\u{2018}'..='\u{201b}' => '\'',
+        '\u{201c}'..='\u{201f}' => '"',
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => ' ',
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const FILE: &str = "a \r\n\u{201c}b\u{201d}\u{a0}\u{2013}c\t\nd ";
+
+    #[test]
+    fn each_rung_forgets_a_little_more() {
+        assert_eq!(Rung::Exact.fold(FILE), FILE);
+        assert_eq!(Rung::Endings.fold(FILE), "a \n\u{201c}b\u{201d}\u{a0}\u{2013}c\t\nd ");
+        assert_eq!(Rung::TrailingSpace.fold(FILE), "a\n\u{201c}b\u{201d}\u{a0}\u{2013}c\nd ");
+        assert_eq!(Rung::Punctuation.fold(FILE), "a\n\"b\" -c\nd ");
+    }
+
+    #[test]
+    fn what_is_forgotten_at_the_end_of_a_line_lies_behind_its_end() {
+        assert_eq!(Rung::TrailingSpace.unfold("a  \r\nb", 1), 1);
+        assert_eq!(Rung::TrailingSpace.unfold("a  \r\nb", 2), 5);
+        assert_eq!(Rung::Punctuation.unfold("\u{201c}b\u{201d}", 2), 4);
+    }
+
+    proptest! {
+        #[test]
+        fn a_fold_of_a_fold_is_the_fold(text in "[ab \t\r\n\u{a0}\u{2019}\u{2014}]{0,40}") {
+            for rung in Rung::FOLDS {
+                // A carriage return that two others hid is an ending only once.
+                prop_assume!(!text.contains("\r\r") && !text.contains("\r ") && !text.contains("\r\t") && !text.contains("\r\u{a0}"));
+                let once = rung.fold(&text);
+                prop_assert_eq!(rung.fold(&once), once);
+            }
+        }
+
+        #[test]
+        fn every_place_of_a_fold_is_a_place_of_the_text(text in "[ab \t\r\n\u{a0}\u{2019}é]{0,40}") {
+            for rung in Rung::FOLDS {
+                let fold = rung.fold(&text);
+                let places: Vec<usize> = fold.char_indices().map(|(at, _)| rung.unfold(&text, at)).collect();
+                prop_assert!(places.is_sorted());
+                for ((at, character), place) in fold.char_indices().zip(places) {
+                    let there = text[place..].chars().next();
+                    prop_assert!(character == '\n' || there.map(plain) == Some(plain(character)), "{at}");
+                }
+                prop_assert_eq!(rung.unfold(&text, fold.len()), text.len());
+            }
+        }
+    }
+}

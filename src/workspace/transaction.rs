@@ -1,0 +1,322 @@
+//! Changes of several files as one: all of them happen or none, also when the process is killed between two.
+
+use crate::workspace::Workspace;
+use crate::workspace::error::FileError;
+use crate::workspace::file::{hash, hash_reader};
+use crate::workspace::path::RelPath;
+use crate::workspace::record;
+use crate::workspace::replace::{Displaced, Expected};
+use rustix::fs::Mode;
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+
+/// A text file as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Its text.
+    pub text: String,
+    /// Its permission bits.
+    pub mode: u32,
+}
+
+/// What becomes of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The file.
+    pub path: RelPath,
+    /// What it must be; `None`: it must not exist.
+    pub before: Option<Version>,
+    /// What it becomes; `None`: it goes.
+    pub after: Option<String>,
+    /// The permission bits of a file that is made.
+    pub mode: Option<u32>,
+}
+
+/// Why none of the changes happened.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}{}", not_undone(.left))]
+pub struct Failed {
+    /// What was refused.
+    pub error: FileError,
+    /// Files that were changed before and could not be put back.
+    pub left: Vec<RelPath>,
+}
+
+fn not_undone(left: &[RelPath]) -> String {
+    let mut text = String::new();
+    if left.is_empty() {
+        text.push_str(" No file was changed.");
+    }
+    for path in left {
+        // Writing to a String cannot fail.
+        let _ = write!(text, " {path} was changed before that and could not be put back.");
+    }
+    text
+}
+
+/// What undoes a step.
+#[derive(Debug, Serialize, Deserialize)]
+struct Undo {
+    path: String,
+    before: Option<Version>,
+    /// The hash of its content after the step; absent when it is gone.
+    after: Option<String>,
+}
+
+/// What became of transactions that were cut off.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Files that are again as they were before.
+    pub restored: Vec<String>,
+    /// Files that are as somebody else has made them since, or could not be put back.
+    pub left: Vec<String>,
+}
+
+impl Workspace {
+    /// Makes all of the changes, in order.
+    ///
+    /// # Errors
+    /// When one of them is refused; those before are undone then.
+    pub fn replace_all(&self, steps: &[Step]) -> Result<Vec<Displaced>, Failed> {
+        let undo: Vec<Undo> = steps.iter().map(Undo::of).collect();
+        // One file changes in one step, whatever happens.
+        let records = self.0.records.get().filter(|_| steps.len() > 1);
+        let recorded = records.map(|dir| record::write(dir, &undo)).transpose();
+        let _held = recorded.map_err(|error| {
+            let path = steps.first().map_or_else(RelPath::root, |step| step.path.clone());
+            Failed {
+                error: FileError::Io { path, action: "record what undoes the change of", source: error },
+                left: Vec::new(),
+            }
+        })?;
+        let mut done = Vec::with_capacity(steps.len());
+        for step in steps {
+            match self.take(step) {
+                Ok(displaced) => done.push(displaced),
+                Err(error) => {
+                    let undone = undo.iter().zip(&done).rev().zip(steps.iter().take(done.len()).rev());
+                    let left = undone.filter(|((undo, _), _)| self.undo(undo).is_none());
+                    let left = left.map(|(_, step)| step.path.clone()).collect();
+                    return Err(Failed { error, left });
+                }
+            }
+        }
+        Ok(done)
+    }
+
+    /// Undoes the transactions that processes now dead did not end.
+    pub fn recover(&self) -> Recovered {
+        let mut recovered = Recovered::default();
+        let records = self.0.records.get().map(|dir| record::abandoned::<Vec<Undo>>(dir));
+        for (_held, record) in records.into_iter().flatten() {
+            for undo in record.into_iter().rev() {
+                let undone = self.undo(&undo);
+                if undone.is_some() {
+                    self.clear_after(&undo);
+                }
+                match undone {
+                    Some(true) => recovered.restored.push(undo.path),
+                    Some(false) => {}
+                    None => recovered.left.push(undo.path),
+                }
+            }
+        }
+        recovered
+    }
+
+    /// Removes what the step has left beside a file that is as it was before.
+    fn clear_after(&self, undo: &Undo) {
+        if let Ok(path) = self.path(&undo.path) {
+            let before = undo.before.as_ref().map(|before| hash(before.text.as_bytes()));
+            self.clear_leftovers(&path, before.as_deref());
+        }
+    }
+
+    fn take(&self, step: &Step) -> Result<Displaced, FileError> {
+        let expected = expected(step.before.as_ref().map(|before| hash(before.text.as_bytes())));
+        let mode = step.mode.map(Mode::from_raw_mode);
+        match &step.after {
+            Some(text) => self.replace_with_mode(&step.path, &expected, text.as_bytes(), mode),
+            None => self.remove(&step.path, &expected),
+        }
+    }
+
+    /// Whether a step had to be undone; `None` when the file is neither as before nor as after it, or cannot be put back.
+    fn undo(&self, undo: &Undo) -> Option<bool> {
+        let path = self.path(&undo.path).ok()?;
+        let now = match self.open_file(&path) {
+            Ok(opened) => Some(hash_reader(opened.file).ok()?),
+            Err(FileError::Missing(_)) => None,
+            Err(_) => return None,
+        };
+        if now == undo.before.as_ref().map(|before| hash(before.text.as_bytes())) {
+            return Some(false);
+        }
+        if now != undo.after {
+            return None;
+        }
+        let expected = expected(now);
+        let undone = match &undo.before {
+            Some(Version { text, mode }) => {
+                let mode = Some(Mode::from_raw_mode(*mode));
+                self.replace_with_mode(&path, &expected, text.as_bytes(), mode)
+            }
+            None => self.remove(&path, &expected),
+        };
+        undone.is_ok().then_some(true)
+    }
+}
+
+impl Undo {
+    fn of(step: &Step) -> Self {
+        Self {
+            path: step.path.as_str().to_owned(),
+            before: step.before.clone(),
+            after: step.after.as_ref().map(|text| hash(text.as_bytes())),
+        }
+    }
+}
+
+fn expected(hash: Option<String>) -> Expected {
+    hash.map_or(Expected::Absent, Expected::Hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[expect(clippy::disallowed_methods, reason = "tests arrange and look at files")]
+    fn contents(dir: &Path) -> Vec<(String, String)> {
+        let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+        let mut files: Vec<_> = entries
+            .map(|entry| {
+                let text = std::fs::read_to_string(entry.path()).unwrap();
+                (entry.file_name().into_string().unwrap(), text)
+            })
+            .collect();
+        files.sort();
+        files
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "tests arrange files")]
+    fn write(path: &Path, text: &str) {
+        std::fs::write(path, text).unwrap();
+    }
+
+    struct Place {
+        _dir: tempfile::TempDir,
+        root: std::path::PathBuf,
+        records: std::path::PathBuf,
+        workspace: Workspace,
+    }
+
+    /// A workspace with `a` and `b`, and a place for records.
+    fn place() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let (root, records) = (dir.path().join("ws"), dir.path().join("records"));
+        std::fs::create_dir(&root).unwrap();
+        write(&root.join("a"), "one");
+        write(&root.join("b"), "two");
+        let workspace = Workspace::open(&root).unwrap();
+        workspace.keep_records_in(records.clone());
+        Place { _dir: dir, root, records, workspace }
+    }
+
+    fn step(workspace: &Workspace, path: &str, before: Option<&str>, after: Option<&str>) -> Step {
+        let before = before.map(|text| Version { text: text.to_owned(), mode: 0o644 });
+        let path = workspace.path(path).unwrap();
+        Step { path, before, after: after.map(str::to_owned), mode: None }
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn all_files_change_and_the_record_goes() {
+        let Place { root, records, workspace, .. } = &place();
+        let steps = [
+            step(workspace, "a", Some("one"), Some("1")),
+            step(workspace, "b", Some("two"), None),
+            step(workspace, "c", None, Some("3")),
+        ];
+        assert_eq!(workspace.replace_all(&steps).unwrap().len(), 3);
+        assert_eq!(contents(root), pairs(&[("a", "1"), ("c", "3")]));
+        assert_eq!(contents(records), []);
+    }
+
+    #[test]
+    fn one_refused_change_undoes_those_before_it() {
+        let Place { root, records, workspace, .. } = &place();
+        let steps = [
+            step(workspace, "a", Some("one"), Some("1")),
+            step(workspace, "c", None, Some("3")),
+            step(workspace, "b", Some("not this"), Some("2")),
+        ];
+        let failed = workspace.replace_all(&steps).unwrap_err();
+        assert!(failed.to_string().ends_with("No file was changed."), "{failed}");
+        assert_eq!(contents(root), pairs(&[("a", "one"), ("b", "two")]));
+        assert_eq!(contents(records), []);
+    }
+
+    /// What a process that was killed after `done` of the steps leaves, recovered.
+    fn killed_after(done: usize) -> (Recovered, Vec<(String, String)>) {
+        let Place { root, records, workspace, .. } = &place();
+        let steps = [
+            step(workspace, "a", Some("one"), Some("1")),
+            step(workspace, "b", Some("two"), None),
+            step(workspace, "c", None, Some("3")),
+        ];
+        let undo: Vec<Undo> = steps.iter().map(Undo::of).collect();
+        std::fs::create_dir(records).unwrap();
+        write(&records.join("1.json"), &serde_json::to_string(&undo).unwrap());
+        for step in steps.iter().take(done) {
+            workspace.take(step).unwrap();
+        }
+        let recovered = workspace.recover();
+        assert_eq!(contents(records), []);
+        (recovered, contents(root))
+    }
+
+    #[test]
+    fn a_transaction_that_was_cut_off_is_undone_wherever_that_was() {
+        for done in 0..=3 {
+            let (recovered, files) = killed_after(done);
+            assert_eq!(files, pairs(&[("a", "one"), ("b", "two")]), "after {done}");
+            assert_eq!((recovered.restored.len(), recovered.left.len()), (done, 0));
+        }
+    }
+
+    #[test]
+    fn what_somebody_made_of_a_file_since_stays() {
+        let Place { root, records, workspace, .. } = &place();
+        let undo = Undo::of(&step(workspace, "a", Some("zero"), Some("1")));
+        std::fs::create_dir(records).unwrap();
+        write(&records.join("1.json"), &serde_json::to_string(&[undo]).unwrap());
+        assert_eq!(workspace.recover().left, ["a"]);
+        assert_eq!(contents(root), pairs(&[("a", "one"), ("b", "two")]));
+    }
+
+    #[test]
+    fn the_record_of_a_living_process_is_left_alone_and_half_a_record_goes() {
+        let Place { records, workspace, .. } = &place();
+        let undo = Undo::of(&step(workspace, "a", Some("zero"), Some("one")));
+        let held = record::write(records, &[undo]).unwrap();
+        write(&records.join("1.part"), "[{");
+        write(&records.join("2.json"), "[{");
+        assert_eq!(workspace.recover(), Recovered::default());
+        assert_eq!(contents(records).len(), 1);
+        drop(held);
+        assert_eq!(contents(records), []);
+    }
+
+    #[test]
+    fn a_file_that_is_made_gets_its_mode() {
+        use std::os::unix::fs::PermissionsExt;
+        let Place { root, workspace, .. } = &place();
+        let step = Step { mode: Some(0o750), ..step(workspace, "c", None, Some("3")) };
+        workspace.replace_all(&[step]).unwrap();
+        assert_eq!(root.join("c").metadata().unwrap().permissions().mode() & 0o7777, 0o750);
+    }
+}
