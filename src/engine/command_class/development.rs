@@ -52,7 +52,7 @@ const DEV: &[&str] = &[
 /// Whether `words` begin like one of them.
 pub(super) fn is_development(words: &[String]) -> bool {
     DEV.iter().any(|prefix| {
-        let prefix: Vec<&str> = prefix.split(' ').collect();
-        words.iter().map(String::as_str).take(prefix.len()).eq(prefix)
+        let mut words = words.iter();
+        prefix.split(' ').all(|wanted| words.next().is_some_and(|word| word == wanted))
     })
 }

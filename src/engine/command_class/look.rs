@@ -263,7 +263,11 @@ fn text_of(program: &Program<'_>, simple: &Simple) -> Given {
             let is_flag = |arg: &&Word| arg.text.starts_with('-');
             let is_text = |arg: &Word| !arg.text.starts_with("--") && is_flag(&arg) && arg.text.contains('c');
             match args.iter().position(is_text) {
-                Some(at) => known(args.iter().skip(at + 1).find(|arg| !is_flag(arg))),
+                Some(at) => {
+                    let mut rest =
+                        args.iter().skip(at + 1).skip_while(|arg| is_flag(arg) && arg.text != "--");
+                    known(rest.find(|arg| arg.text != "--"))
+                }
                 None if args.iter().any(|arg| arg.text.contains("<()")) => Given::Hidden,
                 None if args.iter().all(|arg| is_flag(&arg)) || args.iter().any(|arg| arg.text == "-s") => {
                     Given::Input

@@ -10,7 +10,7 @@ mod plain;
 pub use files::{NamedFile, named_files};
 
 use crate::text::invisible;
-use look::Part;
+use look::{Command, Part};
 use regex::{RegexSet, RegexSetBuilder};
 
 /// Bytes that all configured patterns may take together when compiled.
@@ -107,20 +107,19 @@ impl CommandOptions {
             Part::Script(script) if script.is_list => (CommandClass::Safe, true),
             Part::Script(_) => (CommandClass::Confine, false),
             Part::Hidden | Part::Unclear(_) => (CommandClass::Ask, false),
-            Part::Command(command) => {
-                let words = plain::words(command.simple).filter(|_| command.depth == 0);
-                let is_safe = words.as_ref().is_some_and(|words| self.is_safe(words));
-                let is_development = words.as_ref().is_some_and(|words| development::is_development(words));
-                let class = match is_safe {
-                    // What the user calls safe is, whatever it names.
-                    true => CommandClass::Safe,
-                    false if asked::is_asked(command) => CommandClass::Ask,
-                    false => CommandClass::Confine,
-                };
-                (class, is_safe || is_development)
-            }
+            Part::Command(command) => return self.judge_command(command),
         };
         Verdict { class, is_known }
+    }
+
+    fn judge_command(&self, command: &Command<'_>) -> Verdict {
+        let words = plain::words(command.simple).filter(|_| command.depth == 0);
+        // What the user calls safe is, whatever it names.
+        if words.as_ref().is_some_and(|words| self.is_safe(words)) {
+            return Verdict { class: CommandClass::Safe, is_known: true };
+        }
+        let class = if asked::is_asked(command) { CommandClass::Ask } else { CommandClass::Confine };
+        Verdict { class, is_known: words.is_some_and(|words| development::is_development(&words)) }
     }
 
     fn is_safe(&self, words: &[String]) -> bool {

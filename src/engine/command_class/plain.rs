@@ -254,7 +254,7 @@ fn is_plain(word: &Word) -> bool {
 /// Whether `words` are a read-only program with arguments that keep it one.
 pub(super) fn is_read_only(words: &[String]) -> bool {
     let Some((name, args)) = words.split_first() else { return false };
-    if WHOLE.contains(&words.join(" ").as_str()) {
+    if WHOLE.iter().any(|whole| whole.split(' ').eq(words)) {
         return true;
     }
     if name == "find" {

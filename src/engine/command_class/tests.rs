@@ -229,70 +229,73 @@ fn every_command_of_the_corpus_has_its_class() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// What a person is asked about however well it is contained.
+const ASKED: &[&str] = &[
+    "rm -r build",
+    "rm *.o",
+    "rm -f \"$x\"",
+    "find . -exec rm -r {} +",
+    "git -C sub -c a.b=c reset --hard",
+    "git checkout .",
+    "git restore a",
+    "git clean -fdx",
+    "git stash drop",
+    "git push",
+    "env git push",
+    "sh -c 'git push'",
+    "true && (git push)",
+    "x=$(git push)",
+    "wget x -O y",
+    "python3 -m pip install x",
+    "$x a",
+    "\"$x\"",
+    "env A=1 $x",
+    "timeout 5 $x",
+    "eval \"$x\"",
+    "sh -c \"$x\"",
+    "cat x | sh",
+    "bash <(cat x)",
+    "echo \"$x\" | sh",
+    "source <(cat x)",
+    "echo x > ../y",
+    "echo x > /etc/y",
+    "touch ~/x",
+    "tee \"$HOME/x\"",
+    "cp ~/.ssh/id x",
+    "cat /etc/passwd",
+    "cd sub && touch x",
+    "ls )",
+    "echo 'x",
+    "echo a\u{202e}b",
+    "ls \u{1b}[1m",
+];
+
+/// What is contained and not known.
+const CONTAINED: &[&str] = &[
+    "rm a.txt",
+    "git commit -am x",
+    "git checkout -b x",
+    "git clean -n",
+    "git restore --staged a",
+    "git branch -v",
+    "node a.js",
+    "grep -n ssh a > b",
+    "echo x > /dev/null; touch /tmp/x",
+    "for i in 1 2; do ./a.sh \"$i\"; done",
+    "[ -f a ] || ./a",
+    "python3 - <<'E'\nprint(1)\nE",
+    "awk '{print $1}' a",
+    "echo 'echo 1' | sh",
+    "cd sub && ./a",
+    "jq -r '.a[]' b.json",
+];
+
 #[test]
 fn what_cannot_be_undone_or_leaves_the_machine_is_asked() {
-    let commands = [
-        "rm -r build",
-        "rm *.o",
-        "rm -f \"$x\"",
-        "find . -exec rm -r {} +",
-        "git -C sub -c a.b=c reset --hard",
-        "git checkout .",
-        "git restore a",
-        "git clean -fdx",
-        "git stash drop",
-        "git push",
-        "env git push",
-        "sh -c 'git push'",
-        "true && (git push)",
-        "x=$(git push)",
-        "wget x -O y",
-        "python3 -m pip install x",
-        "$x a",
-        "\"$x\"",
-        "env A=1 $x",
-        "timeout 5 $x",
-        "eval \"$x\"",
-        "sh -c \"$x\"",
-        "cat x | sh",
-        "bash <(cat x)",
-        "echo \"$x\" | sh",
-        "source <(cat x)",
-        "echo x > ../y",
-        "echo x > /etc/y",
-        "touch ~/x",
-        "tee \"$HOME/x\"",
-        "cp ~/.ssh/id x",
-        "cat /etc/passwd",
-        "cd sub && touch x",
-        "ls )",
-        "echo 'x",
-        "echo a\u{202e}b",
-        "ls \u{1b}[1m",
-    ];
-    for command in commands {
-        assert_eq!(verdict(command), Verdict { class: CommandClass::Ask, is_known: false }, "{command}");
-    }
-    let contained = [
-        "rm a.txt",
-        "git commit -am x",
-        "git checkout -b x",
-        "git clean -n",
-        "git restore --staged a",
-        "git branch -v",
-        "node a.js",
-        "grep -n ssh a > b",
-        "echo x > /dev/null; touch /tmp/x",
-        "for i in 1 2; do ./a.sh \"$i\"; done",
-        "[ -f a ] || ./a",
-        "python3 - <<'E'\nprint(1)\nE",
-        "awk '{print $1}' a",
-        "echo 'echo 1' | sh",
-        "cd sub && ./a",
-        "jq -r '.a[]' b.json",
-    ];
-    for command in contained {
-        assert_eq!(verdict(command), Verdict { class: CommandClass::Confine, is_known: false }, "{command}");
+    for (commands, class) in [(ASKED, CommandClass::Ask), (CONTAINED, CommandClass::Confine)] {
+        for command in commands {
+            assert_eq!(verdict(command), Verdict { class: class.clone(), is_known: false }, "{command}");
+        }
     }
 }
 

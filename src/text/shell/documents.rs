@@ -63,11 +63,8 @@ impl Reader<'_> {
         self.at += 1;
         for awaited in std::mem::take(&mut self.level.awaited) {
             let body = self.document_lines(&awaited)?;
-            let nested = if awaited.expands {
-                self.inside(&body, |inner| inner.document())?.nested
-            } else {
-                Vec::new()
-            };
+            let nested =
+                if awaited.expands { self.inside(&body, Reader::document)?.nested } else { Vec::new() };
             let command = self.level.commands.get_mut(awaited.command).ok_or(Unclear::Syntax)?;
             command.document.push_str(&body);
             command.nested.extend(nested);

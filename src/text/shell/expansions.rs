@@ -117,7 +117,7 @@ impl Reader<'_> {
                 char => text.push(char),
             }
         }
-        let script = self.inside(&text, |inner| inner.list())?.finish()?;
+        let script = self.inside(&text, Reader::list)?.finish()?;
         self.level.nested.push(script);
         made.expand("$()");
         Ok(())

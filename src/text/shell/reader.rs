@@ -133,10 +133,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the whole of another text that stands inside of this one, with what is left of depth and commands.
-    pub(super) fn inside(
+    pub(super) fn inside<'b>(
         &mut self,
-        text: &str,
-        read: impl FnOnce(&mut Reader<'_>) -> Result<(), Unclear>,
+        text: &'b str,
+        read: impl FnOnce(&mut Reader<'b>) -> Result<(), Unclear>,
     ) -> Result<Level, Unclear> {
         self.deeper(|outer| {
             let mut inner = Reader { text, at: 0, level: Level::new(), depth: outer.depth, left: outer.left };

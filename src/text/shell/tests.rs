@@ -187,6 +187,8 @@ fn what_is_wrong_rare_or_ambiguous_is_not_understood() {
         "a=(b",
         "a & & b",
         "a > #b",
+        "1\\\n2>a b",
+        "a \\",
     ] {
         assert_eq!(parse(text), Err(Unclear::Syntax), "{text}");
     }
@@ -251,7 +253,7 @@ fn seen_by_another(text: &str) -> Option<Vec<Vec<String>>> {
                 all(patterns.iter().filter_map(|case| case.body.as_ref()), found);
             }
             NodeKind::Negation { pipeline } | NodeKind::Time { pipeline, .. } => {
-                collect(&pipeline.kind, found)
+                collect(&pipeline.kind, found);
             }
             _ => {}
         }

@@ -59,8 +59,9 @@ impl Reader<'_> {
             }
         }
         let raw = self.since(start);
-        // Where a comment would begin is no word.
-        if raw.is_empty() || raw.starts_with('#') {
+        // Where a comment would begin is no word, and a number on two lines may be the descriptor of a redirection.
+        let is_split = raw.contains("\\\n") && self.rest().starts_with(['<', '>']);
+        if raw.is_empty() || raw.starts_with('#') || is_split {
             return Err(Unclear::Syntax);
         }
         let is_literal = !made.is_expanded || matches!(raw, "[" | "{}");
@@ -73,7 +74,7 @@ impl Reader<'_> {
         match self.next() {
             Some('\\') => match self.next() {
                 Some('\n') => {}
-                escaped => made.text.push(escaped.unwrap_or('\\')),
+                escaped => made.text.push(escaped.ok_or(Unclear::Syntax)?),
             },
             Some('\'') => {
                 let (quoted, _) = self.rest().split_once('\'').ok_or(Unclear::Syntax)?;

@@ -148,7 +148,7 @@ fn command(bytes: &[u8]) {
         assert!(script.is_list && !script.commands.iter().any(|simple| simple.assigns || writes(simple)));
     }
     let is_blocked = |class: &CommandClass| matches!(class, CommandClass::Blocked { .. });
-    for around in [format!("sh -c {}", quoted(&text)), format!("ls; {text}")] {
+    for around in [format!("sh -c -- {}", quoted(&text)), format!("ls; {text}")] {
         let class = class(&around);
         assert!(
             class >= own || (is_blocked(&class) && is_blocked(&own)),
