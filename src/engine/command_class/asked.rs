@@ -2,7 +2,8 @@
 //! and what leaves the machine.
 
 use super::files::{self, NamedFile};
-use super::look::{Command, Program};
+use super::look::Command;
+use super::program::Program;
 
 /// Programs that speak with other machines or with services of this one, or that fetch and run what nobody has seen.
 const BEYOND: &[&str] = &[
@@ -160,10 +161,20 @@ fn leaves(program: &Program<'_>) -> bool {
 /// Whether a file is outside of the workspace, as far as its name tells. What is written somewhere else than where the
 /// command began is nowhere that its name tells.
 fn is_beyond(file: &NamedFile, has_moved: bool) -> bool {
-    let path = file.path.as_str();
+    is_outside(&file.path) || (file.write && has_moved && !is_nobodys(&file.path))
+}
+
+/// Whether a command runs outside of the workspace because of those before it.
+pub(super) fn is_elsewhere(command: &Command<'_>) -> bool {
+    command.places.iter().flatten().any(|place| is_outside(place))
+}
+
+fn is_outside(path: &str) -> bool {
     let is_above = path.split('/').any(|part| part == "..");
-    let is_nobodys = path == "/tmp" || NOBODYS.iter().any(|place| path.starts_with(place));
-    let is_elsewhere = path.starts_with(['/', '~']) && !is_nobodys;
-    let is_home = path.starts_with("$HOME") || path.starts_with("${HOME");
-    is_above || is_elsewhere || is_home || (file.write && has_moved && !is_nobodys)
+    let is_elsewhere = path.starts_with(['/', '~']) && !is_nobodys(path);
+    is_above || is_elsewhere || path.starts_with("$HOME") || path.starts_with("${HOME")
+}
+
+fn is_nobodys(path: &str) -> bool {
+    path == "/tmp" || NOBODYS.iter().any(|place| path.starts_with(place))
 }

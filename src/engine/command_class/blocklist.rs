@@ -2,7 +2,8 @@
 //!
 //! This is a net under honest mistakes, not a wall against a hostile command: a wall is what the operating system builds.
 
-use super::look::{self, Command, Part, Program};
+use super::look::{Command, Part};
+use super::program::{self, Program};
 use crate::text::shell::{Direction, Script, Simple, Unclear};
 
 /// Programs that end or wipe the machine.
@@ -69,7 +70,7 @@ fn blocked_find(program: &Program<'_>) -> Option<&'static str> {
         return None;
     }
     let removes = |program: &Program<'_>| matches!(program.name.as_str(), "rm" | "shred" | "unlink");
-    if look::executed(program.args).filter_map(Program::new).any(|program| removes(&program)) {
+    if program::executed(program.args).filter_map(Program::new).any(|program| removes(&program)) {
         return Some("find -exec rm over an absolute path or a home");
     }
     starts.into_iter().any(|arg| arg == "-delete").then_some("find -delete over an absolute path or a home")
@@ -91,7 +92,7 @@ fn is_piped_to_shell(script: &Script) -> bool {
     let mut is_downloaded = false;
     script.commands.iter().any(|simple| {
         is_downloaded = downloads(simple) || (is_downloaded && simple.is_piped_into);
-        let programs = look::programs(&simple.words);
+        let programs = program::programs(&simple.words);
         is_downloaded && simple.is_piped_into && programs.iter().any(runs_what_it_reads)
     })
 }

@@ -2,7 +2,8 @@
 //!
 //! A program does more than its words say. This stops the honest mistake; a wall is what the operating system builds.
 
-use super::look::{self, Command, Part, Program};
+use super::look::{self, Command, Part};
+use super::program::Program;
 use crate::text::shell::Direction;
 
 /// What a program does with the files it is given.
@@ -59,14 +60,15 @@ pub fn named_files(command: &str) -> Vec<NamedFile> {
     let mut found = Vec::new();
     look::look(command, &mut |part| {
         if let Part::Command(command) = part {
-            found.extend(placed(command, named(command)));
+            found.extend(named(command));
         }
     });
     found
 }
 
-/// What `files` are called from where all begins.
-fn placed(command: &Command<'_>, files: Vec<NamedFile>) -> Vec<NamedFile> {
+/// The files that one command names, from where all begins.
+pub(super) fn named(command: &Command<'_>) -> Vec<NamedFile> {
+    let files = named_here(command);
     let below = |place: &String| {
         let there = |file: &NamedFile| NamedFile { path: look::join(place, &file.path), write: file.write };
         files.iter().map(there).collect::<Vec<_>>()
@@ -76,7 +78,7 @@ fn placed(command: &Command<'_>, files: Vec<NamedFile>) -> Vec<NamedFile> {
 }
 
 /// The files that one command names, as they stand there.
-pub(super) fn named(command: &Command<'_>) -> Vec<NamedFile> {
+fn named_here(command: &Command<'_>) -> Vec<NamedFile> {
     // Behind wrappers like `env` it is the first program that is known.
     let mut found = command.programs.iter().find_map(arguments).unwrap_or_default();
     found.extend(command.simple.redirections.iter().map(|redirection| NamedFile {
@@ -164,6 +166,8 @@ mod tests {
     fn copying_reads_and_writes_and_moving_writes() {
         assert_eq!(named("cp -r a b"), [("a".to_owned(), false), ("b".to_owned(), true)]);
         assert_eq!(named("mv a b"), all(true, &["a", "b"]));
+        let both = [("{}".to_owned(), false), ("b".to_owned(), true)];
+        assert_eq!(named("find . -exec cp {} b ';' -exec cp {} b \\;"), both);
         assert_eq!(named("ln -s a b"), all(true, &["b"]));
         assert_eq!(
             named("git -C d checkout -q -- a b; git restore a; git log c"),

@@ -4,8 +4,10 @@ mod asked;
 mod blocklist;
 mod development;
 mod files;
+mod given;
 mod look;
 mod plain;
+mod program;
 
 pub use files::{NamedFile, named_files};
 
@@ -115,7 +117,7 @@ impl CommandOptions {
     fn judge_command(&self, command: &Command<'_>) -> Verdict {
         let words = plain::words(command.simple).filter(|_| command.depth == 0);
         // What the user calls safe is, whatever it names.
-        if words.as_ref().is_some_and(|words| self.is_safe(words)) {
+        if words.as_ref().is_some_and(|words| self.is_safe(words)) && !asked::is_elsewhere(command) {
             return Verdict { class: CommandClass::Safe, is_known: true };
         }
         let class = if asked::is_asked(command) { CommandClass::Ask } else { CommandClass::Confine };

@@ -263,6 +263,7 @@ const ASKED: &[&str] = &[
     "tee \"$HOME/x\"",
     "cp ~/.ssh/id x",
     "cat /etc/passwd",
+    "cd /etc && cat passwd",
     "cd sub && touch x",
     "ls )",
     "echo 'x",
