@@ -81,7 +81,15 @@ const NOBODYS: &[&str] = &[
 pub(super) fn is_asked(command: &Command<'_>) -> bool {
     is_unnamed(command)
         || command.programs.iter().any(|program| destroys(program) || leaves(program))
-        || files::named(command).iter().any(|file| is_beyond(file, !command.places.is_empty()))
+        || names_beyond(command)
+}
+
+/// Whether a command shows or writes what is outside of the workspace. A symbolic link only names it.
+fn names_beyond(command: &Command<'_>) -> bool {
+    let names = |program: &Program<'_>| program.name == "ln" && program.has_flag('s', "--symbolic");
+    let only_names = command.programs.iter().any(names);
+    let mut files = files::named(command).into_iter().filter(|file| file.write || !only_names);
+    files.any(|file| is_beyond(&file, !command.places.is_empty()))
 }
 
 /// Whether nobody can tell what runs: the name of the program is made when it runs.

@@ -15,8 +15,6 @@ enum Use {
     ReadsAfterPattern,
     /// Reads all but the last, which it writes.
     Copies,
-    /// Writes the last; the others are only named in it.
-    Links,
     /// Writes, moves or removes all of them.
     Writes,
     /// Takes them as `if=FILE` and `of=FILE`.
@@ -34,8 +32,7 @@ const PROGRAMS: &[(Use, &[&str])] = &[
         ],
     ),
     (Use::ReadsAfterPattern, &["awk", "egrep", "fgrep", "gawk", "grep", "rg", "sed"]),
-    (Use::Copies, &["cp", "install"]),
-    (Use::Links, &["ln"]),
+    (Use::Copies, &["cp", "install", "ln"]),
     (
         Use::Writes,
         &[
@@ -101,7 +98,6 @@ fn arguments(program: &Program<'_>) -> Option<Vec<NamedFile>> {
         Use::Reads => operands.iter().map(|path| named(path, false)).collect(),
         Use::Writes => operands.iter().map(|path| named(path, true)).collect(),
         Use::Copies => operands.iter().enumerate().map(|(at, path)| named(path, at == last)).collect(),
-        Use::Links => operands.last().map(|path| named(path, true)).into_iter().collect(),
         Use::ReadsAfterPattern => {
             let in_place = program.name == "sed" && program.has_flag('i', "--in-place");
             let has_pattern = program.has_flag('e', "--regexp") || program.has_flag('e', "--expression");
@@ -168,7 +164,7 @@ mod tests {
         assert_eq!(named("mv a b"), all(true, &["a", "b"]));
         let both = [("{}".to_owned(), false), ("b".to_owned(), true)];
         assert_eq!(named("find . -exec cp {} b ';' -exec cp {} b \\;"), both);
-        assert_eq!(named("ln -s a b"), all(true, &["b"]));
+        assert_eq!(named("ln -s a b"), [("a".to_owned(), false), ("b".to_owned(), true)]);
         assert_eq!(
             named("git -C d checkout -q -- a b; git restore a; git log c"),
             all(true, &["a", "b", "a"])

@@ -25,8 +25,6 @@ enum Operands {
     Directory,
     /// A script that prints lines, then such files.
     LinePrinter,
-    /// Anything: it is only printed.
-    Text,
     /// `+FORMAT` only: anything else sets the clock.
     Format,
     /// None.
@@ -37,7 +35,6 @@ const PATHS: Operands = Operands::Paths;
 
 /// The read-only programs. `git`, `env` and `history` are none: configuration, secrets and files hang on them.
 const PROGRAMS: &[Program] = &[
-    Program { name: "basename", flags: "az", valued: "s", long: &["--suffix"], operands: Operands::Text },
     Program { name: "cat", flags: "AbeEnstTv", valued: "", long: &["--number"], operands: PATHS },
     Program { name: "cd", flags: "", valued: "", long: &[], operands: Operands::Directory },
     Program { name: "cmp", flags: "bls", valued: "in", long: &["--silent", "--quiet"], operands: PATHS },
@@ -56,9 +53,7 @@ const PROGRAMS: &[Program] = &[
         long: &["--brief", "--unified"],
         operands: PATHS,
     },
-    Program { name: "dirname", flags: "z", valued: "", long: &[], operands: Operands::Text },
     Program { name: "du", flags: "abchkmsx", valued: "d", long: &["--max-depth"], operands: PATHS },
-    Program { name: "echo", flags: "neE", valued: "", long: &[], operands: Operands::Text },
     Program { name: "false", flags: "", valued: "", long: &[], operands: Operands::Nothing },
     Program {
         name: "file",
@@ -219,6 +214,9 @@ const FIND_TESTS: &[&str] = &[
     "-type",
 ];
 
+/// Programs that only print what they are given.
+const PRINTERS: &[&str] = &["basename", "dirname", "echo"];
+
 /// Commands that are harmless as a whole. Version questions of tools that first read the project's files are not here.
 const WHOLE: &[&str] = &["java -version", "node --version", "python --version", "python3 --version"];
 
@@ -254,7 +252,7 @@ fn is_plain(word: &Word) -> bool {
 /// Whether `words` are a read-only program with arguments that keep it one.
 pub(super) fn is_read_only(words: &[String]) -> bool {
     let Some((name, args)) = words.split_first() else { return false };
-    if WHOLE.iter().any(|whole| whole.split(' ').eq(words)) {
+    if PRINTERS.contains(&name.as_str()) || WHOLE.iter().any(|whole| whole.split(' ').eq(words)) {
         return true;
     }
     if name == "find" {
@@ -321,7 +319,6 @@ impl Program {
             Operands::LinePrinter => {
                 operands.split_first().is_some_and(|(script, files)| prints_lines(script) && inside(files))
             }
-            Operands::Text => true,
             Operands::Format => operands.iter().all(|operand| operand.starts_with('+')),
             Operands::Nothing => operands.is_empty(),
         }

@@ -58,6 +58,7 @@ fn plain_reading_programs_are_safe() {
         "ls 2>/dev/null | head -n 5 2>&1",
         "cd src && grep -n x a.rs",
         "time ls",
+        "echo --- a; cat a.txt",
     ];
     for command in commands {
         assert_eq!(verdict(command), Verdict { class: CommandClass::Safe, is_known: true }, "{command}");
