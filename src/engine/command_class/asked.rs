@@ -172,9 +172,9 @@ fn is_beyond(file: &NamedFile, has_moved: bool) -> bool {
     is_outside(&file.path) || (file.write && has_moved && !is_nobodys(&file.path))
 }
 
-/// Whether a command runs outside of the workspace because of those before it.
+/// Whether a command may run outside of the workspace because of those before it.
 pub(super) fn is_elsewhere(command: &Command<'_>) -> bool {
-    command.places.iter().flatten().any(|place| is_outside(place))
+    command.places.iter().any(|place| place.as_deref().is_none_or(is_outside))
 }
 
 fn is_outside(path: &str) -> bool {

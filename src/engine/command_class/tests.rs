@@ -143,6 +143,7 @@ const NOT_SAFE: &[&str] = &[
     "cd - && ls",
     "cd / && ls",
     "cd .. && ls",
+    "cd a; cd b; cd c; cd d; cd e; ls",
     "ls; touch x",
     "ls | tee x",
     "ls > x",
