@@ -4,7 +4,7 @@ use crate::decision::{Decision, Denial};
 use crate::emit::EmitError;
 use crate::engine::approve::{Answer, Question};
 use crate::engine::arguments;
-use crate::engine::command_class::{CommandClass, classify, reading};
+use crate::engine::command_class::{CommandClass, Verdict, classify, readings};
 use crate::engine::fire::{Told, append};
 use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
 use crate::engine::{Engine, ResultFormat, links};
@@ -254,29 +254,32 @@ impl Engine {
                 plan.touches.push(Touch { path: real.as_str().to_owned(), write: touch.write });
             }
         }
-        let class = plan.command.as_deref().map(|command| self.class_of(command, &plan));
-        self.policy.decide(ready.tool.name(), ready.tool.access(), &plan, class.as_ref())
+        let command = plan.command.as_deref().map(|command| self.verdict(command, &plan));
+        self.policy.decide(ready.tool.name(), ready.tool.access(), &plan, command.as_ref())
     }
 
-    /// The class of a command. One that would show more than the file tools do is not known to be safe.
-    fn class_of(&self, command: &str, plan: &Plan) -> CommandClass {
-        match classify(command, &self.commands) {
-            CommandClass::Safe if self.reads_too_much(command, plan) => CommandClass::Dangerous,
-            class => class,
+    /// What is known of a command. One that would show more than the file tools do is asked.
+    fn verdict(&self, command: &str, plan: &Plan) -> Verdict {
+        let verdict = classify(command, &self.commands);
+        if verdict.class < CommandClass::Ask && self.reads_too_much(command, plan) {
+            return Verdict { class: CommandClass::Ask, is_known: false };
         }
+        verdict
     }
 
-    /// Whether a read-only command goes through a link that leads out, or through files that may be sensitive.
+    /// Whether one of the commands that only read goes through a link that leads out, or through files that may be
+    /// sensitive.
     fn reads_too_much(&self, command: &str, plan: &Plan) -> bool {
-        let Some(reading) = reading(command) else { return false };
-        let is_beyond = |word: &String| {
-            let Ok(path) = self.workspace.path(&plan.from_root(word)) else { return false };
-            match self.workspace.resolve(&path) {
-                Ok(real) => reading.follows && self.workspace.is_directory(&real),
-                Err(error) => !matches!(error, FileError::Missing(_) | FileError::NotDirectory(_)),
-            }
-        };
-        (reading.searches && self.policy.hides()) || reading.words.iter().any(is_beyond)
+        readings(command).iter().any(|reading| {
+            let is_beyond = |word: &String| {
+                let Ok(path) = self.workspace.path(&plan.from_root(word)) else { return false };
+                match self.workspace.resolve(&path) {
+                    Ok(real) => reading.follows && self.workspace.is_directory(&real),
+                    Err(error) => !matches!(error, FileError::Missing(_) | FileError::NotDirectory(_)),
+                }
+            };
+            (reading.searches && self.policy.hides()) || reading.words.iter().any(is_beyond)
+        })
     }
 
     /// Whether a person would be asked about a call, as things stand.

@@ -1,6 +1,6 @@
 //! What may run: modes compiled to rules, the agent's tools, protected and sensitive files.
 
-use super::command_class::CommandClass;
+use super::command_class::{CommandClass, Verdict};
 use crate::decision::Decision;
 use crate::tools::{Access, Plan};
 use crate::workspace::{Guard, alias};
@@ -132,12 +132,12 @@ impl Policy {
         !self.sensitive.shown.is_empty()
     }
 
-    /// May this call run? `class` is that of the plan's command. Refusals come first, in every mode.
-    pub fn decide(&self, tool: &str, access: Access, plan: &Plan, class: Option<&CommandClass>) -> Decision {
-        self.refusal(tool, plan, class).unwrap_or_else(|| self.by_mode(access, plan, class))
+    /// May this call run? `command` is what is known of the plan's command. Refusals come first, in every mode.
+    pub fn decide(&self, tool: &str, access: Access, plan: &Plan, command: Option<&Verdict>) -> Decision {
+        self.refusal(tool, plan, command).unwrap_or_else(|| self.by_mode(access, plan, command))
     }
 
-    fn refusal(&self, tool: &str, plan: &Plan, class: Option<&CommandClass>) -> Option<Decision> {
+    fn refusal(&self, tool: &str, plan: &Plan, command: Option<&Verdict>) -> Option<Decision> {
         if !self.offers(tool) {
             let (agent, allowed) = (&self.agent, self.allowed_tools.join(", "));
             let reason = format!("The agent `{agent}` may not use `{tool}`. It may use: {allowed}.");
@@ -146,7 +146,7 @@ impl Policy {
         plan.touches
             .iter()
             .find_map(|touch| self.file_refusal(&touch.path, touch.write))
-            .or_else(|| self.command_refusal(class?))
+            .or_else(|| self.command_refusal(command?))
     }
 
     fn file_refusal(&self, path: &str, write: bool) -> Option<Decision> {
@@ -165,8 +165,8 @@ impl Policy {
         Some(deny("guardrails.protected_files", reason))
     }
 
-    fn command_refusal(&self, class: &CommandClass) -> Option<Decision> {
-        match class {
+    fn command_refusal(&self, command: &Verdict) -> Option<Decision> {
+        match &command.class {
             CommandClass::Blocked { pattern } => {
                 let reason = format!(
                     "Command blocked by security policy: '{pattern}'.\nIt never runs, in no mode: reach the goal in \
@@ -174,22 +174,26 @@ impl Policy {
                 );
                 Some(deny("commands.blocked_patterns", reason))
             }
-            CommandClass::Dangerous if self.allowed_only => {
+            _ if self.allowed_only && !command.is_known => {
                 let reason = "Command refused: `commands.allowed_only` permits only commands that are known to be \
-                              safe and development commands.\nUse one plain command of those, without pipes or \
-                              redirections, or the file tools.";
+                              safe and development commands.\nUse plain commands of those, in lists and pipes but \
+                              without variables and redirections, or the file tools.";
                 Some(deny("commands.allowed_only", reason.to_owned()))
             }
             _ => None,
         }
     }
 
-    fn by_mode(&self, access: Access, plan: &Plan, class: Option<&CommandClass>) -> Decision {
+    fn by_mode(&self, access: Access, plan: &Plan, command: Option<&Verdict>) -> Decision {
         let what = match access {
             _ if self.mode == Mode::Yolo => return Decision::Allow,
             _ if self.mode == Mode::ConfirmAll => "every tool call is confirmed",
-            Access::Execute if class == Some(&CommandClass::Safe) => return Decision::Allow,
-            Access::Execute if class == Some(&CommandClass::Dev) && self.contained => return Decision::Allow,
+            Access::Execute if command.is_some_and(|command| self.runs_unasked(command)) => {
+                return Decision::Allow;
+            }
+            Access::Execute if command.is_some_and(|command| command.class == CommandClass::Ask) => {
+                "commands that destroy, reach beyond the workspace or are not understood are confirmed"
+            }
             Access::Execute => "commands that are not known to be safe are confirmed",
             Access::Network => "requests to the web are confirmed",
             Access::Write => "changes to files are confirmed",
@@ -198,6 +202,15 @@ impl Policy {
         };
         let mode = self.mode.name();
         Decision::Ask { reason: format!("{what} (mode {mode})"), rule: format!("{ASKING_RULES}{mode}") }
+    }
+
+    /// Whether a command runs in the mode that asks about changes only: it reads, or it builds and tests behind walls.
+    fn runs_unasked(&self, command: &Verdict) -> bool {
+        match command.class {
+            CommandClass::Safe => true,
+            CommandClass::Confine => command.is_known && self.contained,
+            CommandClass::Ask | CommandClass::Blocked { .. } => false,
+        }
     }
 }
 

@@ -17,6 +17,8 @@ fn options(mode: Mode) -> PolicyOptions {
     }
 }
 
+const SAFE: Verdict = Verdict { class: CommandClass::Safe, is_known: true };
+
 fn policy(mode: Mode) -> Policy {
     Policy::new(options(mode)).unwrap()
 }
@@ -54,15 +56,16 @@ fn s02_modes_decide_by_what_a_tool_does() {
 fn s02_commands_are_decided_by_their_class() {
     let table = [
         (CommandClass::Safe, ["mode.confirm-all", "allow", "allow"]),
-        (CommandClass::Dev, ["mode.confirm-all", "mode.confirm-sensitive", "allow"]),
-        (CommandClass::Dangerous, ["mode.confirm-all", "mode.confirm-sensitive", "allow"]),
+        (CommandClass::Confine, ["mode.confirm-all", "mode.confirm-sensitive", "allow"]),
+        (CommandClass::Ask, ["mode.confirm-all", "mode.confirm-sensitive", "allow"]),
         (CommandClass::Blocked { pattern: "sudo".into() }, ["commands.blocked_patterns"; 3]),
     ];
     for (class, expected) in table {
+        let command = Verdict { class, is_known: true };
         for (mode, expected) in MODES.into_iter().zip(expected) {
             let decision =
-                policy(mode).decide("run_command", Access::Execute, &Plan::default(), Some(&class));
-            assert_eq!(outcome(&decision), expected, "{class:?} {mode:?}");
+                policy(mode).decide("run_command", Access::Execute, &Plan::default(), Some(&command));
+            assert_eq!(outcome(&decision), expected, "{command:?} {mode:?}");
         }
     }
 }
@@ -71,9 +74,14 @@ fn s02_commands_are_decided_by_their_class() {
 fn s09_allowed_only_refuses_dangerous_commands_in_every_mode() {
     for mode in MODES {
         let policy = Policy::new(PolicyOptions { allowed_only: true, ..options(mode) }).unwrap();
-        let decide = |class| policy.decide("run_command", Access::Execute, &Plan::default(), Some(&class));
-        assert_eq!(outcome(&decide(CommandClass::Dangerous)), "commands.allowed_only");
-        assert_ne!(outcome(&decide(CommandClass::Dev)), "commands.allowed_only");
+        for class in [CommandClass::Confine, CommandClass::Ask] {
+            let decide = |is_known| {
+                let command = Verdict { class: class.clone(), is_known };
+                policy.decide("run_command", Access::Execute, &Plan::default(), Some(&command))
+            };
+            assert_eq!(outcome(&decide(false)), "commands.allowed_only");
+            assert_ne!(outcome(&decide(true)), "commands.allowed_only");
+        }
     }
 }
 
@@ -233,7 +241,7 @@ proptest! {
     ) {
         let mut plan = touching(&path, true);
         plan.touches.extend(others.into_iter().map(|path| Touch { path, write: false }));
-        let decision = policy(mode).decide("any", access, &plan, Some(&CommandClass::Safe));
+        let decision = policy(mode).decide("any", access, &plan, Some(&SAFE));
         prop_assert!(matches!(decision, Decision::Deny { .. }), "{path:?}: {decision:?}");
     }
 
@@ -251,13 +259,15 @@ proptest! {
 #[test]
 fn s24_building_and_testing_is_unasked_only_where_the_kernel_keeps_commands_in() {
     let plan = Plan::default();
-    for (contained, class, asked) in [
-        (true, CommandClass::Dev, false),
-        (false, CommandClass::Dev, true),
-        (true, CommandClass::Dangerous, true),
+    for (contained, class, is_known, asked) in [
+        (true, CommandClass::Confine, true, false),
+        (false, CommandClass::Confine, true, true),
+        (true, CommandClass::Confine, false, true),
+        (true, CommandClass::Ask, true, true),
     ] {
         let policy = Policy::new(PolicyOptions { contained, ..options(Mode::ConfirmSensitive) }).unwrap();
-        let decision = policy.decide("run_command", Access::Execute, &plan, Some(&class));
-        assert_eq!(matches!(decision, Decision::Ask { .. }), asked, "{class:?} {contained}");
+        let command = Verdict { class, is_known };
+        let decision = policy.decide("run_command", Access::Execute, &plan, Some(&command));
+        assert_eq!(matches!(decision, Decision::Ask { .. }), asked, "{command:?} {contained}");
     }
 }

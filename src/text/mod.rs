@@ -1,4 +1,4 @@
-//! Pure functions on text: edits, patches, excerpts, diffs, lines, tokens, marks, HTML as Markdown, and the bounds of JSON.
+//! Pure functions on text: edits, patches, shell texts, excerpts, diffs, lines, tokens, marks, HTML as Markdown, and the bounds of JSON.
 
 pub mod diff;
 pub mod edit;
@@ -13,4 +13,5 @@ pub mod patch;
 pub mod placeholder;
 pub mod places;
 pub mod rung;
+pub mod shell;
 pub mod tokens;

@@ -2,25 +2,12 @@
 //!
 //! Nothing here destroys anything if it works: what would do harm only writes a marker or touches a stand-in.
 
+use crate::support::calls::obeyed;
 use crate::support::run::Lab;
-use crate::support::server::Server;
-use serde_json::{Value, json};
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
-
-/// Runs `commands` in one answer of the model; the results.
-fn obeyed(lab: &Lab, mode: &str, commands: &[String]) -> Vec<String> {
-    let calls: Vec<Value> =
-        commands.iter().map(|text| json!({"name": "run_command", "arguments": {"command": text}})).collect();
-    let server = Server::start(&json!({"turns": [{"calls": calls}, {"text": "done"}]}).to_string());
-    lab.run(&server, &["--mode", mode]).exits(0);
-    let requests = server.requests();
-    let messages = requests.last().unwrap().body["messages"].as_array().unwrap().clone();
-    let results = messages.into_iter().filter(|message| message["role"] == "tool");
-    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
-}
 
 /// None of these commands is run unasked, although each begins like one that only reads.
 #[track_caller]

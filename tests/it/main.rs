@@ -9,6 +9,7 @@ mod bombs;
 mod boundary;
 mod caching;
 mod ci;
+mod command_classes;
 mod commands;
 mod concurrent_runs;
 mod configuration;

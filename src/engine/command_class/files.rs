@@ -2,11 +2,9 @@
 //!
 //! A program does more than its words say. This stops the honest mistake; a wall is what the operating system builds.
 
-use super::blocklist::{self, program};
-use super::words::{self, Simple};
-
-/// How deep substitutions and texts for other shells are looked into; deeper ones are blocked anyway.
-const MAX_DEPTH: usize = 12;
+use super::look::{self, Command, Part};
+use super::program::Program;
+use crate::text::shell::Direction;
 
 /// What a program does with the files it is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,81 +52,72 @@ pub struct NamedFile {
     pub write: bool,
 }
 
-/// The files that `command` names, substitutions included.
+/// The files that `command` names, substitutions included. One that is named after `cd` may stand in either place.
 pub fn named_files(command: &str) -> Vec<NamedFile> {
     let mut found = Vec::new();
-    collect(command, 0, &mut found);
+    look::look(command, &mut |part| {
+        if let Part::Command(command) = part {
+            found.extend(named(command));
+        }
+    });
     found
 }
 
-fn collect(text: &str, depth: usize, found: &mut Vec<NamedFile>) {
-    if depth > MAX_DEPTH {
-        return;
-    }
-    let script = words::split(text);
-    for simple in &script.commands {
-        let named = |paths: &[String], write| {
-            paths.iter().map(|path| NamedFile { path: path.clone(), write }).collect::<Vec<_>>()
-        };
-        found.extend(arguments(simple));
-        found.extend(named(&simple.targets, true));
-        found.extend(named(&simple.sources, false));
-        let (name, args) = innermost(&simple.words);
-        if let Some(text) = blocklist::text_to_run(&name, args) {
-            collect(&text, depth + 1, found);
-        }
-    }
-    for nested in &script.nested {
-        collect(nested, depth + 1, found);
-    }
+/// The files that one command names, from where all begins.
+pub(super) fn named(command: &Command<'_>) -> Vec<NamedFile> {
+    let files = named_here(command);
+    let below = |place: &String| {
+        let there = |file: &NamedFile| NamedFile { path: look::join(place, &file.path), write: file.write };
+        files.iter().map(there).collect::<Vec<_>>()
+    };
+    let placed: Vec<_> = command.places.iter().flatten().flat_map(below).collect();
+    files.into_iter().chain(placed).collect()
 }
 
-/// The program that `words` run in the end: behind wrappers like `env` it is the first one that is known.
-fn innermost(words: &[String]) -> (String, &[String]) {
-    let (name, args) = program(words);
-    if !blocklist::is_wrapper(&name) {
-        return (name, args);
-    }
-    let plain = |word: &String| program(std::slice::from_ref(word)).0;
-    let is_known = |name: &String| use_of(name).is_some() || blocklist::runs_text(name);
-    let inner = args.iter().map(plain).enumerate().find(|(_, name)| is_known(name));
-    inner.map_or((name, args), |(at, name)| (name, args.get(at + 1..).unwrap_or_default()))
+/// The files that one command names, as they stand there.
+fn named_here(command: &Command<'_>) -> Vec<NamedFile> {
+    // Behind wrappers like `env` it is the first program that is known.
+    let mut found = command.programs.iter().find_map(arguments).unwrap_or_default();
+    found.extend(command.simple.redirections.iter().map(|redirection| NamedFile {
+        path: redirection.target.text.clone(),
+        write: redirection.direction == Direction::Write,
+    }));
+    found
 }
 
-fn use_of(name: &str) -> Option<Use> {
-    PROGRAMS.iter().find(|(_, names)| names.contains(&name)).map(|(use_of, _)| *use_of)
-}
-
-/// The files among the arguments of a command. A flag is no file, but its value may be taken for one.
-fn arguments(command: &Simple) -> Vec<NamedFile> {
-    let (name, args) = innermost(&command.words);
-    let Some(use_of) = use_of(&name) else { return Vec::new() };
+/// The files among the arguments of a program that is known. A flag is no file, but its value may be taken for one.
+fn arguments(program: &Program<'_>) -> Option<Vec<NamedFile>> {
+    let operands: Vec<&str> = program.operands().collect();
     let named = |path: &str, write| NamedFile { path: path.to_owned(), write };
-    let operands: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
+    if program.name == "git" {
+        return Some(written_by_git(&operands).iter().map(|path| named(path, true)).collect());
+    }
+    let (use_of, _) = PROGRAMS.iter().find(|(_, names)| names.contains(&program.name.as_str()))?;
     let last = operands.len().saturating_sub(1);
-    match use_of {
+    Some(match use_of {
         Use::Reads => operands.iter().map(|path| named(path, false)).collect(),
         Use::Writes => operands.iter().map(|path| named(path, true)).collect(),
         Use::Copies => operands.iter().enumerate().map(|(at, path)| named(path, at == last)).collect(),
         Use::ReadsAfterPattern => {
-            let in_place = name == "sed" && has_flag(args, 'i', "--in-place");
-            let has_pattern = has_flag(args, 'e', "--regexp") || has_flag(args, 'e', "--expression");
+            let in_place = program.name == "sed" && program.has_flag('i', "--in-place");
+            let has_pattern = program.has_flag('e', "--regexp") || program.has_flag('e', "--expression");
             let files = operands.iter().skip(usize::from(!has_pattern));
             files.map(|path| named(path, in_place)).collect()
         }
         Use::Dd => {
-            let file = |arg: &&String, key, write| arg.strip_prefix(key).map(|path| named(path, write));
+            let file = |arg: &&str, key, write| arg.strip_prefix(key).map(|path| named(path, write));
             operands.iter().filter_map(|arg| file(arg, "if=", false).or(file(arg, "of=", true))).collect()
         }
-    }
+    })
 }
 
-/// Whether a flag is there, alone, among other letters or with a value.
-fn has_flag(args: &[String], short: char, long: &str) -> bool {
-    args.iter().any(|arg| match arg.strip_prefix('-') {
-        Some(letters) if !letters.starts_with('-') => letters.contains(short),
-        _ => arg.starts_with(long),
-    })
+/// The files that git is told to write: those of `checkout`, `restore`, `rm` and `mv`.
+fn written_by_git<'a>(operands: &'a [&'a str]) -> &'a [&'a str] {
+    let writes = |word: &&str| matches!(*word, "checkout" | "mv" | "restore" | "rm");
+    match operands.iter().position(writes) {
+        Some(at) => operands.get(at + 1..).unwrap_or_default(),
+        None => &[],
+    }
 }
 
 #[cfg(test)]
@@ -173,16 +162,31 @@ mod tests {
     fn copying_reads_and_writes_and_moving_writes() {
         assert_eq!(named("cp -r a b"), [("a".to_owned(), false), ("b".to_owned(), true)]);
         assert_eq!(named("mv a b"), all(true, &["a", "b"]));
+        let both = [("{}".to_owned(), false), ("b".to_owned(), true)];
+        assert_eq!(named("find . -exec cp {} b ';' -exec cp {} b \\;"), both);
+        assert_eq!(named("ln -s a b"), [("a".to_owned(), false), ("b".to_owned(), true)]);
+        assert_eq!(
+            named("git -C d checkout -q -- a b; git restore a; git log c"),
+            all(true, &["a", "b", "a"])
+        );
         assert_eq!(named("dd if=a of=b bs=1"), [("a".to_owned(), false), ("b".to_owned(), true)]);
     }
 
     #[test]
     fn wrappers_and_texts_for_shells_are_looked_into() {
+        assert_eq!(named("echo cat a | sh; sh <<E\ncat b\nE"), all(false, &["a", "b"]));
         for command in
             ["env A=1 cat a", "xargs -n 1 cat a", "bash -c 'cat a'", "eval cat a", "nice sh -ec 'cat a'"]
         {
             assert_eq!(named(command), all(false, &["a"]), "{command}");
         }
+    }
+
+    #[test]
+    fn files_are_named_from_where_the_command_began() {
+        assert_eq!(named("cd .git && echo x > hooks/a"), all(true, &["hooks/a", ".git/hooks/a"]));
+        assert_eq!(named("cd a; cd /b; touch c"), all(true, &["c", "a/c", "/b/c"]));
+        assert_eq!(named("cd \"$x\"; cat ~/a"), all(false, &["~/a"]));
     }
 
     proptest! {

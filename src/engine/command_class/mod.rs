@@ -1,80 +1,46 @@
 //! How dangerous a shell command is, from its text. This decides whether to ask, never what contains a command.
 
+mod asked;
 mod blocklist;
+mod development;
 mod files;
+mod given;
+mod look;
 mod plain;
-mod words;
+mod program;
 
 pub use files::{NamedFile, named_files};
 
+use crate::text::invisible;
+use look::{Command, Part};
 use regex::{RegexSet, RegexSetBuilder};
 
 /// Bytes that all configured patterns may take together when compiled.
 const MAX_PATTERN_BYTES: usize = 10 * 1024 * 1024;
 
-/// Commands that build and test (spec.md 1.8): a prefix of words each.
-const DEV: &[&str] = &[
-    "black --check",
-    "cargo build",
-    "cargo check",
-    "cargo clippy",
-    "cargo fmt",
-    "cargo test",
-    "coverage",
-    "eslint",
-    "go build",
-    "go fmt",
-    "go test",
-    "go vet",
-    "golangci-lint",
-    "gradle build",
-    "gradle test",
-    "make",
-    "mvn compile",
-    "mvn package",
-    "mvn test",
-    "mypy",
-    "npm audit",
-    "npm ci",
-    "npm install",
-    "npm run",
-    "npm test",
-    "pip install",
-    "prettier --check",
-    "pytest",
-    "python -m black",
-    "python -m coverage",
-    "python -m mypy",
-    "python -m pytest",
-    "python -m ruff",
-    "python -m unittest",
-    "python3 -m black",
-    "python3 -m coverage",
-    "python3 -m mypy",
-    "python3 -m pytest",
-    "python3 -m ruff",
-    "python3 -m unittest",
-    "ruff",
-    "tsc",
-    "yarn install",
-    "yarn run",
-    "yarn test",
-];
-
-/// What a command is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What may happen to a command, from the harmless to the impossible: a text is what the worst of its parts is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommandClass {
-    /// One plain program that only reads.
+    /// Plain programs that only read.
     Safe,
-    /// One plain command that builds or tests: the project's own code runs.
-    Dev,
-    /// Everything else.
-    Dangerous,
+    /// Everything that the walls around it hold.
+    Confine,
+    /// What cannot be undone, reaches beyond the workspace, leaves the machine, or is not understood.
+    Ask,
     /// Never runs.
     Blocked {
         /// What it falls under, in words or as the configured regex.
         pattern: String,
     },
+}
+
+/// What is known of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// The class of its worst part.
+    pub class: CommandClass,
+    /// Whether each of its parts is known: plain programs that read, build or test.
+    pub is_known: bool,
 }
 
 /// What the configuration says about classes.
@@ -107,24 +73,59 @@ impl CommandOptions {
     }
 }
 
-/// The class of `command`.
-pub fn classify(command: &str, options: &CommandOptions) -> CommandClass {
+/// What `command` is.
+pub fn classify(command: &str, options: &CommandOptions) -> Verdict {
     if let Some(index) = options.blocked.matches(command).iter().next() {
-        return CommandClass::Blocked {
-            pattern: options.blocked.patterns().get(index).cloned().unwrap_or_default(),
+        return Verdict::blocked(options.blocked.patterns().get(index).cloned().unwrap_or_default());
+    }
+    let is_visible = |char: char| matches!(char, '\n' | '\t') || !char.is_control();
+    let is_shown = command.chars().all(is_visible) && invisible::places(command).is_none();
+    let class = if is_shown { CommandClass::Safe } else { CommandClass::Ask };
+    let mut verdict = Verdict { class, is_known: is_shown };
+    look::look(command, &mut |part| verdict.add(options.judge(&part)));
+    verdict
+}
+
+impl Verdict {
+    fn blocked(pattern: String) -> Self {
+        Self { class: CommandClass::Blocked { pattern }, is_known: false }
+    }
+
+    /// Takes a further part into account. What was blocked first is why.
+    fn add(&mut self, part: Self) {
+        self.is_known &= part.is_known;
+        if part.class > self.class && !matches!(self.class, CommandClass::Blocked { .. }) {
+            self.class = part.class;
+        }
+    }
+}
+
+impl CommandOptions {
+    fn judge(&self, part: &Part<'_>) -> Verdict {
+        if let Some(pattern) = blocklist::blocked(part) {
+            return Verdict::blocked(pattern);
+        }
+        let (class, is_known) = match part {
+            Part::Script(script) if script.is_list => (CommandClass::Safe, true),
+            Part::Script(_) => (CommandClass::Confine, false),
+            Part::Hidden | Part::Unclear(_) => (CommandClass::Ask, false),
+            Part::Command(command) => return self.judge_command(command),
         };
+        Verdict { class, is_known }
     }
-    if let Some(pattern) = blocklist::blocked(command) {
-        return CommandClass::Blocked { pattern: pattern.to_owned() };
+
+    fn judge_command(&self, command: &Command<'_>) -> Verdict {
+        let words = plain::words(command.simple).filter(|_| command.depth == 0);
+        // What the user calls safe is, whatever it names.
+        if words.as_ref().is_some_and(|words| self.is_safe(words)) && !asked::is_elsewhere(command) {
+            return Verdict { class: CommandClass::Safe, is_known: true };
+        }
+        let class = if asked::is_asked(command) { CommandClass::Ask } else { CommandClass::Confine };
+        Verdict { class, is_known: words.is_some_and(|words| development::is_development(&words)) }
     }
-    let Some(words) = plain::words(command) else { return CommandClass::Dangerous };
-    if plain::is_read_only(&words) || options.safe.iter().any(|prefix| words.starts_with(prefix)) {
-        return CommandClass::Safe;
-    }
-    if DEV.iter().any(|prefix| begins_with(&words, prefix)) {
-        CommandClass::Dev
-    } else {
-        CommandClass::Dangerous
+
+    fn is_safe(&self, words: &[String]) -> bool {
+        plain::is_read_only(words) || self.safe.iter().any(|prefix| words.starts_with(prefix))
     }
 }
 
@@ -139,21 +140,21 @@ pub struct Reading {
     pub follows: bool,
 }
 
-/// Where `command` reads, when it is one of the read-only programs.
-pub fn reading(command: &str) -> Option<Reading> {
-    let words = plain::words(command).filter(|words| plain::is_read_only(words))?;
-    let (name, args) = words.split_first()?;
-    Some(Reading {
-        words: args.to_vec(),
-        searches: name == "rg" || (name == "grep" && plain::is_recursive(args)),
-        follows: name == "diff",
-    })
-}
-
-fn begins_with(words: &[String], prefix: &str) -> bool {
-    let mut prefix = prefix.split(' ');
-    words.iter().map(String::as_str).zip(prefix.by_ref()).all(|(word, wanted)| word == wanted)
-        && prefix.next().is_none()
+/// Where the read-only programs among the commands of `command` read, from where it begins.
+pub fn readings(command: &str) -> Vec<Reading> {
+    let mut found = Vec::new();
+    look::look(command, &mut |part| {
+        let Part::Command(command) = part else { return };
+        let words = plain::words(command.simple).filter(|words| plain::is_read_only(words));
+        let Some((name, args)) = words.as_ref().and_then(|words| words.split_first()) else { return };
+        let below = |place: &String| args.iter().map(|arg| look::join(place, arg)).collect::<Vec<_>>();
+        found.push(Reading {
+            words: args.iter().cloned().chain(command.places.iter().flatten().flat_map(below)).collect(),
+            searches: name == "rg" || (name == "grep" && plain::is_recursive(args)),
+            follows: name == "diff",
+        });
+    });
+    found
 }
 
 #[cfg(test)]

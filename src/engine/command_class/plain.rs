@@ -1,5 +1,7 @@
 //! Commands so plain that their words are what they look like, and those of them that only read.
 
+use crate::text::shell::{Simple, Word};
+
 /// A read-only program and the arguments with which it stays one.
 struct Program {
     name: &'static str,
@@ -19,10 +21,10 @@ enum Operands {
     Paths,
     /// At most one such file: a second one would be written.
     OnePath,
+    /// One such directory: without one it is the home.
+    Directory,
     /// A script that prints lines, then such files.
     LinePrinter,
-    /// Anything: it is only printed.
-    Text,
     /// `+FORMAT` only: anything else sets the clock.
     Format,
     /// None.
@@ -33,8 +35,8 @@ const PATHS: Operands = Operands::Paths;
 
 /// The read-only programs. `git`, `env` and `history` are none: configuration, secrets and files hang on them.
 const PROGRAMS: &[Program] = &[
-    Program { name: "basename", flags: "az", valued: "s", long: &["--suffix"], operands: Operands::Text },
     Program { name: "cat", flags: "AbeEnstTv", valued: "", long: &["--number"], operands: PATHS },
+    Program { name: "cd", flags: "", valued: "", long: &[], operands: Operands::Directory },
     Program { name: "cmp", flags: "bls", valued: "in", long: &["--silent", "--quiet"], operands: PATHS },
     Program { name: "cut", flags: "sz", valued: "bcdf", long: &["--delimiter", "--fields"], operands: PATHS },
     Program {
@@ -51,9 +53,7 @@ const PROGRAMS: &[Program] = &[
         long: &["--brief", "--unified"],
         operands: PATHS,
     },
-    Program { name: "dirname", flags: "z", valued: "", long: &[], operands: Operands::Text },
     Program { name: "du", flags: "abchkmsx", valued: "d", long: &["--max-depth"], operands: PATHS },
-    Program { name: "echo", flags: "neE", valued: "", long: &[], operands: Operands::Text },
     Program { name: "false", flags: "", valued: "", long: &[], operands: Operands::Nothing },
     Program {
         name: "file",
@@ -214,40 +214,45 @@ const FIND_TESTS: &[&str] = &[
     "-type",
 ];
 
+/// Programs that only print what they are given.
+const PRINTERS: &[&str] = &["basename", "dirname", "echo"];
+
 /// Commands that are harmless as a whole. Version questions of tools that first read the project's files are not here.
 const WHOLE: &[&str] = &["java -version", "node --version", "python --version", "python3 --version"];
 
-/// The words of `text` when every character stands for itself: one command, no variables, globs, redirections,
-/// substitutions, assignments or comments. `None` otherwise.
-pub(super) fn words(text: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
+/// The words of a command when every character of them stands for itself, and nothing is assigned, substituted, given or
+/// written elsewhere. `None` otherwise.
+pub(super) fn words(simple: &Simple) -> Option<Vec<String>> {
+    let discards = simple.redirections.iter().all(|redirection| redirection.target.raw == "/dev/null");
+    let is_bare = !simple.assigns && !simple.is_background && simple.nested.is_empty();
+    let is_bare = is_bare && simple.document.is_empty() && discards && !simple.words.is_empty();
+    let is_plain = is_bare && simple.words.iter().all(is_plain);
+    is_plain.then(|| simple.words.iter().map(|word| word.text.clone()).collect())
+}
+
+/// Whether a word shows what it is: no variables, globs, escapes or characters that nobody sees.
+fn is_plain(word: &Word) -> bool {
     let mut quote = None;
-    for char in text.trim_matches(' ').chars() {
-        match (quote, char) {
-            (None, ' ') => words.extend(word.take()),
-            (None, '\'' | '"') => {
-                word.get_or_insert_default();
-                quote = Some(char);
-            }
-            (Some(open), close) if open == close => quote = None,
-            (None, char) if is_plain(char) => word.get_or_insert_default().push(char),
-            (Some('\''), char) if is_visible(char) => word.get_or_insert_default().push(char),
-            (Some('"'), char) if is_visible(char) && !matches!(char, '$' | '`' | '\\' | '!') => {
-                word.get_or_insert_default().push(char);
-            }
-            _ => return None,
+    let all = word.raw.chars().all(|char| match quote {
+        None if matches!(char, '\'' | '"') => {
+            quote = Some(char);
+            true
         }
-    }
-    words.extend(word);
-    let is_command = words.first().is_some_and(|name| !name.is_empty() && !name.contains(['=', ' ']));
-    (quote.is_none() && is_command).then_some(words)
+        None => is_bare(char),
+        Some(open) if open == char => {
+            quote = None;
+            true
+        }
+        Some('"') if matches!(char, '$' | '`' | '\\' | '!') => false,
+        Some(_) => is_visible(char),
+    });
+    all && word.is_literal
 }
 
 /// Whether `words` are a read-only program with arguments that keep it one.
 pub(super) fn is_read_only(words: &[String]) -> bool {
     let Some((name, args)) = words.split_first() else { return false };
-    if WHOLE.contains(&words.join(" ").as_str()) {
+    if PRINTERS.contains(&name.as_str()) || WHOLE.iter().any(|whole| whole.split(' ').eq(words)) {
         return true;
     }
     if name == "find" {
@@ -310,10 +315,10 @@ impl Program {
         match self.operands {
             Operands::Paths => inside(operands),
             Operands::OnePath => operands.len() <= 1 && inside(operands),
+            Operands::Directory => operands.len() == 1 && inside(operands) && operands != ["-"],
             Operands::LinePrinter => {
                 operands.split_first().is_some_and(|(script, files)| prints_lines(script) && inside(files))
             }
-            Operands::Text => true,
             Operands::Format => operands.iter().all(|operand| operand.starts_with('+')),
             Operands::Nothing => operands.is_empty(),
         }
@@ -341,7 +346,7 @@ fn is_inside(path: &str) -> bool {
 }
 
 /// Characters that mean only themselves to a shell, outside quotes.
-fn is_plain(char: char) -> bool {
+fn is_bare(char: char) -> bool {
     char.is_alphanumeric() || "-_./,:=+@%^".contains(char)
 }
 
@@ -353,49 +358,53 @@ fn is_visible(char: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::shell::parse;
     use proptest::prelude::*;
+
+    fn plain(text: &str) -> Option<Vec<String>> {
+        let script = parse(text).ok()?;
+        script.commands.first().filter(|_| script.commands.len() == 1).and_then(words)
+    }
 
     #[test]
     fn words_are_plain_or_none() {
-        assert_eq!(words("grep -n 'a $b' \"c d\" x.txt").unwrap(), ["grep", "-n", "a $b", "c d", "x.txt"]);
+        assert_eq!(plain("grep -n 'a $b' \"c d\" x.txt").unwrap(), ["grep", "-n", "a $b", "c d", "x.txt"]);
+        assert_eq!(plain("ls 2>&1 >/dev/null </dev/null # b").unwrap(), ["ls"]);
         let odd = [
-            "",
-            " ",
-            "a;b",
-            "a\nb",
             "a $b",
             "a *",
             "a ~",
-            "a #c",
             "a \\b",
             "a \"$b\"",
-            "a 'b",
             "A=1 b",
+            "A=1",
             "a {b,c}",
-            "'' a",
-            "a\tb",
             "a \"b!c\"",
             "ls \u{202e}x",
             "a 'b\u{202e}'",
             "a \u{a0}b",
             "a <b",
             "a >b",
+            "a <<<b",
+            "a <<'E'\nE\nE",
             "a&",
-            "(a)",
             "a [b]",
+            "a 'b\nc'",
+            "> a",
+            "a\r",
         ];
         for text in odd {
-            assert_eq!(words(text), None, "{text:?}");
+            assert_eq!(plain(text), None, "{text:?}");
         }
     }
 
     proptest! {
         #[test]
         fn plain_words_hold_nothing_of_the_shell_outside_quotes(text in "[a-c '\"$;|&<>`\\\\*~#\n(){}=/.-]{0,40}") {
-            if let Some(words) = words(&text) {
+            if let Some(words) = plain(&text) {
                 prop_assert!(!words.is_empty());
                 let unquoted: String = text.split('\'').step_by(2).collect();
-                prop_assert!(text.contains('"') || !unquoted.contains(['$', ';', '|', '&', '<', '>', '`', '*', '~', '#', '\n']));
+                prop_assert!(text.contains(['"', '#', '>', '<']) || !unquoted.contains(['$', '|', '&', '`', '*', '~']));
             }
         }
     }

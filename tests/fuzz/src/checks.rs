@@ -1,5 +1,6 @@
 //! What must hold of any bytes from a server or a model: one function per fuzz target.
 
+use agent::engine::command_class::{CommandClass, CommandOptions, classify, named_files, readings};
 use agent::llm::LlmError;
 use agent::llm::answer::{Answer, Surroundings};
 use agent::llm::embedded_call;
@@ -9,9 +10,11 @@ use agent::llm::quirks::Quirks;
 use agent::llm::receive::Reception;
 use agent::llm::retry::Advice;
 use agent::llm::{Progress, Response};
+use agent::process::shell::quoted;
 use agent::text::edit::{Replacement, replace};
 use agent::text::patch::apply::apply;
 use agent::text::patch::parse;
+use agent::text::shell;
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -22,7 +25,7 @@ const MESSAGE_CHARS: usize = 1000;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     ("sse", |bytes| frames(Framing::Sse, bytes)),
     ("ndjson", |bytes| frames(Framing::Ndjson, bytes)),
     ("chat_completions", |bytes| answer(Format::ChatCompletions, bytes)),
@@ -35,6 +38,7 @@ pub const TARGETS: [Target; 12] = [
     ("envelope", |bytes| patched(bytes, None)),
     ("unified_diff", |bytes| patched(bytes, Some("f"))),
     ("edit", edited),
+    ("command", command),
 ];
 
 /// Ways to cut `bytes`: at every byte, and at places that depend on what they say.
@@ -179,4 +183,28 @@ fn embedded(bytes: &[u8]) {
 fn fit_for_a_line(message: &str) {
     assert!(message.chars().count() <= MESSAGE_CHARS, "{message}");
     assert!(!message.contains(char::is_control), "{message:?}");
+}
+
+/// A command is no more harmless inside of another one, and what is called safe is understood and redirects nothing.
+fn command(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let class = |text: &str| classify(text, &CommandOptions::default()).class;
+    let own = class(&text);
+    named_files(&text);
+    readings(&text);
+    if own == CommandClass::Safe {
+        let script = shell::parse(&text).expect("what is safe is understood");
+        let writes = |simple: &shell::Simple| {
+            simple.redirections.iter().any(|redirection| redirection.target.text != "/dev/null")
+        };
+        assert!(script.is_list && !script.commands.iter().any(|simple| simple.assigns || writes(simple)));
+    }
+    let is_blocked = |class: &CommandClass| matches!(class, CommandClass::Blocked { .. });
+    for around in [format!("sh -c -- {}", quoted(&text)), format!("ls; {text}")] {
+        let class = class(&around);
+        assert!(
+            class >= own || (is_blocked(&class) && is_blocked(&own)),
+            "{around:?}: {class:?}, not {own:?}"
+        );
+    }
 }

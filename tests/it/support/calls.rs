@@ -57,3 +57,9 @@ pub fn every_tool(path: &str) -> Vec<Value> {
         call("run_command", &json!({"command": "cat *", "cwd": path})),
     ]
 }
+
+/// What the model is told when it runs `commands` in one answer, in this mode.
+pub fn obeyed(lab: &Lab, mode: &str, commands: &[String]) -> Vec<String> {
+    let calls = commands.iter().map(|text| call("run_command", &json!({"command": text})));
+    told_with(lab, &["--mode", mode], calls.collect())
+}

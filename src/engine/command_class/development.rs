@@ -1,0 +1,58 @@
+//! Commands that build and test: the project's own code runs.
+
+/// Commands that build and test (spec.md 1.8): a prefix of words each.
+const DEV: &[&str] = &[
+    "black --check",
+    "cargo build",
+    "cargo check",
+    "cargo clippy",
+    "cargo fmt",
+    "cargo test",
+    "coverage",
+    "eslint",
+    "go build",
+    "go fmt",
+    "go test",
+    "go vet",
+    "golangci-lint",
+    "gradle build",
+    "gradle test",
+    "make",
+    "mvn compile",
+    "mvn package",
+    "mvn test",
+    "mypy",
+    "npm audit",
+    "npm ci",
+    "npm install",
+    "npm run",
+    "npm test",
+    "pip install",
+    "prettier --check",
+    "pytest",
+    "python -m black",
+    "python -m coverage",
+    "python -m mypy",
+    "python -m pytest",
+    "python -m ruff",
+    "python -m unittest",
+    "python3 -m black",
+    "python3 -m coverage",
+    "python3 -m mypy",
+    "python3 -m pytest",
+    "python3 -m ruff",
+    "python3 -m unittest",
+    "ruff",
+    "tsc",
+    "yarn install",
+    "yarn run",
+    "yarn test",
+];
+
+/// Whether `words` begin like one of them.
+pub(super) fn is_development(words: &[String]) -> bool {
+    DEV.iter().any(|prefix| {
+        let mut words = words.iter();
+        prefix.split(' ').all(|wanted| words.next().is_some_and(|word| word == wanted))
+    })
+}

@@ -1,0 +1,95 @@
+//! The programs of a command: the one that it names, and those that this one may run.
+
+use crate::text::shell::Word;
+
+/// Words of a wrapper among which the program it runs is looked for: its own options and their values are fewer by far,
+/// and looking at each of thousands of words takes long.
+const MAX_WRAPPER_WORDS: usize = 256;
+
+/// Programs looked at in one command.
+const MAX_PROGRAMS: usize = 512;
+
+/// Programs that run the program named after them.
+const WRAPPERS: &[&str] = &[
+    "builtin", "busybox", "chroot", "command", "doas", "env", "exec", "flock", "ionice", "nice", "nohup",
+    "parallel", "setsid", "stdbuf", "strace", "sudo", "time", "timeout", "toybox", "watch", "xargs",
+];
+
+/// Programs that run the text they are given.
+const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
+
+/// A program with its arguments.
+#[derive(Debug)]
+pub(super) struct Program<'a> {
+    /// In lower case, without its directory.
+    pub(super) name: String,
+    /// Whether it is called what it is written.
+    pub(super) is_named: bool,
+    pub(super) args: &'a [Word],
+}
+
+impl<'a> Program<'a> {
+    /// The program that `words` begin with, behind assignments.
+    pub(super) fn new(words: &'a [Word]) -> Option<Self> {
+        let assignments = words.iter().take_while(|word| is_assignment(&word.text)).count();
+        let (first, args) = words.get(assignments..)?.split_first()?;
+        let name = first.text.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+        Some(Self { name, is_named: first.is_literal, args })
+    }
+
+    /// Whether a flag is there, alone, among other letters or with a value.
+    pub(super) fn has_flag(&self, short: char, long: &str) -> bool {
+        self.args.iter().any(|arg| match arg.text.strip_prefix('-') {
+            Some(letters) if !letters.starts_with('-') => letters.contains(short),
+            _ => arg.text == long || arg.text.strip_prefix(long).is_some_and(|rest| rest.starts_with('=')),
+        })
+    }
+
+    /// The arguments that are no flags.
+    pub(super) fn operands(&self) -> impl Iterator<Item = &'a str> {
+        self.args.iter().map(|arg| arg.text.as_str()).filter(|arg| !arg.starts_with('-'))
+    }
+
+    /// Whether it runs text that it is given.
+    pub(super) fn is_shell(&self) -> bool {
+        SHELLS.contains(&self.name.as_str())
+    }
+}
+
+/// The program of `words`, and those that it may run where it is one that runs others.
+pub(super) fn programs(words: &[Word]) -> Vec<Program<'_>> {
+    let mut all = Vec::new();
+    let mut from = vec![words];
+    while let Some(words) = from.pop().filter(|_| all.len() < MAX_PROGRAMS) {
+        let Some(program) = Program::new(words) else { continue };
+        let is_wrapper = WRAPPERS.contains(&program.name.as_str());
+        if program.name == "find" {
+            from.extend(executed(program.args));
+        } else if is_wrapper && from.is_empty() && all.is_empty() {
+            // Which word of a wrapper's is the program depends on its options, so any of them may be. Before an
+            // assignment stands the same program as behind it.
+            let args = program.args;
+            let starts = (0..args.len().min(MAX_WRAPPER_WORDS)).rev().filter_map(|at| args.get(at..));
+            from.extend(starts.filter(|words| !is_assignment(&words[0].text)));
+        }
+        all.push(program);
+    }
+    all
+}
+
+/// What `find` runs, each up to its end.
+pub(super) fn executed(args: &[Word]) -> impl Iterator<Item = &[Word]> {
+    let executes = |arg: &Word| matches!(arg.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
+    let is_end = |arg: &Word| matches!(arg.text.as_str(), ";" | "+");
+    args.iter().enumerate().filter(move |(_, arg)| executes(arg)).filter_map(move |(at, _)| {
+        let words = args.get(at + 1..)?;
+        words.get(..words.iter().position(is_end).unwrap_or(words.len()))
+    })
+}
+
+fn is_assignment(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty()
+            && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_' || char == '+')
+    })
+}
