@@ -18,7 +18,7 @@ use super::fork_server::{SERVER_ARGUMENT, serve::serve};
 use super::limits::{self, Excess, Gauge, Reading};
 use super::network::Network;
 use super::order::{Answer, BUBBLEWRAP, LAUNCH_ARGUMENT, Order};
-use super::protected::{self, Extent, Snapshot};
+use super::protected::{self, Snapshot};
 use super::sandbox::{self, View};
 use super::system::{self, Fork};
 use super::tier::Tier;
@@ -35,7 +35,6 @@ use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 /// How long the guard sleeps at most before it reaps orphans that were given to it.
@@ -52,9 +51,6 @@ const REAP_INTERVAL_NEAR_LIMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000
 /// The processes that hold a command: its guard, the fork server, the agent.
 const HOLDERS: usize = 3;
 
-/// What the guard tells init when it has seen how things were before the command.
-const BEGIN: u8 = 0;
-
 /// Raises the chance that the kernel, out of memory, ends a command and not the agent (-1000 to 1000).
 const OOM_SCORE_ADJUSTMENT: &[u8] = b"500";
 
@@ -67,19 +63,26 @@ pub fn child_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
         let control = if serves {
             control.and_then(|requests| serve(&requests))
         } else {
-            control.map(|own| Some(File::from(own)))
+            control.map(|own| Some((File::from(own), None)))
         };
-        let done = control.and_then(|control| control.map_or(Ok(()), obey));
+        let done = control
+            .and_then(|beginning| beginning.map_or(Ok(()), |(control, baseline)| obey(control, baseline)));
         if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     })
 }
 
-/// Reads the order and carries it out.
-fn obey(mut control: File) -> io::Result<()> {
+/// Reads the order and carries it out. `baseline` is how protected files were.
+fn obey(mut control: File, baseline: Option<Snapshot>) -> io::Result<()> {
     let network = Network::receive(&control)?;
     let mut order = Order::read(&mut control)?;
+    let baseline = baseline.filter(|_| order.tier.confines());
+    if baseline.is_none() && order.tier.confines() && !order.inside && !order.argv.is_empty() {
+        let error = io::Error::other("nobody knows how protected files were");
+        Answer::not_started(&error).send(&mut control);
+        return Err(error);
+    }
     if order.tier == Tier::Bubblewrap && !order.inside {
-        let result = through_bubblewrap(&mut order, &mut control);
+        let result = through_bubblewrap(&mut order, baseline, &mut control);
         return refused_if_failed(result, &mut control);
     }
     let stdin = standard_input(&mut control, order.stdin_bytes)?;
@@ -95,8 +98,8 @@ fn obey(mut control: File) -> io::Result<()> {
         .and_then(|mut file| io::Write::write_all(&mut file, OOM_SCORE_ADJUSTMENT));
     let result = match order.tier {
         Tier::Bubblewrap => inside(&order, stdin, &mut control),
-        Tier::Full | Tier::Namespace => in_namespace(&order, &network, stdin, &mut control),
-        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, stdin, &mut control),
+        Tier::Full | Tier::Namespace => in_namespace(&order, baseline, &network, stdin, &mut control),
+        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, baseline, stdin, &mut control),
     };
     refused_if_failed(result, &mut control)
 }
@@ -110,14 +113,13 @@ fn refused_if_failed(result: io::Result<()>, control: &mut File) -> io::Result<(
 
 /// Has bubblewrap arrange the view and start this binary again in it, which gets the order from us as we got it.
 #[expect(clippy::disallowed_methods, reason = "this is where commands are started")]
-fn through_bubblewrap(order: &mut Order, control: &mut File) -> io::Result<()> {
+fn through_bubblewrap(order: &mut Order, baseline: Option<Snapshot>, control: &mut File) -> io::Result<()> {
     let own = File::open("/proc/self/exe")?;
     rustix::io::fcntl_setfd(&own, rustix::io::FdFlags::empty())?;
     let is_root = rustix::process::geteuid().is_root();
     let arguments = sandbox::bubblewrap::arguments(&order.reach, &std::env::current_dir()?, is_root);
     let (mut ours, theirs) = UnixStream::pair()?;
     order.inside = true;
-    let guarded = Guarded::before(order);
     let wrapper = {
         // It goes at once, and with it our copy of their end.
         let mut command = Command::new(BUBBLEWRAP);
@@ -143,7 +145,7 @@ fn through_bubblewrap(order: &mut Order, control: &mut File) -> io::Result<()> {
         let why = told.err().and_then(|error| error.raw_os_error());
         answer.extend(Answer::Refused(why.unwrap_or(rustix::io::Errno::PERM.raw_os_error())).encode());
     }
-    guarded.after(control, &answer);
+    put_back(baseline, order, control, &answer);
     Ok(())
 }
 
@@ -166,7 +168,13 @@ fn standard_input(control: &mut File, bytes: u64) -> io::Result<Stdio> {
 }
 
 /// Starts the command below an init of our own.
-fn in_namespace(order: &Order, network: &Network, stdin: Stdio, control: &mut File) -> io::Result<()> {
+fn in_namespace(
+    order: &Order,
+    baseline: Option<Snapshot>,
+    network: &Network,
+    stdin: Stdio,
+    control: &mut File,
+) -> io::Result<()> {
     enter_namespaces(order, network)?;
     let (held_while_we_live, lifeline) = UnixStream::pair()?;
     match system::fork()? {
@@ -176,10 +184,7 @@ fn in_namespace(order: &Order, network: &Network, stdin: Stdio, control: &mut Fi
         }
         Fork::Parent(init) => {
             drop(lifeline);
-            // Init arranges the view meanwhile.
-            let (gauge, guarded) = (Gauge::new(&order.limits), Guarded::before(order));
-            let _init_is_gone = io::Write::write_all(&mut &held_while_we_live, &[BEGIN]);
-            let watched = watch(control, init, &gauge);
+            let watched = watch(control, init, &Gauge::new(&order.limits));
             if !matches!(watched, Watched::Ended(_)) {
                 let _already_gone = rustix::process::kill_process(init, Signal::KILL);
                 // Waiting for init is waiting for the whole namespace.
@@ -188,7 +193,7 @@ fn in_namespace(order: &Order, network: &Network, stdin: Stdio, control: &mut Fi
             if let Watched::Exceeded(excess) = watched {
                 Answer::Exceeded(excess).send(control);
             }
-            guarded.after(control, &[]);
+            put_back(baseline, order, control, &[]);
             hang_up(control);
             Ok(())
         }
@@ -246,7 +251,7 @@ fn write_proc(path: &str, text: &str) -> io::Result<()> {
 }
 
 /// Process 1 of the namespace: starts the command, reaps orphans, and takes everything along when the command ends.
-fn init(order: &Order, stdin: Stdio, control: &mut File, mut lifeline: &UnixStream) -> io::Result<()> {
+fn init(order: &Order, stdin: Stdio, control: &mut File, lifeline: &UnixStream) -> io::Result<()> {
     follow_parent_into_death(lifeline)?;
     rustix::process::setsid()?;
     system::unshare(UnshareFlags::NEWNS)?;
@@ -264,7 +269,6 @@ fn init(order: &Order, stdin: Stdio, control: &mut File, mut lifeline: &UnixStre
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         rustix::mount::mount("proc", "/proc", "proc", flags, None)?;
     }
-    lifeline.read_exact(&mut [0])?;
     start_and_reap(order, stdin, control)
 }
 
@@ -272,7 +276,7 @@ fn init(order: &Order, stdin: Stdio, control: &mut File, mut lifeline: &UnixStre
 /// the kernel to take them down, which it does slowly.
 fn leave_view_with_guard(lifeline: &UnixStream) {
     let _taken_down_with_us = File::open("/proc/self/ns/mnt")
-        .and_then(|mounts| descriptors::send(lifeline, &[BEGIN], &[mounts.as_fd()]));
+        .and_then(|mounts| descriptors::send(lifeline, &[0], &[mounts.as_fd()]));
 }
 
 /// Starts the command, answers when it has ended, and reaps orphans until then.
@@ -313,8 +317,13 @@ fn follow_parent_into_death(lifeline: &impl AsFd) -> io::Result<()> {
 }
 
 /// Starts the command as our child and ends all our descendants after it.
-fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
-    let (gauge, guarded) = (Gauge::new(&order.limits), Guarded::before(order));
+fn as_subreaper(
+    order: &Order,
+    baseline: Option<Snapshot>,
+    stdin: Stdio,
+    control: &mut File,
+) -> io::Result<()> {
+    let gauge = Gauge::new(&order.limits);
     let guard = rustix::process::getpid();
     let holders: Vec<Pid> =
         std::iter::successors(Some(guard), |pid| tree::parent(*pid)).take(HOLDERS).collect();
@@ -346,40 +355,20 @@ fn as_subreaper(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<(
                 Watched::Exceeded(excess) => Answer::Exceeded(excess).send(control),
                 Watched::Abandoned => {}
             }
-            guarded.after(control, &[]);
+            put_back(baseline, order, control, &[]);
             hang_up(control);
         }
     }
     Ok(())
 }
 
-/// The protected files of a command, from before it runs until after nothing of it lives.
-struct Guarded<'a> {
-    quarantine: &'a Path,
-    snapshot: Option<Snapshot>,
-}
-
-impl<'a> Guarded<'a> {
-    fn before(order: &'a Order) -> Self {
-        let extent = match order.tier {
-            Tier::Full | Tier::Bubblewrap => Some(Extent::Unmounted),
-            Tier::Rules => Some(Extent::All),
-            Tier::Namespace | Tier::Subreaper | Tier::Group => None,
-        };
-        let extent = extent.filter(|_| !order.argv.is_empty());
-        Self {
-            quarantine: &order.quarantine,
-            snapshot: extent.map(|extent| Snapshot::take(&order.reach, extent)),
-        }
-    }
-
-    /// Puts them back, and says behind `answer` which: none too, so that a report that is missing is noticed.
-    fn after(self, control: &mut File, answer: &[u8]) {
-        let _nobody_listens = io::Write::write_all(control, answer);
-        if let Some(snapshot) = self.snapshot {
-            let report = protected::report::encode(&snapshot.restore(self.quarantine)).unwrap_or_default();
-            let _nobody_listens = io::Write::write_all(control, &report);
-        }
+/// Puts protected files back, when nothing of the command lives, and says behind `answer` which: none too, so that a report
+/// that is missing is noticed.
+fn put_back(baseline: Option<Snapshot>, order: &Order, control: &mut File, answer: &[u8]) {
+    let _nobody_listens = io::Write::write_all(control, answer);
+    if let Some(baseline) = baseline.filter(|_| !order.argv.is_empty()) {
+        let report = protected::report::encode(&baseline.restore(&order.quarantine)).unwrap_or_default();
+        let _nobody_listens = io::Write::write_all(control, &report);
     }
 }
 

@@ -5,7 +5,7 @@ use super::environment;
 use super::fork_server::{ForkServer, Guard};
 use super::limits::CommandLimits;
 use super::network::Network;
-use super::order::{Answer, Order};
+use super::order::{Answer, Baseline, Order};
 use super::protected::{self, Disturbance};
 use super::remembered;
 use super::running::{Handle, Registration};
@@ -270,10 +270,18 @@ impl Launcher {
         let network = (tier == Tier::Full && !reach.network).then(|| self.network()).flatten();
         let (argv, limits, question) = (spec.argv, self.limits, Order::question(tier));
         let umask = umask::of_the_user();
-        let order = Order { argv, reach, limits, quarantine, env, umask, stdin_bytes, ..question };
+        let order =
+            Order { argv, reach: reach.clone(), limits, quarantine, env, umask, stdin_bytes, ..question };
         let mut order = order.encode()?;
         order.extend(spec.stdin);
-        let (guard, control) = self.split_off(&spec.cwd, outputs)?;
+        let split_off = |first: bool| {
+            let baseline = Baseline { tier, reach: reach.clone() };
+            self.split_off(&spec.cwd, outputs, first.then_some(&baseline))
+        };
+        let (guard, control) = match walls {
+            Some(walls) => walls.held().begin(split_off)?,
+            None => split_off(false)?,
+        };
         Network::send(network, &control)?;
         let handle = Handle::Control(control.try_clone()?);
         control.set_nonblocking(true)?;
@@ -288,7 +296,7 @@ impl Launcher {
     }
 
     fn make_network(&self) -> io::Result<Network> {
-        let (guard, control) = self.split_off(Path::new("/"), [&null()?, &null()?])?;
+        let (guard, control) = self.split_off(Path::new("/"), [&null()?, &null()?], None)?;
         let order = Order { makes_network: true, ..Order::question(Tier::Full) };
         let made = control
             .set_read_timeout(Some(PROBE_TIMEOUT))
@@ -304,13 +312,14 @@ impl Launcher {
         &self,
         place: &Path,
         [stdout, stderr]: [&dyn AsFd; 2],
+        baseline: Option<&Baseline>,
     ) -> io::Result<(Guard, UnixStream)> {
         let (control, theirs) = UnixStream::pair()?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let place = rustix::fs::open(place, flags, Mode::empty())?;
         let descriptors = [theirs.as_fd(), stdout.as_fd(), stderr.as_fd(), place.as_fd()];
         let binary = || program_command(self.executable.as_os_str());
-        Ok((self.fork_server.split_off(binary, descriptors)?, control))
+        Ok((self.fork_server.split_off(binary, descriptors, baseline)?, control))
     }
 }
 

@@ -49,6 +49,15 @@ pub(super) struct Order {
     pub(super) stdin_bytes: u64,
 }
 
+/// What the fork server is to look at before a command, so that it can be put back.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Baseline {
+    /// What holds the command, and with it what is held.
+    pub(super) tier: Tier,
+    /// What it may reach.
+    pub(super) reach: Reach,
+}
+
 /// What became of the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {

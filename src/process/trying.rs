@@ -56,7 +56,7 @@ impl Launcher {
         reach: Reach,
         trial: Option<Trial>,
     ) -> Result<Breaches, Untried> {
-        let (guard, control) = self.split_off(place, [&null()?, &null()?])?;
+        let (guard, control) = self.split_off(place, [&null()?, &null()?], None)?;
         let answer = ask(&control, &Order { reach, trial, ..Order::question(tier) });
         guard.kill();
         match answer? {

@@ -66,9 +66,15 @@ pub fn disturbance(disturbed: &[Disturbance]) -> Option<String> {
     });
     let back = back.iter().map(|one| format!("{:?} ({}, now {})", one.path, was(one.act), is_now(one.act)));
     let places: BTreeSet<_> = disturbed.iter().filter_map(|one| one.moved_to.as_ref()?.parent()).collect();
-    let mut text = "it changed protected files, which no command may: configuration of git, agents and editors can make \
-                    programs run later, and others the person has protected."
-        .to_owned();
+    let who = if disturbed.iter().any(|one| one.shared) {
+        "it, or a command that ran at the same time,"
+    } else {
+        "it"
+    };
+    let mut text = format!(
+        "{who} changed protected files, which no command may: configuration of git, agents and editors can make programs \
+         run later, and others the person has protected."
+    );
     text.push_str(&list("These could NOT be put back, a person must look at them", left));
     text.push_str(&list("Put back", back));
     for place in places {
@@ -153,6 +159,7 @@ mod tests {
             act: Act::Created,
             left: left.map(str::to_owned),
             moved_to: Some("/state/quarantine/1/000-x".into()),
+            shared: false,
         };
         assert_eq!(disturbance(&[]), None);
         let both = [one("/ws/.envrc", None), one("/ws/\u{1b}[2J\n", Some("it is large"))];
@@ -172,6 +179,10 @@ What the command made of them is kept in /state/quarantine/1."#
             "{told}"
         );
         assert_eq!(told.lines().count(), 1);
+        let shared = both.map(|one| Disturbance { shared: true, ..one });
+        assert!(
+            disturbance(&shared).unwrap().starts_with("it, or a command that ran at the same time, changed")
+        );
         let many: Vec<_> = (0..30).map(|number| one(&number.to_string(), None)).collect();
         assert!(disturbance(&many).unwrap().contains(",\n  and 20 more."));
     }

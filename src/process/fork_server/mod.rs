@@ -2,15 +2,17 @@
 //! again each time would cost more than all walls around the command together.
 //!
 //! A request is a number of eight bytes. With four descriptors it wants a guard, known by that number from then on: its
-//! control socket, the standard output and error of its command, and the directory to start in. Without them it wants
-//! that guard killed.
+//! control socket, the standard output and error of its command, and the directory to start in. With one, the end of a pipe,
+//! it has protected files looked at, as the JSON in the pipe says: guards split off from then on know how they were. Without
+//! any it wants that guard killed.
 
 #[cfg(target_os = "linux")]
 pub(super) mod serve;
 
 use super::descriptors;
-use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use super::order::Baseline;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -47,7 +49,8 @@ pub(super) struct Guard {
 }
 
 impl ForkServer {
-    /// A new guard. Where no process is there that could fork, or not any more, `binary` starts one.
+    /// A new guard. Where no process is there that could fork, or not any more, `binary` starts one. With a `baseline` the
+    /// protected files are looked at before; without, the guard knows them as the last one did.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -55,12 +58,15 @@ impl ForkServer {
         &self,
         binary: impl FnOnce() -> Command,
         descriptors: [BorrowedFd<'_>; DESCRIPTORS],
+        baseline: Option<&Baseline>,
     ) -> io::Result<Guard> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.guards += 1;
         let number = state.guards;
-        let ask =
-            |process: &Process| descriptors::send(&process.requests, &number.to_le_bytes(), &descriptors);
+        let ask = |process: &Process| {
+            baseline.map_or(Ok(()), |baseline| process.look(number, baseline))?;
+            descriptors::send(&process.requests, &number.to_le_bytes(), &descriptors)
+        };
         if state.process.as_ref().is_none_or(|process| ask(process).is_err()) {
             let process = Process::start(binary())?;
             ask(&process)?;
@@ -86,6 +92,14 @@ impl Process {
         binary.arg(SERVER_ARGUMENT).env_clear().current_dir("/").process_group(0);
         binary.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
         Ok(Self { requests, child: binary.spawn()? })
+    }
+
+    /// Has it look at protected files.
+    fn look(&self, number: u64, baseline: &Baseline) -> io::Result<()> {
+        let (theirs, mut ours) = io::pipe()?;
+        descriptors::send(&self.requests, &number.to_le_bytes(), &[theirs.as_fd()])?;
+        drop(theirs);
+        ours.write_all(&serde_json::to_vec(baseline)?)
     }
 }
 

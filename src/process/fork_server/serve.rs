@@ -2,7 +2,8 @@
 
 use super::DESCRIPTORS;
 use crate::process::descriptors;
-use crate::process::order::Answer;
+use crate::process::order::{Answer, Baseline};
+use crate::process::protected::{Extent, Snapshot};
 use crate::process::system::{self, Fork};
 use crate::process::tree;
 use rustix::event::{PollFd, PollFlags};
@@ -25,28 +26,36 @@ struct Child {
     _control: Option<File>,
 }
 
-/// Serves until nobody wants guards any more. Returns in each guard, with its control socket, and at last in the server,
-/// without. A guard must close `requests`.
+/// What a guard begins with: its control socket, and the protected files as they were before the first of the commands that
+/// run at the same time. Each guard that looked for itself would take for good what an earlier command has just done.
+pub type Beginning = (File, Option<Snapshot>);
+
+/// Serves until nobody wants guards any more. Returns in each guard, and at last in the server, without anything. A guard
+/// must close `requests`.
 ///
 /// # Errors
 /// In a guard that cannot take its place.
-pub fn serve(requests: &OwnedFd) -> io::Result<Option<File>> {
+pub fn serve(requests: &OwnedFd) -> io::Result<Option<Beginning>> {
     system::outlive_hangup();
     // What a killed guard leaves comes to us.
     let _every_kernel_can = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let mut guards = Guards::new();
+    let mut baseline = None;
     loop {
         await_request(requests, &mut guards);
         let mut number = [0; size_of::<u64>()];
         let Ok(descriptors) = descriptors::receive(requests, &mut number) else { return Ok(None) };
         let number = u64::from_le_bytes(number);
-        let Ok(descriptors) = <[OwnedFd; DESCRIPTORS]>::try_from(descriptors) else {
-            if let Some(guard) = guards.get(&number) {
-                let _already_gone = rustix::process::kill_process(guard.pid, Signal::KILL);
+        let [control, stdout, stderr, place] = match <[OwnedFd; DESCRIPTORS]>::try_from(descriptors) {
+            Ok(descriptors) => descriptors,
+            Err(mut other) => {
+                match other.pop() {
+                    Some(pipe) => baseline = look(pipe),
+                    None => kill(guards.get(&number)),
+                }
+                continue;
             }
-            continue;
         };
-        let [control, stdout, stderr, place] = descriptors;
         let mut control = File::from(control);
         match system::fork() {
             Ok(Fork::Parent(pid)) => {
@@ -58,10 +67,22 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<File>> {
                 guards.clear();
                 take_place(&control, &stdout, &stderr, &place)
                     .inspect_err(|error| not_started(error, &mut control))?;
-                return Ok(Some(control));
+                return Ok(Some((control, baseline)));
             }
             Err(error) => not_started(&error, &mut control),
         }
+    }
+}
+
+/// The protected files as they are now; `None` when nobody could say which.
+fn look(pipe: OwnedFd) -> Option<Snapshot> {
+    let Baseline { tier, reach } = serde_json::from_reader(io::BufReader::new(File::from(pipe))).ok()?;
+    Snapshot::take(&reach, Extent::of(tier)?).ok()
+}
+
+fn kill(guard: Option<&Child>) {
+    if let Some(guard) = guard {
+        let _already_gone = rustix::process::kill_process(guard.pid, Signal::KILL);
     }
 }
 

@@ -4,10 +4,9 @@ use super::Disturbance;
 #[cfg(target_os = "linux")]
 use super::{arrivals, survey::Survey};
 use crate::process::sandbox::{Reach, repositories};
+use std::io;
 use std::path::Path;
-use std::sync::OnceLock;
-#[cfg(target_os = "linux")]
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What was found in the workspace before the first command, and what has become of it.
 #[derive(Debug)]
@@ -16,6 +15,15 @@ pub struct Held {
     #[cfg(target_os = "linux")]
     survey: Option<Mutex<Survey>>,
     altered: OnceLock<String>,
+    running: Mutex<Running>,
+}
+
+/// The commands that run.
+#[derive(Debug, Default)]
+struct Running {
+    count: usize,
+    /// Whether there have been two at once since there was none.
+    several: bool,
 }
 
 impl Held {
@@ -30,6 +38,7 @@ impl Held {
             #[cfg(target_os = "linux")]
             survey: survey.map(Mutex::new),
             altered: OnceLock::new(),
+            running: Mutex::default(),
         }
     }
 
@@ -43,11 +52,29 @@ impl Held {
         self.altered.get().map(String::as_str)
     }
 
+    /// Has a command begun by `start`, which is told whether no other one runs: only then is what is there now what is put
+    /// back. What others are doing meanwhile must not be taken for it.
+    ///
+    /// # Errors
+    /// Those of `start`.
+    pub fn begin<T>(&self, start: impl FnOnce(bool) -> io::Result<T>) -> io::Result<T> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = start(running.count == 0)?;
+        running.several = running.count > 0;
+        running.count += 1;
+        Ok(begun)
+    }
+
     /// Looks at what a command has left, of which its guard has told the changes that it found, or was killed before it
     /// could. What the command has newly made moves to `quarantine`.
     pub fn after(&self, told: Option<Vec<Disturbance>>, quarantine: &Path) -> Vec<Disturbance> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.count = running.count.saturating_sub(1);
+        let shared = running.several;
+        drop(running);
         let mut all = told.unwrap_or_else(|| vec![Disturbance::unknown()]);
         all.extend(self.newly_made(quarantine));
+        all.iter_mut().for_each(|one| one.shared = shared);
         if let Some((one, why)) = all.iter().find_map(|one| Some((one, one.left.as_ref()?))) {
             let _the_first_counts = self.altered.set(format!(
                 "no more commands run here until a person has looked at {:?}, which an earlier one has changed and which could \

@@ -36,6 +36,10 @@ pub struct Disturbance {
     pub left: Option<String>,
     /// Where what the command had made of it is now.
     pub moved_to: Option<PathBuf>,
+    /// Whether other commands ran at the same time, one of which may have done it. The guard, which tells the rest, does not
+    /// know of them.
+    #[serde(skip)]
+    pub shared: bool,
 }
 
 impl Disturbance {
@@ -46,6 +50,7 @@ impl Disturbance {
             act: Act::Changed,
             left: Some("the launcher process was killed before it could compare them".to_owned()),
             moved_to: None,
+            shared: false,
         }
     }
 }

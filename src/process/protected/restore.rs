@@ -6,7 +6,7 @@ use super::plain_repository::is_plain;
 use super::report::{Act, Disturbance, MAX_TOLD};
 use super::snapshot::{self, Before, Look, Snapshot};
 use crate::process::scratch::make_private;
-use rustix::fs::{FileType, Stat};
+use rustix::fs::{FileType, FlockOperation, Stat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -20,6 +20,8 @@ impl Snapshot {
     /// Compares each path with what it was and puts it back; what the command made moves to `quarantine`, which is made
     /// when it is needed. The disturbances are those that were found, at most [`MAX_TOLD`].
     pub fn restore(&self, quarantine: &Path) -> Vec<Disturbance> {
+        // A lock of the process: it goes with the guard.
+        let _in_turn = rustix::fs::fcntl_lock(&self.turn, FlockOperation::LockExclusive);
         let mut restoring = Restoring::into(quarantine);
         let mut plain: Option<&Path> = None;
         let mut opened: Option<(&Path, OwnedFd)> = None;
@@ -189,7 +191,13 @@ impl<'a> Restoring<'a> {
             self.found.pop();
         }
         if self.found.len() < MAX_TOLD {
-            self.found.push(Disturbance { path: path.to_string_lossy().into_owned(), act, left, moved_to });
+            self.found.push(Disturbance {
+                path: path.to_string_lossy().into_owned(),
+                act,
+                left,
+                moved_to,
+                shared: false,
+            });
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::place;
 use crate::process::sandbox::Reach;
-use rustix::fs::{FileType, Stat};
+use crate::process::tier::Tier;
+use rustix::fs::{FileType, MemfdFlags, Stat};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -35,6 +36,17 @@ pub enum Extent {
     Unmounted,
 }
 
+impl Extent {
+    /// That of a command that `tier` holds; none where it is not confined.
+    pub fn of(tier: Tier) -> Option<Self> {
+        match tier {
+            Tier::Full | Tier::Bubblewrap => Some(Self::Unmounted),
+            Tier::Rules => Some(Self::All),
+            Tier::Namespace | Tier::Subreaper | Tier::Group => None,
+        }
+    }
+}
+
 /// What one path was.
 #[derive(Debug)]
 pub(super) enum Before {
@@ -62,10 +74,12 @@ pub(super) struct Look {
     settled: bool,
 }
 
-/// The protected paths of one command.
+/// The protected paths before the commands that run at one time.
 #[derive(Debug)]
 pub struct Snapshot {
     pub(super) paths: BTreeMap<PathBuf, Before>,
+    /// Locked by the one guard that puts things back; two at once would find the other's work half done.
+    pub(super) turn: OwnedFd,
 }
 
 /// What may still be looked at and kept.
@@ -109,8 +123,12 @@ pub(super) fn now() -> Duration {
 
 impl Snapshot {
     /// The protected paths of `reach`, as far as they are of `extent`. What lies in no writable directory needs no care.
-    pub fn take(reach: &Reach, extent: Extent) -> Self {
-        let mut taken = Self { paths: BTreeMap::new() };
+    ///
+    /// # Errors
+    /// When the system is out of descriptors or memory.
+    pub fn take(reach: &Reach, extent: Extent) -> rustix::io::Result<Self> {
+        let turn = rustix::fs::memfd_create("turn", MemfdFlags::CLOEXEC)?;
+        let mut taken = Self { paths: BTreeMap::new(), turn };
         let mut budget = Budget { bytes: MAX_KEPT_BYTES, entries: MAX_ENTRIES, in_git: false, now: now() };
         let mut opened = BTreeMap::new();
         for path in &reach.read_only {
@@ -121,7 +139,7 @@ impl Snapshot {
             // What we cannot look at, the command cannot change: it has no more rights than we.
             let _not_reachable = taken.add((root, at), path, extent, &mut budget);
         }
-        taken
+        Ok(taken)
     }
 
     /// Adds `path`, or the first above it, below `root`, that is no directory.

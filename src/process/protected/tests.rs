@@ -29,7 +29,7 @@ fn what_nobody_touched_is_no_disturbance() {
     let (_place, reach, quarantine) = ground(&["file", "directory", "absent", "deep/absent"]);
     fs::write(workspace(&reach).join("file"), "x").unwrap();
     fs::create_dir(workspace(&reach).join("directory")).unwrap();
-    let snapshot = Snapshot::take(&reach, Extent::All);
+    let snapshot = Snapshot::take(&reach, Extent::All).unwrap();
     assert_eq!(snapshot.restore(&quarantine), []);
     assert!(!quarantine.exists());
 }
@@ -40,7 +40,7 @@ fn a_change_of_the_same_size_with_the_old_time_is_seen() {
     let file = workspace(&reach).join("file");
     fs::write(&file, "good").unwrap();
     let old = fs::metadata(&file).unwrap().modified().unwrap();
-    let snapshot = Snapshot::take(&reach, Extent::All);
+    let snapshot = Snapshot::take(&reach, Extent::All).unwrap();
     fs::write(&file, "evil").unwrap();
     fs::File::options().write(true).open(&file).unwrap().set_modified(old).unwrap();
     let found = snapshot.restore(&quarantine);
@@ -54,7 +54,7 @@ fn a_changed_file_is_cut_off_from_its_other_names() {
     let (_place, reach, quarantine) = ground(&["file"]);
     let file = workspace(&reach).join("file");
     fs::write(&file, "good").unwrap();
-    let snapshot = Snapshot::take(&reach, Extent::All);
+    let snapshot = Snapshot::take(&reach, Extent::All).unwrap();
     let other = workspace(&reach).join("other");
     fs::hard_link(&file, &other).unwrap();
     fs::write(&other, "evil").unwrap();
@@ -68,7 +68,7 @@ fn a_fifo_in_the_place_of_a_file_holds_nobody_up() {
     let (_place, reach, quarantine) = ground(&["file"]);
     let file = workspace(&reach).join("file");
     fs::write(&file, "good").unwrap();
-    let snapshot = Snapshot::take(&reach, Extent::All);
+    let snapshot = Snapshot::take(&reach, Extent::All).unwrap();
     fs::remove_file(&file).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -134,7 +134,7 @@ fn only_what_runs_nothing_is_a_plain_repository() {
 proptest! {
     #[test]
     fn a_report_survives_the_way_behind_answers(paths: Vec<String>, answers in 0_usize..3) {
-        let one = |path: String| Disturbance { path, act: Act::Removed, left: None, moved_to: None };
+        let one = |path: String| Disturbance { path, act: Act::Removed, left: None, moved_to: None, shared: false };
         let told: Vec<_> = paths.into_iter().map(one).collect();
         let mut reply = b"x\0\0\0\0".repeat(answers);
         reply.extend(report::encode(&told).unwrap());
