@@ -1,4 +1,4 @@
-//! Pure functions on text: edits, patches, excerpts, diffs, lines, tokens, marks, HTML as Markdown, and the bounds of JSON.
+//! Pure functions on text: edits, patches, shell texts, excerpts, diffs, lines, tokens, marks, HTML as Markdown, and the bounds of JSON.
 
 pub mod diff;
 pub mod edit;
@@ -9,4 +9,5 @@ pub mod json_bounds;
 pub mod lines;
 pub mod mark;
 pub mod patch;
+pub mod shell;
 pub mod tokens;

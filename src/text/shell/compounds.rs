@@ -1,0 +1,166 @@
+//! Compound commands: groups, loops, branches, tests and arithmetic.
+
+use super::reader::Reader;
+use super::script::{Simple, Unclear};
+
+impl Reader<'_> {
+    /// Reads a compound command, or the definition of a function with the word `function`, where one is next.
+    pub(super) fn compound(&mut self) -> Result<bool, Unclear> {
+        if self.accept("((") {
+            self.arithmetic()?;
+            self.around()?;
+        } else if self.accept("(") {
+            self.deeper(Self::body)?;
+            self.expect(")")?;
+        } else {
+            let read = match self.bare() {
+                "{" => Self::group,
+                "if" => Self::branches,
+                "while" | "until" => Self::repeated,
+                "for" | "select" => Self::each,
+                "case" => Self::cases,
+                "[[" => Self::test,
+                "function" => Self::named_function,
+                // Its name may be a command or a name.
+                "coproc" => return Err(Unclear::Syntax),
+                _ => return Ok(false),
+            };
+            self.at += self.bare().len();
+            self.deeper(read)?;
+        }
+        Ok(true)
+    }
+
+    /// Keeps the substitutions of words that belong to no command.
+    fn around(&mut self) -> Result<(), Unclear> {
+        self.level.is_list = false;
+        if self.level.nested.is_empty() { Ok(()) } else { self.keep(Simple::default()) }
+    }
+
+    fn group(&mut self) -> Result<(), Unclear> {
+        self.body()?;
+        self.reserved("}")
+    }
+
+    fn branches(&mut self) -> Result<(), Unclear> {
+        self.level.is_list = false;
+        loop {
+            self.body()?;
+            self.reserved("then")?;
+            self.body()?;
+            match self.bare() {
+                "elif" => self.at += 4,
+                "else" => {
+                    self.at += 4;
+                    self.body()?;
+                    return self.reserved("fi");
+                }
+                _ => return self.reserved("fi"),
+            }
+        }
+    }
+
+    fn repeated(&mut self) -> Result<(), Unclear> {
+        self.level.is_list = false;
+        self.body()?;
+        self.looped()
+    }
+
+    fn looped(&mut self) -> Result<(), Unclear> {
+        self.reserved("do")?;
+        self.body()?;
+        self.reserved("done")
+    }
+
+    fn each(&mut self) -> Result<(), Unclear> {
+        self.blanks();
+        if self.accept("((") {
+            self.arithmetic()?;
+        } else {
+            self.word()?;
+            self.lines()?;
+            if self.bare() == "in" {
+                self.at += 2;
+                self.words()?;
+            }
+        }
+        self.around()?;
+        self.blanks();
+        self.accept(";");
+        self.looped()
+    }
+
+    /// Words up to the end of a list.
+    fn words(&mut self) -> Result<(), Unclear> {
+        loop {
+            self.blanks();
+            match self.peek() {
+                Some(';' | '\n' | '#') => return Ok(()),
+                _ => self.word()?,
+            };
+        }
+    }
+
+    fn cases(&mut self) -> Result<(), Unclear> {
+        self.blanks();
+        self.word()?;
+        self.around()?;
+        self.reserved("in")?;
+        loop {
+            self.lines()?;
+            if self.bare() == "esac" {
+                self.at += 4;
+                return Ok(());
+            }
+            self.patterns()?;
+            self.list()?;
+            if !self.accept(";;&") && !self.accept(";;") && !self.accept(";&") {
+                return self.reserved("esac");
+            }
+        }
+    }
+
+    /// The patterns of one case, up to their parenthesis.
+    fn patterns(&mut self) -> Result<(), Unclear> {
+        self.accept("(");
+        loop {
+            self.blanks();
+            self.word()?;
+            self.blanks();
+            if !self.accept("|") {
+                self.around()?;
+                return self.expect(")");
+            }
+        }
+    }
+
+    /// `[[ … ]]` from its first word on. What is compared with what is nobody's business here.
+    fn test(&mut self) -> Result<(), Unclear> {
+        loop {
+            self.blanks();
+            if self.bare() == "]]" {
+                self.at += 2;
+                return self.around();
+            }
+            let is_substitution = self.looks_at("<(") || self.looks_at(">(");
+            match self.peek() {
+                Some('&' | '|' | '(' | ')' | '\n') => self.at += 1,
+                Some('<' | '>') if !is_substitution => self.at += 1,
+                _ => {
+                    self.word()?;
+                }
+            }
+        }
+    }
+
+    fn named_function(&mut self) -> Result<(), Unclear> {
+        self.blanks();
+        let name = self.word()?;
+        self.blanks();
+        if self.accept("(") {
+            self.blanks();
+            self.expect(")")?;
+        }
+        if name.is_literal { self.function_body(&name.text) } else { Err(Unclear::Syntax) }
+    }
+}

@@ -1,0 +1,98 @@
+//! Redirections, and the here-documents that follow the line on which they are announced.
+
+use super::reader::{Awaited, Reader};
+use super::script::{Direction, Redirection, Simple, Unclear};
+
+/// What stands between a descriptor and the word of a redirection, the longer ones first.
+const OPERATORS: &[&str] = &["&>>", "<<<", "<<-", "&>", "<<", "<&", "<>", ">>", ">&", ">|", "<", ">"];
+
+impl Reader<'_> {
+    /// Reads a redirection of `simple` where one is next.
+    pub(super) fn redirection(&mut self, simple: &mut Simple) -> Result<bool, Unclear> {
+        let start = self.at;
+        self.at += self.descriptor();
+        let operator = OPERATORS.iter().find(|operator| self.looks_at(operator));
+        let Some(operator) = operator.filter(|_| !self.looks_at("<(") && !self.looks_at(">(")) else {
+            self.at = start;
+            return Ok(false);
+        };
+        self.at += operator.len();
+        self.blanks();
+        // A descriptor is closed; what stands behind the sign is another word.
+        if matches!(*operator, "<&" | ">&") && self.accept("-") {
+            return Ok(true);
+        }
+        let target = self.word()?;
+        match *operator {
+            "<<" | "<<-" => self.level.awaited.push(Awaited {
+                delimiter: target.text,
+                drops_tabs: *operator == "<<-",
+                expands: !target.raw.contains(['\'', '"', '\\']),
+                command: self.level.commands.len(),
+            }),
+            "<<<" => {
+                simple.document.push_str(&target.text);
+                simple.document.push('\n');
+            }
+            // Between descriptors: `2>&1`, `<&3`, `>&-`, and those whose number is in a variable.
+            "<&" => {}
+            ">&" if is_descriptor(&target.text) => {}
+            _ => {
+                let direction = if *operator == "<" { Direction::Read } else { Direction::Write };
+                simple.redirections.push(Redirection { direction, target });
+            }
+        }
+        Ok(true)
+    }
+
+    /// How long the descriptor in front of a redirection is: a number, or the name of a variable in braces.
+    fn descriptor(&self) -> usize {
+        let rest = self.rest();
+        let inside = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(name, _)| name);
+        let length = match inside {
+            Some(name) if super::words::is_name(name) => name.len() + 2,
+            Some(_) => 0,
+            None => rest.bytes().take_while(u8::is_ascii_digit).count(),
+        };
+        let is_followed = rest.get(length..).is_some_and(|rest| rest.starts_with(['<', '>']));
+        if is_followed { length } else { 0 }
+    }
+
+    /// Goes past the end of a line and reads the here-documents that begin there.
+    pub(super) fn end_line(&mut self) -> Result<(), Unclear> {
+        self.at += 1;
+        for awaited in std::mem::take(&mut self.level.awaited) {
+            let body = self.document_lines(&awaited)?;
+            let nested =
+                if awaited.expands { self.inside(&body, Reader::document)?.nested } else { Vec::new() };
+            let command = self.level.commands.get_mut(awaited.command).ok_or(Unclear::Syntax)?;
+            command.document.push_str(&body);
+            command.nested.extend(nested);
+        }
+        Ok(())
+    }
+
+    /// The lines up to the delimiter, which must come.
+    fn document_lines(&mut self, awaited: &Awaited) -> Result<String, Unclear> {
+        let mut body = String::new();
+        while !self.rest().is_empty() {
+            let line = self.rest().split('\n').next().unwrap_or_default();
+            self.at = (self.at + line.len() + 1).min(self.text.len());
+            let line = if awaited.drops_tabs { line.trim_start_matches('\t') } else { line };
+            if line == awaited.delimiter {
+                return Ok(body);
+            }
+            // A line that goes on behind its end could hide the delimiter.
+            if awaited.expands && line.ends_with('\\') {
+                return Err(Unclear::Syntax);
+            }
+            body.push_str(line);
+            body.push('\n');
+        }
+        Err(Unclear::Syntax)
+    }
+}
+
+fn is_descriptor(text: &str) -> bool {
+    text.strip_suffix('-').unwrap_or(text).chars().all(|char| char.is_ascii_digit())
+}

@@ -1,0 +1,156 @@
+//! Where in a text the parser is, what it has found so far, and how much more it may find.
+
+use super::script::{Script, Simple, Unclear};
+
+/// How deep groups, loops and substitutions are looked into.
+const MAX_DEPTH: usize = 48;
+
+/// Commands of one text, those inside of substitutions among them (security.md 4.5).
+const MAX_COMMANDS: usize = 256;
+
+/// A here-document that begins after the line.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    pub(super) delimiter: String,
+    /// Whether tabs before its lines are dropped.
+    pub(super) drops_tabs: bool,
+    /// Whether expansions in it are made.
+    pub(super) expands: bool,
+    /// The command that reads it, by its place.
+    pub(super) command: usize,
+}
+
+/// What was found on one level of substitution.
+#[derive(Debug)]
+pub(super) struct Level {
+    pub(super) commands: Vec<Simple>,
+    pub(super) is_list: bool,
+    /// Substitutions of the words that are being read.
+    pub(super) nested: Vec<Script>,
+    pub(super) awaited: Vec<Awaited>,
+}
+
+impl Level {
+    fn new() -> Self {
+        Self { commands: Vec::new(), is_list: true, nested: Vec::new(), awaited: Vec::new() }
+    }
+
+    pub(super) fn finish(self) -> Result<Script, Unclear> {
+        let is_complete = self.awaited.is_empty() && self.nested.is_empty();
+        let script = Script { commands: self.commands, is_list: self.is_list };
+        if is_complete { Ok(script) } else { Err(Unclear::Syntax) }
+    }
+}
+
+/// Reads a text from left to right.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    /// The next byte.
+    pub(super) at: usize,
+    pub(super) level: Level,
+    depth: usize,
+    /// Commands that may still be found.
+    left: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, at: 0, level: Level::new(), depth: 0, left: MAX_COMMANDS }
+    }
+
+    /// Reads the whole text.
+    pub(super) fn script(mut self) -> Result<Script, Unclear> {
+        self.list()?;
+        if self.peek().is_some() {
+            return Err(Unclear::Syntax);
+        }
+        self.level.finish()
+    }
+
+    pub(super) fn rest(&self) -> &'a str {
+        self.text.get(self.at..).unwrap_or_default()
+    }
+
+    pub(super) fn since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    pub(super) fn next(&mut self) -> Option<char> {
+        let char = self.peek()?;
+        self.at += char.len_utf8();
+        Some(char)
+    }
+
+    pub(super) fn looks_at(&self, text: &str) -> bool {
+        self.rest().starts_with(text)
+    }
+
+    /// Goes past `text` where that is next.
+    pub(super) fn accept(&mut self, text: &str) -> bool {
+        let is_next = self.looks_at(text);
+        if is_next {
+            self.at += text.len();
+        }
+        is_next
+    }
+
+    pub(super) fn expect(&mut self, text: &str) -> Result<(), Unclear> {
+        if self.accept(text) { Ok(()) } else { Err(Unclear::Syntax) }
+    }
+
+    /// Does `read` one level deeper.
+    pub(super) fn deeper<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Unclear>,
+    ) -> Result<T, Unclear> {
+        if self.depth == MAX_DEPTH {
+            return Err(Unclear::TooDeep);
+        }
+        self.depth += 1;
+        let done = read(self);
+        self.depth -= 1;
+        done
+    }
+
+    /// Reads the commands of a substitution up to the parenthesis that closes it.
+    pub(super) fn substitution(&mut self) -> Result<(), Unclear> {
+        let start = self.at;
+        let outer = std::mem::replace(&mut self.level, Level::new());
+        self.deeper(Self::list)?;
+        self.expect(")")?;
+        let inner = std::mem::replace(&mut self.level, outer);
+        // Whether the document outside begins after this line or after the substitution depends on the shell.
+        if !self.level.awaited.is_empty() && self.since(start).contains('\n') {
+            return Err(Unclear::Syntax);
+        }
+        self.level.nested.push(inner.finish()?);
+        Ok(())
+    }
+
+    /// Reads the whole of another text that stands inside of this one, with what is left of depth and commands.
+    pub(super) fn inside<'b>(
+        &mut self,
+        text: &'b str,
+        read: impl FnOnce(&mut Reader<'b>) -> Result<(), Unclear>,
+    ) -> Result<Level, Unclear> {
+        self.deeper(|outer| {
+            let mut inner = Reader { text, at: 0, level: Level::new(), depth: outer.depth, left: outer.left };
+            read(&mut inner)?;
+            outer.left = inner.left;
+            if inner.peek().is_some() { Err(Unclear::Syntax) } else { Ok(inner.level) }
+        })
+    }
+
+    /// Keeps a command, with the substitutions of its words.
+    pub(super) fn keep(&mut self, mut simple: Simple) -> Result<(), Unclear> {
+        self.left = self.left.checked_sub(1).ok_or(Unclear::TooMany)?;
+        simple.nested.append(&mut self.level.nested);
+        self.level.commands.push(simple);
+        Ok(())
+    }
+}
