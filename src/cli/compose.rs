@@ -16,6 +16,7 @@ use crate::config::settings::Settings;
 use crate::emit::Emitter;
 use crate::engine::approve::{Approver, Nobody};
 use crate::engine::command_class::CommandOptions;
+use crate::engine::granted::Granted;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::{Policy, PolicyOptions};
 use crate::engine::{Engine, EngineOptions};
@@ -300,6 +301,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         commands,
         hooks,
         approver,
+        granted: Granted::default(),
         source: Rc::clone(&app.source),
         workspace: Rc::new(workspace),
         launcher: bench.launcher,

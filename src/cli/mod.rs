@@ -18,6 +18,7 @@ mod home;
 pub mod models;
 pub mod output;
 mod panics;
+pub mod policy;
 pub mod prompt;
 pub mod readiness;
 mod secrets;
@@ -67,6 +68,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Agents(place) => agents::agents(app, &place),
         Command::Tools { command, place } => tools::tools(app, command, &place),
         Command::Config { command, place } => config::config(app, &command, &place),
+        Command::Policy { command, place } => policy::policy(app, command, &place),
         Command::Trust { args, place } => trust::trust(app, &args, &place),
         Command::Models { command, filter, place } => models::models(app, command, filter, &place),
         Command::Doctor(args) => doctor::doctor(app, args),

@@ -10,9 +10,14 @@ pub const CONTINUE: &str = "[SYSTEM] Your answer was cut off by the output limit
 /// What the model is told when an ended session is resumed without a word.
 pub const GO_ON: &str = "Go on with the task. If it is done, say so and summarise the result.";
 
-/// What the model reads when the person refused a call.
-pub const SAID_NO: &str = "The person said no to this action.\nIt did not run. Go on without it, or ask in your answer what \
-                           to do instead.";
+/// What the model reads when the person refused a call, with the reason that was given.
+pub fn said_no(reason: Option<&str>) -> String {
+    let said = reason.map_or_else(|| ".".to_owned(), |reason| format!(": {reason}"));
+    format!(
+        "The person said no to this action{said}\nIt did not run. Go on without it, or ask in your answer what to do \
+         instead."
+    )
+}
 
 /// What the model reads as the result of a call that was running when the process died.
 pub const OUTCOME_UNKNOWN: &str = "interrupted; outcome unknown: check before repeating";
