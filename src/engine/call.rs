@@ -154,6 +154,11 @@ impl Engine {
             let reason = format!("Hook blocked the action: {reason}");
             return Ok(refused(ready, reason, "hooks.pre_tool_use".to_owned()));
         }
+        if let Some(text) = before.result {
+            let mut output = ToolOutput::ok(text);
+            before.context.iter().for_each(|said| append(&mut output.text, said));
+            return Ok(output.into());
+        }
         let Some(args) = before.updated_input else {
             return self.settle(ready, decision, &cx, before.context, interrupt).await;
         };

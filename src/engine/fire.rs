@@ -80,15 +80,20 @@ impl Engine {
             return Ok(());
         }
         let edited = self.edited(told.access, output);
-        let input = HookInput {
+        let about = |output: &ToolOutput| HookInput {
             tool_output: Some(output.text.clone()),
             tool_success: Some(!output.is_error),
             ..self.input(told)
         };
         let mut said = Vec::new();
         if output.is_error {
-            said.push(self.fire(HookEvent::OnError, input.clone(), cancel).await?);
+            let mut outcome = self.fire(HookEvent::OnError, about(output), cancel).await?;
+            if let Some(text) = outcome.result.take() {
+                (output.text, output.is_error) = (text, false);
+            }
+            said.push(outcome);
         }
+        let input = about(output);
         said.push(self.fire(HookEvent::PostToolUse, input.clone(), cancel).await?);
         for file in &edited {
             let input = HookInput { file_path: Some(file.path.as_str().to_owned()), ..input.clone() };
