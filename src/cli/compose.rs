@@ -315,6 +315,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
             result_format: settings.tools.result_format,
             max_result_tokens: max_result_tokens(settings),
         },
+        stopped: Cell::new(false),
         unwatched_told: Cell::new(false),
     })
 }

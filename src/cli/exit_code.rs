@@ -55,6 +55,7 @@ impl ExitCode {
             | StopReason::BudgetExceeded
             | StopReason::ContextFull
             | StopReason::ConsecutiveErrors
+            | StopReason::Guardrail
             | StopReason::ContentFilter
             | StopReason::Truncated => Self::Partial,
             StopReason::Timeout => Self::Timeout,

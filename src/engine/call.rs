@@ -134,6 +134,9 @@ impl Engine {
         interrupt: &CancellationToken,
         cancel: &CancellationToken,
     ) -> Result<Outcome, EmitError> {
+        if self.stopped.get() {
+            return Ok(ToolOutput::error(messages::STOPPED_BY_HOOK).into());
+        }
         if let Some(marker) = self.echoed(ready) {
             return Ok(ToolOutput::error(messages::marker_echoed(&marker)).into());
         }

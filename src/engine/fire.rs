@@ -4,7 +4,7 @@ use crate::change::{Change, ChangeAction, ChangedBy, Seen};
 use crate::emit::EmitError;
 use crate::engine::Engine;
 use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
-use crate::event::Event;
+use crate::event::{Event, HookVerdict};
 use crate::text::diff;
 use crate::tools::guarded::MAX_EDIT_BYTES;
 use crate::tools::{Access, Plan, ToolOutput};
@@ -45,6 +45,9 @@ impl Engine {
         }
         let outcome = self.hooks.fire(event, input, cancel).await;
         for run in &outcome.runs {
+            if run.verdict == HookVerdict::Stop {
+                self.stopped.set(true);
+            }
             self.emitter.emit(Event::HookEnd {
                 hook: run.name.clone(),
                 on: event.name().to_owned(),

@@ -100,6 +100,8 @@ pub struct Engine {
     pub outputs: Rc<Outputs>,
     /// What can be set.
     pub options: EngineOptions,
+    /// Whether a hook has ended the run: no further call runs.
+    pub stopped: Cell<bool>,
     /// Whether it was said that changes made by commands cannot be listed.
     pub unwatched_told: Cell<bool>,
 }

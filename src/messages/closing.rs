@@ -36,6 +36,9 @@ pub fn leftover_kept(path: &str) -> String {
     )
 }
 
+/// What the model reads as the result of a call that comes after a hook has ended the run.
+pub const STOPPED_BY_HOOK: &str = "not executed: a hook has ended the run";
+
 /// What the model reads as the result of a call beyond the cap.
 pub const CALLS_USED_UP: &str = "This call did not run: the run has used up its tool calls.";
 
@@ -85,6 +88,7 @@ pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
         StopReason::LlmDone
         | StopReason::ContextFull
         | StopReason::Truncated
+        | StopReason::Guardrail
         | StopReason::ContentFilter
         | StopReason::UserInterrupt
         | StopReason::LlmError
@@ -125,6 +129,7 @@ pub fn reason_in_words(reason: StopReason) -> &'static str {
         StopReason::ContextFull => "the conversation no longer fits into the model's window",
         StopReason::Timeout => "the time limit was reached",
         StopReason::ConsecutiveErrors => "too many tool calls in a row could not be read",
+        StopReason::Guardrail => "a hook ended the run",
         StopReason::ContentFilter => "the provider filtered the answer",
         StopReason::Truncated => "the answer stayed cut by the output limit",
         StopReason::UserInterrupt => "it was interrupted",

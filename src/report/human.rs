@@ -224,7 +224,7 @@ impl HumanLog {
     fn hook_end(&self, hook: &str, verdict: HookVerdict, output: &str) -> io::Result<()> {
         let (style, least) = match verdict {
             HookVerdict::Allow => (Style::Dim, Detail::Human),
-            HookVerdict::Block => (Style::Caution, Detail::Human),
+            HookVerdict::Block | HookVerdict::Stop => (Style::Caution, Detail::Human),
             HookVerdict::Warn => (Style::Caution, Detail::Warn),
         };
         self.say(least, style, &self.form.hook(&one_line(hook, LINE_CHARS), verdict))?;

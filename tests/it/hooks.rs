@@ -383,6 +383,36 @@ fn h09_a_fallback_stands_in_place_of_an_error() {
 }
 
 #[test]
+fn h09_a_hook_ends_the_run_and_its_reason_is_the_output() {
+    let stop = |event: &str| json!({event: [{"command": "echo '{\"continue\": false, \"stopReason\": \"enough\"}'"}]});
+    for (event, requests, ran) in [
+        ("session_start", 0, false),
+        ("pre_llm_call", 0, false),
+        ("pre_tool_use", 1, false),
+        ("post_tool_use", 1, true),
+    ] {
+        let lab = lab(&stop(event));
+        let both = json!({"turns": [{"calls": [
+            {"name": "write_file", "arguments": {"path": "b.txt", "content": "x"}},
+            {"name": "write_file", "arguments": {"path": "c.txt", "content": "x"}},
+        ]}]});
+        let server = Server::start(&both.to_string());
+        let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(2).json();
+        assert_eq!(
+            (&json["stop_reason"], &json["output"]),
+            (&json!("guardrail"), &json!("enough")),
+            "{event}"
+        );
+        assert_eq!(server.requests().len(), requests, "{event}");
+        assert_eq!((lab.exists("b.txt"), lab.exists("c.txt")), (ran, false), "{event}");
+    }
+    let lab = lab(&stop("on_error"));
+    let server = calls(&[("read_file", json!({"path": "missing.txt"}))]);
+    let json = lab.run(&server, &["--json"]).exits(2).json();
+    assert_eq!(json["stop_reason"], "guardrail");
+}
+
+#[test]
 fn h05_what_hooks_add_before_and_after_a_call_reaches_the_model() {
     let say = |text: &str| json!([{ "command": format!("echo '{text}'") }]);
     let context = |text: &str| say(&json!({ "additionalContext": text }).to_string());

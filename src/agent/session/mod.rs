@@ -10,7 +10,7 @@ use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Limits, OnLimit, Readings};
 use crate::engine::arguments;
-use crate::event::{Event, FinishReason, Origin, PrefixHashes, Purpose, Record, SCHEMA_VERSION};
+use crate::event::{Event, FinishReason, HookVerdict, Origin, PrefixHashes, Purpose, Record, SCHEMA_VERSION};
 use crate::failure::Failure;
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::result::{Executables, Output, RunResult};
@@ -80,6 +80,8 @@ struct RunState {
     spending: Spending,
     /// Why a step's model call was given up: `timeout`, `user_interrupt` or `budget_exceeded`.
     abandoned: Option<StopReason>,
+    /// Why a hook ended it.
+    stopped: Option<String>,
     /// Which of its models is in use, by its place in the chain.
     model: usize,
     /// What went wrong with those before it, in words.
@@ -207,6 +209,11 @@ impl Session {
         self.is_answered() || self.told_to_close
     }
 
+    /// Whether a hook has ended this run.
+    pub fn is_stopped(&self) -> bool {
+        self.run.stopped.is_some()
+    }
+
     /// Whether the last word is the model's.
     fn is_answered(&self) -> bool {
         self.pending.is_empty() && self.messages.last().is_none_or(|message| message.role == Role::Assistant)
@@ -224,6 +231,9 @@ impl Session {
             None if self.is_answered() && self.finish.is_some() => return self.answered(),
             None if interrupted => return self.stop(StopReason::UserInterrupt, None),
             None => {}
+        }
+        if let Some(reason) = &self.run.stopped {
+            return self.verdict(StopReason::Guardrail, reason.clone(), None);
         }
         if let Some(failure) = &self.run.failure {
             return self.failed(failure, moment);
@@ -296,12 +306,16 @@ impl Session {
             }
             Event::StepStart { purpose: Purpose::Closing, .. } => self.reserve(Purpose::Closing),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
+            Event::HookEnd { verdict, output, .. } => {
+                if *verdict == HookVerdict::Stop {
+                    self.run.stopped = Some(output.clone());
+                }
+            }
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolStart { .. }
             | Event::BackgroundStart { .. }
             | Event::BackgroundEnd { .. }
-            | Event::HookEnd { .. }
             | Event::StepEnd
             | Event::Notice { .. }
             | Event::RunEnd { .. } => {}

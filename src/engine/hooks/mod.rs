@@ -101,6 +101,10 @@ impl HookOutcome {
                 self.block = Some(reason.clone());
                 (HookVerdict::Block, reason)
             }
+            Answer::Stop(reason) => {
+                self.block = Some(reason.clone());
+                (HookVerdict::Stop, reason)
+            }
             Answer::Warn { text, for_model } => {
                 self.context.extend(for_model);
                 (HookVerdict::Warn, text)
@@ -132,6 +136,7 @@ struct Hook {
 enum Answer {
     Allow { said: Said, note: Option<String> },
     Block(String),
+    Stop(String),
     Warn { text: String, for_model: Option<String> },
 }
 
@@ -276,7 +281,13 @@ impl Hook {
         }
         let (stdout, stderr) = (protocol::text(&exit.stdout), protocol::text(&exit.stderr));
         match exit.ended {
-            Ended::Code(0) => Answer::Allow { said: Said::read(event, &exit.stdout), note: stderr },
+            Ended::Code(0) => {
+                let said = Said::read(event, &exit.stdout);
+                match said.stop {
+                    Some(reason) => Answer::Stop(reason),
+                    None => Answer::Allow { said, note: stderr },
+                }
+            }
             Ended::Code(BLOCK) if event.is_heard() => {
                 let reason = stderr.or(stdout).unwrap_or_else(|| "the hook gave no reason".to_owned());
                 Answer::Block(reason)

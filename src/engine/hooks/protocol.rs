@@ -149,7 +149,12 @@ pub(super) struct Said {
     pub(super) context: Option<String>,
     /// What stands in place of a call that does not run, or of the error of one that failed.
     pub(super) result: Option<String>,
+    /// Why the run is to end.
+    pub(super) stop: Option<String>,
 }
+
+/// Why a run ends that a hook ends without giving a reason.
+const NO_REASON: &str = "a hook ended the run and gave no reason";
 
 /// The result of a call that a hook skips without giving one (spec.md 2.1).
 const SKIPPED: &str = "Tool call skipped by hook";
@@ -166,9 +171,16 @@ impl Said {
                 },
                 context: fields.get("additionalContext").and_then(Value::as_str).and_then(said),
                 result: Self::result(event, &fields),
+                stop: Self::stop(event, &fields),
             },
             _ => Self { context: text(stdout), ..Self::default() },
         }
+    }
+
+    fn stop(event: HookEvent, fields: &Map<String, Value>) -> Option<String> {
+        let ends = event.is_heard() && fields.get("continue") == Some(&Value::Bool(false));
+        let reason = fields.get("stopReason").and_then(Value::as_str).and_then(said);
+        ends.then(|| reason.unwrap_or_else(|| NO_REASON.to_owned()))
     }
 
     fn result(event: HookEvent, fields: &Map<String, Value>) -> Option<String> {
@@ -286,6 +298,17 @@ mod tests {
         assert!(
             Said::read(HookEvent::PreToolUse, &captured(&"x".repeat(50_000))).context.unwrap().len() < 9000
         );
+    }
+
+    #[test]
+    fn h9_a_run_is_ended_where_hooks_are_heard() {
+        let stop = |event, text| Said::read(event, &captured(text)).stop;
+        let text = r#"{"continue": false, "stopReason": "enough"}"#;
+        assert_eq!(stop(HookEvent::PreToolUse, text).as_deref(), Some("enough"));
+        assert_eq!(stop(HookEvent::OnError, r#"{"continue": false}"#).as_deref(), Some(NO_REASON));
+        assert_eq!(stop(HookEvent::SessionEnd, text), None);
+        assert_eq!(stop(HookEvent::PreToolUse, r#"{"continue": true, "stopReason": "x"}"#), None);
+        assert_eq!(stop(HookEvent::PreToolUse, r#"{"stopReason": "x"}"#), None);
     }
 
     #[test]
