@@ -300,22 +300,18 @@ impl Session {
             }
             Event::ModelSwitched { from, to, because } => self.switch(from, to, because),
             Event::ToolEnd { .. } => self.tool_end(event),
-            Event::Closing { reason } => {
-                let limit = self.limit_of(*reason);
-                self.run.closing = Some(Closing { reason: *reason, limit, stage: Stage::Begun, text: None });
-            }
+            Event::Closing { reason } => self.close_for(*reason),
             Event::StepStart { purpose: Purpose::Closing, .. } => self.reserve(Purpose::Closing),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
-            Event::HookEnd { verdict, output, .. } => {
-                if *verdict == HookVerdict::Stop {
-                    self.run.stopped = Some(output.clone());
-                }
+            Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => {
+                self.run.stopped = Some(output.clone());
             }
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolStart { .. }
             | Event::BackgroundStart { .. }
             | Event::BackgroundEnd { .. }
+            | Event::HookEnd { .. }
             | Event::StepEnd
             | Event::Notice { .. }
             | Event::RunEnd { .. } => {}
@@ -354,6 +350,11 @@ impl Session {
         self.run.spending.grow(&self.limits.caps, &message);
         self.filling.grow(&message);
         self.messages.push(Arc::new(message));
+    }
+
+    fn close_for(&mut self, reason: StopReason) {
+        let limit = self.limit_of(reason);
+        self.run.closing = Some(Closing { reason, limit, stage: Stage::Begun, text: None });
     }
 
     fn closing_is(&mut self, stage: Stage) {
