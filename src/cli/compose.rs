@@ -19,6 +19,7 @@ use crate::engine::command_class::CommandOptions;
 use crate::engine::granted::Granted;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::{Policy, PolicyOptions};
+use crate::engine::rules::{Action, PolicyRule};
 use crate::engine::{Engine, EngineOptions};
 use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
@@ -258,14 +259,17 @@ pub fn toolbox(settings: &Settings) -> Toolbox {
         more.push(Box::new(StopCommand));
     }
     if settings.web.enabled {
-        more.push(Box::new(WebFetch { fetcher: fetcher(&settings.web) }));
+        more.push(Box::new(WebFetch { fetcher: fetcher(&settings.web, &settings.policy.rules) }));
     }
     Toolbox::standard(options, more)
 }
 
 /// What may be fetched; entries that are none were refused when the configuration was read.
-fn fetcher(web: &Web) -> Fetcher {
+fn fetcher(web: &Web, rules: &[PolicyRule]) -> Fetcher {
+    let ruled =
+        rules.iter().filter(|rule| rule.action != Action::Allow).filter_map(|rule| rule.host.as_ref());
     Fetcher {
+        ruled: ruled.filter_map(|text| HostPattern::parse(text).ok()).collect(),
         hosts: web.allowed_hosts.iter().filter_map(|text| HostPattern::parse(text).ok()).collect(),
         private: web.allowed_private.iter().filter_map(|text| text.parse().ok()).collect(),
         shown: web.allowed_hosts.join(", "),

@@ -3,6 +3,7 @@
 use crate::support::calls::{call, results, script};
 use crate::support::run::Lab;
 use crate::support::server::Server;
+use crate::support::site::{Site, redirect};
 use crate::support::terminal::AtTerminal;
 use serde_json::{Value, json};
 
@@ -102,6 +103,19 @@ fn s20_a_rule_can_name_the_agent_and_the_host() {
     let server = self::server([read]);
     lab.run(&server, &["--agent", "plan"]).exits(0);
     assert!(results(&server)[0].contains("policy.rules[0]"), "{:?}", results(&server));
+}
+
+#[test]
+fn s20_a_redirect_does_not_lead_around_a_rule_about_a_host() {
+    let site = Site::serving(|_| redirect("http://docs.example.org/secret"));
+    let config = json!({
+        "policy": {"rules": [{"action": "deny", "host": "*.example.org"}]},
+        "web": {"enabled": true, "allowed_hosts": ["*"], "allowed_private": [site.address.to_string()]},
+    });
+    let lab = Lab::new().config(&config.to_string());
+    let server = server([call("web_fetch", &json!({"url": site.url("/")}))]);
+    lab.run(&server, &YOLO).exits(0);
+    assert!(results(&server)[0].contains("a rule is about that host"), "{:?}", results(&server));
 }
 
 #[test]
