@@ -1,9 +1,10 @@
 //! The parts of a command that rules are about: every program that it names or may run.
 
-use crate::text::shell::{self, Direction, Script, Simple, Word};
+use crate::text::shell::{self, Direction, Redirection, Script, Simple, Word};
+use std::rc::Rc;
 
-/// How deep texts inside of texts (`sh -c`, `eval`) are looked into.
-const MAX_TEXTS: usize = 12;
+/// Texts that are looked into, with those inside of others (`sh -c`, `eval`).
+const MAX_TEXTS: usize = 32;
 
 /// Words of a wrapper behind each of which the program that it runs is looked for.
 const MAX_WRAPPER_WORDS: usize = 64;
@@ -20,84 +21,99 @@ const SHELLS: [&str; 7] = ["ash", "bash", "dash", "eval", "ksh", "sh", "zsh"];
 /// One thing that a command runs or may run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Part {
-    /// The program and its arguments.
-    pub(super) words: Vec<Word>,
+    words: Rc<[Word]>,
+    /// Where in the words its program stands.
+    at: usize,
     /// Whether this is all that is to be said: nothing in front of it, no file written, no wrapper around it.
     pub(super) is_plain: bool,
     /// Whether the text tells what runs.
     pub(super) is_told: bool,
 }
 
+impl Part {
+    /// The program and its arguments.
+    pub(super) fn words(&self) -> &[Word] {
+        self.words.get(self.at..).unwrap_or_default()
+    }
+}
+
 /// The parts of `command`, in order.
 pub(super) fn parts(command: &str) -> Vec<Part> {
-    let mut found = Vec::new();
-    text(command, 0, &mut found);
-    found
+    let mut finder = Finder { found: Vec::new(), texts: MAX_TEXTS };
+    finder.text(command);
+    finder.found
 }
 
-fn text(text: &str, depth: usize, found: &mut Vec<Part>) {
-    match shell::parse(text) {
-        Ok(read) if depth < MAX_TEXTS => script(&read, depth, found),
-        _ => found.push(Part::default()),
-    }
+struct Finder {
+    found: Vec<Part>,
+    /// Texts that may still be looked into.
+    texts: usize,
 }
 
-fn script(script: &Script, depth: usize, found: &mut Vec<Part>) {
-    if !script.is_list {
-        found.push(Part { is_told: true, ..Part::default() });
-    }
-    for simple in &script.commands {
-        simple.nested.iter().for_each(|nested| self::script(nested, depth, found));
-        let writes = simple
-            .redirections
-            .iter()
-            .any(|to| to.direction == Direction::Write && to.target.text != "/dev/null");
-        let is_plain = !simple.assigns && !writes && simple.function.is_none();
-        if simple.words.is_empty() && is_plain {
-            continue;
-        }
-        found.push(part(&simple.words, is_plain));
-        inner(simple, depth, found);
-    }
-}
-
-fn part(words: &[Word], is_plain: bool) -> Part {
-    let is_told = words.first().is_none_or(|program| program.is_literal);
-    Part { words: words.to_vec(), is_plain, is_told }
-}
-
-/// What a wrapper or a shell among the words runs in its turn.
-fn inner(simple: &Simple, depth: usize, found: &mut Vec<Part>) {
-    let words = &simple.words;
-    let is_wrapper = words.first().is_some_and(|word| WRAPPERS.contains(&program(&word.text)));
-    let last = if is_wrapper { words.len().min(MAX_WRAPPER_WORDS) } else { words.len().min(1) };
-    for start in (0..last).filter_map(|at| words.get(at..)) {
-        let Some((name, args)) = start.split_first() else { continue };
-        if start.len() < words.len() && name.is_literal {
-            found.push(part(start, false));
-        }
-        if SHELLS.contains(&program(&name.text)) {
-            given(simple, &name.text, args, depth, found);
+impl Finder {
+    fn text(&mut self, text: &str) {
+        let left = self.texts.checked_sub(1);
+        self.texts = left.unwrap_or(0);
+        match shell::parse(text) {
+            Ok(read) if left.is_some() => self.script(&read),
+            _ => self.untold(),
         }
     }
-}
 
-/// The text that a shell is given: by its words, in a document or through a pipe.
-fn given(simple: &Simple, name: &str, args: &[Word], depth: usize, found: &mut Vec<Part>) {
-    let is_flag = |word: &&Word| word.text.starts_with('-');
-    let is_text = |word: &Word| is_flag(&word) && !word.text.starts_with("--") && word.text.contains('c');
-    let texts: Vec<&Word> = match args.iter().position(is_text) {
-        _ if program(name) == "eval" => args.iter().collect(),
-        Some(at) => args.iter().skip(at + 1).find(|word| !is_flag(word)).into_iter().collect(),
-        None if args.iter().any(|word| !is_flag(&word)) => return,
-        None if simple.is_piped_into => return found.push(Part::default()),
-        None => return text(&simple.document, depth + 1, found),
-    };
-    if texts.iter().all(|word| word.is_literal) {
-        let whole: Vec<&str> = texts.iter().map(|word| word.text.as_str()).collect();
-        text(&whole.join(" "), depth + 1, found);
-    } else {
-        found.push(Part::default());
+    fn untold(&mut self) {
+        self.found.push(Part::default());
+    }
+
+    fn script(&mut self, script: &Script) {
+        if !script.is_list {
+            self.found.push(Part { is_told: true, ..Part::default() });
+        }
+        for simple in &script.commands {
+            simple.nested.iter().for_each(|nested| self.script(nested));
+            let is_file =
+                |to: &Redirection| to.direction == Direction::Write && to.target.text != "/dev/null";
+            let writes = simple.redirections.iter().any(is_file);
+            let is_plain = !simple.assigns && !writes && simple.function.is_none();
+            if !simple.words.is_empty() || !is_plain {
+                self.simple(simple, is_plain);
+            }
+        }
+    }
+
+    /// A command, and what a wrapper or a shell among its words runs in its turn.
+    fn simple(&mut self, simple: &Simple, is_plain: bool) {
+        let words: Rc<[Word]> = simple.words.as_slice().into();
+        let is_told = words.first().is_none_or(|program| program.is_literal);
+        self.found.push(Part { words: Rc::clone(&words), at: 0, is_plain, is_told });
+        let is_wrapper = words.first().is_some_and(|word| WRAPPERS.contains(&program(&word.text)));
+        let last = if is_wrapper { MAX_WRAPPER_WORDS } else { 1 };
+        for (at, word) in words.iter().enumerate().take(last) {
+            if at > 0 && word.is_literal {
+                self.found.push(Part { words: Rc::clone(&words), at, is_plain: false, is_told: true });
+            }
+            if SHELLS.contains(&program(&word.text)) {
+                self.given(simple, &word.text, words.get(at + 1..).unwrap_or_default());
+            }
+        }
+    }
+
+    /// The text that a shell is given: by its words, in a document or through a pipe.
+    fn given(&mut self, simple: &Simple, name: &str, args: &[Word]) {
+        let is_flag = |word: &&Word| word.text.starts_with('-');
+        let is_text = |word: &Word| is_flag(&word) && !word.text.starts_with("--") && word.text.contains('c');
+        let texts: Vec<&Word> = match args.iter().position(is_text) {
+            _ if program(name) == "eval" => args.iter().collect(),
+            Some(at) => args.iter().skip(at + 1).find(|word| !is_flag(word)).into_iter().collect(),
+            None if args.iter().any(|word| !is_flag(&word)) => return,
+            None if simple.is_piped_into => return self.untold(),
+            None => return self.text(&simple.document),
+        };
+        if texts.iter().all(|word| word.is_literal) {
+            let whole: Vec<&str> = texts.iter().map(|word| word.text.as_str()).collect();
+            self.text(&whole.join(" "));
+        } else {
+            self.untold();
+        }
     }
 }
 

@@ -160,8 +160,8 @@ impl Rule {
     fn matches(&self, part: &Part) -> bool {
         let Some(wanted) = &self.command else { return true };
         match self.action {
-            Action::Allow => part.is_plain && begin_with(&part.words, wanted),
-            Action::Ask | Action::Deny => !part.is_told || may_begin_with(&part.words, wanted),
+            Action::Allow => part.is_plain && begin_with(part.words(), wanted),
+            Action::Ask | Action::Deny => !part.is_told || may_begin_with(part.words(), wanted),
         }
     }
 

@@ -141,6 +141,15 @@ fn s20_a_command_is_allowed_only_when_every_part_of_it_is() {
 }
 
 #[test]
+fn s20_texts_inside_of_texts_are_looked_into_within_bounds() {
+    let rules = rules(&[r#"{"action": "deny", "command": "git push"}"#]);
+    let wrapped = |text: &str| format!("env {} -c '{}'", "sh ".repeat(60), text.replace('\'', r"'\''"));
+    let deep = (0..4).fold("ls".to_owned(), |text, _| wrapped(&text));
+    assert_eq!(action(&rules, &deep), Some(Action::Deny), "what is not looked into may be anything");
+    assert_eq!(action(&rules, "sh -c 'sh -c ls'"), None);
+}
+
+#[test]
 fn a_rule_that_cannot_be_compiled_is_named() {
     let rule: PolicyRule = serde_json::from_str(r#"{"action": "deny", "tool": "[x"}"#).unwrap();
     let error = Rules::new(&[rule], "build").unwrap_err().to_string();
