@@ -132,9 +132,30 @@ fn s20_a_command_is_allowed_only_when_every_part_of_it_is() {
     for text in ["git push; git status", "ls $(git log)", "git -C x push", "PATH=. git push", "./git push"] {
         assert_eq!(action(&rules, text), Some(Action::Ask), "{text}");
     }
-    for text in
-        ["ls; touch x", "ls > x", "PATH=.; ls", "./ls", "ls $(touch x)", "$x ls", "env ls", "'l's() { x; }"]
-    {
+    for text in [
+        "ls; touch x",
+        "ls\ntouch x",
+        "ls & touch x",
+        "ls > x",
+        "PATH=.; ls",
+        "./ls",
+        "ls $(touch x)",
+        "ls `touch x`",
+        "ls \"${x:-$(touch y)}\"",
+        "ls <(touch x)",
+        "ls <<E\n$(touch x)\nE",
+        "x=$(touch y) ls",
+        "[[ -n $(touch x) ]] && ls",
+        "ls $((a[$(touch x)]))",
+        "ls &> x",
+        "ls >| x",
+        "{ ls; } > x",
+        "ls() { touch x; }; ls",
+        "$x ls",
+        "env ls",
+        "l{s,x}",
+        "'l's() { x; }",
+    ] {
         assert_ne!(action(&rules, text), Some(Action::Allow), "{text}");
     }
     assert_eq!(action(&rules, "ls; git push --force"), Some(Action::Deny));

@@ -75,7 +75,7 @@ pub enum FetchError {
     #[error(
         "{0} redirects to {1}, and a rule is about that host; that is not followed. Fetch that address itself."
     )]
-    Ruled(Url, Url),
+    Ruled(String, String),
     /// More redirects than [`MAX_REDIRECTS`].
     #[error("More than {MAX_REDIRECTS} redirects; the last one led to {0}.")]
     Redirects(Url),
@@ -153,7 +153,7 @@ impl Fetcher {
             let Some(next) = next(&url, &response)? else { return Ok(Answer { url, until, response }) };
             let host = next.host_str().unwrap_or_default();
             if url.host_str() != Some(host) && self.ruled.iter().any(|pattern| pattern.allows(host)) {
-                return Err(FetchError::Ruled(url, next));
+                return Err(FetchError::Ruled(url.into(), next.into()));
             }
             url = next;
         }
