@@ -153,6 +153,10 @@ impl Reader<'_> {
                 Some(_) if self.redirection(&mut simple)? => {}
                 Some(_) => {
                     let word = self.word()?;
+                    // On two lines it may be a reserved word all the same.
+                    if simple.words.is_empty() && word.raw.contains("\\\n") {
+                        return Err(Unclear::Syntax);
+                    }
                     if simple.words.is_empty() && is_assignment(&word.raw) {
                         simple.assigns = true;
                     } else {

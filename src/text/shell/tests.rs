@@ -189,6 +189,8 @@ fn what_is_wrong_rare_or_ambiguous_is_not_understood() {
         "a > #b",
         "1\\\n2>a b",
         "a \\",
+        "!\\\n a",
+        "i\\\nf a",
     ] {
         assert_eq!(parse(text), Err(Unclear::Syntax), "{text}");
     }
