@@ -101,6 +101,8 @@ pub enum HookVerdict {
     Allow,
     /// Exit 2, or a pre hook that could not run.
     Block,
+    /// The run is to end.
+    Stop,
     /// Anything else: told, and the work goes on.
     Warn,
 }

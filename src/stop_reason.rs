@@ -19,6 +19,8 @@ pub enum StopReason {
     Timeout,
     /// Too many calls with arguments that are not valid JSON, in a row.
     ConsecutiveErrors,
+    /// A hook ended the run.
+    Guardrail,
     /// The provider filtered the answer.
     ContentFilter,
     /// The answer stayed cut after the allowed continuations.
@@ -47,13 +49,14 @@ pub enum Status {
 
 impl StopReason {
     /// Every reason, in the order of the table in the README.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::LlmDone,
         Self::MaxSteps,
         Self::BudgetExceeded,
         Self::ContextFull,
         Self::Timeout,
         Self::ConsecutiveErrors,
+        Self::Guardrail,
         Self::ContentFilter,
         Self::Truncated,
         Self::UserInterrupt,
@@ -71,6 +74,7 @@ impl StopReason {
             | Self::ContextFull
             | Self::Timeout
             | Self::ConsecutiveErrors
+            | Self::Guardrail
             | Self::ContentFilter
             | Self::Truncated
             | Self::UserInterrupt => Status::Partial,
@@ -87,6 +91,7 @@ impl StopReason {
             Self::ContextFull => "context_full",
             Self::Timeout => "timeout",
             Self::ConsecutiveErrors => "consecutive_errors",
+            Self::Guardrail => "guardrail",
             Self::ContentFilter => "content_filter",
             Self::Truncated => "truncated",
             Self::UserInterrupt => "user_interrupt",

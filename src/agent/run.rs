@@ -64,6 +64,9 @@ impl Agent {
         let input = self.input();
         let step = input.step.map(|done| done.saturating_add(1));
         self.fire_for_context(HookEvent::PreLlmCall, HookInput { step, ..input }).await?;
+        if self.session.borrow().is_stopped() {
+            return Ok(());
+        }
         if !ask(self, Purpose::Step).await? {
             return Ok(());
         }

@@ -34,10 +34,12 @@ impl Approver for AtTerminal {
                 reason: &question.reason,
                 notes: &question.notes,
                 preview: question.preview.as_deref(),
+                lasting: Some(&question.lasting),
             };
             match self.terminal.ask(&shown, &self.interrupt).await {
                 terminal::Answer::Yes => Answer::Yes,
-                terminal::Answer::No => Answer::No,
+                terminal::Answer::Always => Answer::Always,
+                terminal::Answer::No(reason) => Answer::No(reason),
                 terminal::Answer::Abort => Answer::Abort,
             }
         })

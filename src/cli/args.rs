@@ -53,6 +53,15 @@ pub enum Command {
         #[command(flatten)]
         place: PlaceArgs,
     },
+    /// Say which rule or mode decides about a call, without making it
+    Policy {
+        /// What to do.
+        #[command(subcommand)]
+        command: PolicyCommand,
+        /// Where to look.
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
     /// Show what the project's configuration asks for, and allow exactly that
     Trust {
         /// What to do about it.
@@ -292,6 +301,23 @@ pub enum ToolsCommand {
         name: String,
         /// Its arguments, a JSON object
         arguments: String,
+        /// What may happen without asking
+        #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
+        mode: Option<Mode>,
+    },
+}
+
+/// `agent policy …`.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Say whether a call would run, be asked about or be refused, and why
+    Test {
+        /// The tool with its command, path or address (`run_command git push`), or with its arguments as JSON
+        #[arg(required = true, trailing_var_arg = true, value_name = "CALL")]
+        call: Vec<String>,
+        /// The agent
+        #[arg(short, long, value_name = "NAME")]
+        agent: Option<String>,
         /// What may happen without asking
         #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
         mode: Option<Mode>,

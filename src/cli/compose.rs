@@ -16,8 +16,10 @@ use crate::config::settings::Settings;
 use crate::emit::Emitter;
 use crate::engine::approve::{Approver, Nobody};
 use crate::engine::command_class::CommandOptions;
+use crate::engine::granted::Granted;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::{Policy, PolicyOptions};
+use crate::engine::rules::{Action, PolicyRule};
 use crate::engine::{Engine, EngineOptions};
 use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
@@ -259,7 +261,7 @@ pub fn toolbox(settings: &Settings) -> Toolbox {
         more.push(Box::new(StopCommand));
     }
     if settings.web.enabled {
-        more.push(Box::new(WebFetch { fetcher: fetcher(&settings.web) }));
+        more.push(Box::new(WebFetch { fetcher: fetcher(&settings.web, &settings.policy.rules) }));
     }
     Toolbox::standard(options, more)
 }
@@ -278,8 +280,11 @@ pub fn toolbox_for(settings: &Settings, name: &str) -> CliResult<Toolbox> {
 }
 
 /// What may be fetched; entries that are none were refused when the configuration was read.
-fn fetcher(web: &Web) -> Fetcher {
+fn fetcher(web: &Web, rules: &[PolicyRule]) -> Fetcher {
+    let ruled =
+        rules.iter().filter(|rule| rule.action != Action::Allow).filter_map(|rule| rule.host.as_ref());
     Fetcher {
+        ruled: ruled.filter_map(|text| HostPattern::parse(text).ok()).collect(),
         hosts: web.allowed_hosts.iter().filter_map(|text| HostPattern::parse(text).ok()).collect(),
         private: web.allowed_private.iter().filter_map(|text| text.parse().ok()).collect(),
         shown: web.allowed_hosts.join(", "),
@@ -316,6 +321,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         commands,
         hooks,
         approver,
+        granted: Granted::default(),
         source: Rc::clone(&app.source),
         workspace: Rc::new(workspace),
         launcher: bench.launcher,
@@ -329,6 +335,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
             result_format: settings.tools.result_format,
             max_result_tokens: max_result_tokens(settings),
         },
+        stopped: Cell::new(false),
         unwatched_told: Cell::new(false),
     })
 }

@@ -19,6 +19,7 @@ mod home;
 pub mod models;
 pub mod output;
 mod panics;
+pub mod policy;
 pub mod prompt;
 pub mod readiness;
 mod secrets;
@@ -69,6 +70,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Tools { command, place } => tools::tools(app, command, &place),
         Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),
         Command::Config { command, place } => config::config(app, &command, &place),
+        Command::Policy { command, place } => policy::policy(app, command, &place),
         Command::Trust { args, place } => trust::trust(app, &args, &place),
         Command::Models { command, filter, place } => models::models(app, command, filter, &place),
         Command::Doctor(args) => doctor::doctor(app, args),

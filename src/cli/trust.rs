@@ -68,11 +68,14 @@ fn ask(app: &App, listing: &str) -> CliResult<()> {
         reason: messages::TRUST_REASON,
         notes: &[],
         preview: None,
+        lasting: None,
     };
     let answer = app.block_on(async { Ok(app.terminal.ask(&question, &CancellationToken::new()).await) })?;
     match answer {
         Answer::Yes => Ok(()),
-        Answer::No | Answer::Abort => Err(CliError::new(ErrorKind::Usage, messages::NOT_TRUSTED)),
+        Answer::Always | Answer::No(_) | Answer::Abort => {
+            Err(CliError::new(ErrorKind::Usage, messages::NOT_TRUSTED))
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Layers of settings: which value is in force, where it came from, and what a project may not set.
 
 use super::check::Leaf;
-use super::rule::{Rule, Scope};
+use super::rule::{Merge, Rule, Scope};
 use crate::engine::policy::Mode;
 use serde_json::{Map, Value};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -49,8 +50,8 @@ pub struct Statement {
     pub value: Value,
     /// Where it was set.
     pub origin: Origin,
-    /// Whether it joins the lists of lower layers instead of replacing them.
-    pub adds: bool,
+    /// Whether it joins the lists of other layers instead of replacing them, and how.
+    pub merge: Merge,
 }
 
 /// Values by dotted key: one layer, or several merged. A key that does not add has exactly one statement.
@@ -73,8 +74,8 @@ impl Layers {
     pub fn layer(rules: &Rule, level: Level, place: &str, leaves: Vec<Leaf>) -> Self {
         let statement = |leaf: Leaf| {
             let origin = Origin { level, place: place.to_owned(), line: leaf.line };
-            let adds = rules.find(&leaf.key).is_some_and(|rule| rule.adds);
-            (leaf.key, vec![Statement { value: leaf.value, origin, adds }])
+            let merge = rules.find(&leaf.key).map(|rule| rule.merge).unwrap_or_default();
+            (leaf.key, vec![Statement { value: leaf.value, origin, merge }])
         };
         Self(leaves.into_iter().map(statement).collect())
     }
@@ -83,7 +84,7 @@ impl Layers {
     #[must_use]
     pub fn under(mut self, higher: Self) -> Self {
         for (key, statements) in higher.0 {
-            let adds = statements.iter().all(|statement| statement.adds);
+            let adds = statements.iter().all(|statement| statement.merge != Merge::Replace);
             match self.0.get_mut(&key) {
                 Some(lower) if adds => lower.extend(statements),
                 _ => {
@@ -158,12 +159,23 @@ impl Layers {
         self.0.iter().flat_map(|(key, all)| all.iter().map(move |statement| (key.as_str(), statement)))
     }
 
+    fn set(&mut self, key: &str, statements: Vec<Statement>) {
+        if !statements.is_empty() {
+            self.0.insert(key.to_owned(), statements);
+        }
+    }
+
     /// Takes out what an untrusted project may not set on top of `below`.
     pub fn confine(&mut self, rules: &Rule, below: &Self) -> TakenOut {
         let mut out = TakenOut::default();
         for (key, statements) in std::mem::take(&mut self.0) {
             let rule = rules.find(&key);
             let scope = rule.map_or(Scope::Anywhere, |rule| rule.scope);
+            if key == RULES {
+                self.set(&key, rules_where(&statements, |action| action != "allow"));
+                out.never.set(&key, rules_where(&statements, |action| action == "allow"));
+                continue;
+            }
             let listed = |value: &Value| rule.is_some_and(|rule| rule.tightens.contains(value));
             let harmless = |value: &Value| listed(value) || tightens_agent(&key, value, below);
             let is_harmless = statements.iter().all(|statement| harmless(&statement.value));
@@ -192,6 +204,19 @@ pub struct TakenOut {
 pub const DEFAULT_MODE: Mode = Mode::ConfirmSensitive;
 /// The step limit of an agent that nothing gives one.
 pub const DEFAULT_MAX_STEPS: u32 = 20;
+
+/// The rules about tool calls, of which a project may set those that only take permission away.
+const RULES: &str = "policy.rules";
+
+/// The statements with those rules alone whose action is `wanted`; none where that leaves nothing.
+fn rules_where(statements: &[Statement], wanted: impl Fn(&str) -> bool) -> Vec<Statement> {
+    let is_wanted = |rule: &&Value| wanted(rule.get("action").and_then(Value::as_str).unwrap_or("allow"));
+    let only = |statement: &Statement| {
+        let rules: Vec<Value> = statement.value.as_array()?.iter().filter(is_wanted).cloned().collect();
+        (!rules.is_empty()).then(|| Statement { value: Value::Array(rules), ..statement.clone() })
+    };
+    statements.iter().filter_map(only).collect()
+}
 
 /// Whether a setting of an agent defines a new one or only takes permission away from what holds for that agent in
 /// `below`.
@@ -225,11 +250,17 @@ fn tightens_agent(key: &str, value: &Value, below: &Layers) -> bool {
 /// The value of the statements of one key.
 fn joined(statements: &[Statement]) -> Option<Value> {
     let last = statements.last()?;
-    if !last.adds {
-        return Some(last.value.clone());
+    let mut ordered: Vec<&Statement> = statements.iter().collect();
+    match last.merge {
+        Merge::Replace => return Some(last.value.clone()),
+        Merge::Add => {}
+        Merge::First => {
+            let level = |statement: &&Statement| statement.origin.level;
+            ordered.sort_by_key(|statement| (level(statement) == Level::Project, Reverse(level(statement))));
+        }
     }
     let mut list: Vec<Value> = Vec::new();
-    for item in statements.iter().filter_map(|statement| statement.value.as_array()).flatten() {
+    for item in ordered.into_iter().filter_map(|statement| statement.value.as_array()).flatten() {
         if !list.contains(item) {
             list.push(item.clone());
         }

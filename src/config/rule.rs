@@ -20,6 +20,19 @@ pub enum Scope {
     NeverFromProject,
 }
 
+/// What becomes of a value that several layers set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Merge {
+    /// The highest layer's holds.
+    #[default]
+    Replace,
+    /// Lists are joined, the lowest layer first.
+    Add,
+    /// Lists are joined, the highest layer first, and what a project says after all others: where the first word
+    /// counts, a project has the last.
+    First,
+}
+
 /// What the text of a value must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -81,8 +94,8 @@ pub struct Rule {
     pub scope: Scope,
     /// Values that an untrusted project may set nevertheless.
     pub tightens: Vec<Value>,
-    /// Whether lists of all layers are joined.
-    pub adds: bool,
+    /// What becomes of a list that several layers set.
+    pub merge: Merge,
     /// What the text must be.
     pub format: Option<Format>,
     /// What it means.
@@ -207,7 +220,11 @@ fn rule(schema: Schema<'_>, inherited: Scope) -> Rule {
         required: required.map(str::to_owned).collect(),
         scope,
         tightens: schema.list("x-tightens").to_vec(),
-        adds: schema.text("x-merge") == Some("add"),
+        merge: match schema.text("x-merge") {
+            Some("add") => Merge::Add,
+            Some("first") => Merge::First,
+            _ => Merge::Replace,
+        },
         format,
         description: schema.text("description").unwrap_or_default().to_owned(),
         unit: schema.text("x-unit").map(str::to_owned),

@@ -2,12 +2,14 @@
 //! `config/default.yaml` and the table of the manual all come from these types.
 //!
 //! `x-scope`: who may set a key; absent is `anywhere`. `x-tightens`: values that even an untrusted project may set,
-//! because they only take permission away. `x-merge: add`: lists of all layers are joined. `x-format`: what a text,
+//! because they only take permission away. `x-merge: add`: lists of all layers are joined; `first`: so that what was said
+//! on a higher layer comes first, and what a project says last. `x-format`: what a text,
 //! the items of a list or the keys of a map must be (`rule::Format`). `x-unit`: what a number counts.
 
 use crate::agent::watchdogs::OnLimit;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::Mode;
+use crate::engine::rules::PolicyRule;
 use crate::engine::{Parallel, ResultFormat};
 use crate::llm::catalog::{Own, Provider};
 use crate::llm::edit_format::EditFormat;
@@ -59,6 +61,8 @@ pub struct Document {
     pub hooks: Hooks,
     /// Files that tools may not change or read.
     pub guardrails: Guardrails,
+    /// What may run, besides what modes and guardrails say.
+    pub policy: PolicySettings,
     /// What the loop does at its limits.
     #[serde(rename = "loop")]
     pub run_loop: RunLoop,
@@ -389,6 +393,15 @@ pub struct Guardrails {
     /// Globs of files and directories that may be neither read nor changed.
     #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
     pub sensitive_files: Vec<String>,
+}
+
+/// What may run, besides what modes and guardrails say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PolicySettings {
+    /// Rules about tool calls; the first that matches decides (`agent help permissions`). A project may ask and deny.
+    #[schemars(extend("x-scope" = "never-from-project", "x-merge" = "first"))]
+    pub rules: Vec<PolicyRule>,
 }
 
 /// What the loop does at its limits.

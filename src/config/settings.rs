@@ -99,6 +99,7 @@ impl Settings {
             sensitive_files: document.guardrails.sensitive_files,
             allowed_only: document.commands.allowed_only,
             contained: false,
+            rules: document.policy.rules,
             root: workspace.to_string_lossy().into_owned(),
         };
         let absolute = |file: String| environment.absolute(&file).to_string_lossy().into_owned();

@@ -15,15 +15,19 @@ pub struct Question {
     pub notes: Vec<String>,
     /// The diff or the command, for the person to read.
     pub preview: Option<String>,
+    /// What [`Answer::Always`] allows from then on, in words.
+    pub lasting: String,
 }
 
 /// What the person says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Run it.
     Yes,
-    /// Do not run it; the model is told and goes on.
-    No,
+    /// Run it, and do not ask about its like again in this run.
+    Always,
+    /// Do not run it; the model is told, with the reason if there is one, and goes on.
+    No(Option<String>),
     /// End the run.
     Abort,
     /// There is no person.

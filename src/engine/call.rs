@@ -6,6 +6,7 @@ use crate::engine::approve::{Answer, Question};
 use crate::engine::arguments;
 use crate::engine::command_class::{CommandClass, Verdict, classify, readings};
 use crate::engine::fire::{Told, append};
+use crate::engine::granted::Grant;
 use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
 use crate::engine::{Engine, ResultFormat, links};
 use crate::event::{Event, Level};
@@ -133,6 +134,9 @@ impl Engine {
         interrupt: &CancellationToken,
         cancel: &CancellationToken,
     ) -> Result<Outcome, EmitError> {
+        if self.stopped.get() {
+            return Ok(ToolOutput::error(messages::STOPPED_BY_HOOK).into());
+        }
         if let Some(marker) = self.echoed(ready) {
             return Ok(ToolOutput::error(messages::marker_echoed(&marker)).into());
         }
@@ -152,6 +156,11 @@ impl Engine {
         if let Some(reason) = before.block {
             let reason = format!("Hook blocked the action: {reason}");
             return Ok(refused(ready, reason, "hooks.pre_tool_use".to_owned()));
+        }
+        if let Some(text) = before.result {
+            let mut output = ToolOutput::ok(text);
+            before.context.iter().for_each(|said| append(&mut output.text, said));
+            return Ok(output.into());
         }
         let Some(args) = before.updated_input else {
             return self.settle(ready, decision, &cx, before.context, interrupt).await;
@@ -245,17 +254,37 @@ impl Engine {
         tokio::task::spawn_blocking(move || Snapshot::take(&root)).await.ok().flatten()
     }
 
-    /// What may happen to a call. A path is judged by its name and by where its links lead.
+    /// What may happen to a call, what the person has allowed until the run ends included.
     fn decide(&self, ready: &Ready<'_>) -> Decision {
-        let mut plan = ready.plan.clone();
+        let decision = self.judge(ready.tool, &ready.plan);
+        if matches!(decision, Decision::Ask { .. }) && self.granted.holds(&self.grant(ready)) {
+            return Decision::Allow;
+        }
+        decision
+    }
+
+    /// The calls like this one.
+    fn grant(&self, ready: &Ready<'_>) -> Grant {
+        Grant::of(ready.tool.name(), &ready.args, &self.resolved(&ready.plan))
+    }
+
+    /// What may happen to a call of `tool` that would do what `plan` says, by refusals, rules and mode.
+    pub fn judge(&self, tool: &dyn Tool, plan: &Plan) -> Decision {
+        let plan = self.resolved(plan);
+        let command = plan.command.as_deref().map(|command| self.verdict(command, &plan));
+        self.policy.decide(tool.name(), tool.access(), &plan, command.as_ref())
+    }
+
+    /// The plan with all files that it names, each by its name and by where its links lead.
+    pub fn resolved(&self, plan: &Plan) -> Plan {
+        let mut plan = plan.clone();
         plan.touches = links::touched(&plan);
         for touch in plan.touches.clone() {
             if let Some(real) = self.real_path(&touch.path).filter(|real| real.as_str() != touch.path) {
                 plan.touches.push(Touch { path: real.as_str().to_owned(), write: touch.write });
             }
         }
-        let command = plan.command.as_deref().map(|command| self.verdict(command, &plan));
-        self.policy.decide(ready.tool.name(), ready.tool.access(), &plan, command.as_ref())
+        plan
     }
 
     /// What is known of a command. One that would show more than the file tools do is asked.
@@ -302,7 +331,7 @@ impl Engine {
             Ok(preview) => preview,
             Err(problem) => return Some(ToolOutput::error(problem).into()),
         };
-        let links = self.links(&ready.plan);
+        let (links, grant) = (self.links(&ready.plan), self.grant(ready));
         let redactor = self.emitter.redactor();
         let question = Question {
             tool: tool.to_owned(),
@@ -310,6 +339,7 @@ impl Engine {
             reason: redactor.text(&reason).into_owned(),
             notes: links::notes(&links).iter().map(|note| redactor.text(note).into_owned()).collect(),
             preview: preview.map(|preview| redactor.text(&preview).into_owned()),
+            lasting: redactor.text(&grant.in_words()).into_owned(),
         };
         let answer = tokio::select! {
             biased;
@@ -317,9 +347,17 @@ impl Engine {
             answer = self.approver.ask(&question) => answer,
         };
         match answer {
-            Answer::Yes if self.links(&ready.plan) == links => None,
-            Answer::Yes => Some(ToolOutput::error(messages::LINKS_CHANGED).into()),
-            Answer::No => Some(refused(ready, messages::SAID_NO.to_owned(), SAID_NO_RULE.to_owned())),
+            Answer::Yes | Answer::Always if self.links(&ready.plan) != links => {
+                Some(ToolOutput::error(messages::LINKS_CHANGED).into())
+            }
+            Answer::Yes => None,
+            Answer::Always => {
+                self.granted.add(grant);
+                None
+            }
+            Answer::No(reason) => {
+                Some(refused(ready, messages::said_no(reason.as_deref()), SAID_NO_RULE.to_owned()))
+            }
             Answer::Nobody => match nobody_to_ask(tool, &rule) {
                 Decision::Deny { reason, rule } => Some(refused(ready, reason, rule)),
                 Decision::Allow | Decision::Ask { .. } => Some(refused(ready, rule.clone(), rule)),

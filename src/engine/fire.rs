@@ -4,7 +4,7 @@ use crate::change::{Change, ChangeAction, ChangedBy, Seen};
 use crate::emit::EmitError;
 use crate::engine::Engine;
 use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
-use crate::event::Event;
+use crate::event::{Event, HookVerdict};
 use crate::text::diff;
 use crate::tools::guarded::MAX_EDIT_BYTES;
 use crate::tools::{Access, Plan, ToolOutput};
@@ -45,6 +45,9 @@ impl Engine {
         }
         let outcome = self.hooks.fire(event, input, cancel).await;
         for run in &outcome.runs {
+            if run.verdict == HookVerdict::Stop {
+                self.stopped.set(true);
+            }
             self.emitter.emit(Event::HookEnd {
                 hook: run.name.clone(),
                 on: event.name().to_owned(),
@@ -80,15 +83,20 @@ impl Engine {
             return Ok(());
         }
         let edited = self.edited(told.access, output);
-        let input = HookInput {
+        let about = |output: &ToolOutput| HookInput {
             tool_output: Some(output.text.clone()),
             tool_success: Some(!output.is_error),
             ..self.input(told)
         };
         let mut said = Vec::new();
         if output.is_error {
-            said.push(self.fire(HookEvent::OnError, input.clone(), cancel).await?);
+            let mut outcome = self.fire(HookEvent::OnError, about(output), cancel).await?;
+            if let Some(text) = outcome.result.take() {
+                (output.text, output.is_error) = (text, false);
+            }
+            said.push(outcome);
         }
+        let input = about(output);
         said.push(self.fire(HookEvent::PostToolUse, input.clone(), cancel).await?);
         for file in &edited {
             let file_path = Some(file.path.as_str().to_owned());

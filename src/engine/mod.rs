@@ -6,13 +6,18 @@ pub mod batch;
 pub mod call;
 pub mod command_class;
 pub mod fire;
+pub mod granted;
 pub mod hooks;
 pub mod links;
+mod parts;
+mod patterns;
 pub mod policy;
+pub mod rules;
 
 use crate::emit::Emitter;
 use crate::engine::approve::Approver;
 use crate::engine::command_class::CommandOptions;
+use crate::engine::granted::Granted;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::Policy;
 use crate::process::launch::Launcher;
@@ -77,6 +82,8 @@ pub struct Engine {
     pub hooks: Hooks,
     /// Who answers questions.
     pub approver: Box<dyn Approver>,
+    /// What was answered for all of the run.
+    pub granted: Granted,
     /// Where every fact is told.
     pub emitter: Rc<Emitter>,
     /// The clock.
@@ -93,6 +100,8 @@ pub struct Engine {
     pub outputs: Rc<Outputs>,
     /// What can be set.
     pub options: EngineOptions,
+    /// Whether a hook has ended the run: no further call runs.
+    pub stopped: Cell<bool>,
     /// Whether it was said that changes made by commands cannot be listed.
     pub unwatched_told: Cell<bool>,
 }

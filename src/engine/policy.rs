@@ -1,12 +1,12 @@
 //! What may run: modes compiled to rules, the agent's tools, protected and sensitive files.
 
 use super::command_class::{CommandClass, Verdict};
+use super::patterns::Patterns;
+use super::rules::{Action, PolicyRule, RuleError, Rules, Ruling};
 use crate::decision::Decision;
 use crate::tools::{Access, Plan};
-use crate::workspace::{Guard, alias};
-use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
+use crate::workspace::Guard;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How much the agent may do without asking.
@@ -71,6 +71,8 @@ pub struct PolicyOptions {
     pub allowed_only: bool,
     /// Whether the kernel keeps commands inside the workspace, and that is enough to build and test unasked.
     pub contained: bool,
+    /// What people have said about calls, in order.
+    pub rules: Vec<PolicyRule>,
     /// The workspace's path, so that absolute paths below it match relative patterns.
     pub root: String,
 }
@@ -86,17 +88,30 @@ pub struct Policy {
     root: String,
     protected: Patterns,
     sensitive: Patterns,
+    rules: Rules,
+}
+
+/// A policy that cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// A pattern of the guardrails.
+    #[error("guardrails: {0}")]
+    Pattern(#[from] globset::Error),
+    /// One of the rules.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
 }
 
 impl Policy {
     /// Compiles the rules.
     ///
     /// # Errors
-    /// A glob that is not valid.
-    pub fn new(options: PolicyOptions) -> Result<Self, globset::Error> {
+    /// A glob that is not valid, or another part of a rule.
+    pub fn new(options: PolicyOptions) -> Result<Self, PolicyError> {
         let own = options.protected_files.into_iter();
         let protected = Patterns::new(ALWAYS_PROTECTED.iter().map(ToString::to_string).chain(own))?;
         Ok(Self {
+            rules: Rules::new(&options.rules, &options.agent)?,
             mode: options.mode,
             agent: options.agent,
             allowed_tools: options.allowed_tools,
@@ -129,12 +144,25 @@ impl Policy {
 
     /// Whether there are sensitive files at all.
     pub fn hides(&self) -> bool {
-        !self.sensitive.shown.is_empty()
+        !self.sensitive.is_empty()
     }
 
-    /// May this call run? `command` is what is known of the plan's command. Refusals come first, in every mode.
+    /// May this call run? `command` is what is known of the plan's command. Refusals come first, in every mode; then the
+    /// rules.
     pub fn decide(&self, tool: &str, access: Access, plan: &Plan, command: Option<&Verdict>) -> Decision {
-        self.refusal(tool, plan, command).unwrap_or_else(|| self.by_mode(access, plan, command))
+        self.refusal(tool, plan, command)
+            .or_else(|| self.ruling(tool, plan).map(by_rule))
+            .unwrap_or_else(|| self.by_mode(access, plan, command))
+    }
+
+    /// What the rules say about a call that is not refused anyway.
+    pub fn ruling(&self, tool: &str, plan: &Plan) -> Option<Ruling> {
+        self.rules.decide(tool, plan, &self.root)
+    }
+
+    /// How much is asked where no rule says anything.
+    pub fn mode(&self) -> Mode {
+        self.mode
     }
 
     fn refusal(&self, tool: &str, plan: &Plan, command: Option<&Verdict>) -> Option<Decision> {
@@ -201,7 +229,7 @@ impl Policy {
             Access::Read => return Decision::Allow,
         };
         let mode = self.mode.name();
-        Decision::Ask { reason: format!("{what} (mode {mode})"), rule: format!("{ASKING_RULES}{mode}") }
+        Decision::Ask { reason: format!("{what} (mode {mode})"), rule: format!("{MODE_RULES}{mode}") }
     }
 
     /// Whether a command runs in the mode that asks about changes only: it reads, or it builds and tests behind walls.
@@ -214,19 +242,38 @@ impl Policy {
     }
 }
 
-/// The beginning of the names of rules that ask.
-pub const ASKING_RULES: &str = "mode.";
+/// What the names of modes begin with where they stand in place of a rule.
+pub const MODE_RULES: &str = "mode.";
 /// What stands in place of a rule where the person who was asked said no.
 pub const SAID_NO_RULE: &str = "person";
 
 /// What a question becomes when there is nobody to answer it: a refusal the model is told about.
 pub fn nobody_to_ask(tool: &str, rule: &str) -> Decision {
+    let remedy = if rule.starts_with(MODE_RULES) {
+        "A person can allow it with `--mode yolo`, look at it with `--dry-run`, or set `mode: yolo` for this agent."
+    } else {
+        "A person can allow it at a terminal, or with a rule that stands before this one."
+    };
     let reason = format!(
-        "`{tool}` needs a confirmation and there is nobody to ask ({rule}).\nIt did not run. A person can allow it \
-         with `--mode yolo`, look at it with `--dry-run`, or set `mode: yolo` for this agent. Go on with what needs \
-         no confirmation, and say in your answer what was left undone."
+        "`{tool}` needs a confirmation and there is nobody to ask ({rule}).\nIt did not run. {remedy} Go on with what \
+         needs no confirmation, and say in your answer what was left undone."
     );
     deny(rule, reason)
+}
+
+fn by_rule(Ruling { action, rule, reason }: Ruling) -> Decision {
+    let words = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    match action {
+        Action::Allow => Decision::Allow,
+        Action::Ask => Decision::Ask { reason: format!("a rule asks about it ({rule}){words}"), rule },
+        Action::Deny => {
+            let reason = format!(
+                "Denied by a rule of the person ({rule}){words}.\nIt does not run in any form: go on without it, and say \
+                 in your answer if the task needs it."
+            );
+            Decision::Deny { reason, rule }
+        }
+    }
 }
 
 fn deny(rule: &str, reason: String) -> Decision {
@@ -236,66 +283,6 @@ fn deny(rule: &str, reason: String) -> Decision {
 /// A pattern that matches exactly this path and what is below it.
 pub fn literal_pattern(path: &str) -> String {
     format!("/{}", globset::escape(path))
-}
-
-/// File patterns as in ignore files: without a slash they match a name at any depth, with one the path from the
-/// root; what is below a matching directory matches too. A path matches when some file system would take it for one
-/// that does ([`alias`]); a name without wildcards also stands for its short names.
-#[derive(Debug, Clone)]
-struct Patterns {
-    shown: Vec<String>,
-    /// Names without wildcards, long and short: which pattern each belongs to. They need no regular expression, which
-    /// would cost every start some of its milliseconds.
-    names: HashMap<String, usize>,
-    /// All others, and which pattern each is.
-    globs: GlobSet,
-    of_globs: Vec<usize>,
-}
-
-impl Patterns {
-    fn new(patterns: impl Iterator<Item = String>) -> Result<Self, globset::Error> {
-        let (mut shown, mut names, mut of_globs) = (Vec::new(), HashMap::new(), Vec::new());
-        let mut globs = GlobSetBuilder::new();
-        for (at, pattern) in patterns.enumerate() {
-            let folded = alias::folded(&pattern);
-            let bare = folded.trim_start_matches("./").trim_end_matches('/');
-            if bare.contains(['/', '*', '?', '[', '{', '\\']) {
-                let rooted = bare.trim_start_matches('/');
-                let anywhere = if bare.contains('/') { rooted.to_owned() } else { format!("**/{rooted}") };
-                globs.add(GlobBuilder::new(&anywhere).literal_separator(true).build()?);
-                of_globs.push(at);
-            } else {
-                for name in alias::short_name(bare).into_iter().chain([bare.to_owned()]) {
-                    names.entry(name).or_insert(at);
-                }
-            }
-            shown.push(pattern);
-        }
-        Ok(Self { shown, names, globs: globs.build()?, of_globs })
-    }
-
-    /// The first pattern that matches `path` or a directory above it; an absolute path counts from `root`.
-    fn find(&self, path: &str, root: &str) -> Option<&str> {
-        if self.shown.is_empty() {
-            return None;
-        }
-        let roots = if path.starts_with('/') { alias::readings(root) } else { Vec::new() };
-        alias::readings(path).iter().find_map(|all| {
-            let below = roots.iter().find_map(|root| all.strip_prefix(root.as_slice()));
-            let components = below.unwrap_or(all);
-            (1..=components.len()).find_map(|length| self.matching(components.get(..length)?))
-        })
-    }
-
-    /// The first pattern that matches the path of these components itself.
-    fn matching(&self, components: &[String]) -> Option<&str> {
-        let last = components.last()?;
-        let named = self.names.get(last).or_else(|| self.names.get(&alias::as_short_name(last)?)).copied();
-        let path = components.join("/");
-        let globs = self.globs.matches_candidate(&Candidate::new(&path)).into_iter();
-        let at = globs.filter_map(|glob| self.of_globs.get(glob).copied()).chain(named).min()?;
-        self.shown.get(at).map(String::as_str)
-    }
 }
 
 #[cfg(test)]

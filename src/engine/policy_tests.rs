@@ -13,6 +13,7 @@ fn options(mode: Mode) -> PolicyOptions {
         sensitive_files: vec!["secret.txt".into(), "private/**".into()],
         contained: false,
         allowed_only: false,
+        rules: Vec::new(),
         root: "/srv/shop".into(),
     }
 }
@@ -223,6 +224,28 @@ fn disguised(components: &'static [&'static str]) -> impl Strategy<Value = Strin
     let root = prop::sample::select(vec!["", "./", "/srv/shop/", "/srv/shop/./", "sub/../"]);
     (root, components.iter().copied().map(part).collect::<Vec<_>>())
         .prop_map(|(root, parts)| format!("{root}{}", parts.join("/")))
+}
+
+#[test]
+fn s20_rules_stand_between_refusals_and_modes() {
+    for mode in MODES {
+        let rule = |text: &str| serde_json::from_str(text).unwrap();
+        let rules = vec![
+            rule(r#"{"action": "allow", "path": "/free.txt"}"#),
+            rule(r#"{"action": "allow", "path": ".env"}"#),
+            rule(r#"{"action": "ask", "tool": "grep"}"#),
+            rule(r#"{"action": "deny", "tool": "write_file", "reason": "not today"}"#),
+        ];
+        let policy = Policy::new(PolicyOptions { rules, ..options(mode) }).unwrap();
+        let write = |path| policy.decide("write_file", Access::Write, &touching(path, true), None);
+        assert_eq!(write("free.txt"), Decision::Allow);
+        assert_eq!(outcome(&write(".env")), "guardrails.protected_files");
+        let Decision::Deny { reason, rule } = write("other.txt") else { panic!("{mode:?}") };
+        assert_eq!(rule, "policy.rules[3]");
+        assert!(reason.contains("not today"), "{reason}");
+        let asked = policy.decide("grep", Access::Read, &Plan::default(), None);
+        assert_eq!(outcome(&asked), "policy.rules[2]");
+    }
 }
 
 proptest! {

@@ -71,6 +71,11 @@ pub enum FetchError {
     /// A redirect from https to http.
     #[error("{0} redirects to {1}, away from https; that is not followed.")]
     Downgrade(String, String),
+    /// A redirect to a host about which somebody has something to say.
+    #[error(
+        "{0} redirects to {1}, and a rule is about that host; that is not followed. Fetch that address itself."
+    )]
+    Ruled(String, String),
     /// More redirects than [`MAX_REDIRECTS`].
     #[error("More than {MAX_REDIRECTS} redirects; the last one led to {0}.")]
     Redirects(Url),
@@ -91,6 +96,8 @@ pub struct Fetcher {
     pub private: Vec<SocketAddr>,
     /// The hosts as the user wrote them.
     pub shown: String,
+    /// Hosts that no redirect of another one leads to: whether they may be asked is decided for each call.
+    pub ruled: Vec<HostPattern>,
 }
 
 /// An answer whose status is known and whose body is still to be read.
@@ -144,6 +151,10 @@ impl Fetcher {
             let request = client.request(method.clone(), url.clone()).header(ACCEPT, LIKED);
             let response = request.send().await.map_err(broken)?;
             let Some(next) = next(&url, &response)? else { return Ok(Answer { url, until, response }) };
+            let host = next.host_str().unwrap_or_default();
+            if url.host_str() != Some(host) && self.ruled.iter().any(|pattern| pattern.allows(host)) {
+                return Err(FetchError::Ruled(url.into(), next.into()));
+            }
             url = next;
         }
         Err(FetchError::Redirects(url))

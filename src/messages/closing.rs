@@ -10,9 +10,14 @@ pub const CONTINUE: &str = "[SYSTEM] Your answer was cut off by the output limit
 /// What the model is told when an ended session is resumed without a word.
 pub const GO_ON: &str = "Go on with the task. If it is done, say so and summarise the result.";
 
-/// What the model reads when the person refused a call.
-pub const SAID_NO: &str = "The person said no to this action.\nIt did not run. Go on without it, or ask in your answer what \
-                           to do instead.";
+/// What the model reads when the person refused a call, with the reason that was given.
+pub fn said_no(reason: Option<&str>) -> String {
+    let said = reason.map_or_else(|| ".".to_owned(), |reason| format!(": {reason}"));
+    format!(
+        "The person said no to this action{said}\nIt did not run. Go on without it, or ask in your answer what to do \
+         instead."
+    )
+}
 
 /// What the model reads as the result of a call that was running when the process died.
 pub const OUTCOME_UNKNOWN: &str = "interrupted; outcome unknown: check before repeating";
@@ -42,6 +47,9 @@ pub fn change_left(path: &str) -> String {
         "a change of several files was interrupted; {path} was changed since and stays as it is: look at it"
     )
 }
+
+/// What the model reads as the result of a call that comes after a hook has ended the run.
+pub const STOPPED_BY_HOOK: &str = "not executed: a hook has ended the run";
 
 /// What the model reads as the result of a call beyond the cap.
 pub const CALLS_USED_UP: &str = "This call did not run: the run has used up its tool calls.";
@@ -92,6 +100,7 @@ pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
         StopReason::LlmDone
         | StopReason::ContextFull
         | StopReason::Truncated
+        | StopReason::Guardrail
         | StopReason::ContentFilter
         | StopReason::UserInterrupt
         | StopReason::LlmError
@@ -132,6 +141,7 @@ pub fn reason_in_words(reason: StopReason) -> &'static str {
         StopReason::ContextFull => "the conversation no longer fits into the model's window",
         StopReason::Timeout => "the time limit was reached",
         StopReason::ConsecutiveErrors => "too many tool calls in a row could not be read",
+        StopReason::Guardrail => "a hook ended the run",
         StopReason::ContentFilter => "the provider filtered the answer",
         StopReason::Truncated => "the answer stayed cut by the output limit",
         StopReason::UserInterrupt => "it was interrupted",

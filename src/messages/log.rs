@@ -136,6 +136,7 @@ impl Form {
         let verdict = match verdict {
             HookVerdict::Allow => self.pick("✓", "OK"),
             HookVerdict::Block => self.pick("✗ blocked", "blocked"),
+            HookVerdict::Stop => self.pick("✗ ends the run", "ends the run"),
             HookVerdict::Warn => self.pick("⚠️", "warning"),
         };
         format!("      {}Hook {name}: {verdict}", self.pick("🔍 ", ""))

@@ -16,9 +16,9 @@ pub use background::{
     background_disturbed, background_end, background_ended, background_gone, background_start,
 };
 pub use closing::{
-    CALLS_USED_UP, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, SAID_NO, arguments_changed,
+    CALLS_USED_UP, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, STOPPED_BY_HOOK, arguments_changed,
     change_left, change_undone, closing_instruction, fixed_closing, hook_context, leftover_kept,
-    reason_in_words, too_many_calls,
+    reason_in_words, said_no, too_many_calls,
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use home::{ANOTHER_HOME, home_unusable};
@@ -30,8 +30,8 @@ pub use log::{
 };
 pub use model::{after_fallback, context_overflow, marker_echoed, model_switched};
 pub use prompt::{
-    LINKS_CHANGED, PROMPT_CHOICES, leads_elsewhere, line_cut, more_links, preview_cut, prompt_reason,
-    prompt_title,
+    LINKS_CHANGED, lasting_call, lasting_files, lasting_host, leads_elsewhere, line_cut, more_links,
+    preview_cut, prompt_choices, prompt_lasting, prompt_reason, prompt_title,
 };
 pub use sandbox::{
     NETWORK_ON, SANDBOX_OFF, command_disturbed, confinement_not_found, not_confined, nothing_confines,

@@ -3,7 +3,33 @@
 use super::figures::{bytes, thousands};
 
 /// The end of every question.
-pub const PROMPT_CHOICES: &str = "Allow it? y = yes, n = no, a = abort the run: ";
+pub fn prompt_choices(may_last: bool) -> &'static str {
+    if may_last {
+        "Allow it? y = yes, s = yes until this run ends, n = no, n WHY = no and why, a = abort the run: "
+    } else {
+        "Allow it? y = yes, n = no, a = abort the run: "
+    }
+}
+
+/// What may run unasked from then on, if the person says so.
+pub fn prompt_lasting(what: &str) -> String {
+    format!("   s allows until this run ends: {what}")
+}
+
+/// What is allowed until the run ends: every change of these files by this tool.
+pub fn lasting_files(tool: &str, files: &str) -> String {
+    format!("{tool} on {files}, whatever it does there")
+}
+
+/// What is allowed until the run ends: every request of this tool to this host.
+pub fn lasting_host(tool: &str, host: &str) -> String {
+    format!("{tool} on every page of {host}")
+}
+
+/// What is allowed until the run ends: this very call.
+pub fn lasting_call(tool: &str, summary: &str) -> String {
+    format!("exactly this call again: {tool} {summary}")
+}
 
 /// The first line of a question.
 pub fn prompt_title(call: &str) -> String {

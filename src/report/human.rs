@@ -1,6 +1,6 @@
 //! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
 
-use crate::engine::policy::{ASKING_RULES, SAID_NO_RULE};
+use crate::engine::policy::{MODE_RULES, SAID_NO_RULE};
 use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::messages::{self, Ending, Form, Session};
@@ -224,7 +224,7 @@ impl HumanLog {
     fn hook_end(&self, hook: &str, verdict: HookVerdict, output: &str) -> io::Result<()> {
         let (style, least) = match verdict {
             HookVerdict::Allow => (Style::Dim, Detail::Human),
-            HookVerdict::Block => (Style::Caution, Detail::Human),
+            HookVerdict::Block | HookVerdict::Stop => (Style::Caution, Detail::Human),
             HookVerdict::Warn => (Style::Caution, Detail::Warn),
         };
         self.say(least, style, &self.form.hook(&one_line(hook, LINE_CHARS), verdict))?;
@@ -324,7 +324,7 @@ impl HumanLog {
             self.terminal.say(Style::Plain, &self.form.more(more))?;
         }
         let by = |rule: &dyn Fn(&str) -> bool| all.iter().any(|denial| rule(&denial.rule));
-        if by(&|rule| rule.starts_with(ASKING_RULES)) {
+        if by(&|rule| rule.starts_with(MODE_RULES)) {
             self.terminal.say(Style::Plain, self.form.remedies())
         } else if by(&|rule| rule != SAID_NO_RULE) {
             self.terminal.say(Style::Plain, self.form.about_rules())

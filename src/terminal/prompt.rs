@@ -1,5 +1,5 @@
-//! A question to the person at the terminal: shown on standard error, answered with one key and Enter, never waited
-//! for where nobody can answer.
+//! A question to the person at the terminal: shown on standard error, answered with one key and Enter, to a no with a
+//! reason behind it, never waited for where nobody can answer.
 
 use super::harmless::{both_ends, preview, rows};
 use super::streams::{Style, Terminal};
@@ -13,8 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 /// Answers that are none before the question counts as refused: a terminal that sends noise must not be asked for ever.
 const MAX_TRIES: usize = 5;
-/// Bytes read of an answer; what is longer is none.
-const ANSWER_BYTES: usize = 256;
+/// Bytes read of an answer: the longest line that a terminal hands over (termios(3)).
+const ANSWER_BYTES: usize = 4096;
+/// Characters of the reason for a no that the model reads.
+const REASON_CHARS: usize = 1000;
 /// Columns shown of the title, of the reason and of each note.
 const TITLE_COLUMNS: usize = 300;
 /// Rows of a preview after which the title is said again: what is asked stands above the answer even on a small screen.
@@ -31,15 +33,19 @@ pub struct Question<'a> {
     pub notes: &'a [String],
     /// The diff or the command, whole; it is shown bounded, with its size.
     pub preview: Option<&'a str>,
+    /// What [`Answer::Always`] allows from then on; absent: it is no answer.
+    pub lasting: Option<&'a str>,
 }
 
 /// What the person said.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Do it.
     Yes,
-    /// Do not; the model is told and the run goes on.
-    No,
+    /// Do it, and do not ask again about what the question said.
+    Always,
+    /// Do not, for this reason; the model is told and the run goes on.
+    No(Option<String>),
     /// End the run: `a`, end of input, or Ctrl+C.
     Abort,
 }
@@ -54,7 +60,7 @@ impl Terminal {
     /// have been meant for it. Without a person it is refused at once.
     pub async fn ask(&self, question: &Question<'_>, cancel: &CancellationToken) -> Answer {
         if !self.can_ask() {
-            return Answer::No;
+            return Answer::No(None);
         }
         let status = self.hide_status();
         let answer = tokio::select! {
@@ -62,7 +68,7 @@ impl Terminal {
             () = cancel.cancelled() => Answer::Abort,
             answer = self.ask_until_answered(question) => answer.unwrap_or(Answer::Abort),
         };
-        if let (Some(label), Answer::Yes) = (status, answer) {
+        if let (Some(label), Answer::Yes | Answer::Always) = (status, &answer) {
             self.show_status(&label);
         }
         answer
@@ -72,14 +78,16 @@ impl Terminal {
         tcflush(io::stdin(), QueueSelector::IFlush)?;
         self.show_question(question)?;
         for _ in 0..MAX_TRIES {
-            self.pose(messages::PROMPT_CHOICES)?;
+            self.pose(messages::prompt_choices(question.lasting.is_some()))?;
             let Some(line) = read_line().await? else { return Ok(Answer::Abort) };
             self.answered();
-            if let Some(answer) = parse(&line) {
-                return Ok(answer);
+            match parse(&line) {
+                Some(Answer::Always) if question.lasting.is_none() => {}
+                Some(answer) => return Ok(answer),
+                None => {}
             }
         }
-        Ok(Answer::No)
+        Ok(Answer::No(None))
     }
 
     fn show_question(&self, question: &Question<'_>) -> io::Result<()> {
@@ -102,7 +110,9 @@ impl Terminal {
         self.say(Style::Bold, &messages::prompt_title(&short(question.title)))?;
         self.say(Style::Dim, &messages::prompt_reason(&short(question.reason)))?;
         let mut notes = question.notes.iter();
-        notes.try_for_each(|note| self.say(Style::Caution, &format!("   {}", short(note))))
+        notes.try_for_each(|note| self.say(Style::Caution, &format!("   {}", short(note))))?;
+        let lasting = question.lasting.map(|lasting| messages::prompt_lasting(&short(lasting)));
+        lasting.map_or(Ok(()), |lasting| self.say(Style::Dim, &lasting))
     }
 }
 
@@ -117,10 +127,13 @@ fn diff_style(line: &str) -> Style {
 }
 
 fn parse(line: &str) -> Option<Answer> {
-    match line.trim().to_lowercase().as_str() {
-        "y" | "yes" => Some(Answer::Yes),
-        "n" | "no" => Some(Answer::No),
-        "a" | "abort" => Some(Answer::Abort),
+    let (word, reason) = line.trim().split_once([' ', ',', ':']).unwrap_or((line.trim(), ""));
+    let reason = one_line(reason.trim(), REASON_CHARS);
+    match (word.to_lowercase().as_str(), reason.is_empty()) {
+        ("y" | "yes", true) => Some(Answer::Yes),
+        ("s" | "session", true) => Some(Answer::Always),
+        ("n" | "no", is_bare) => Some(Answer::No((!is_bare).then_some(reason))),
+        ("a" | "abort", true) => Some(Answer::Abort),
         _ => None,
     }
 }
@@ -162,7 +175,14 @@ mod tests {
     #[test]
     fn only_clear_answers_are_answers() {
         assert_eq!(parse(" Y\n"), Some(Answer::Yes));
-        assert_eq!(parse("no\n"), Some(Answer::No));
+        assert_eq!(parse("no\n"), Some(Answer::No(None)));
+        assert_eq!(
+            parse("N: use the library, please \n"),
+            Some(Answer::No(Some("use the library, please".into())))
+        );
+        assert_eq!(parse("s\n"), Some(Answer::Always));
+        assert_eq!(parse("yes but not now\n"), None);
+        assert_eq!(parse("a no\n"), None);
         assert_eq!(parse("a\n"), Some(Answer::Abort));
         assert_eq!(parse("\n"), None);
         assert_eq!(parse("yn\n"), None);
@@ -182,7 +202,7 @@ mod tests {
     }
 
     const QUESTION: Question<'_> =
-        Question { title: "run_command → ls", reason: "it runs", notes: &[], preview: None };
+        Question { title: "run_command → ls", reason: "it runs", notes: &[], preview: None, lasting: None };
 
     fn terminal(facts: Facts) -> Terminal {
         Terminal::over(facts, &Wishes::default(), Box::new(io::sink()), Box::new(io::sink()))
@@ -192,7 +212,7 @@ mod tests {
     async fn s03_without_a_terminal_the_answer_is_no_at_once() {
         for facts in [Facts::default(), Facts { stderr: true, ..Facts::default() }] {
             let answer = terminal(facts).ask(&QUESTION, &CancellationToken::new()).await;
-            assert_eq!(answer, Answer::No);
+            assert_eq!(answer, Answer::No(None));
         }
     }
 

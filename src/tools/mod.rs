@@ -70,6 +70,8 @@ pub struct Plan {
     pub command: Option<String>,
     /// The directory it would run in, as the model gave it; absent: the root.
     pub directory: Option<String>,
+    /// The host of the web that it would ask.
+    pub host: Option<String>,
 }
 
 /// What every tool may use.

@@ -190,6 +190,7 @@ impl TypedTool for RunCommand {
             touches: Vec::new(),
             command: Some(as_typed(args)),
             directory: args.cwd.clone(),
+            ..Plan::default()
         }
     }
 

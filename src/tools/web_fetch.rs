@@ -70,8 +70,10 @@ impl TypedTool for WebFetch {
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        let shown = target::page(&args.url).map_or_else(|_| args.url.clone(), String::from);
-        Plan { summary: one_line(&shown, QUOTE_CHARS), ..Plan::default() }
+        let page = target::page(&args.url).ok();
+        let host = page.as_ref().and_then(Url::host_str).map(str::to_owned);
+        let shown = page.map_or_else(|| args.url.clone(), String::from);
+        Plan { summary: one_line(&shown, QUOTE_CHARS), host, ..Plan::default() }
     }
 
     fn preview(&self, args: &Args, _cx: &ToolContext) -> Result<Option<String>, String> {

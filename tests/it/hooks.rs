@@ -342,6 +342,77 @@ fn h04_new_arguments_are_decided_on_again_and_told() {
 }
 
 #[test]
+fn s23_a_hook_skips_a_call_or_gives_its_result() {
+    let answers = [
+        (json!({"overrideResult": "the given text"}), "the given text"),
+        (json!({"skip": true}), "Tool call skipped by hook"),
+        (json!({"skip": true, "overrideResult": "given", "additionalContext": "why"}), "given\n\nwhy"),
+    ];
+    for (answer, expected) in answers {
+        let hooks = json!({"pre_tool_use": [
+            {"command": format!("echo '{answer}'")},
+            {"command": "touch later-hook"},
+        ]});
+        let lab = lab(&hooks);
+        let server = calls(&[write("b.txt")]);
+        // Nobody is asked either: what a hook gives needs no permission.
+        lab.run(&server, &[]).exits(0);
+        assert!(results(&server)[0].contains(expected), "{:?}", results(&server));
+        assert!(!results(&server)[0].contains("Error"), "{:?}", results(&server));
+        assert_eq!((lab.exists("b.txt"), lab.exists("later-hook")), (false, false));
+    }
+    let lab = lab(&json!({"pre_tool_use": [{"command": "echo '{\"overrideResult\": \"x\"}'"}]}));
+    let server = calls(&[write(".git/config")]);
+    lab.run(&server, &YOLO).exits(0);
+    assert!(results(&server)[0].contains("Protected file"), "{:?}", results(&server));
+}
+
+#[test]
+fn h09_a_fallback_stands_in_place_of_an_error() {
+    let hooks = json!({
+        "on_error": [{"command": "echo '{\"fallbackResult\": \"nothing there yet\"}'"}],
+        "post_tool_use": [{"command": "printf %s \"$AGENT_TOOL_RESULT_SUCCESS\" > success"}],
+    });
+    let lab = lab(&hooks);
+    let server = calls(&[("read_file", json!({"path": "missing.txt"}))]);
+    let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
+    assert!(results(&server)[0].contains("nothing there yet"), "{:?}", results(&server));
+    assert!(!results(&server)[0].contains("Error"), "{:?}", results(&server));
+    assert_eq!(lab.read("success"), "true");
+    assert_eq!(json["tools_used"][0]["success"], true);
+}
+
+#[test]
+fn h09_a_hook_ends_the_run_and_its_reason_is_the_output() {
+    let stop = |event: &str| json!({event: [{"command": "echo '{\"continue\": false, \"stopReason\": \"enough\"}'"}]});
+    for (event, requests, ran) in [
+        ("session_start", 0, false),
+        ("pre_llm_call", 0, false),
+        ("pre_tool_use", 1, false),
+        ("post_tool_use", 1, true),
+    ] {
+        let lab = lab(&stop(event));
+        let both = json!({"turns": [{"calls": [
+            {"name": "write_file", "arguments": {"path": "b.txt", "content": "x"}},
+            {"name": "write_file", "arguments": {"path": "c.txt", "content": "x"}},
+        ]}]});
+        let server = Server::start(&both.to_string());
+        let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(2).json();
+        assert_eq!(
+            (&json["stop_reason"], &json["output"]),
+            (&json!("guardrail"), &json!("enough")),
+            "{event}"
+        );
+        assert_eq!(server.requests().len(), requests, "{event}");
+        assert_eq!((lab.exists("b.txt"), lab.exists("c.txt")), (ran, false), "{event}");
+    }
+    let lab = lab(&stop("on_error"));
+    let server = calls(&[("read_file", json!({"path": "missing.txt"}))]);
+    let json = lab.run(&server, &["--json"]).exits(2).json();
+    assert_eq!(json["stop_reason"], "guardrail");
+}
+
+#[test]
 fn h05_what_hooks_add_before_and_after_a_call_reaches_the_model() {
     let say = |text: &str| json!([{ "command": format!("echo '{text}'") }]);
     let context = |text: &str| say(&json!({ "additionalContext": text }).to_string());

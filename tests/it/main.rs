@@ -34,6 +34,7 @@ mod model;
 mod ollama;
 mod output;
 mod permission;
+mod policy;
 mod process;
 mod projects;
 mod providers;

@@ -10,7 +10,7 @@ use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Limits, OnLimit, Readings};
 use crate::engine::arguments;
-use crate::event::{Event, FinishReason, Origin, PrefixHashes, Purpose, Record, SCHEMA_VERSION};
+use crate::event::{Event, FinishReason, HookVerdict, Origin, PrefixHashes, Purpose, Record, SCHEMA_VERSION};
 use crate::failure::Failure;
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::result::{Executables, Output, RunResult};
@@ -80,6 +80,8 @@ struct RunState {
     spending: Spending,
     /// Why a step's model call was given up: `timeout`, `user_interrupt` or `budget_exceeded`.
     abandoned: Option<StopReason>,
+    /// Why a hook ended it.
+    stopped: Option<String>,
     /// Which of its models is in use, by its place in the chain.
     model: usize,
     /// What went wrong with those before it, in words.
@@ -207,6 +209,11 @@ impl Session {
         self.is_answered() || self.told_to_close
     }
 
+    /// Whether a hook has ended this run.
+    pub fn is_stopped(&self) -> bool {
+        self.run.stopped.is_some()
+    }
+
     /// Whether the last word is the model's.
     fn is_answered(&self) -> bool {
         self.pending.is_empty() && self.messages.last().is_none_or(|message| message.role == Role::Assistant)
@@ -224,6 +231,9 @@ impl Session {
             None if self.is_answered() && self.finish.is_some() => return self.answered(),
             None if interrupted => return self.stop(StopReason::UserInterrupt, None),
             None => {}
+        }
+        if let Some(reason) = &self.run.stopped {
+            return self.verdict(StopReason::Guardrail, reason.clone(), None);
         }
         if let Some(failure) = &self.run.failure {
             return self.failed(failure, moment);
@@ -290,12 +300,12 @@ impl Session {
             }
             Event::ModelSwitched { from, to, because } => self.switch(from, to, because),
             Event::ToolEnd { .. } => self.tool_end(event),
-            Event::Closing { reason } => {
-                let limit = self.limit_of(*reason);
-                self.run.closing = Some(Closing { reason: *reason, limit, stage: Stage::Begun, text: None });
-            }
+            Event::Closing { reason } => self.close_for(*reason),
             Event::StepStart { purpose: Purpose::Closing, .. } => self.reserve(Purpose::Closing),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
+            Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => {
+                self.run.stopped = Some(output.clone());
+            }
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolStart { .. }
@@ -340,6 +350,11 @@ impl Session {
         self.run.spending.grow(&self.limits.caps, &message);
         self.filling.grow(&message);
         self.messages.push(Arc::new(message));
+    }
+
+    fn close_for(&mut self, reason: StopReason) {
+        let limit = self.limit_of(reason);
+        self.run.closing = Some(Closing { reason, limit, stage: Stage::Begun, text: None });
     }
 
     fn closing_is(&mut self, stage: Stage) {

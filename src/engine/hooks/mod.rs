@@ -71,6 +71,9 @@ pub struct HookOutcome {
     pub context: Vec<String>,
     /// New arguments for the tool (`pre_tool_use` only); they have to be decided on again.
     pub updated_input: Option<Value>,
+    /// The result of a call that therefore does not run (`pre_tool_use`), or in place of an error (`on_error`); later
+    /// hooks did not run.
+    pub result: Option<String>,
 }
 
 impl HookOutcome {
@@ -84,9 +87,11 @@ impl HookOutcome {
         let (verdict, output) = match answer {
             Answer::Allow { said, note } => {
                 let updated = said.updated_input.as_ref().map(|input| format!("new arguments: {input}"));
-                let output = [updated, note.or(said.context.clone())].into_iter().flatten();
+                let given = said.result.as_ref().map(|result| format!("gave the result: {result}"));
+                let output = [updated, given, note.or(said.context.clone())].into_iter().flatten();
                 let output = output.collect::<Vec<_>>().join("\n");
                 self.context.extend(said.context);
+                self.result = said.result;
                 if said.updated_input.is_some() {
                     self.updated_input = said.updated_input;
                 }
@@ -95,6 +100,10 @@ impl HookOutcome {
             Answer::Block(reason) => {
                 self.block = Some(reason.clone());
                 (HookVerdict::Block, reason)
+            }
+            Answer::Stop(reason) => {
+                self.block = Some(reason.clone());
+                (HookVerdict::Stop, reason)
             }
             Answer::Warn { text, for_model } => {
                 self.context.extend(for_model);
@@ -127,6 +136,7 @@ struct Hook {
 enum Answer {
     Allow { said: Said, note: Option<String> },
     Block(String),
+    Stop(String),
     Warn { text: String, for_model: Option<String> },
 }
 
@@ -162,7 +172,7 @@ impl Hooks {
         self.rules.get(&event).is_some_and(|hooks| !hooks.is_empty())
     }
 
-    /// Runs the hooks of `event` that match `input`, in order and once for each of its files, until one blocks. Never fails: what goes wrong with a
+    /// Runs the hooks of `event` that match `input`, in order and once for each of its files, until one blocks or gives a result. Never fails: what goes wrong with a
     /// hook is a warning, or for a guard a block. Background hooks are started on the current tokio runtime and end
     /// with `cancel` or [`end`](Self::end).
     pub async fn fire(
@@ -189,7 +199,7 @@ impl Hooks {
             let exit = self.launcher.launch(spec, cancel).await;
             let duration = exit.as_ref().map(|exit| exit.duration).unwrap_or_default();
             outcome.take(hook.rule.label(), hook.read(event, exit), duration);
-            if outcome.block.is_some() {
+            if outcome.block.is_some() || outcome.result.is_some() {
                 break;
             }
             if outcome.updated_input.is_some() {
@@ -277,11 +287,11 @@ impl Hook {
         let (stdout, stderr) = (protocol::text(&exit.stdout), protocol::text(&exit.stderr));
         match exit.ended {
             Ended::Code(0) => {
-                let mut said = Said::read(&exit.stdout);
-                if event != HookEvent::PreToolUse {
-                    said.updated_input = None;
+                let said = Said::read(event, &exit.stdout);
+                match said.stop {
+                    Some(reason) => Answer::Stop(reason),
+                    None => Answer::Allow { said, note: stderr },
                 }
-                Answer::Allow { said, note: stderr }
             }
             Ended::Code(BLOCK) if event.is_heard() => {
                 let reason = stderr.or(stdout).unwrap_or_else(|| "the hook gave no reason".to_owned());

@@ -4,7 +4,7 @@ use super::rule::HookEvent;
 use crate::process::capture::Captured;
 use crate::process::shell;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Characters of a tool's output that a hook is given (spec.md 1.9).
@@ -150,18 +150,49 @@ pub(super) struct Said {
     pub(super) updated_input: Option<Value>,
     /// Text for the model.
     pub(super) context: Option<String>,
+    /// What stands in place of a call that does not run, or of the error of one that failed.
+    pub(super) result: Option<String>,
+    /// Why the run is to end.
+    pub(super) stop: Option<String>,
 }
 
+/// Why a run ends that a hook ends without giving a reason.
+const NO_REASON: &str = "a hook ended the run and gave no reason";
+
+/// The result of a call that a hook skips without giving one (spec.md 2.1).
+const SKIPPED: &str = "Tool call skipped by hook";
+
 impl Said {
-    /// Reads standard output: a JSON object with `updatedInput` and `additionalContext`, else text.
-    pub(super) fn read(stdout: &Captured) -> Self {
+    /// Reads standard output: a JSON object with what a hook of `event` may want and `additionalContext`, else text.
+    pub(super) fn read(event: HookEvent, stdout: &Captured) -> Self {
         let whole = !stdout.is_cut() && stdout.tail.is_empty();
         match serde_json::from_slice(&stdout.head) {
             Ok(Value::Object(mut fields)) if whole => Self {
-                updated_input: fields.remove("updatedInput").filter(Value::is_object),
+                updated_input: match event {
+                    HookEvent::PreToolUse => fields.remove("updatedInput").filter(Value::is_object),
+                    _ => None,
+                },
                 context: fields.get("additionalContext").and_then(Value::as_str).and_then(said),
+                result: Self::result(event, &fields),
+                stop: Self::stop(event, &fields),
             },
-            _ => Self { updated_input: None, context: text(stdout) },
+            _ => Self { context: text(stdout), ..Self::default() },
+        }
+    }
+
+    fn stop(event: HookEvent, fields: &Map<String, Value>) -> Option<String> {
+        let ends = event.is_heard() && fields.get("continue") == Some(&Value::Bool(false));
+        let reason = fields.get("stopReason").and_then(Value::as_str).and_then(said);
+        ends.then(|| reason.unwrap_or_else(|| NO_REASON.to_owned()))
+    }
+
+    fn result(event: HookEvent, fields: &Map<String, Value>) -> Option<String> {
+        let given = |name: &str| fields.get(name).and_then(Value::as_str).map(bounded);
+        let skips = || (fields.get("skip") == Some(&Value::Bool(true))).then(|| SKIPPED.to_owned());
+        match event {
+            HookEvent::PreToolUse => given("overrideResult").or_else(skips),
+            HookEvent::OnError => given("fallbackResult"),
+            _ => None,
         }
     }
 }
@@ -172,11 +203,15 @@ pub(super) fn text(captured: &Captured) -> Option<String> {
 }
 
 fn said(text: &str) -> Option<String> {
+    Some(bounded(text)).filter(|text| !text.is_empty())
+}
+
+fn bounded(text: &str) -> String {
     let text = text.trim();
     let shown = first(text, MAX_SAID_CHARS);
     let rest =
         if shown.len() < text.len() { "\n[... the rest of the hook's output is left out ...]" } else { "" };
-    (!text.is_empty()).then(|| format!("{shown}{rest}"))
+    format!("{shown}{rest}")
 }
 
 /// `path` such that no program takes it for an option.
@@ -242,13 +277,53 @@ mod tests {
 
     #[test]
     fn h5_an_answer_is_json_or_text() {
-        let said = Said::read(&captured(r#"{"updatedInput": {"path": "b"}, "additionalContext": " look "}"#));
+        let said = Said::read(
+            HookEvent::PreToolUse,
+            &captured(r#"{"updatedInput": {"path": "b"}, "additionalContext": " look "}"#),
+        );
         assert_eq!(said.updated_input, Some(serde_json::json!({"path": "b"})));
         assert_eq!(said.context.as_deref(), Some("look"));
-        assert_eq!(Said::read(&captured("  plain text\n")).context.as_deref(), Some("plain text"));
-        assert_eq!(Said::read(&captured("{broken")).context.as_deref(), Some("{broken"));
-        assert_eq!(Said::read(&captured(r#"{"updatedInput": "no object"}"#)), Said::default());
-        assert_eq!(Said::read(&captured("\n")), Said::default());
-        assert!(Said::read(&captured(&"x".repeat(50_000))).context.unwrap().len() < 9000);
+        assert_eq!(
+            Said::read(HookEvent::PreToolUse, &captured("  plain text\n")).context.as_deref(),
+            Some("plain text")
+        );
+        assert_eq!(
+            Said::read(HookEvent::PreToolUse, &captured("{broken")).context.as_deref(),
+            Some("{broken")
+        );
+        assert_eq!(
+            Said::read(HookEvent::PreToolUse, &captured(r#"{"updatedInput": "no object"}"#)),
+            Said::default()
+        );
+        assert_eq!(Said::read(HookEvent::PreToolUse, &captured("\n")), Said::default());
+        let rewrite = Said::read(HookEvent::PostEdit, &captured(r#"{"updatedInput": {"path": "b"}}"#));
+        assert_eq!(rewrite, Said::default(), "there is nothing to rewrite any more");
+        assert!(
+            Said::read(HookEvent::PreToolUse, &captured(&"x".repeat(50_000))).context.unwrap().len() < 9000
+        );
+    }
+
+    #[test]
+    fn h9_a_run_is_ended_where_hooks_are_heard() {
+        let stop = |event, text| Said::read(event, &captured(text)).stop;
+        let text = r#"{"continue": false, "stopReason": "enough"}"#;
+        assert_eq!(stop(HookEvent::PreToolUse, text).as_deref(), Some("enough"));
+        assert_eq!(stop(HookEvent::OnError, r#"{"continue": false}"#).as_deref(), Some(NO_REASON));
+        assert_eq!(stop(HookEvent::SessionEnd, text), None);
+        assert_eq!(stop(HookEvent::PreToolUse, r#"{"continue": true, "stopReason": "x"}"#), None);
+        assert_eq!(stop(HookEvent::PreToolUse, r#"{"stopReason": "x"}"#), None);
+    }
+
+    #[test]
+    fn h9_a_result_is_given_where_there_is_none_yet() {
+        let result = |event, text| Said::read(event, &captured(text)).result;
+        let before = |text| result(HookEvent::PreToolUse, text);
+        assert_eq!(before(r#"{"overrideResult": " given "}"#).as_deref(), Some("given"));
+        assert_eq!(before(r#"{"skip": true, "overrideResult": ""}"#).as_deref(), Some(""));
+        assert_eq!(before(r#"{"skip": true}"#).as_deref(), Some(SKIPPED));
+        assert_eq!(before(r#"{"skip": false, "fallbackResult": "x"}"#), None);
+        assert_eq!(result(HookEvent::OnError, r#"{"fallbackResult": "x"}"#).as_deref(), Some("x"));
+        assert_eq!(result(HookEvent::OnError, r#"{"skip": true, "overrideResult": "x"}"#), None);
+        assert_eq!(result(HookEvent::PostToolUse, r#"{"skip": true, "fallbackResult": "x"}"#), None);
     }
 }

@@ -1,0 +1,202 @@
+//! Tests of the rules: which is the first that matches, and what a command is judged by.
+
+use super::*;
+use crate::tools::Touch;
+use proptest::prelude::*;
+
+/// Rules as they stand in a file, one JSON object each.
+fn rules(rules: &[&str]) -> Rules {
+    let rules: Vec<PolicyRule> = rules.iter().map(|rule| serde_json::from_str(rule).unwrap()).collect();
+    Rules::new(&rules, "build").unwrap()
+}
+
+fn command(text: &str) -> Plan {
+    Plan { command: Some(text.into()), ..Plan::default() }
+}
+
+fn touching(paths: &[&str]) -> Plan {
+    let touch = |path: &&str| Touch { path: (*path).into(), write: true };
+    Plan { touches: paths.iter().map(touch).collect(), ..Plan::default() }
+}
+
+/// The action and the number of the rule that decides.
+fn decided(rules: &Rules, tool: &str, plan: &Plan) -> Option<(Action, String)> {
+    rules.decide(tool, plan, "/srv/shop").map(|ruling| (ruling.action, ruling.rule))
+}
+
+fn action(rules: &Rules, text: &str) -> Option<Action> {
+    rules.decide("run_command", &command(text), "/srv/shop").map(|ruling| ruling.action)
+}
+
+#[test]
+fn s20_the_first_rule_that_matches_decides() {
+    let rules = rules(&[
+        r#"{"action": "allow", "tool": "edit_file", "path": "docs/"}"#,
+        r#"{"action": "deny", "tool": "*_file", "path": "docs/", "reason": "drafts"}"#,
+        r#"{"action": "ask", "tool": "*_file"}"#,
+    ]);
+    let by = |tool, path| decided(&rules, tool, &touching(&[path])).map(|(_, rule)| rule);
+    assert_eq!(by("edit_file", "docs/a.md").as_deref(), Some("policy.rules[0]"));
+    assert_eq!(by("edit_file", "/srv/shop/DOCS/./a.md").as_deref(), Some("policy.rules[0]"));
+    assert_eq!(by("write_file", "docs/a.md").as_deref(), Some("policy.rules[1]"));
+    assert_eq!(by("write_file", "a.md").as_deref(), Some("policy.rules[2]"));
+    assert_eq!(by("grep", "docs/a.md"), None);
+}
+
+#[test]
+fn s20_a_rule_names_files_hosts_and_agents() {
+    let all = rules(&[
+        r#"{"action": "deny", "agent": "plan"}"#,
+        r#"{"action": "allow", "path": "docs/"}"#,
+        r#"{"action": "deny", "path": "*.lock"}"#,
+        r#"{"action": "ask", "host": "*.example.org"}"#,
+    ]);
+    let of = |paths: &[&str]| decided(&all, "edit_file", &touching(paths)).map(|(action, _)| action);
+    assert_eq!(of(&["docs/a", "docs/b"]), Some(Action::Allow));
+    assert_eq!(of(&["docs/a", "src/b"]), None, "allowed are calls about nothing else");
+    assert_eq!(of(&["src/b", "x/y.lock"]), Some(Action::Deny));
+    assert_eq!(of(&[]), None);
+    let host = |host: &str| {
+        let plan = Plan { host: Some(host.into()), ..Plan::default() };
+        decided(&all, "web_fetch", &plan).map(|(action, _)| action)
+    };
+    assert_eq!((host("a.example.org"), host("example.org")), (Some(Action::Ask), None));
+    let plan = Plan { command: Some("cat docs/a".into()), ..touching(&["docs/a"]) };
+    assert_eq!(decided(&all, "run_command", &plan), None, "a command may touch more than it names");
+    let plan = Plan { command: Some("cat a.lock".into()), ..touching(&["a.lock"]) };
+    assert_eq!(decided(&all, "run_command", &plan).unwrap().0, Action::Deny);
+}
+
+#[test]
+fn s20_one_denied_part_denies_a_command_however_it_is_written() {
+    let rules = rules(&[r#"{"action": "deny", "command": "git push"}"#]);
+    for text in [
+        "git push",
+        "git push --force origin main",
+        "git status; git push",
+        "true && (cd x; git push) || ls | wc",
+        "echo $(git push)",
+        "git -C dir push",
+        "git -c a=b --no-pager push",
+        "/usr/bin/git push",
+        "'git' \"push\"",
+        "gi\\t push",
+        "A=1 git push >log 2>&1",
+        "env A=1 git push",
+        "timeout 5 nice git push",
+        "find . -exec git push ;",
+        "echo x | xargs git push",
+        "sh -c 'git push'",
+        "bash -ec \"sh -c 'git push'\"",
+        "eval git push",
+        "sh <<E\ngit push\nE",
+        "if true; then git push; fi",
+        "f() { git push; }; f",
+        "git pu?h",
+        "git $action",
+        "$program push",
+        "sh -c \"$text\"",
+        "echo Z2l0IHB1c2g= | base64 -d | sh",
+        "git push 'unfinished",
+    ] {
+        assert_eq!(action(&rules, text), Some(Action::Deny), "{text}");
+    }
+    for text in [
+        "git pull",
+        "git status",
+        "git commit -m 'git push'",
+        "echo git push",
+        "cat push",
+        "pushd x",
+        "git -C dir status push",
+        "for x in a b; do echo \"$x\"; done",
+        "sh build.sh",
+        "",
+        "# git push",
+    ] {
+        assert_eq!(action(&rules, text), None, "{text}");
+    }
+}
+
+#[test]
+fn s20_a_command_is_allowed_only_when_every_part_of_it_is() {
+    let rules = rules(&[
+        r#"{"action": "deny", "command": "git push --force"}"#,
+        r#"{"action": "allow", "command": "git push"}"#,
+        r#"{"action": "allow", "command": "ls"}"#,
+        r#"{"action": "ask", "command": "git"}"#,
+    ]);
+    for text in ["git push", "git push origin \"$branch\"", "ls && git push; ls -l | ls", "ls 2>/dev/null"] {
+        assert_eq!(action(&rules, text), Some(Action::Allow), "{text}");
+    }
+    for text in ["git push; git status", "ls $(git log)", "git -C x push", "PATH=. git push", "./git push"] {
+        assert_eq!(action(&rules, text), Some(Action::Ask), "{text}");
+    }
+    for text in [
+        "ls; touch x",
+        "ls\ntouch x",
+        "ls & touch x",
+        "ls > x",
+        "PATH=.; ls",
+        "./ls",
+        "ls $(touch x)",
+        "ls `touch x`",
+        "ls \"${x:-$(touch y)}\"",
+        "ls <(touch x)",
+        "ls <<E\n$(touch x)\nE",
+        "x=$(touch y) ls",
+        "[[ -n $(touch x) ]] && ls",
+        "ls $((a[$(touch x)]))",
+        "ls &> x",
+        "ls >| x",
+        "{ ls; } > x",
+        "ls() { touch x; }; ls",
+        "$x ls",
+        "env ls",
+        "l{s,x}",
+        "'l's() { x; }",
+    ] {
+        assert_ne!(action(&rules, text), Some(Action::Allow), "{text}");
+    }
+    assert_eq!(action(&rules, "ls; git push --force"), Some(Action::Deny));
+}
+
+#[test]
+fn s20_texts_inside_of_texts_are_looked_into_within_bounds() {
+    let rules = rules(&[r#"{"action": "deny", "command": "git push"}"#]);
+    let wrapped = |text: &str| format!("env {} -c '{}'", "sh ".repeat(60), text.replace('\'', r"'\''"));
+    let deep = (0..4).fold("ls".to_owned(), |text, _| wrapped(&text));
+    assert_eq!(action(&rules, &deep), Some(Action::Deny), "what is not looked into may be anything");
+    assert_eq!(action(&rules, "sh -c 'sh -c ls'"), None);
+}
+
+#[test]
+fn a_rule_that_cannot_be_compiled_is_named() {
+    let rule: PolicyRule = serde_json::from_str(r#"{"action": "deny", "tool": "[x"}"#).unwrap();
+    let error = Rules::new(&[rule], "build").unwrap_err().to_string();
+    assert!(error.starts_with("policy.rules[0]: tool: "), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn s20_what_is_put_around_a_denied_command_does_not_free_it(
+        wrappers in prop::collection::vec(0_usize..6, 0..4),
+    ) {
+        let rules = rules(&[r#"{"action": "deny", "command": "git push"}"#, r#"{"action": "allow"}"#]);
+        let wrapped = wrappers.iter().fold("git push".to_owned(), |text, wrapper| match wrapper {
+            0 => format!("( {text} )"),
+            1 => format!("ls; {text}; ls"),
+            2 => format!("echo $( {text} )"),
+            3 => format!("sh -c '{}'", text.replace('\'', r"'\''")),
+            4 => format!("if true; then {text}; fi"),
+            _ => format!("true && {text} &"),
+        });
+        prop_assert_eq!(action(&rules, &wrapped), Some(Action::Deny), "{}", wrapped);
+    }
+
+    #[test]
+    fn s20_any_text_is_judged(text in "(git |push|sh -c |env |eval |[a'\"|;<>&$(){}` \n-]){0,60}") {
+        let rules = rules(&[r#"{"action": "deny", "command": "git push"}"#]);
+        action(&rules, &text);
+    }
+}
