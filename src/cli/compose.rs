@@ -49,11 +49,13 @@ use crate::tools::stop_command::StopCommand;
 use crate::tools::toolbox::{ToolOptions, Toolbox};
 use crate::tools::web_fetch::WebFetch;
 use crate::workspace::Workspace;
+use crate::workspace::baseline::Baseline;
+use crate::workspace::contents::Contents;
 use crate::workspace::index::project_index;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -73,6 +75,8 @@ pub struct Bench {
     pub emitter: Rc<Emitter>,
     /// Where long outputs go.
     pub outputs: PathBuf,
+    /// Where what changes displace is kept; nothing where there is no session that could undo them.
+    pub displaced: Option<Contents>,
     /// The tools.
     pub toolbox: Toolbox,
 }
@@ -286,6 +290,9 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     let policy = PolicyOptions { contained, ..settings.policy.clone() };
     let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
     workspace.keep_from_tools(Policy::guard(&policy));
+    if let Some(contents) = bench.displaced {
+        workspace.keep_displaced(contents);
+    }
     let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
         .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)
@@ -301,6 +308,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         hooks,
         approver,
         source: Rc::clone(&app.source),
+        baseline: Arc::new(Mutex::new(Baseline::new(workspace.clone()))),
         workspace: Rc::new(workspace),
         launcher: bench.launcher,
         ledger: Rc::new(Ledger::default()),
@@ -315,6 +323,11 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         },
         unwatched_told: Cell::new(false),
     })
+}
+
+/// Where what changes displace is kept: outside of the workspace, for all of its sessions.
+pub fn displaced(settings: &Settings) -> Contents {
+    Contents::new(settings.state.join("displaced"))
 }
 
 /// The tools that the agent may use, as the model is told about them.

@@ -141,7 +141,8 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), reading.next_seq(), all);
     let emitter = Rc::new(emitter.redacting(redactor));
     let outputs = store(&settings).outputs_dir(&id)?;
-    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, toolbox };
+    let displaced = Some(compose::displaced(&settings));
+    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, displaced, toolbox };
     let asked = (!options.json).then(|| interrupt.clone());
     let engine = compose::engine(app, &settings, bench, Manner { asked, dry_run: options.dry_run })?;
     compose::restore(&engine, &reading.records);
@@ -244,6 +245,9 @@ async fn drive(app: &App, agent: &Agent, start: Start<'_>) -> RunResult {
         Ok(()) => run::run(agent).await,
         Err(error) => Err(error),
     };
+    if let Some(contents) = agent.engine.workspace.displaced() {
+        contents.prune();
+    }
     let mut result = match verdict {
         Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),
         Err(error) => return broken(agent, &error),

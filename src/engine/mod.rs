@@ -9,6 +9,7 @@ pub mod fire;
 pub mod hooks;
 pub mod links;
 pub mod policy;
+mod watched;
 
 use crate::emit::Emitter;
 use crate::engine::approve::Approver;
@@ -22,11 +23,12 @@ use crate::tools::ledger::Ledger;
 use crate::tools::outputs::Outputs;
 use crate::tools::toolbox::Toolbox;
 use crate::workspace::Workspace;
+use crate::workspace::baseline::Baseline;
 use crate::workspace::search::Hidden;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -93,6 +95,8 @@ pub struct Engine {
     pub outputs: Rc<Outputs>,
     /// What can be set.
     pub options: EngineOptions,
+    /// The files as they were before the command that runs, or after the last one.
+    pub baseline: Arc<Mutex<Baseline>>,
     /// Whether it was said that changes made by commands cannot be listed.
     pub unwatched_told: Cell<bool>,
 }
