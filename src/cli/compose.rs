@@ -25,6 +25,7 @@ use crate::fetch::Fetcher;
 use crate::fetch::target::HostPattern;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
+use crate::journal::history;
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::response_cache::{self, CachedModel};
 use crate::llm::{LlmClient, ToolDefinition};
@@ -326,8 +327,8 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
 }
 
 /// Where what changes displace is kept: outside of the workspace, for all of its sessions.
-pub fn displaced(settings: &Settings) -> Contents {
-    Contents::new(settings.state.join("displaced"))
+pub fn displaced(app: &App, settings: &Settings) -> Contents {
+    Contents::new(settings.state.join("displaced"), app.redactor(settings))
 }
 
 /// The tools that the agent may use, as the model is told about them.
@@ -349,6 +350,15 @@ pub fn restore(engine: &Engine, records: &[Record]) {
             ledger.forget(&change.path);
         }
     }
+}
+
+/// What the model is told of what happened since the run before: background commands that ended with it, files that were
+/// put back.
+pub fn meanwhile(engine: &Engine, records: &[Record]) -> Vec<String> {
+    let (gone, restored) = (engine.background.resume(records), history::restored(records));
+    let gone = (!gone.is_empty()).then(|| messages::background_gone(&gone));
+    let restored = (!restored.is_empty()).then(|| messages::files_restored(&restored));
+    gone.into_iter().chain(restored).collect()
 }
 
 /// Removes what an edit that was killed left beside its file; says what had to be kept.

@@ -34,6 +34,9 @@ impl Redactor {
                     self.denial(denial);
                 }
             }
+            Event::Restored { changed, .. } => {
+                changed.iter_mut().for_each(|change| self.clean(&mut change.path));
+            }
             Event::HookEnd { hook, output, .. } => {
                 self.clean(hook);
                 self.clean(output);

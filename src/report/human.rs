@@ -391,6 +391,8 @@ impl EventSink for HumanLog {
             Event::BudgetWarning { spent_usd, at_usd } => {
                 self.notice(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd))
             }
+            // It happens between runs: the command itself says what it did.
+            Event::Restored { .. } => Ok(()),
             Event::Closing { reason } => self.closing(*reason, step),
             Event::RunEnd { result } => self.run_end(result),
         }

@@ -124,7 +124,7 @@ mod tests {
         std::fs::create_dir_all(&root).unwrap();
         let workspace = Workspace::open(&root).unwrap();
         if keeps {
-            workspace.keep_displaced(Contents::new(dir.join("contents")));
+            workspace.keep_displaced(Contents::new(dir.join("contents"), std::sync::Arc::default()));
         }
         Baseline::new(workspace)
     }

@@ -3,6 +3,7 @@
 //! A content is written beside its name and renamed: a kill leaves it whole or not at all. It is not synced, so that a change
 //! costs little more than without; one that a power failure tore is noticed by its hash and is as if it had not been kept.
 
+use crate::redactor::Redactor;
 use crate::workspace::file::{HASH_DIGITS, hash};
 use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, UTIME_NOW};
 use rustix::process::geteuid;
@@ -38,6 +39,9 @@ pub enum Unkept {
     /// Another content was displaced than the one that had just been kept.
     #[error("it was changed at that moment")]
     Changed,
+    /// A key or token of this process stands in it.
+    #[error("it holds a secret, of which no copy is made")]
+    Secret,
     /// A link is not kept.
     #[error("it was a symbolic link")]
     Link,
@@ -47,23 +51,24 @@ pub enum Unkept {
 }
 
 /// The contents of one workspace, shared by its sessions; a clone is the same.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Contents {
     dir: PathBuf,
+    redactor: Arc<Redactor>,
     /// Bytes that this process has added.
     added: Arc<AtomicU64>,
 }
 
 impl Contents {
-    /// Those in `dir`, which is made when the first is kept.
-    pub fn new(dir: PathBuf) -> Self {
-        Self { dir, added: Arc::default() }
+    /// Those in `dir`, which is made when the first is kept. None of them holds a secret that `redactor` knows.
+    pub fn new(dir: PathBuf, redactor: Arc<Redactor>) -> Self {
+        Self { dir, redactor, added: Arc::default() }
     }
 
     /// Keeps all of `file`; returns its hash.
     ///
     /// # Errors
-    /// When it is too large, or cannot be read or written.
+    /// When it is too large, holds a secret, or cannot be read or written.
     pub fn keep(&self, file: &File) -> Result<String, Unkept> {
         let size = file.metadata()?.len();
         if size > MAX_FILE_BYTES {
@@ -73,6 +78,9 @@ impl Contents {
         // It may grow meanwhile.
         if file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)? as u64 > MAX_FILE_BYTES {
             return Err(Unkept::TooLarge);
+        }
+        if self.redactor.is_known_in(&bytes) {
+            return Err(Unkept::Secret);
         }
         let hash = hash(&bytes);
         if !self.renew(&hash, bytes.len()) {
@@ -173,11 +181,14 @@ fn found(dir: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
 #[expect(clippy::disallowed_methods, reason = "tests make and damage files of their own")]
 mod tests {
     use super::*;
+    use crate::redactor::NamedSecret;
+    use crate::secret::Secret;
     use std::os::unix::fs::PermissionsExt;
 
     fn contents() -> (tempfile::TempDir, Contents) {
         let dir = tempfile::tempdir().unwrap();
-        let contents = Contents::new(dir.path().join("contents"));
+        let secret = NamedSecret { name: "X_TOKEN".to_owned(), value: Secret::new("correct-horse-battery") };
+        let contents = Contents::new(dir.path().join("contents"), Arc::new(Redactor::new([secret])));
         (dir, contents)
     }
 
@@ -223,6 +234,15 @@ mod tests {
         file.set_len(MAX_FILE_BYTES + 1).unwrap();
         let file = File::open(dir.path().join("large")).unwrap();
         assert!(matches!(contents.keep(&file), Err(Unkept::TooLarge)));
+    }
+
+    #[test]
+    fn a_secret_is_not_kept() {
+        let (_dir, contents) = contents();
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"token: correct-horse-battery").unwrap();
+        assert!(matches!(contents.keep(&File::open(file.path()).unwrap()), Err(Unkept::Secret)));
+        assert!(found(&contents.dir).is_empty());
     }
 
     #[test]

@@ -296,6 +296,7 @@ impl Session {
             }
             Event::StepStart { purpose: Purpose::Closing, .. } => self.reserve(Purpose::Closing),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
+            Event::Restored { changed, .. } => changed.iter().for_each(|change| self.tally.change(change)),
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolStart { .. }
