@@ -18,7 +18,7 @@ const MAX_LOOK_BYTES: u64 = 128 << 20;
 const MAX_LOOK_TIME: Duration = Duration::from_secs(1);
 
 /// Changes listed for one command.
-const MAX_CHANGES: usize = 1_000;
+const MAX_CHANGES: usize = 10_000;
 
 /// What one command changed.
 #[derive(Debug, Default, PartialEq, Eq)]

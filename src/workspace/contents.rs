@@ -1,18 +1,20 @@
-//! Contents that changes displaced, outside of the workspace under the names of their hashes, so that changes can be undone.
+//! Contents that changes displaced, outside of the workspace and found by their hashes, so that changes can be undone.
 //!
-//! A content is written beside its name and renamed: a kill leaves it whole or not at all. It is not synced, so that a change
-//! costs little more than without; one that a power failure tore is noticed by its hash and is as if it had not been kept.
+//! A process appends what it keeps to a pack of its own and, once a content is whole, its place to the pack's index. So a kill
+//! loses nothing that was said to be kept. Nothing is synced, which would double what an edit costs: what a power failure
+//! tears is noticed by its hash, and is as if it had not been kept.
 
 use crate::redactor::Redactor;
+use crate::source::Source;
 use crate::workspace::file::{HASH_DIGITS, hash};
 use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, UTIME_NOW};
 use rustix::process::geteuid;
+use std::collections::{HashMap, HashSet};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// Largest file whose content is kept; a larger one is data that can be made again, or is kept elsewhere.
@@ -21,11 +23,23 @@ pub const MAX_FILE_BYTES: u64 = 32 << 20;
 /// Bytes that one run keeps; more would fill a disk before anybody looks.
 const MAX_RUN_BYTES: u64 = 512 << 20;
 
-/// Bytes that stay when the oldest go.
+/// Bytes of all packs that stay when the oldest go.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// Files that stay when the oldest go.
-const MAX_FILES: usize = 50_000;
+/// Packs that stay when the oldest go.
+const MAX_PACKS: usize = 1_000;
+
+/// Bytes of an index that are read: a million contents.
+const MAX_INDEX_BYTES: u64 = 64 << 20;
+
+/// Bytes of a line of an index: hash, offset and length in hexadecimal digits.
+const LINE_BYTES: usize = HASH_DIGITS + 1 + 16 + 1 + 16 + 1;
+
+/// What the name of a pack ends with.
+const PACK: &str = "pack";
+
+/// What the name of an index ends with.
+const INDEX: &str = "index";
 
 /// Why a content was not kept.
 #[derive(Debug, thiserror::Error)]
@@ -55,14 +69,42 @@ pub enum Unkept {
 pub struct Contents {
     dir: PathBuf,
     redactor: Arc<Redactor>,
+    /// Nothing until it is needed.
+    packs: Arc<Mutex<Option<Packs>>>,
+}
+
+/// What is known of the packs.
+struct Packs {
+    dir: PathBuf,
+    places: HashMap<String, Place>,
+    /// Packs that this process has used: they are among the newest then.
+    used: HashSet<Arc<Path>>,
+    /// The pack of this process, once it has kept something.
+    own: Option<Own>,
     /// Bytes that this process has added.
-    added: Arc<AtomicU64>,
+    added: u64,
+}
+
+/// Where a content is.
+#[derive(Clone)]
+struct Place {
+    pack: Arc<Path>,
+    offset: u64,
+    length: u64,
+}
+
+/// A pack that grows.
+struct Own {
+    path: Arc<Path>,
+    pack: File,
+    index: File,
+    length: u64,
 }
 
 impl Contents {
     /// Those in `dir`, which is made when the first is kept. None of them holds a secret that `redactor` knows.
     pub fn new(dir: PathBuf, redactor: Arc<Redactor>) -> Self {
-        Self { dir, redactor, added: Arc::default() }
+        Self { dir, redactor, packs: Arc::default() }
     }
 
     /// Keeps all of `file`; returns its hash.
@@ -83,186 +125,158 @@ impl Contents {
             return Err(Unkept::Secret);
         }
         let hash = hash(&bytes);
-        if !self.renew(&hash, bytes.len()) {
-            self.add(&hash, &bytes)?;
-        }
+        self.with_packs(|packs| if packs.renew(&hash) { Ok(()) } else { packs.add(&hash, &bytes) })?;
         Ok(hash)
     }
 
     /// The content with this hash; none when it was not kept, has gone or is damaged.
     pub fn get(&self, hash: &str) -> Option<Vec<u8>> {
-        let path = self.path(hash)?;
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(i32::try_from(flags).unwrap_or_default())
-            .open(path)
-            .ok()?;
-        let metadata = file.metadata().ok()?;
-        if !metadata.is_file() || metadata.uid() != geteuid().as_raw() {
-            return None;
-        }
-        let mut bytes = Vec::new();
-        file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).ok()?;
+        let place = self.with_packs(|packs| packs.places.get(hash).cloned())?;
+        let length = usize::try_from(place.length.min(MAX_FILE_BYTES)).ok()?;
+        let mut bytes = vec![0; length];
+        open_own(&place.pack).ok()?.read_exact_at(&mut bytes, place.offset).ok()?;
         (crate::workspace::file::hash(&bytes) == hash).then_some(bytes)
     }
 
-    /// Lets the oldest go where there are too many, if this process has added any.
+    /// Lets the oldest packs go where there are too many, if this process has added to them.
     pub fn prune(&self) {
-        if self.added.load(Ordering::Relaxed) > 0 {
-            self.prune_to(MAX_BYTES, MAX_FILES);
+        let packs = self.packs.lock().unwrap_or_else(PoisonError::into_inner);
+        if packs.as_ref().is_some_and(|packs| packs.added > 0) {
+            prune(&self.dir, MAX_BYTES, MAX_PACKS);
         }
     }
 
-    /// The file of a hash; none for what is no hash and could be a path.
-    fn path(&self, hash: &str) -> Option<PathBuf> {
-        let plain = hash.len() == HASH_DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-        plain.then(|| self.dir.join(hash))
-    }
-
-    /// Whether it is there already, with its size; it is among the newest then.
-    fn renew(&self, hash: &str, size: usize) -> bool {
-        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-        let times = Timestamps { last_access: now, last_modification: now };
-        let Some(path) = self.path(hash) else { return false };
-        path.symlink_metadata().is_ok_and(|file| file.is_file() && file.len() == size as u64)
-            && rustix::fs::utimensat(CWD, &path, &times, AtFlags::SYMLINK_NOFOLLOW).is_ok()
-    }
-
-    fn add(&self, hash: &str, bytes: &[u8]) -> Result<(), Unkept> {
-        let size = bytes.len() as u64;
-        if self.added.load(Ordering::Relaxed).saturating_add(size) > MAX_RUN_BYTES {
-            return Err(Unkept::Full);
-        }
-        if let Err(error) = self.write(hash, bytes) {
-            if error.kind() != io::ErrorKind::NotFound {
-                return Err(error.into());
-            }
-            DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
-            self.write(hash, bytes)?;
-        }
-        self.added.fetch_add(size.max(1), Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn write(&self, hash: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::NamedTempFile::new_in(&self.dir)?;
-        file.write_all(bytes)?;
-        file.persist(self.dir.join(hash))?;
-        Ok(())
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "this is the address of kept contents")]
-    fn prune_to(&self, bytes: u64, files: usize) {
-        let mut found = found(&self.dir);
-        found.sort_by_key(|file| std::cmp::Reverse(file.0));
-        let mut total = 0u64;
-        for (number, (_, size, path)) in found.iter().enumerate() {
-            total = total.saturating_add(*size);
-            if number >= files || total > bytes {
-                // One that stays is found again by the next run.
-                let _ = std::fs::remove_file(path);
-            }
-        }
+    fn with_packs<T>(&self, f: impl FnOnce(&mut Packs) -> T) -> T {
+        let mut packs = self.packs.lock().unwrap_or_else(PoisonError::into_inner);
+        f(packs.get_or_insert_with(|| Packs::of(&self.dir)))
     }
 }
 
-/// The files in `dir`, unfinished ones too, with when they were last kept and their sizes.
-fn found(dir: &Path) -> Vec<(SystemTime, u64, PathBuf)> {
-    let Ok(entries) = dir.read_dir() else { return Vec::new() };
-    let files = entries.filter_map(Result::ok).filter_map(|entry| {
-        let metadata = entry.metadata().ok().filter(std::fs::Metadata::is_file)?;
-        Some((metadata.modified().ok()?, metadata.len(), entry.path()))
-    });
-    files.collect()
+impl Packs {
+    /// Those in `dir`, as their indexes tell.
+    fn of(dir: &Path) -> Self {
+        let mut places = HashMap::new();
+        for index in files(dir, INDEX) {
+            let pack: Arc<Path> = index.with_extension(PACK).into();
+            let Ok(size) = pack.symlink_metadata().map(|file| file.len()) else { continue };
+            let mut lines = Vec::new();
+            if open_own(&index).and_then(|file| file.take(MAX_INDEX_BYTES).read_to_end(&mut lines)).is_err() {
+                continue;
+            }
+            for line in lines.chunks_exact(LINE_BYTES) {
+                let Some((hash, offset, length)) = read_line(line) else { continue };
+                if offset.checked_add(length).is_some_and(|end| end <= size) {
+                    places.insert(hash.to_owned(), Place { pack: Arc::clone(&pack), offset, length });
+                }
+            }
+        }
+        Self { dir: dir.to_owned(), places, used: HashSet::new(), own: None, added: 0 }
+    }
+
+    /// Whether a content is kept already; its pack is among the newest then.
+    fn renew(&mut self, hash: &str) -> bool {
+        let Some(place) = self.places.get(hash) else { return false };
+        if self.used.contains(&place.pack) {
+            return true;
+        }
+        let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        let pack = Arc::clone(&place.pack);
+        // One that has gone meanwhile holds nothing any more.
+        if rustix::fs::utimensat(CWD, &*pack, &times, AtFlags::SYMLINK_NOFOLLOW).is_err() {
+            self.places.retain(|_, place| place.pack != pack);
+            return false;
+        }
+        self.used.insert(pack)
+    }
+
+    fn add(&mut self, hash: &str, bytes: &[u8]) -> Result<(), Unkept> {
+        let length = bytes.len() as u64;
+        if self.added.saturating_add(length) > MAX_RUN_BYTES {
+            return Err(Unkept::Full);
+        }
+        let mut own = match self.own.take() {
+            Some(own) => own,
+            None => Own::create(&self.dir)?,
+        };
+        let place = Place { pack: Arc::clone(&own.path), offset: own.length, length };
+        // A pack that could not be written whole is not written to again.
+        own.pack.write_all(bytes)?;
+        own.index.write_all(line(hash, place.offset, length).as_bytes())?;
+        own.length = own.length.saturating_add(length);
+        self.used.insert(Arc::clone(&own.path));
+        self.own = Some(own);
+        self.added = self.added.saturating_add(length.max(1));
+        self.places.insert(hash.to_owned(), place);
+        Ok(())
+    }
+}
+
+impl Own {
+    fn create(dir: &Path) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+        let name = Source::new().short_id();
+        let make = |extension: &str| {
+            let path = dir.join(&name).with_extension(extension);
+            let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path)?;
+            Ok::<_, io::Error>((path, file))
+        };
+        let ((path, pack), (_, index)) = (make(PACK)?, make(INDEX)?);
+        Ok(Self { path: path.into(), pack, index, length: 0 })
+    }
+}
+
+fn line(hash: &str, offset: u64, length: u64) -> String {
+    format!("{hash} {offset:016x} {length:016x}\n")
+}
+
+fn read_line(line: &[u8]) -> Option<(&str, u64, u64)> {
+    let mut words = std::str::from_utf8(line).ok()?.strip_suffix('\n')?.split(' ');
+    let hash = words.next()?;
+    let mut number = || u64::from_str_radix(words.next()?, 16).ok();
+    Some((hash, number()?, number()?))
+}
+
+/// Opens a regular file of ours for reading, never through a link.
+fn open_own(path: &Path) -> io::Result<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let flags = i32::try_from(flags).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_file() && metadata.uid() == geteuid().as_raw() {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+}
+
+/// The files in `dir` whose names end with `extension`.
+fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = dir.read_dir().into_iter().flatten().filter_map(Result::ok);
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|it| it == extension)).collect()
+}
+
+/// Removes the oldest packs beyond so many bytes or packs.
+#[expect(clippy::disallowed_methods, reason = "this is the address of kept contents")]
+fn prune(dir: &Path, bytes: u64, packs: usize) {
+    let aged = |path: PathBuf| {
+        let metadata = path.symlink_metadata().ok()?;
+        Some((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len(), path))
+    };
+    let mut found: Vec<_> = files(dir, PACK).into_iter().filter_map(aged).collect();
+    found.sort_by_key(|(modified, ..)| std::cmp::Reverse(*modified));
+    let mut total = 0u64;
+    for (number, (_, size, path)) in found.iter().enumerate() {
+        total = total.saturating_add(*size);
+        if number >= packs || total > bytes {
+            // One that stays is found again by the next run.
+            let _ = std::fs::remove_file(path.with_extension(INDEX));
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make and damage files of their own")]
-mod tests {
-    use super::*;
-    use crate::redactor::NamedSecret;
-    use crate::secret::Secret;
-    use std::os::unix::fs::PermissionsExt;
-
-    fn contents() -> (tempfile::TempDir, Contents) {
-        let dir = tempfile::tempdir().unwrap();
-        let secret = NamedSecret { name: "X_TOKEN".to_owned(), value: Secret::new("correct-horse-battery") };
-        let contents = Contents::new(dir.path().join("contents"), Arc::new(Redactor::new([secret])));
-        (dir, contents)
-    }
-
-    fn keep(contents: &Contents, bytes: &[u8]) -> String {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(bytes).unwrap();
-        contents.keep(&File::open(file.path()).unwrap()).unwrap()
-    }
-
-    #[test]
-    fn what_was_kept_is_found_by_its_hash_and_private() {
-        let (_dir, contents) = contents();
-        assert_eq!(contents.get(&hash(b"a")), None);
-        let kept = keep(&contents, b"a");
-        assert_eq!(kept, hash(b"a"));
-        assert_eq!(keep(&contents, b"a"), kept, "once more");
-        assert_eq!(contents.get(&kept), Some(b"a".to_vec()));
-        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&contents.dir), mode(&contents.dir.join(&kept))), (0o700, 0o600));
-        assert_eq!(found(&contents.dir).len(), 1, "nothing is left beside it");
-    }
-
-    #[test]
-    fn what_is_damaged_a_link_or_no_hash_is_none() {
-        let (dir, contents) = contents();
-        let kept = keep(&contents, b"abc");
-        let path = contents.dir.join(&kept);
-        std::fs::write(&path, b"abd").unwrap();
-        assert_eq!(contents.get(&kept), None);
-        std::fs::write(dir.path().join("other"), b"abc").unwrap();
-        std::fs::remove_file(&path).unwrap();
-        std::os::unix::fs::symlink(dir.path().join("other"), &path).unwrap();
-        assert_eq!(contents.get(&kept), None);
-        assert_eq!(keep(&contents, b"abc"), kept, "the link is replaced");
-        assert_eq!(contents.get(&kept), Some(b"abc".to_vec()));
-        assert_eq!(contents.get("../other"), None);
-    }
-
-    #[test]
-    fn a_file_that_is_too_large_is_not_kept() {
-        let (dir, contents) = contents();
-        let file = File::create_new(dir.path().join("large")).unwrap();
-        file.set_len(MAX_FILE_BYTES + 1).unwrap();
-        let file = File::open(dir.path().join("large")).unwrap();
-        assert!(matches!(contents.keep(&file), Err(Unkept::TooLarge)));
-    }
-
-    #[test]
-    fn a_secret_is_not_kept() {
-        let (_dir, contents) = contents();
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(b"token: correct-horse-battery").unwrap();
-        assert!(matches!(contents.keep(&File::open(file.path()).unwrap()), Err(Unkept::Secret)));
-        assert!(found(&contents.dir).is_empty());
-    }
-
-    #[test]
-    fn a_run_keeps_no_more_than_it_may() {
-        let (_dir, contents) = contents();
-        contents.added.store(MAX_RUN_BYTES - 1, Ordering::Relaxed);
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        file.write_all(b"ab").unwrap();
-        assert!(matches!(contents.keep(&File::open(file.path()).unwrap()), Err(Unkept::Full)));
-    }
-
-    #[test]
-    fn the_oldest_go_when_there_are_too_many() {
-        let (_dir, contents) = contents();
-        let [old, new] = [&b"old"[..], b"new"].map(|bytes| keep(&contents, bytes));
-        let file = File::options().write(true).open(contents.dir.join(&old)).unwrap();
-        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        contents.prune_to(100, 1);
-        assert_eq!((contents.get(&old), contents.get(&new)), (None, Some(b"new".to_vec())));
-        contents.prune_to(2, 1);
-        assert_eq!(contents.get(&new), None);
-    }
-}
+#[path = "contents_tests.rs"]
+mod tests;
