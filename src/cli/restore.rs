@@ -6,14 +6,16 @@ use crate::cli::args::RestoreArgs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
 use crate::cli::past::Past;
-use crate::emit::Emitter;
+use crate::emit::{EmitError, Emitter};
 use crate::event::{Event, Way};
 use crate::failure::ErrorKind;
 use crate::journal::history::Restoration;
+use crate::journal::write::Journal;
 use crate::messages;
 use crate::terminal::Style;
 use crate::workspace::replace::Expected;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// One file, as it is to be and as it is.
 struct Task {
@@ -29,6 +31,15 @@ struct Tasks {
     changed: Vec<String>,
     /// Their content was not kept.
     lost: Vec<String>,
+}
+
+/// What was done.
+#[derive(Default)]
+struct Done {
+    changed: Vec<Change>,
+    /// What was displaced and could not be kept.
+    warnings: Vec<String>,
+    problems: Vec<String>,
 }
 
 /// Puts back what `way` and the arguments say, and tells the session's journal.
@@ -51,39 +62,51 @@ pub fn restore(app: &App, args: &RestoreArgs, way: Way, to_step: u32) -> CliResu
         let message = messages::changed_since(way, &tasks.changed);
         return Err(CliError::new(ErrorKind::Request, clean(message)));
     }
-    let (mut changed, mut problems) = (Vec::new(), Vec::new());
+    let Done { changed, mut problems, warnings } = put_all_back(&past, tasks.ready);
     if !tasks.lost.is_empty() {
-        problems.push(messages::not_kept(&tasks.lost));
+        problems.insert(0, messages::not_kept(&tasks.lost));
     }
-    for task in tasks.ready {
-        match put_back(&past, &task) {
-            Ok(unkept) => {
-                let Restoration { path, left, wanted, .. } = &task.restoration;
-                changed.push(Change::between(path, ChangedBy::Person, left, wanted));
-                if let Some(why) = unkept {
-                    app.tell(Style::Caution, &clean(messages::cannot_be_undone(path, &why)));
-                }
-            }
-            Err(problem) => problems.push(problem),
-        }
+    for warning in warnings {
+        app.tell(Style::Caution, &clean(warning));
     }
     if !changed.is_empty() {
-        print(&app.terminal, &clean(messages::restored(way, &changed)))?;
-        let emitter = Emitter::new(
-            Rc::clone(&app.source),
-            app.source.short_id(),
-            past.next_seq,
-            vec![Box::new(journal)],
-        );
-        let emitter = emitter.redacting(past.redactor.clone());
-        let told = emitter.emit(Event::Restored { way, to_step, changed }).and_then(|_| emitter.sync());
-        told.map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })?;
-        past.contents.prune();
+        let said = clean(messages::restored(way, &changed));
+        let event = Event::Restored { way, to_step, changed };
+        record(app, &past, journal, event)
+            .map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })?;
+        print(&app.terminal, &said)?;
     }
     if problems.is_empty() {
         return Ok(());
     }
     Err(CliError::new(ErrorKind::Request, clean(problems.join("\n"))))
+}
+
+/// Tells the session's journal what was done.
+fn record(app: &App, past: &Past, journal: Journal, event: Event) -> Result<(), EmitError> {
+    let (source, run) = (Rc::clone(&app.source), app.source.short_id());
+    let emitter = Emitter::new(source, run, past.next_seq, vec![Box::new(journal)]);
+    let emitter = emitter.redacting(Arc::clone(&past.redactor));
+    emitter.emit(event)?;
+    emitter.sync()?;
+    past.contents.prune();
+    Ok(())
+}
+
+/// Puts back one file after the other, however it goes with those before.
+fn put_all_back(past: &Past, tasks: Vec<Task>) -> Done {
+    let mut done = Done::default();
+    for task in tasks {
+        let Restoration { path, left, wanted, .. } = &task.restoration;
+        match put_back(past, &task) {
+            Ok(unkept) => {
+                done.changed.push(Change::between(path, ChangedBy::Person, left, wanted));
+                done.warnings.extend(unkept.map(|why| messages::cannot_be_undone(path, &why)));
+            }
+            Err(problem) => done.problems.push(problem),
+        }
+    }
+    done
 }
 
 /// Looks at every file before any is touched.
@@ -124,7 +147,8 @@ fn put_back(past: &Past, task: &Task) -> Result<Option<String>, String> {
     let rel = past.path(path).map_err(|error| error.to_string())?;
     let displaced = match wanted {
         FileState::Content(hash) => {
-            let bytes = past.contents.get(hash).ok_or_else(|| messages::not_kept(&[path.clone()]))?;
+            let bytes =
+                past.contents.get(hash).ok_or_else(|| messages::not_kept(std::slice::from_ref(path)))?;
             past.workspace.replace(&rel, &expected, &bytes)
         }
         FileState::Absent | FileState::Unknown => past.workspace.remove(&rel, &expected),

@@ -121,7 +121,9 @@ impl History {
                     }
                     None => self.steps.push(Step { number, wall_ms: record.wall_ms, files }),
                 }
-                changed.iter().for_each(|change| self.change(number, change));
+                for change in changed {
+                    self.change(number, change);
+                }
             }
             Event::Restored { way: Way::Undo, to_step, changed } => self.undid(*to_step, changed),
             Event::Restored { way: Way::Redo, changed, .. } => self.redid(changed),

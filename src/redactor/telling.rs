@@ -35,7 +35,9 @@ impl Redactor {
                 }
             }
             Event::Restored { changed, .. } => {
-                changed.iter_mut().for_each(|change| self.clean(&mut change.path));
+                for change in changed {
+                    self.clean(&mut change.path);
+                }
             }
             Event::HookEnd { hook, output, .. } => {
                 self.clean(hook);

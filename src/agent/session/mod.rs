@@ -290,10 +290,7 @@ impl Session {
             }
             Event::ModelSwitched { from, to, because } => self.switch(from, to, because),
             Event::ToolEnd { .. } => self.tool_end(event),
-            Event::Closing { reason } => {
-                let limit = self.limit_of(*reason);
-                self.run.closing = Some(Closing { reason: *reason, limit, stage: Stage::Begun, text: None });
-            }
+            Event::Closing { reason } => self.begin_closing(*reason),
             Event::StepStart { purpose: Purpose::Closing, .. } => self.reserve(Purpose::Closing),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
             Event::Restored { changed, .. } => changed.iter().for_each(|change| self.tally.change(change)),
@@ -307,6 +304,11 @@ impl Session {
             | Event::Notice { .. }
             | Event::RunEnd { .. } => {}
         }
+    }
+
+    fn begin_closing(&mut self, reason: StopReason) {
+        let limit = self.limit_of(reason);
+        self.run.closing = Some(Closing { reason, limit, stage: Stage::Begun, text: None });
     }
 
     /// The result of a run that ended with `verdict` after `duration`.
