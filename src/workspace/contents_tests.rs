@@ -3,6 +3,9 @@
 use super::*;
 use crate::redactor::NamedSecret;
 use crate::secret::Secret;
+use crate::workspace::Workspace;
+use crate::workspace::replace::Expected;
+use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;
 
 fn open(dir: &Path) -> Contents {
@@ -128,4 +131,68 @@ fn the_packs_that_were_used_longest_ago_go_when_there_are_too_many() {
     let mut packs = old.packs.lock().unwrap().take().unwrap();
     packs.used.clear();
     assert!(!packs.renew(&kept), "one that has gone meanwhile");
+}
+
+#[test]
+fn a_content_is_kept_before_it_is_displaced() {
+    let (dir, contents) = contents();
+    let root = dir.path().join("ws");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::write(root.join("a"), "old").unwrap();
+    let workspace = Workspace::open(&root).unwrap();
+    workspace.keep_displaced(contents.clone());
+    let path = workspace.path("a").unwrap();
+    workspace.replace(&path, &Expected::Hash(hash(b"other")), b"new").unwrap_err();
+    assert_eq!(
+        contents.get(&hash(b"old")),
+        Some(b"old".to_vec()),
+        "although nothing was displaced in the end"
+    );
+    std::os::unix::fs::symlink("a", root.join("link")).unwrap();
+    let removed = workspace.remove(&workspace.path("link").unwrap(), &Expected::Any).unwrap();
+    assert_eq!(removed.unkept, Some(Unkept::Link.to_string()));
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_made_and_removed_the_bytes_can_be_had_back(
+        before in proptest::collection::vec(proptest::option::of(proptest::collection::vec(any::<u8>(), 0..9)), 3),
+        changes in proptest::collection::vec(
+            (0usize..3, proptest::option::of(proptest::collection::vec(any::<u8>(), 0..9))), 0..12),
+    ) {
+        let (dir, contents) = contents();
+        let root = dir.path().join("ws");
+        std::fs::create_dir(&root).unwrap();
+        let names = ["a", "b", "c"];
+        for (name, bytes) in names.iter().zip(&before) {
+            if let Some(bytes) = bytes {
+                std::fs::write(root.join(name), bytes).unwrap();
+            }
+        }
+        let workspace = Workspace::open(&root).unwrap();
+        workspace.keep_displaced(contents);
+        let mut done = Vec::new();
+        for (file, bytes) in changes {
+            let path = workspace.path(names[file]).unwrap();
+            let changed = match bytes {
+                Some(bytes) => workspace.replace(&path, &Expected::Any, &bytes),
+                None => workspace.remove(&path, &Expected::Any),
+            };
+            done.extend(changed);
+        }
+        let later = open(dir.path());
+        for displaced in done.into_iter().rev() {
+            prop_assert_eq!(&displaced.unkept, &None);
+            let expected = displaced.after.map_or(Expected::Absent, Expected::Hash);
+            match displaced.before {
+                Some(hash) => {
+                    workspace.replace(&displaced.path, &expected, &later.get(&hash).unwrap()).unwrap();
+                }
+                None => drop(workspace.remove(&displaced.path, &expected).unwrap()),
+            }
+        }
+        for (name, bytes) in names.iter().zip(before) {
+            prop_assert_eq!(std::fs::read(root.join(name)).ok(), bytes);
+        }
+    }
 }

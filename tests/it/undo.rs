@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+/// Names and contents.
+type Files = Vec<(String, String)>;
+
 fn server(calls: &[Value]) -> Server {
     let mut turns: Vec<Value> = calls.iter().map(|call| json!({"calls": [call]})).collect();
     turns.push(json!({"text": "done"}));
@@ -21,7 +24,7 @@ fn command(command: &str) -> Value {
 }
 
 /// The files of the workspace with their contents, sorted by path.
-fn files(lab: &Lab) -> Vec<(String, String)> {
+fn files(lab: &Lab) -> Files {
     let entries = fs::read_dir(lab.ws()).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> = entries
         .filter(|path| path.is_file())
@@ -38,7 +41,7 @@ fn set(lab: &Lab, path: &str, content: &str) {
 }
 
 /// A project and a session that made, changed and deleted files in three steps, with tools and with a command.
-fn worked() -> (Lab, Vec<(String, String)>, Vec<(String, String)>) {
+fn worked() -> (Lab, Files, Files) {
     let lab = Lab::new()
         .config("workspace: {allow_delete: true}\n")
         .file("a.txt", "one\ntwo\n")
