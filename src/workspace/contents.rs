@@ -56,9 +56,9 @@ pub enum Unkept {
     /// A key or token of this process stands in it.
     #[error("it holds a secret, of which no copy is made")]
     Secret,
-    /// A link is not kept.
-    #[error("it was a symbolic link")]
-    Link,
+    /// Links and whatever else is no regular file are not kept.
+    #[error("it is no regular file")]
+    NoFile,
     /// The system said no.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -112,7 +112,11 @@ impl Contents {
     /// # Errors
     /// When it is too large, holds a secret, or cannot be read or written.
     pub fn keep(&self, file: &File) -> Result<String, Unkept> {
-        let size = file.metadata()?.len();
+        let metadata = file.metadata()?;
+        let size = metadata.len();
+        if !metadata.is_file() {
+            return Err(Unkept::NoFile);
+        }
         if size > MAX_FILE_BYTES {
             return Err(Unkept::TooLarge);
         }

@@ -150,7 +150,7 @@ fn a_content_is_kept_before_it_is_displaced() {
     );
     std::os::unix::fs::symlink("a", root.join("link")).unwrap();
     let removed = workspace.remove(&workspace.path("link").unwrap(), &Expected::Any).unwrap();
-    assert_eq!(removed.unkept, Some(Unkept::Link.to_string()));
+    assert_eq!(removed.unkept, Some(Unkept::NoFile.to_string()));
 }
 
 proptest! {

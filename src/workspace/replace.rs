@@ -329,14 +329,17 @@ impl Target<'_> {
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
-    /// Keeps the content that is about to be displaced; returns its hash. A link has none.
+    /// Keeps the content that is about to be displaced; returns its hash. Only a regular file is opened: whoever opens a pipe
+    /// takes what is in it.
     fn keep(&self, contents: &Contents) -> Result<String, Unkept> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-        match rustix::fs::openat(self.directory, self.name, flags, Mode::empty()) {
-            Ok(opened) => contents.keep(&File::from(opened)),
-            Err(Errno::LOOP | Errno::MLINK) => Err(Unkept::Link),
-            Err(error) => Err(std::io::Error::from(error).into()),
+        let stat = rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let stat = stat.map_err(std::io::Error::from)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Unkept::NoFile);
         }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(self.directory, self.name, flags, Mode::empty());
+        contents.keep(&File::from(opened.map_err(std::io::Error::from)?))
     }
 
     /// The content hash of `name`, of a link the hash of its target's name.
