@@ -24,6 +24,37 @@ pub enum ChangedBy {
     Tool,
     /// A command or a hook.
     Command,
+    /// The person, with `agent undo` or `agent redo`.
+    Person,
+}
+
+/// What a file is at some moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileState {
+    /// There is none.
+    Absent,
+    /// It has the content with this hash.
+    Content(String),
+    /// It has some content, whose hash nobody knows.
+    Unknown,
+}
+
+impl FileState {
+    fn of(exists: bool, hash: Option<&String>) -> Self {
+        match hash {
+            _ if !exists => Self::Absent,
+            Some(hash) => Self::Content(hash.clone()),
+            None => Self::Unknown,
+        }
+    }
+
+    /// The hash of its content, where it has one that is known.
+    pub fn hash(&self) -> Option<&str> {
+        match self {
+            Self::Content(hash) => Some(hash),
+            Self::Absent | Self::Unknown => None,
+        }
+    }
 }
 
 /// One file that a call changed.
@@ -42,6 +73,29 @@ pub struct Change {
     /// Content hash after; absent when it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+}
+
+impl Change {
+    /// The change of `path` from one state to the other.
+    pub fn between(path: &str, by: ChangedBy, was: &FileState, became: &FileState) -> Self {
+        let action = match (was, became) {
+            (_, FileState::Absent) => ChangeAction::Deleted,
+            (FileState::Absent, _) => ChangeAction::Created,
+            (_, _) => ChangeAction::Modified,
+        };
+        let hash = |state: &FileState| state.hash().map(str::to_owned);
+        Self { path: path.to_owned(), action, by, before: hash(was), after: hash(became) }
+    }
+
+    /// What the file was before.
+    pub fn was(&self) -> FileState {
+        FileState::of(self.action != ChangeAction::Created, self.before.as_ref())
+    }
+
+    /// What it was after.
+    pub fn became(&self) -> FileState {
+        FileState::of(self.action != ChangeAction::Deleted, self.after.as_ref())
+    }
 }
 
 /// A file whose content the model has seen, with the hash it had.

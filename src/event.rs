@@ -51,7 +51,7 @@ pub enum Origin {
     Prompt,
     /// The loop itself, asking for a closing summary.
     System,
-    /// The loop itself, telling of a background command that ended.
+    /// The loop itself, telling of what happened meanwhile: a background command that ended, files that were put back.
     Background,
     /// The loop itself, asking to go on with an answer that was cut.
     Continuation,
@@ -126,6 +126,16 @@ pub struct PrefixHashes {
     pub tools: String,
     /// The system message.
     pub system: String,
+}
+
+/// Which way files were put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// To what they were before.
+    Undo,
+    /// To what they were before the last undo.
+    Redo,
 }
 
 /// A fact about a run.
@@ -346,6 +356,15 @@ pub enum Event {
     Closing {
         /// Why.
         reason: StopReason,
+    },
+    /// The person put files back, between runs (`agent undo`, `agent redo`).
+    Restored {
+        /// Which way.
+        way: Way,
+        /// The last step whose changes an undo left, counted over all runs of the session; 0 for a redo.
+        to_step: u32,
+        /// The files.
+        changed: Vec<Change>,
     },
     /// The run ended: the last record of every run.
     RunEnd {

@@ -31,6 +31,15 @@ pub enum Command {
         #[command(flatten)]
         place: PlaceArgs,
     },
+    /// Show what a session did to files
+    Diff(DiffArgs),
+    /// Put back what a session did to files
+    #[command(visible_alias = "rollback")]
+    Undo(UndoArgs),
+    /// Take back the last undo
+    Redo(RestoreArgs),
+    /// List the steps of a session that changed files
+    History(HistoryArgs),
     /// List the agents there are
     Agents(PlaceArgs),
     /// List the tools, or call one without a model
@@ -261,6 +270,59 @@ pub struct PatchArgs {
     /// What may happen without asking
     #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
     pub mode: Option<Mode>,
+    /// Where configuration and workspace are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// `agent history`.
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// The session's id; without it the newest of this workspace
+    pub session: Option<String>,
+    /// Where configuration and workspace are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// `agent diff`.
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// The session's id; without it the newest of this workspace
+    pub session: Option<String>,
+    /// Only what came after step N; `agent history` lists them
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub since_step: u32,
+    /// Only this file
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<String>,
+    /// Where configuration and workspace are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// `agent undo`.
+#[derive(Debug, Args)]
+pub struct UndoArgs {
+    /// Only what came after step N; `agent history` lists them
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub to_step: u32,
+    /// What it shares with `redo`.
+    #[command(flatten)]
+    pub restore: RestoreArgs,
+}
+
+/// What `undo` and `redo` share.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// The session's id; without it the newest of this workspace
+    pub session: Option<String>,
+    /// Only this file
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<String>,
+    /// Also files that somebody else has changed since; what they hold can be had back with `redo` or `undo`
+    #[arg(long)]
+    pub force: bool,
     /// Where configuration and workspace are.
     #[command(flatten)]
     pub place: PlaceArgs,

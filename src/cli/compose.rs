@@ -27,6 +27,7 @@ use crate::fetch::Fetcher;
 use crate::fetch::target::HostPattern;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
+use crate::journal::history;
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::edit_format::EditFormat;
 use crate::llm::response_cache::{self, CachedModel};
@@ -52,12 +53,14 @@ use crate::tools::stop_command::StopCommand;
 use crate::tools::toolbox::{ToolOptions, Toolbox};
 use crate::tools::web_fetch::WebFetch;
 use crate::workspace::Workspace;
+use crate::workspace::baseline::Baseline;
+use crate::workspace::contents::Contents;
 use crate::workspace::index::project_index;
 use crate::workspace::transaction::Recovered;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -77,6 +80,8 @@ pub struct Bench {
     pub emitter: Rc<Emitter>,
     /// Where long outputs go.
     pub outputs: PathBuf,
+    /// Where what changes displace is kept; nothing where there is no session that could undo them.
+    pub displaced: Option<Contents>,
     /// The tools.
     pub toolbox: Toolbox,
 }
@@ -307,6 +312,9 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
     workspace.keep_from_tools(Policy::guard(&policy));
     workspace.keep_records_in(settings.state.join("transactions"));
+    if let Some(contents) = bench.displaced {
+        workspace.keep_displaced(contents);
+    }
     let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
         .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)
@@ -323,6 +331,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         approver,
         granted: Granted::default(),
         source: Rc::clone(&app.source),
+        baseline: Arc::new(Mutex::new(Baseline::new(workspace.clone()))),
         workspace: Rc::new(workspace),
         launcher: bench.launcher,
         ledger: Rc::new(Ledger::default()),
@@ -338,6 +347,11 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         stopped: Cell::new(false),
         unwatched_told: Cell::new(false),
     })
+}
+
+/// Where what changes displace is kept: outside of the workspace, for all of its sessions.
+pub fn displaced(app: &App, settings: &Settings) -> Contents {
+    Contents::new(settings.state.join("displaced"), app.redactor(settings))
 }
 
 /// The tools that the agent may use, as the model is told about them.
@@ -359,6 +373,15 @@ pub fn restore(engine: &Engine, records: &[Record]) {
             ledger.forget(&change.path);
         }
     }
+}
+
+/// What the model is told of what happened since the run before: background commands that ended with it, files that were
+/// put back.
+pub fn meanwhile(engine: &Engine, records: &[Record]) -> Vec<String> {
+    let (gone, restored) = (engine.background.resume(records), history::restored(records));
+    let gone = (!gone.is_empty()).then(|| messages::background_gone(&gone));
+    let restored = (!restored.is_empty()).then(|| messages::files_restored(&restored));
+    gone.into_iter().chain(restored).collect()
 }
 
 /// Removes what an edit that was killed left beside its file; says what had to be kept.

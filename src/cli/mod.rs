@@ -11,22 +11,28 @@ mod compose;
 pub mod config;
 pub mod costs;
 pub mod demo;
+pub mod diff;
 pub mod doctor;
 pub mod error;
 pub mod exit_code;
 pub mod help;
+pub mod history;
 mod home;
 pub mod models;
 pub mod output;
 mod panics;
+mod past;
 pub mod policy;
 pub mod prompt;
 pub mod readiness;
+pub mod redo;
+mod restore;
 mod secrets;
 pub mod sessions;
 pub mod structured;
 pub mod tools;
 pub mod trust;
+pub mod undo;
 pub mod work;
 
 use crate::cli::app::App;
@@ -66,6 +72,10 @@ fn dispatch(app: &App, command: Command) -> u8 {
                 SessionsCommand::Show { id } => sessions::show(&app.terminal, &store, &redactor, &id),
             }
         }),
+        Command::Diff(args) => diff::diff(app, &args),
+        Command::Undo(args) => undo::undo(app, &args),
+        Command::Redo(args) => redo::redo(app, &args),
+        Command::History(args) => history::history(app, &args),
         Command::Agents(place) => agents::agents(app, &place),
         Command::Tools { command, place } => tools::tools(app, command, &place),
         Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),

@@ -129,6 +129,7 @@ fn describe(record: &Record) -> Option<String> {
             format!("  {name} {}: {mark}: {first}", one_line(summary, TASK_CHARS))
         }
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
+        Event::Restored { way, changed, .. } => messages::restored(*way, changed),
         Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd),
         Event::Closing { reason } => format!("closing: {reason}"),
         Event::RunEnd { result } => {

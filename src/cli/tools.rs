@@ -84,8 +84,13 @@ async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResu
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks)
         .redacting(app.redactor(settings));
     let outputs = settings.state.join("calls").join(app.source.session_id());
-    let bench =
-        compose::Bench { launcher, emitter: Rc::new(emitter), outputs, toolbox: compose::toolbox(settings) };
+    let bench = compose::Bench {
+        launcher,
+        emitter: Rc::new(emitter),
+        outputs,
+        displaced: None,
+        toolbox: compose::toolbox(settings),
+    };
     let manner = compose::Manner { asked: Some(interrupt.token().clone()), dry_run: false };
     let engine = compose::engine(app, settings, bench, manner)?;
     for text in compose::recover(&engine) {

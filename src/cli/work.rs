@@ -141,11 +141,12 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), reading.next_seq(), all);
     let emitter = Rc::new(emitter.redacting(redactor));
     let outputs = store(&settings).outputs_dir(&id)?;
-    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, toolbox };
+    let displaced = Some(compose::displaced(app, &settings));
+    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, displaced, toolbox };
     let asked = (!options.json).then(|| interrupt.clone());
     let engine = compose::engine(app, &settings, bench, Manner { asked, dry_run: options.dry_run })?;
     compose::restore(&engine, &reading.records);
-    let gone = engine.background.resume(&reading.records);
+    let meanwhile = compose::meanwhile(&engine, &reading.records);
     let definitions = compose::definitions(&engine);
     let words = words(task, &id, &session.borrow())?;
     let prefix = RefCell::new(Prefix::new(session.borrow().prefix().cloned()));
@@ -167,7 +168,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let has_system = has_system(&reading.records, &settings.agent.name);
     // The session holds what it needs of them; a long one would fill the memory twice.
     drop(reading);
-    let start = Start { settings: &settings, id, words, notices, resumed, has_system, gone };
+    let start = Start { settings: &settings, id, words, notices, resumed, has_system, meanwhile };
     Ok((drive(app, &agent, start).await, answer_shown))
 }
 
@@ -229,8 +230,8 @@ struct Start<'a> {
     id: String,
     words: Option<String>,
     notices: Vec<String>,
-    /// Background commands that ended with the run before.
-    gone: Vec<(String, String)>,
+    /// What the model is told of what happened since the run before.
+    meanwhile: Vec<String>,
     /// The session has had a run before.
     resumed: bool,
     /// Its system message stays: a prefix that stays is one that is cached.
@@ -244,6 +245,9 @@ async fn drive(app: &App, agent: &Agent, start: Start<'_>) -> RunResult {
         Ok(()) => run::run(agent).await,
         Err(error) => Err(error),
     };
+    if let Some(contents) = agent.engine.workspace.displaced() {
+        contents.prune();
+    }
     let mut result = match verdict {
         Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),
         Err(error) => return broken(agent, &error),
@@ -278,7 +282,7 @@ fn broken(agent: &Agent, error: &EmitError) -> RunResult {
 
 /// Tells how the run begins: the session, the run, the task, the system message.
 fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
-    let Start { settings, id, words, mut notices, resumed, has_system, gone } = start;
+    let Start { settings, id, words, mut notices, resumed, has_system, meanwhile } = start;
     let emitter = &agent.emitter;
     if !resumed {
         emitter.emit(Event::SessionStart {
@@ -306,8 +310,7 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         }
         emitter.emit(interrupted(call))?;
     }
-    if !gone.is_empty() {
-        let text = messages::background_gone(&gone);
+    for text in meanwhile {
         emitter.emit(Event::UserMessage { text, origin: Origin::Background })?;
     }
     // The task is saved before anything that takes time: a session without one cannot be gone on with.

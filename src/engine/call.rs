@@ -9,13 +9,12 @@ use crate::engine::fire::{Told, append};
 use crate::engine::granted::Grant;
 use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
 use crate::engine::{Engine, ResultFormat, links};
-use crate::event::{Event, Level};
+use crate::event::Event;
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::text::{diff, invisible};
 use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput, Touch};
 use crate::workspace::error::FileError;
-use crate::workspace::snapshot::Snapshot;
 use serde_json::Value;
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
@@ -218,40 +217,18 @@ impl Engine {
             self.emitter.sync()?;
         }
         let mut output = match access {
-            Access::Execute => self.execute_watched(ready, cx).await?,
+            Access::Execute => self.watched(ready.tool.call(&ready.args, cx)).await?,
             Access::Read | Access::Write | Access::Network => ready.tool.call(&ready.args, cx).await,
         };
+        if let Some(text) = output.warning.take() {
+            self.warn(text)?;
+        }
         for text in context {
             append(&mut output.text, &text);
         }
         self.emitter.redactor().clean_for_model(&mut output.text);
         self.fire_after(ready.told(), &mut output, &cx.cancel).await?;
         Ok(output.into())
-    }
-
-    /// Runs a program and lists the files that changed meanwhile, or says once that they cannot be listed.
-    async fn execute_watched(&self, ready: &Ready<'_>, cx: &ToolContext) -> Result<ToolOutput, EmitError> {
-        let before = self.snapshot().await;
-        let mut output = ready.tool.call(&ready.args, cx).await;
-        if let Some(text) = output.warning.take() {
-            self.emitter.emit(Event::Notice { level: Level::Warn, text })?;
-        }
-        let after = if before.is_some() { self.snapshot().await } else { None };
-        match before.zip(after) {
-            Some((before, after)) => output.changed.extend(before.changes(&after)),
-            None if self.unwatched_told.replace(true) => {}
-            None => {
-                let text = messages::CHANGES_NOT_LISTED.to_owned();
-                self.emitter.emit(Event::Notice { level: Level::Warn, text })?;
-            }
-        }
-        Ok(output)
-    }
-
-    /// What the files look like now; `None` when there are too many to look at quickly.
-    async fn snapshot(&self) -> Option<Snapshot> {
-        let root = self.workspace.root().to_owned();
-        tokio::task::spawn_blocking(move || Snapshot::take(&root)).await.ok().flatten()
     }
 
     /// What may happen to a call, what the person has allowed until the run ends included.

@@ -13,6 +13,7 @@ mod parts;
 mod patterns;
 pub mod policy;
 pub mod rules;
+mod watched;
 
 use crate::emit::Emitter;
 use crate::engine::approve::Approver;
@@ -27,11 +28,12 @@ use crate::tools::ledger::Ledger;
 use crate::tools::outputs::Outputs;
 use crate::tools::toolbox::Toolbox;
 use crate::workspace::Workspace;
+use crate::workspace::baseline::Baseline;
 use crate::workspace::search::Hidden;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -102,6 +104,8 @@ pub struct Engine {
     pub options: EngineOptions,
     /// Whether a hook has ended the run: no further call runs.
     pub stopped: Cell<bool>,
+    /// The files as they were before the command that runs, or after the last one.
+    pub baseline: Arc<Mutex<Baseline>>,
     /// Whether it was said that changes made by commands cannot be listed.
     pub unwatched_told: Cell<bool>,
 }

@@ -26,8 +26,7 @@ pub const OUTCOME_UNKNOWN: &str = "interrupted; outcome unknown: check before re
 const MAX_SHOWN_ARGUMENTS_CHARS: usize = 500;
 
 /// Said once when a workspace is too large to be compared before and after each command.
-pub const CHANGES_NOT_LISTED: &str =
-    "files changed by commands are not listed in this run: the workspace has too many files";
+pub const CHANGES_NOT_LISTED: &str = "files changed by commands are not listed in this run and cannot be undone: the workspace has too many files";
 
 /// Said when an edit was killed and what it displaced may be somebody's work.
 pub fn leftover_kept(path: &str) -> String {

@@ -10,6 +10,7 @@ mod prompt;
 mod sandbox;
 mod structured;
 mod trust;
+mod undo;
 mod workspace;
 
 pub use background::{
@@ -43,5 +44,9 @@ pub use structured::{
 pub use trust::{
     NO_TRUST_TO_REVOKE, NOT_TRUSTED, TRUST_NEEDS_A_PERSON, TRUST_QUESTION, TRUST_REASON, TRUST_REVOKED,
     TRUSTED, other_content, trust_asked, trust_ended, trust_not_believed, trust_not_kept, trusted_this_run,
+};
+pub use undo::{
+    NOTHING_CHANGED, cannot_be_undone, changed_by_others, changed_since, changes_left_out,
+    commands_not_undone, files_restored, minute, named, no_diff, not_kept, nothing_to_restore, restored,
 };
 pub use workspace::{executables, instructions, instructions_invisible, instructions_not_compared};

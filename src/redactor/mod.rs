@@ -108,6 +108,11 @@ impl Redactor {
         replaced(clean, &found)
     }
 
+    /// Whether a known value stands in `bytes`.
+    pub fn is_known_in(&self, bytes: &[u8]) -> bool {
+        !self.known_in(bytes).is_empty()
+    }
+
     /// Where known values stand: the first in `bytes`, the longest of those that begin there, and so on behind it.
     fn known_in(&self, bytes: &[u8]) -> Vec<Found<'_>> {
         if let Some(finder) = &self.finder {

@@ -34,6 +34,11 @@ impl Redactor {
                     self.denial(denial);
                 }
             }
+            Event::Restored { changed, .. } => {
+                for change in changed {
+                    self.clean(&mut change.path);
+                }
+            }
             Event::HookEnd { hook, output, .. } => {
                 self.clean(hook);
                 self.clean(output);

@@ -264,6 +264,13 @@ impl HumanLog {
         self.notice(Level::Warn, &messages::model_switched(from, to))
     }
 
+    fn prefix(&self, changed: &[String]) -> io::Result<()> {
+        if changed.is_empty() {
+            return Ok(());
+        }
+        self.notice(Level::Info, &messages::prefix_changed(changed))
+    }
+
     fn closing(&self, reason: StopReason, steps: u32) -> io::Result<()> {
         self.say(Detail::Warn, Style::Caution, &self.form.watchdog(reason, steps, self.max_steps))?;
         self.say(Detail::Human, Style::Plain, &self.form.closing(reason, steps))
@@ -355,12 +362,13 @@ impl EventSink for HumanLog {
             Event::StepStart { purpose: Purpose::Step, messages } => {
                 self.say(Detail::Human, Style::Bold, &self.form.step(step, *messages))
             }
-            Event::StepStart { .. } | Event::StepEnd | Event::ModelAbandoned { .. } => Ok(()),
+            // Files are restored between runs, by a command that says so itself.
+            Event::StepStart { .. }
+            | Event::StepEnd
+            | Event::ModelAbandoned { .. }
+            | Event::Restored { .. } => Ok(()),
             Event::RequestSent { attempt } => self.notice(Level::Debug, &messages::request_sent(*attempt)),
-            Event::RequestPrefix { changed, .. } if changed.is_empty() => Ok(()),
-            Event::RequestPrefix { changed, .. } => {
-                self.notice(Level::Info, &messages::prefix_changed(changed))
-            }
+            Event::RequestPrefix { changed, .. } => self.prefix(changed),
             Event::KeptAnswer => {
                 self.say(Detail::Human, Style::Dim, &self.form.detail(messages::KEPT_ANSWER))
             }

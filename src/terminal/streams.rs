@@ -75,6 +75,10 @@ impl Style {
             Self::Bad => Some("31"),
         }
     }
+
+    fn painted(self, text: &str) -> String {
+        self.code().map_or_else(|| text.to_owned(), |code| format!("\u{1b}[{code}m{text}\u{1b}[0m"))
+    }
 }
 
 /// What became of text for standard output.
@@ -91,6 +95,8 @@ pub enum Delivery {
 pub struct Terminal {
     facts: Facts,
     color: bool,
+    /// Whether standard output takes colour.
+    out_color: bool,
     rich: bool,
     out: Mutex<Box<dyn Write + Send>>,
     err: Mutex<ErrorStream>,
@@ -139,6 +145,7 @@ impl Terminal {
         Self {
             facts,
             color: !set(&wishes.no_color) && (forced || rich),
+            out_color: !set(&wishes.no_color) && (forced || !dumb && facts.stdout != Stdout::Elsewhere),
             rich,
             out: Mutex::new(out),
             err: Mutex::new(ErrorStream { out: err, line_open: false, spinner: Spinner::default() }),
@@ -221,12 +228,28 @@ impl Terminal {
     /// # Errors
     /// When standard output cannot be written for another reason, such as a full disk.
     pub fn print(&self, text: &str) -> io::Result<Delivery> {
+        let text = harmless_prose(text);
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        self.deliver(&text, end)
+    }
+
+    /// As [`print`](Self::print), each line in its style.
+    ///
+    /// # Errors
+    /// As [`print`](Self::print).
+    pub fn print_lines(&self, lines: &[(Style, &str)]) -> io::Result<Delivery> {
+        let painted = lines.iter().map(|(style, line)| {
+            let style = if self.out_color { *style } else { Style::Plain };
+            format!("{}\n", style.painted(&harmless_prose(line)))
+        });
+        self.deliver(&painted.collect::<String>(), "")
+    }
+
+    fn deliver(&self, text: &str, end: &str) -> io::Result<Delivery> {
         self.hide_status();
         if self.facts.stdout == Stdout::SameTerminal {
             self.end_line()?;
         }
-        let text = harmless_prose(text);
-        let end = if text.ends_with('\n') { "" } else { "\n" };
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let written = out
             .write_all(text.as_bytes())
@@ -270,10 +293,7 @@ impl Terminal {
     }
 
     fn painted(&self, style: Style, text: &str) -> String {
-        match style.code() {
-            Some(code) if self.color => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
-            _ => text.to_owned(),
-        }
+        if self.color { style.painted(text) } else { text.to_owned() }
     }
 
     fn lock_err(&self) -> MutexGuard<'_, ErrorStream> {

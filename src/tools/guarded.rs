@@ -1,6 +1,7 @@
 //! What every tool that changes a file does the same way: load it as text, see that it is what the model saw, store it.
 
 use crate::change::{Change, ChangeAction, ChangedBy, Seen};
+use crate::messages;
 use crate::text::diff;
 use crate::text::lines::{BOM, Ending};
 use crate::tools::arguments::nearest;
@@ -142,6 +143,11 @@ fn tell_change(cx: &ToolContext, displaced: Displaced, output: &mut ToolOutput) 
         let note = "The change is made, but the system did not confirm that it is on disk";
         output.text = format!("{}\n[{note}: {reason}]", output.text.trim_end_matches('\n'));
     }
+    if let Some(why) = &displaced.unkept {
+        let lost = messages::cannot_be_undone(&path, why);
+        output.warning =
+            Some(output.warning.take().map_or_else(|| lost.clone(), |before| format!("{before}; {lost}")));
+    }
     match &displaced.after {
         Some(hash) if known => {
             cx.ledger.note(&path, hash);
@@ -212,7 +218,8 @@ mod tests {
         let fixture = Fixture::new();
         let path = fixture.cx.workspace.path("a.txt").unwrap();
         let (before, after) = (None, Some("hash".to_owned()));
-        let displaced = Displaced { path, before, after, unsynced: Some("Input/output error".to_owned()) };
+        let unsynced = Some("Input/output error".to_owned());
+        let displaced = Displaced { path, before, after, unsynced, unkept: None };
         let output = changed(&fixture.cx, displaced, "File a.txt created\n".to_owned());
         assert_eq!(output.changed.len(), 1);
         assert_eq!(fixture.cx.ledger.seen("a.txt"), Some("hash".to_owned()));

@@ -12,7 +12,7 @@ use std::io::{self, Read};
 pub const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Hexadecimal digits of a content hash: 128 bits, beyond any collision by accident or by intent.
-const HASH_DIGITS: usize = 32;
+pub const HASH_DIGITS: usize = 32;
 
 /// The content of a file and what it was when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]

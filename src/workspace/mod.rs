@@ -1,7 +1,9 @@
 //! The project directory: confined paths, bounded reads, atomic writes, search.
 
 pub mod alias;
+pub mod baseline;
 pub mod beneath;
+pub mod contents;
 pub mod error;
 pub mod executables;
 pub mod file;
@@ -16,6 +18,7 @@ pub mod transaction;
 pub mod walk;
 
 use beneath::Beneath;
+use contents::Contents;
 use error::{FileError, WorkspaceError};
 use path::{PathError, RelPath};
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -34,6 +37,8 @@ struct Inner {
     guard: OnceLock<Guard>,
     /// Where transactions are recorded.
     records: OnceLock<PathBuf>,
+    /// Where what changes displace is kept.
+    displaced: OnceLock<Contents>,
 }
 
 /// Which files are kept from tools, by the paths they really have: a link may lead elsewhere by the time it is followed
@@ -63,8 +68,9 @@ impl Workspace {
         let dir = rustix::fs::open(&canonical, flags, Mode::empty())
             .map_err(|error| WorkspaceError::new(&shown, error.into()))?;
         let given = std::path::absolute(root).unwrap_or_else(|_| canonical.clone());
-        let (beneath, guard, records) = (Beneath::new(dir), OnceLock::new(), OnceLock::new());
-        Ok(Self(Arc::new(Inner { given, root: canonical, beneath, guard, records })))
+        let (beneath, guard) = (Beneath::new(dir), OnceLock::new());
+        let (records, displaced) = (OnceLock::new(), OnceLock::new());
+        Ok(Self(Arc::new(Inner { given, root: canonical, beneath, guard, records, displaced })))
     }
 
     /// Keeps files from whoever opens or changes files from now on; only the first guard counts.
@@ -75,6 +81,16 @@ impl Workspace {
     /// Records transactions in `dir` from now on, outside of the workspace; only the first directory counts.
     pub fn keep_records_in(&self, dir: PathBuf) {
         let _first = self.0.records.set(dir);
+    }
+
+    /// Keeps what changes displace from now on, so that they can be undone; only the first place counts.
+    pub fn keep_displaced(&self, contents: Contents) {
+        let _first = self.0.displaced.set(contents);
+    }
+
+    /// Where what changes displace is kept; nothing where nobody asked for it.
+    pub fn displaced(&self) -> Option<&Contents> {
+        self.0.displaced.get()
     }
 
     /// Whether the file that is really at `path` is kept from being shown, or from being changed.

@@ -7,6 +7,7 @@
 use crate::source::Source;
 use crate::workspace::Workspace;
 use crate::workspace::beneath::{Beneath, LastLink};
+use crate::workspace::contents::{Contents, Unkept};
 use crate::workspace::error::FileError;
 use crate::workspace::file::{hash, hash_reader};
 use crate::workspace::path::RelPath;
@@ -47,6 +48,8 @@ pub struct Displaced {
     pub after: Option<String>,
     /// Why the system did not confirm that the change is on disk; the change stands.
     pub unsynced: Option<String>,
+    /// Why the content before could not be kept: the change cannot be undone. Nothing is kept where nobody asked for it.
+    pub unkept: Option<String>,
 }
 
 impl Workspace {
@@ -87,6 +90,7 @@ impl Workspace {
             (None, _) => {}
         }
         let after = hash(bytes);
+        let kept = self.displaced().filter(|_| old.is_some()).map(|contents| target.keep(contents));
         let before = {
             let mut temporary = target.write_temporary(bytes, old.as_ref(), mode)?;
             if old.is_some() {
@@ -96,8 +100,8 @@ impl Workspace {
                 None
             }
         };
-        let unsynced = target.sync();
-        Ok(Displaced { path: real.clone(), before, after: Some(after), unsynced })
+        let (unsynced, unkept) = (target.sync(), unkept(kept, before.as_deref()));
+        Ok(Displaced { path: real.clone(), before, after: Some(after), unsynced, unkept })
     }
 
     /// Removes the regular file or symbolic link `path`; a link's target stays.
@@ -114,9 +118,10 @@ impl Workspace {
             .map_err(|error| FileError::io(path, "open the directory of", error.into()))?;
         let target =
             Target { beneath: self.beneath(), path: &real, parent: &parent, directory: &directory, name };
+        let kept = self.displaced().map(|contents| target.keep(contents));
         let before = target.set_aside_and_remove(expected)?;
-        let unsynced = target.sync();
-        Ok(Displaced { path: real.clone(), before: Some(before), after: None, unsynced })
+        let (unsynced, unkept) = (target.sync(), unkept(kept, Some(&before)));
+        Ok(Displaced { path: real.clone(), before: Some(before), after: None, unsynced, unkept })
     }
 
     fn writable(&self, path: &RelPath, last: LastLink) -> Result<RelPath, FileError> {
@@ -349,6 +354,19 @@ impl Target<'_> {
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
+    /// Keeps the content that is about to be displaced; returns its hash. Only a regular file is opened: whoever opens a pipe
+    /// takes what is in it.
+    fn keep(&self, contents: &Contents) -> Result<String, Unkept> {
+        let stat = rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let stat = stat.map_err(std::io::Error::from)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Unkept::NoFile);
+        }
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(self.directory, self.name, flags, Mode::empty());
+        contents.keep(&File::from(opened.map_err(std::io::Error::from)?))
+    }
+
     /// The content hash of `name`, of a link the hash of its target's name.
     fn hash_of(&self, name: &str) -> Result<String, Errno> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -378,6 +396,15 @@ impl Target<'_> {
             Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::ROFS) => None,
             Err(error) => Some(error.to_string()),
         }
+    }
+}
+
+/// Why what was displaced is not what was kept.
+fn unkept(kept: Option<Result<String, Unkept>>, displaced: Option<&str>) -> Option<String> {
+    match kept? {
+        Ok(hash) if Some(hash.as_str()) == displaced => None,
+        Ok(_) => Some(Unkept::Changed.to_string()),
+        Err(reason) => Some(reason.to_string()),
     }
 }
 

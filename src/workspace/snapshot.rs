@@ -15,14 +15,11 @@ const MAX_ENTRIES: usize = 50_000;
 /// Time for one look at all files.
 const MAX_TIME: Duration = Duration::from_millis(150);
 
-/// Changes listed for one command.
-const MAX_CHANGES: usize = 1_000;
-
 /// The file by which a tool marks a directory as its cache (bford.info/cachedir): `target` of cargo has one.
 const CACHE_TAG: &str = "CACHEDIR.TAG";
 
 /// Size, modification time and inode of every file that is not ignored.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Snapshot(BTreeMap<String, Look>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +72,17 @@ impl Snapshot {
         Some(Self(looks))
     }
 
-    /// What is different in `after`, by path, at most `MAX_CHANGES`.
+    /// Every file with its size in bytes.
+    pub fn sizes(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(path, look)| (path.as_str(), look.size))
+    }
+
+    /// The size of one file in bytes; nothing when there is none.
+    pub fn size(&self, path: &str) -> Option<u64> {
+        self.0.get(path).map(|look| look.size)
+    }
+
+    /// What is different in `after`, by path.
     pub fn changes(&self, after: &Self) -> Vec<Change> {
         let by = ChangedBy::Command;
         let change =
@@ -86,7 +93,7 @@ impl Snapshot {
             Some(before) if before != look => Some(change(path, ChangeAction::Modified)),
             Some(_) => None,
         });
-        gone.map(|path| change(path, ChangeAction::Deleted)).chain(new).take(MAX_CHANGES).collect()
+        gone.map(|path| change(path, ChangeAction::Deleted)).chain(new).collect()
     }
 }
 

@@ -52,6 +52,7 @@ mod swapper;
 mod tidy;
 mod tls;
 mod trust;
+mod undo;
 mod web;
 mod window;
 mod wire;

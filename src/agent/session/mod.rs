@@ -306,6 +306,7 @@ impl Session {
             Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => {
                 self.run.stopped = Some(output.clone());
             }
+            Event::Restored { changed, .. } => changed.iter().for_each(|change| self.tally.change(change)),
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolStart { .. }

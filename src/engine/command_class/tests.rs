@@ -1,5 +1,6 @@
 use super::*;
 use crate::source::processor_time;
+use crate::text::shell;
 use proptest::prelude::*;
 
 fn verdict(command: &str) -> Verdict {
@@ -467,9 +468,11 @@ proptest! {
         prop_assert_ne!(class(&text), CommandClass::Safe);
     }
 
-    /// Whatever is put around a command, or beside it, does not make it more harmless.
+    /// Whatever is put around a command, or beside it, does not make it more harmless. (`ls)` is none, and would end what is
+    /// around it.)
     #[test]
     fn a_command_is_no_better_inside_of_another(command in any_command(), form in 0..12_usize) {
+        prop_assume!(shell::parse(command).is_ok());
         let quoted = command.replace('\'', "'\\''");
         let wrapped = match form {
             0 => format!("( {command}\n)"),

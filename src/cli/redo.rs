@@ -1,0 +1,15 @@
+//! `agent redo`: takes back the last `agent undo`.
+
+use crate::cli::app::App;
+use crate::cli::args::RestoreArgs;
+use crate::cli::error::CliResult;
+use crate::cli::restore::restore;
+use crate::event::Way;
+
+/// Puts files back to what they were before the last undo that stands.
+///
+/// # Errors
+/// When files cannot be put back: see [`restore`].
+pub fn redo(app: &App, args: &RestoreArgs) -> CliResult<()> {
+    restore(app, args, Way::Redo, 0)
+}

@@ -1,0 +1,51 @@
+//! Programs are watched: what they change is listed, and kept before they run.
+
+use crate::emit::EmitError;
+use crate::engine::Engine;
+use crate::event::{Event, Level};
+use crate::messages;
+use crate::tools::ToolOutput;
+use crate::workspace::baseline::Baseline;
+use crate::workspace::contents::MAX_FILE_BYTES;
+use std::sync::{Arc, PoisonError};
+
+impl Engine {
+    /// Runs a program and lists the files that changed meanwhile, or says once that they cannot be listed.
+    pub(super) async fn watched(
+        &self,
+        program: impl Future<Output = ToolOutput>,
+    ) -> Result<ToolOutput, EmitError> {
+        let compared = self.look(Baseline::prepare).await == Some(true);
+        let mut output = program.await;
+        let changes = if compared { self.look(Baseline::changes).await.flatten() } else { None };
+        let Some(changes) = changes else {
+            if !self.unwatched_told.replace(true) {
+                self.warn(messages::CHANGES_NOT_LISTED.to_owned())?;
+            }
+            return Ok(output);
+        };
+        output.changed.extend(changes.listed);
+        if changes.left_out > 0 {
+            self.warn(messages::changes_left_out(changes.left_out))?;
+        }
+        if !changes.unkept.is_empty() {
+            let paths: Vec<&str> = changes.unkept.iter().map(String::as_str).collect();
+            self.warn(messages::commands_not_undone(&paths, MAX_FILE_BYTES >> 20))?;
+        }
+        Ok(output)
+    }
+
+    /// A look at the files, which takes a while; nothing when it broke.
+    async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&mut Baseline) -> T + Send + 'static,
+    ) -> Option<T> {
+        let baseline = Arc::clone(&self.baseline);
+        let work = move || look(&mut baseline.lock().unwrap_or_else(PoisonError::into_inner));
+        tokio::task::spawn_blocking(work).await.ok()
+    }
+
+    pub(super) fn warn(&self, text: String) -> Result<(), EmitError> {
+        self.emitter.emit(Event::Notice { level: Level::Warn, text }).map(drop)
+    }
+}

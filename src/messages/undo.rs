@@ -1,0 +1,111 @@
+//! What is said about undoing: what cannot be, and what stands in its way.
+
+use crate::change::{Change, ChangeAction};
+use crate::event::Way;
+use crate::text::lines::one_line;
+use jiff::Timestamp;
+
+/// Characters of a path that is named.
+const PATH_CHARS: usize = 200;
+/// Paths that are named.
+const NAMED: usize = 10;
+
+/// A change of a file tool whose content before was not kept.
+pub fn cannot_be_undone(path: &str, why: &str) -> String {
+    format!("the change of {} cannot be undone: {why}", one_line(path, PATH_CHARS))
+}
+
+/// Changes of a command whose contents before were not kept.
+pub fn commands_not_undone(paths: &[&str], mebibytes: u64) -> String {
+    format!(
+        "what the command did to these files cannot be undone, because they are sensitive, hold a secret, are larger than {mebibytes} MiB, or \
+         were too many to be kept: {}",
+        named(paths)
+    )
+}
+
+/// Changes of a command beyond those that are listed.
+pub fn changes_left_out(more: usize) -> String {
+    format!("the command changed {more} more files, which are not listed and cannot be undone")
+}
+
+/// A session without changes of files that stand.
+pub const NOTHING_CHANGED: &str = "no change of a file stands in this session\n";
+
+/// Nothing to put back.
+pub fn nothing_to_restore(way: Way) -> &'static str {
+    match way {
+        Way::Undo => "nothing to undo\n",
+        Way::Redo => "nothing to redo\n",
+    }
+}
+
+/// Which files were put back, and what that made of each, one a line.
+pub fn restored(way: Way, changed: &[Change]) -> String {
+    let word = match way {
+        Way::Undo => "undone",
+        Way::Redo => "redone",
+    };
+    let lines = changed.iter().map(|change| {
+        let what = match change.action {
+            ChangeAction::Created => "is there again",
+            ChangeAction::Modified => "has its earlier content again",
+            ChangeAction::Deleted => "is removed again",
+        };
+        format!("{word}: {} {what}", one_line(&change.path, PATH_CHARS))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Why nothing is put back.
+pub fn changed_since(way: Way, paths: &[String]) -> String {
+    let (word, back) = match way {
+        Way::Undo => ("undone", "redo"),
+        Way::Redo => ("redone", "undo"),
+    };
+    format!(
+        "nothing was {word}, because somebody else has changed files in between: {}. `--file FILE` takes one that is not \
+         among them; `--force` takes them too, and `agent {back}` would bring back what they hold now",
+        named(paths)
+    )
+}
+
+/// Files that stay as they are because there is nothing to put back.
+pub fn not_kept(paths: &[String]) -> String {
+    format!("these files stay as they are, because their contents were not kept: {}", named(paths))
+}
+
+/// Said above a diff of a file that is not what the session left.
+pub fn changed_by_others(path: &str) -> String {
+    format!("# somebody else has changed {} since\n", one_line(path, PATH_CHARS))
+}
+
+/// Said instead of a diff.
+pub fn no_diff(path: &str) -> String {
+    format!("# {} changed; it is no text, or was not kept\n", one_line(path, PATH_CHARS))
+}
+
+/// What the model is told about files that were put back since it last worked on the session.
+pub fn files_restored(paths: &[String]) -> String {
+    format!(
+        "[SYSTEM] Since your last step the person has put files back with `agent undo` or `agent redo`. They are not what you \
+         left, so read them again before you go on: {}",
+        named(paths)
+    )
+}
+
+/// A time to the minute, UTC; empty where it is none.
+pub fn minute(wall_ms: u64) -> String {
+    let time = i64::try_from(wall_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(String::new, |time| time.strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// `paths` on one line, as many as a person reads.
+pub fn named(paths: &[impl AsRef<str>]) -> String {
+    let shown = paths.iter().take(NAMED).map(|path| one_line(path.as_ref(), PATH_CHARS));
+    let mut names: Vec<String> = shown.collect();
+    if paths.len() > NAMED {
+        names.push(format!("{} more", paths.len() - NAMED));
+    }
+    names.join(", ")
+}

@@ -1,0 +1,202 @@
+//! What commands may change, kept before they run: afterwards is too late.
+//!
+//! The files are looked at from outside before and after each command; what is new since the look before is read and kept.
+//! So the first command of a run waits until all files are kept, as far as the limits allow, and later ones hardly.
+
+use crate::change::{Change, ChangeAction};
+use crate::workspace::Workspace;
+use crate::workspace::contents::MAX_FILE_BYTES;
+use crate::workspace::snapshot::Snapshot;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Bytes read for one look. The smallest files come first: they are what people wrote.
+const MAX_LOOK_BYTES: u64 = 128 << 20;
+
+/// Time for reading and keeping in one look; what is left is for the next one.
+const MAX_LOOK_TIME: Duration = Duration::from_secs(1);
+
+/// Changes listed for one command.
+const MAX_CHANGES: usize = 10_000;
+
+/// What one command changed.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// By path; without hashes where contents are not kept.
+    pub listed: Vec<Change>,
+    /// How many more there are.
+    pub left_out: usize,
+    /// Those of the listed whose content before was to be kept, and was not.
+    pub unkept: Vec<String>,
+}
+
+/// The files of a workspace as they were at the last look, and their contents where the workspace keeps them.
+#[derive(Debug)]
+pub struct Baseline {
+    workspace: Workspace,
+    /// Nothing before the first look, and where there are too many files.
+    looks: Option<Snapshot>,
+    /// The hashes of the contents that are kept, by path.
+    hashes: BTreeMap<String, String>,
+}
+
+impl Baseline {
+    /// A baseline that knows nothing yet.
+    pub fn new(workspace: Workspace) -> Self {
+        Self { workspace, looks: None, hashes: BTreeMap::new() }
+    }
+
+    /// Looks before a command: keeps whatever is not kept yet. `false` when there are too many files to be compared.
+    pub fn prepare(&mut self) -> bool {
+        let now = Snapshot::take(self.workspace.root());
+        let before = self.looks.take().unwrap_or_default();
+        if let Some(now) = &now {
+            for change in before.changes(now) {
+                self.hashes.remove(&change.path);
+            }
+            let missing = now.sizes().filter(|(path, _)| !self.hashes.contains_key(*path));
+            self.keep(missing.map(|(path, size)| (path.to_owned(), size)).collect());
+        }
+        self.looks = now;
+        self.looks.is_some()
+    }
+
+    /// Looks after a command: what is different. Nothing when there are too many files to be compared.
+    pub fn changes(&mut self) -> Option<Changes> {
+        let before = self.looks.take()?;
+        let now = Snapshot::take(self.workspace.root())?;
+        let mut changes = before.changes(&now);
+        for change in &mut changes {
+            change.before = self.hashes.remove(&change.path);
+        }
+        let new = changes.iter().filter_map(|change| Some((change.path.clone(), now.size(&change.path)?)));
+        self.keep(new.collect());
+        for change in &mut changes {
+            change.after = self.hashes.get(&change.path).cloned();
+        }
+        self.looks = Some(now);
+        Some(self.told(changes))
+    }
+
+    fn told(&self, mut changes: Vec<Change>) -> Changes {
+        // A file that was only touched.
+        changes.retain(|change| change.before.is_none() || change.before != change.after);
+        let left_out = changes.len().saturating_sub(MAX_CHANGES);
+        changes.truncate(MAX_CHANGES);
+        let keeps = self.workspace.displaced().is_some();
+        let is_lost =
+            |change: &&Change| keeps && change.before.is_none() && change.action != ChangeAction::Created;
+        let unkept = changes.iter().filter(is_lost).map(|change| change.path.clone()).collect();
+        Changes { listed: changes, left_out, unkept }
+    }
+
+    /// Keeps `files`, the smallest first, as far as the limits allow.
+    fn keep(&mut self, mut files: Vec<(String, u64)>) {
+        let Some(contents) = self.workspace.displaced().cloned() else { return };
+        let (began, mut bytes) = (Instant::now(), 0u64);
+        files.retain(|(_, size)| *size <= MAX_FILE_BYTES);
+        files.sort_unstable_by_key(|(_, size)| *size);
+        for (path, size) in files {
+            bytes = bytes.saturating_add(size);
+            if bytes > MAX_LOOK_BYTES || began.elapsed() > MAX_LOOK_TIME {
+                return;
+            }
+            let opened =
+                self.workspace.path(&path).ok().and_then(|path| self.workspace.open_file(&path).ok());
+            if let Some(hash) = opened.and_then(|opened| contents.keep(&opened.file).ok()) {
+                self.hashes.insert(path, hash);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the test is the command that changes files")]
+mod tests {
+    use super::*;
+    use crate::workspace::contents::Contents;
+    use crate::workspace::file::hash;
+    use std::path::Path;
+
+    fn baseline(dir: &Path, keeps: bool) -> Baseline {
+        let root = dir.join("ws");
+        std::fs::create_dir_all(&root).unwrap();
+        let workspace = Workspace::open(&root).unwrap();
+        if keeps {
+            workspace.keep_displaced(Contents::new(dir.join("contents"), std::sync::Arc::default()));
+        }
+        Baseline::new(workspace)
+    }
+
+    #[test]
+    fn what_a_command_displaces_was_kept_before() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut baseline = baseline(dir.path(), true);
+        let root = dir.path().join("ws");
+        for name in ["changed", "gone", "same"] {
+            std::fs::write(root.join(name), name).unwrap();
+        }
+        assert!(baseline.prepare());
+        std::fs::write(root.join("changed"), "otherwise").unwrap();
+        std::fs::remove_file(root.join("gone")).unwrap();
+        std::fs::write(root.join("made"), "made").unwrap();
+        let found = baseline.changes().unwrap();
+        let told: Vec<_> = found
+            .listed
+            .iter()
+            .map(|change| (change.path.as_str(), change.before.clone(), change.after.clone()))
+            .collect();
+        let some = |text: &str| Some(hash(text.as_bytes()));
+        assert_eq!(
+            told,
+            [
+                ("gone", some("gone"), None),
+                ("changed", some("changed"), some("otherwise")),
+                ("made", None, some("made"))
+            ]
+        );
+        assert!(found.unkept.is_empty());
+        let contents = baseline.workspace.displaced().unwrap();
+        for text in ["gone", "changed"] {
+            assert_eq!(contents.get(&hash(text.as_bytes())), Some(text.as_bytes().to_vec()));
+        }
+        assert!(baseline.prepare());
+        assert_eq!(baseline.changes(), Some(Changes::default()));
+    }
+
+    #[test]
+    fn a_file_that_is_only_touched_is_not_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut baseline = baseline(dir.path(), true);
+        let file = dir.path().join("ws/a");
+        std::fs::write(&file, "a").unwrap();
+        assert!(baseline.prepare());
+        let touched = std::fs::File::options().write(true).open(&file).unwrap();
+        touched.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(baseline.changes(), Some(Changes::default()));
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut baseline = baseline(dir.path(), true);
+        let file = std::fs::File::create_new(dir.path().join("ws/large")).unwrap();
+        file.set_len(MAX_FILE_BYTES + 1).unwrap();
+        assert!(baseline.prepare());
+        file.set_len(1).unwrap();
+        let found = baseline.changes().unwrap();
+        assert_eq!(found.unkept, ["large"]);
+        assert_eq!(found.listed[0].after, Some(hash(b"\0")));
+    }
+
+    #[test]
+    fn without_a_place_to_keep_them_changes_are_listed_all_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut baseline = baseline(dir.path(), false);
+        assert!(baseline.prepare());
+        std::fs::write(dir.path().join("ws/a"), "a").unwrap();
+        let found = baseline.changes().unwrap();
+        assert_eq!((found.listed.len(), &found.listed[0].after, found.unkept.len()), (1, &None, 0));
+    }
+}

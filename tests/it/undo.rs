@@ -1,0 +1,194 @@
+//! Undo and redo of what a session did to files, by tools and by commands, and what stands in their way.
+
+use crate::support::run::{Lab, holding};
+use crate::support::server::Server;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// Names and contents.
+type Files = Vec<(String, String)>;
+
+fn server(calls: &[Value]) -> Server {
+    let mut turns: Vec<Value> = calls.iter().map(|call| json!({"calls": [call]})).collect();
+    turns.push(json!({"text": "done"}));
+    Server::start(&json!({ "turns": turns }).to_string())
+}
+
+fn write(path: &str, content: &str) -> Value {
+    json!({"name": "write_file", "arguments": {"path": path, "content": content}})
+}
+
+fn command(command: &str) -> Value {
+    json!({"name": "run_command", "arguments": {"command": command}})
+}
+
+/// The files of the workspace with their contents, sorted by path.
+fn files(lab: &Lab) -> Files {
+    let entries = fs::read_dir(lab.ws()).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = entries
+        .filter(|path| path.is_file())
+        .map(|path| {
+            (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read_to_string(&path).unwrap())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn set(lab: &Lab, path: &str, content: &str) {
+    fs::write(lab.ws().join(path), content).unwrap();
+}
+
+/// A project and a session that made, changed and deleted files in three steps, with tools and with a command.
+fn worked() -> (Lab, Files, Files) {
+    let lab = Lab::new()
+        .config("workspace: {allow_delete: true}\n")
+        .file("a.txt", "one\ntwo\n")
+        .file("b.txt", "bytes \u{feff}\r\n")
+        .file("c.txt", "c\n")
+        .file(".gitignore", "ignored\n")
+        .file("ignored", "an ignored file\n");
+    let before = files(&lab);
+    let edit = json!({"name": "edit_file", "arguments": {"path": "a.txt", "old_str": "two", "new_str": "2"}});
+    let read = json!({"name": "read_file", "arguments": {"path": "ignored"}});
+    let server = Server::start(
+        &json!({"turns": [
+            {"calls": [edit, write("new.txt", "new\n"), read]},
+            {"calls": [command("printf three >> a.txt; rm b.txt; echo made > made.txt"), write("ignored", "other\n")]},
+            {"calls": [json!({"name": "delete_file", "arguments": {"path": "c.txt"}}), write("new.txt", "newer\n")]},
+            {"text": "done"}]})
+        .to_string(),
+    );
+    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    let after = files(&lab);
+    (lab, before, after)
+}
+
+#[test]
+fn a14_undo_restores_every_byte_and_redo_brings_the_work_back() {
+    let (lab, before, after) = worked();
+    assert_ne!(before, after);
+    let told = lab.agent(&["undo"]).exits(0).stdout;
+    assert_eq!(files(&lab), before);
+    assert!(told.contains("undone: made.txt is removed again"), "{told}");
+    assert!(told.contains("undone: b.txt is there again"), "{told}");
+    assert!(lab.agent(&["undo"]).exits(0).stdout.contains("nothing to undo"));
+    lab.agent(&["redo"]).exits(0);
+    assert_eq!(files(&lab), after);
+    assert!(lab.agent(&["redo"]).exits(0).stdout.contains("nothing to redo"));
+    lab.agent(&["undo"]).exits(0);
+    assert_eq!(files(&lab), before);
+}
+
+#[test]
+fn a14_undo_goes_back_to_a_step_and_takes_single_files() {
+    let (lab, before, after) = worked();
+    let id = lab.journal().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let steps = lab.agent(&["history", &id]).exits(0).stdout;
+    for line in ["    1  ", "    2  ", "    3  "] {
+        assert!(steps.contains(line), "{steps}");
+    }
+    lab.agent(&["rollback", "--to-step", "1"]).exits(0);
+    let at_one: Vec<_> = files(&lab);
+    let of = |files: &[(String, String)], name: &str| files.iter().find(|file| file.0 == name).cloned();
+    assert_eq!(of(&at_one, "a.txt").unwrap().1, "one\n2\n");
+    assert_eq!(of(&at_one, "new.txt").unwrap().1, "new\n");
+    for name in ["b.txt", "c.txt", "ignored", "made.txt"] {
+        assert_eq!(of(&at_one, name), of(&before, name), "{name}");
+    }
+    lab.agent(&["redo"]).exits(0);
+    assert_eq!(files(&lab), after);
+    lab.agent(&["undo", &id, "--file", "b.txt"]).exits(0);
+    assert_eq!(of(&files(&lab), "b.txt"), of(&before, "b.txt"));
+    assert_eq!(of(&files(&lab), "a.txt"), of(&after, "a.txt"));
+}
+
+#[test]
+fn a14_what_somebody_else_changed_since_stays_without_force_and_can_be_had_back_with_it() {
+    let (lab, before, _) = worked();
+    set(&lab, "a.txt", "mine\n");
+    let mixed = files(&lab);
+    let refused = lab.agent(&["undo"]).exits(1);
+    assert!(refused.stderr.contains("a.txt") && refused.stderr.contains("--force"), "{}", refused.stderr);
+    assert_eq!(files(&lab), mixed, "all or nothing");
+    lab.agent(&["undo", "--file", "c.txt"]).exits(0);
+    lab.agent(&["undo", "--force"]).exits(0);
+    assert_eq!(files(&lab), before);
+    lab.agent(&["redo", "--force"]).exits(0);
+    assert_ne!(files(&lab), before);
+}
+
+#[test]
+fn a14_what_a_forced_undo_displaces_is_kept() {
+    let (lab, ..) = worked();
+    set(&lab, "a.txt", "mine, which exists nowhere else\n");
+    lab.agent(&["undo", "--force"]).exits(0);
+    let kept = holding(&lab.home(), "mine, which exists nowhere else");
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    let mode = fs::metadata(&kept[0]).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+}
+
+#[test]
+fn a_diff_shows_what_the_session_changed_until_it_is_undone() {
+    let (lab, ..) = worked();
+    set(&lab, "c.txt", "again\n");
+    let diff = lab.agent(&["diff"]).exits(0).stdout;
+    for part in ["--- a/a.txt", "-two\n+2\n+three", "+++ b/made.txt", "-an ignored file\n+other"] {
+        assert!(diff.contains(part), "{part}: {diff}");
+    }
+    assert!(diff.contains("somebody else has changed c.txt since"), "{diff}");
+    assert!(!diff.contains('\u{1b}'), "no colour into a pipe");
+    let one = lab.agent(&["diff", "--file", "new.txt", "--since-step", "1"]).exits(0).stdout;
+    assert!(one.contains("-new\n+newer") && !one.contains("a.txt"), "{one}");
+    lab.agent(&["undo", "--force"]).exits(0);
+    assert!(lab.agent(&["diff"]).exits(0).stdout.contains("no change of a file stands"));
+    let colored = lab.env("CLICOLOR_FORCE", "1");
+    colored.agent(&["redo"]).exits(0);
+    assert!(colored.agent(&["diff"]).exits(0).stdout.contains("\u{1b}[32m+2\u{1b}[0m"));
+}
+
+#[test]
+fn what_cannot_be_undone_is_said_when_it_happens_and_the_rest_is_undone() {
+    let lab = Lab::new().env("DEPLOY_TOKEN", "correct-horse-battery-9").file("small.txt", "small");
+    fs::File::create_new(lab.ws().join("large.bin")).unwrap().set_len((32 << 20) + 1).unwrap();
+    set(&lab, "token.txt", "correct-horse-battery-9");
+    let server = server(&[command("echo x > large.bin; echo x > small.txt; echo x > token.txt")]);
+    let ended = lab.run(&server, &["--mode", "yolo"]).exits(0);
+    assert!(ended.stderr.contains("large.bin, token.txt"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("cannot be undone"), "{}", ended.stderr);
+    let told = lab.agent(&["undo"]).exits(1);
+    assert!(told.stdout.contains("undone: small.txt") && told.stderr.contains("large.bin"), "{told:?}");
+    assert_eq!((lab.read("small.txt"), lab.read("large.bin")), ("small".to_owned(), "x\n".to_owned()));
+    assert_eq!(holding(&lab.home(), "correct-horse-battery-9"), Vec::<String>::new());
+}
+
+#[test]
+fn a_session_that_goes_on_is_told_which_files_were_put_back() {
+    let (lab, ..) = worked();
+    lab.agent(&["undo", "--file", "a.txt"]).exits(0);
+    let server = server(&[write("a.txt", "blind")]);
+    lab.resume(&server, &["--mode", "yolo", "go on"]).exits(0);
+    let first = server.requests()[0].body["messages"].to_string();
+    assert!(first.contains("put files back") && first.contains("a.txt"), "{first}");
+    let last = server.requests().last().unwrap().body["messages"].to_string();
+    assert!(last.contains("read_file it first"), "what the model has seen is not what is there: {last}");
+    assert_eq!(lab.read("a.txt"), "one\ntwo\n");
+    let shown = lab.agent(&["sessions", "list"]).exits(0).stdout;
+    assert!(shown.contains("success"), "{shown}");
+}
+
+#[test]
+fn a_session_that_runs_is_not_undone() {
+    let lab = Lab::new().file("a.txt", "a");
+    let server = server(&[command("touch begun; sleep 60")]);
+    let running = lab.start_run(&server, &["--mode", "yolo"]);
+    lab.wait_for_file("begun");
+    let busy = lab.agent(&["undo"]).exits(3);
+    assert!(busy.stderr.contains("busy"), "{}", busy.stderr);
+    running.signal(rustix::process::Signal::INT);
+    running.finish().exits(130);
+    lab.agent(&["undo"]).exits(0);
+    assert!(!lab.exists("begun"));
+}
