@@ -1,6 +1,6 @@
 //! Commands in the background: started, read, stopped, told, and gone with the run.
 
-use crate::support::kernel::has_own_network;
+use crate::support::kernel::{confines, has_own_network};
 use crate::support::run::Lab;
 use crate::support::server::Server;
 use crate::support::sleepers::{survivors, unique_seconds, wait_for_sleepers};
@@ -91,6 +91,9 @@ fn a_server_in_the_background_answers_the_next_command() {
 
 #[test]
 fn runs_do_not_reach_each_others_servers() {
+    if !confines() {
+        return;
+    }
     let (here, there) = (Lab::new(), Lab::new());
     let server = Server::start(&script(&[
         background(SERVER),
@@ -204,6 +207,9 @@ fn stop_command_ends_the_whole_tree_at_once() {
 #[test]
 fn what_a_background_command_did_to_protected_files_is_put_back_and_told_however_it_ends() {
     const TOLD: &str = ".envrc\" (created, now removed)";
+    if !confines() {
+        return;
+    }
     both(|lab| {
         // In files: what a command names in its text it is refused beforehand.
         let ready = "mkfifo gate 2>/dev/null; echo evil > .envrc; echo ready; read -r line < gate";

@@ -1,5 +1,6 @@
 //! Configuration, agents, prompts, seen from outside.
 
+use crate::support::kernel::without_warning;
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::{Recorded, Server};
 use serde_json::{Value, json};
@@ -552,7 +553,7 @@ fn the_keys_of_commands_are_obeyed() {
 fn the_keys_of_logging_are_obeyed() {
     let told = |config: &str| {
         let lab = Lab::new().config(config);
-        (lab.run(&Server::start(DONE), &[]).exits(0).stderr, lab)
+        (without_warning(&lab.run(&Server::start(DONE), &[]).exits(0).stderr), lab)
     };
     assert_eq!(told("logging: {level: error}\n").0, "");
     assert_eq!(told("logging: {level: warn}\n").0, "");

@@ -1,5 +1,6 @@
 //! Hooks in a whole run.
 
+use crate::support::kernel::without_warning;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
 use rustix::process::Signal;
@@ -232,7 +233,8 @@ fn h02_a_guard_that_gives_no_answer_blocks_unless_told_otherwise() {
         let lab = lab(&json!({ "pre_tool_use": hooks })).file("not-executable", "#!/bin/sh\n");
         let server = calls(&[write("f0"), write("f1"), write("f2"), write("f3")]);
         let done = lab.run(&server, &YOLO).exits(0);
-        (["f0", "f1", "f2", "f3"].map(|path| lab.exists(path)), results(&server), done.stderr)
+        let log = without_warning(&done.stderr);
+        (["f0", "f1", "f2", "f3"].map(|path| lab.exists(path)), results(&server), log)
     };
     std::thread::scope(|scope| {
         let blocked = scope.spawn(|| tried(None));

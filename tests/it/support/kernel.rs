@@ -153,6 +153,20 @@ pub fn kernels() -> [(Kernel, &'static str); 4] {
     ]
 }
 
+/// Whether commands are confined where the tests run; a test that needs that says so and ends.
+pub fn confines() -> bool {
+    let [(_, best), ..] = kernels();
+    if best == "none" {
+        eprintln!("commands are not confined here");
+    }
+    best != "none"
+}
+
+/// `log` without the warning of runs whose commands are not confined where the tests run.
+pub fn without_warning(log: &str) -> String {
+    log.split_inclusive('\n').filter(|line| !line.contains("commands are NOT confined")).collect()
+}
+
 /// Whether commands have a network of their own where the tests run; a test that needs one says so and ends.
 pub fn has_own_network() -> bool {
     let [(_, best), ..] = kernels();
