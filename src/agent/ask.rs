@@ -43,7 +43,10 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
         }
     };
     let tools = if agent.offers_tools(purpose) { agent.definitions.as_slice() } else { &[] };
-    let session = agent.session.borrow().id().to_owned();
+    let (session, begun) = {
+        let session = agent.session.borrow();
+        (session.id().to_owned(), session.begun().to_owned())
+    };
     let request = Request {
         messages: &messages,
         tools,
@@ -51,6 +54,7 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
         max_output_tokens,
         deadline,
         session: Some(&session),
+        begun: &begun,
         schema: schema.as_deref().map(OutputSchema::sent),
     };
     if agent.offers_tools(purpose) {

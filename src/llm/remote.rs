@@ -6,6 +6,7 @@ use crate::llm::address::Address;
 use crate::llm::answer::{Answer, Surroundings};
 use crate::llm::attempts::Attempts;
 use crate::llm::codec::{Codec, Parameters};
+use crate::llm::echo::has_echo;
 use crate::llm::history::History;
 use crate::llm::receive::Reception;
 use crate::llm::retry::Advice;
@@ -155,7 +156,7 @@ impl RemoteModel {
         if !(200..300).contains(&reply.status()) {
             return Err(self.refused(reply).await);
         }
-        let mut answer = Answer::new(self.codec.name(), !request.tools.is_empty());
+        let mut answer = Answer::new(self.codec.name(), !request.tools.is_empty()).continuing(request.begun);
         if self.codec.tagged_calls() {
             answer = answer.recognising(TaggedCalls::of(request.tools));
         }
@@ -165,6 +166,7 @@ impl RemoteModel {
             taken: &|id| {
                 request.messages.iter().flat_map(|message| message.tool_calls()).any(|call| call.id == id)
             },
+            repeated: &|calls| has_echo(calls, request.messages),
             new_id: &|| call_id(&self.source),
         };
         answer.finish(&surroundings, show).map_err(|error| self.located(error))

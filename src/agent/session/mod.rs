@@ -186,6 +186,11 @@ impl Session {
         self.prefix.as_ref()
     }
 
+    /// What the model has said of an answer that was cut and is to be continued.
+    pub fn begun(&self) -> &str {
+        &self.answer_so_far
+    }
+
     /// The limits of this run.
     pub fn limits(&self) -> &Limits {
         &self.limits
