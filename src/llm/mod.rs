@@ -182,6 +182,11 @@ pub trait LlmClient {
         None
     }
 
+    /// Tokens of the longest answer that is asked for where nobody says how long.
+    fn output_limit(&self) -> Option<u32> {
+        None
+    }
+
     /// What of the user's wishes is not sent as it was, a sentence each.
     fn remarks(&self) -> &[String] {
         &[]

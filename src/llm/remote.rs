@@ -7,6 +7,7 @@ use crate::llm::answer::{Answer, Surroundings};
 use crate::llm::attempts::Attempts;
 use crate::llm::codec::{Codec, Parameters};
 use crate::llm::echo::has_echo;
+use crate::llm::error_body::refuses_answer_length;
 use crate::llm::history::History;
 use crate::llm::receive::Reception;
 use crate::llm::retry::Advice;
@@ -72,6 +73,10 @@ impl LlmClient for RemoteModel {
 
     fn window(&self) -> Option<u32> {
         self.parameters.window
+    }
+
+    fn output_limit(&self) -> Option<u32> {
+        self.codec.output_limit()
     }
 
     fn remarks(&self) -> &[String] {
@@ -204,6 +209,9 @@ impl RemoteModel {
                 "; the account has no credit or quota left, waiting does not help".into()
             }
             (ErrorKind::ContextOverflow, _) => "; the conversation is longer than the model's window".into(),
+            _ if refuses_answer_length(&error.message) => {
+                "; the answer may not be that long: set llm.max_output_tokens to less".into()
+            }
             _ if error.message.contains(ONLY_RESPONSES) => {
                 format!("; say --model openai-responses/{}", self.parameters.model)
             }

@@ -354,3 +354,66 @@ fn l21_pieces_of_a_cut_answer_are_a_call_only_together() {
         assert_eq!(lab.read("x"), "hi", "{call}");
     }
 }
+
+#[test]
+fn l18_calls_of_an_answer_that_was_broken_off_do_not_run_and_the_error_says_why() {
+    let call = json!([{"name": "write_file", "arguments": {"path": "x", "content": "x"}}]);
+    for (model, finish, exit, stop, kind, told) in [
+        ("openai/m", "content_filter", 2, "content_filter", "refusal", "filtered"),
+        ("openai/m", "refusal", 2, "content_filter", "refusal", "refused"),
+        ("openai/m", "brand_new", 1, "llm_error", "malformed", "`brand_new`"),
+        ("anthropic/claude-m", "refusal", 2, "content_filter", "refusal", "refused"),
+        ("anthropic/claude-m", "brand_new", 1, "llm_error", "malformed", "`brand_new`"),
+        (
+            "anthropic/claude-m",
+            "model_context_window_exceeded",
+            2,
+            "context_full",
+            "context_overflow",
+            "window",
+        ),
+        ("gemini/m", "SAFETY", 2, "content_filter", "refusal", "filtered"),
+        ("gemini/m", "IMAGE_SAFETY", 2, "content_filter", "refusal", "filtered"),
+        ("gemini/m", "BRAND_NEW", 1, "llm_error", "malformed", "`BRAND_NEW`"),
+        ("openai-responses/m", "content_filter", 2, "content_filter", "refusal", "filtered"),
+        ("ollama/m", "brand_new", 1, "llm_error", "malformed", "`brand_new`"),
+    ] {
+        for said in ["oh", ""] {
+            let lab = Lab::new();
+            let turn = json!({"text": said, "calls": call, "finish": finish});
+            let (done, sent) = play(model, &lab, &script(&[turn, text("never")]), &["--json"]);
+            let json = done.exits(exit).json();
+            assert_eq!(
+                (&json["stop_reason"], &json["error"]["kind"]),
+                (&stop.into(), &kind.into()),
+                "{model} {finish}"
+            );
+            let message = json["error"]["message"].as_str().unwrap();
+            assert!(message.contains(told) && message.contains("did not run"), "{model} {finish}: {message}");
+            assert!(!lab.exists("x") && sent.len() == 1, "{model} {finish}");
+            let server = crate::support::server::Server::start(&script(&[text("it goes on")]));
+            lab.resume(&server, &["go on"]).exits(0);
+        }
+    }
+}
+
+#[test]
+fn l18_a_whole_call_of_an_answer_that_was_cut_runs() {
+    let call = json!([{"name": "write_file", "arguments": {"path": "x", "content": "x"}}]);
+    for model in MODELS {
+        let lab = Lab::new();
+        let turn = json!({"text": "oh", "calls": call, "finish": "length"});
+        let (done, _) = play(model, &lab, &script(&[turn, text("done")]), &[]);
+        assert_eq!(done.exits(0).stdout, "done\n", "{model}");
+        assert!(lab.exists("x"), "{model}");
+    }
+}
+
+#[test]
+fn l18_an_answer_that_its_provider_paused_is_continued() {
+    for (model, finish) in [("anthropic/claude-m", "pause_turn"), ("gemini/m", "CONTINUATION")] {
+        let turns = [json!({"text": "a", "finish": finish}), text("b")];
+        let (done, sent) = play(model, &Lab::new(), &script(&turns), &[]);
+        assert_eq!((done.exits(0).stdout.as_str(), sent.len()), ("ab\n", 2), "{model}");
+    }
+}
