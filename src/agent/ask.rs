@@ -28,9 +28,9 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
     if !agent.affords(purpose) {
         return Ok(false);
     }
-    let (messages, max_output_tokens) = {
+    let (messages, begun, max_output_tokens) = {
         let session = agent.session.borrow();
-        (session.messages().to_vec(), session.output_limit(purpose))
+        (session.messages().to_vec(), session.begun().to_owned(), session.output_limit(purpose))
     };
     agent.emitter.emit(Event::StepStart { purpose, messages: messages.len() })?;
     let started = agent.source.elapsed();
@@ -43,10 +43,7 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
         }
     };
     let tools = if agent.offers_tools(purpose) { agent.definitions.as_slice() } else { &[] };
-    let (session, begun) = {
-        let session = agent.session.borrow();
-        (session.id().to_owned(), session.begun().to_owned())
-    };
+    let session = agent.session.borrow().id().to_owned();
     let request = Request {
         messages: &messages,
         tools,

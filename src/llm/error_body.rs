@@ -54,13 +54,12 @@ const OVERFLOW_PHRASES: [&str; 10] = [
     "exceed context limit",
 ];
 
-/// Phrases by which servers say that an answer may not be as long as was asked for (`OpenAI`, Anthropic, Groq), in lower case.
-const OUTPUT_PHRASES: [&str; 4] = [
-    "max_tokens is too large",
-    "max_completion_tokens is too large",
-    "maximum allowed number of output tokens",
-    "the maximum value for `max_tokens`",
-];
+/// How servers call the longest answer that is asked for, and how they say that it is too long, in lower case and without quotes.
+const OUTPUT_NAMES: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+const TOO_LARGE: [&str; 3] = ["is too large", "must be at most", "must be less than"];
+
+/// How Anthropic says it.
+const OUTPUT_PHRASE: &str = "maximum allowed number of output tokens";
 
 /// What stands after the length of a prompt where a server tells it beside that of the window (vLLM, `OpenAI`, `OpenRouter`), in
 /// lower case.
@@ -201,15 +200,18 @@ fn code(value: &Value) -> Option<String> {
 /// Whether a server says in `message` that the answer asked for is too long, for its model or for what the prompt leaves of the
 /// window, and not the prompt itself.
 pub fn refuses_answer_length(message: &str) -> bool {
-    let message = message.to_lowercase();
+    let message = message.to_lowercase().replace(['\'', '"', '`'], "");
     let no_digit = |c: char| !c.is_ascii_digit();
     let after = |mark: &str| message.split_once(mark)?.1.split(no_digit).next()?.parse::<u64>().ok();
     let before = |mark: &&str| message.split_once(*mark)?.0.rsplit(no_digit).next()?.parse::<u64>().ok();
     let window = after("maximum context length is ").or_else(|| after(" > "));
     let prompt = AFTER_PROMPT.iter().find_map(before).or_else(|| after("context limit: "));
-    let (most, part) = USEFUL_ANSWER;
-    let fits = |(window, prompt): (u64, u64)| prompt.saturating_add(most.min(window / part)) <= window;
-    window.zip(prompt).is_some_and(fits) || OUTPUT_PHRASES.iter().any(|phrase| message.contains(phrase))
+    if let Some((window, prompt)) = window.zip(prompt) {
+        let (most, part) = USEFUL_ANSWER;
+        return prompt.saturating_add(most.min(window / part)) <= window;
+    }
+    let says = |name: &str| TOO_LARGE.iter().any(|words| message.contains(&format!("{name} {words}")));
+    message.contains(OUTPUT_PHRASE) || OUTPUT_NAMES.into_iter().any(says)
 }
 
 /// The error of an answer that is not in `format` (its name as people know it).
@@ -335,6 +337,7 @@ mod tests {
         }
         for message in [
             "max_tokens is too large: 5000. This model supports at most 4096 completion tokens, whereas you provided 5000.",
+            "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens`",
             "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for claude-m",
         ] {
             assert!(refuses_answer_length(message), "{message}");

@@ -1,8 +1,8 @@
 //! Turns that went wrong: calls that nobody can read, that come too often, as text or in odd shapes, and answers of no use.
 
 use crate::formats::play;
-use crate::support::run::Lab;
-use crate::support::server::Recorded;
+use crate::support::run::{KEY, Lab};
+use crate::support::server::{Recorded, Server};
 use serde_json::{Value, json};
 
 /// The model of each wire format.
@@ -270,8 +270,9 @@ fn l21_what_the_model_was_given_is_no_call_when_it_is_repeated() {
     let arguments = json!({"path": "x", "content": "say \"é\" \\ now"});
     let call = json!({"name": "write_file", "arguments": arguments});
     let (compact, pretty) = (call.to_string(), format!("{call:#}"));
-    let numbered: String =
-        pretty.lines().zip(1..).map(|(line, number)| format!("{number}: {line}\n")).collect();
+    let numbered: Vec<String> =
+        pretty.lines().zip(1..).map(|(line, number)| format!("{number}: {line}")).collect();
+    let numbered = numbered.join("\n");
     let escaped = compact.replace('x', "\\u0078").replace('é', "\\u00e9");
     let turned = json!({"say": [{"arguments": {"content": arguments["content"], "path": "x"}}]}).to_string();
     let quoted = json!({"name": "write_file", "arguments": arguments.to_string()}).to_string();
@@ -304,9 +305,9 @@ fn l21_what_the_model_was_given_is_no_call_when_it_is_repeated() {
         assert_eq!(answered_after_reading(file, answer), (false, 2), "{file} {answer}");
     }
     let told = Lab::new();
-    let server = crate::support::server::Server::start(&script(&[text(&compact), text("never")]));
+    let server = Server::start(&script(&[text(&compact), text("never")]));
     let prompt = format!("What does {compact} mean?");
-    let (url, key) = (server.url(), crate::support::run::KEY);
+    let (url, key) = (server.url(), KEY);
     told.agent(&[
         "run",
         &prompt,
@@ -391,7 +392,7 @@ fn l18_calls_of_an_answer_that_was_broken_off_do_not_run_and_the_error_says_why(
             let message = json["error"]["message"].as_str().unwrap();
             assert!(message.contains(told) && message.contains("did not run"), "{model} {finish}: {message}");
             assert!(!lab.exists("x") && sent.len() == 1, "{model} {finish}");
-            let server = crate::support::server::Server::start(&script(&[text("it goes on")]));
+            let server = Server::start(&script(&[text("it goes on")]));
             lab.resume(&server, &["go on"]).exits(0);
         }
     }
