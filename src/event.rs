@@ -75,8 +75,22 @@ pub enum FinishReason {
     ContentFilter,
     /// The model refused.
     Refusal,
+    /// Its window is full.
+    WindowFull,
+    /// Its provider paused it, to be asked for the rest.
+    Paused,
     /// Something this version does not know, as it was sent.
     Other(String),
+}
+
+impl FinishReason {
+    /// Whether the answer counts as far as it came, its calls too, which are whole or told to be wrong.
+    pub fn counts(&self) -> bool {
+        match self {
+            Self::Stop | Self::ToolCalls | Self::Length | Self::Paused => true,
+            Self::ContentFilter | Self::Refusal | Self::WindowFull | Self::Other(_) => false,
+        }
+    }
 }
 
 /// How loudly a notice is told.

@@ -105,6 +105,14 @@ impl Message {
         }
     }
 
+    /// The message as it is without its calls, and without what only its model can read, which may belong to them.
+    #[must_use]
+    pub fn without_calls(mut self) -> Self {
+        self.parts.retain(|part| !matches!(part, Part::ToolCall(_)));
+        self.forget_opaque();
+        self
+    }
+
     /// A message of one text part.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self { role, parts: vec![Part::Text { text: text.into() }] }

@@ -28,9 +28,9 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
     if !agent.affords(purpose) {
         return Ok(false);
     }
-    let (messages, max_output_tokens) = {
+    let (messages, begun, max_output_tokens) = {
         let session = agent.session.borrow();
-        (session.messages().to_vec(), session.output_limit(purpose))
+        (session.messages().to_vec(), session.begun().to_owned(), session.output_limit(purpose))
     };
     agent.emitter.emit(Event::StepStart { purpose, messages: messages.len() })?;
     let started = agent.source.elapsed();
@@ -51,6 +51,7 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
         max_output_tokens,
         deadline,
         session: Some(&session),
+        begun: &begun,
         schema: schema.as_deref().map(OutputSchema::sent),
     };
     if agent.offers_tools(purpose) {

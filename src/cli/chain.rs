@@ -122,7 +122,8 @@ fn terms(settings: &Settings, caps: &Caps, prices: &Prices, client: &dyn LlmClie
     }
     let window = window(settings.llm.context_window, client, known.as_ref());
     let configured = settings.llm.max_output_tokens;
-    let output_limit = costs::output_limit(configured, caps, known.as_ref(), window);
+    let output_limit =
+        costs::output_limit(configured, caps, known.as_ref(), window).or_else(|| client.output_limit());
     Ok(Terms { model: model.to_owned(), price, output_limit, window })
 }
 

@@ -3,7 +3,7 @@
 use crate::event::FinishReason;
 use crate::failure::ErrorKind;
 use crate::llm::calls::{CALLS_CAP, CallDelta, Calls, JoinedCall};
-use crate::llm::embedded_call::{self, offered_name};
+use crate::llm::embedded_call::{self, EmbeddedCall, offered_name};
 use crate::llm::error_body::one_line;
 use crate::llm::tagged_call::{self, TaggedCalls};
 use crate::llm::think_tags::{Piece, ThinkTags};
@@ -31,6 +31,8 @@ pub struct Surroundings<'a> {
     pub offered: &'a dyn Fn(&str) -> bool,
     /// Whether an earlier call has this id.
     pub taken: &'a dyn Fn(&str) -> bool,
+    /// Whether one of these calls written as text repeats what the model was given.
+    pub repeated: &'a dyn Fn(&[EmbeddedCall]) -> bool,
     /// Makes up an id.
     pub new_id: &'a dyn Fn() -> String,
 }
@@ -40,6 +42,8 @@ pub struct Surroundings<'a> {
 #[derive(Debug)]
 pub struct Answer {
     codec: &'static str,
+    /// Text of earlier answers that this one continues.
+    begun: String,
     blocks: Vec<Block>,
     /// Text that was not shown yet.
     held: String,
@@ -80,6 +84,7 @@ impl Answer {
     pub fn new(codec: &'static str, tools: bool) -> Self {
         Self {
             codec,
+            begun: String::new(),
             blocks: Vec::new(),
             held: String::new(),
             hold: tools,
@@ -98,6 +103,12 @@ impl Answer {
     #[must_use]
     pub fn recognising(self, tagged: TaggedCalls) -> Self {
         Self { tagged: Some(tagged), tags: Some(<(ThinkTags, u64)>::default()), ..self }
+    }
+
+    /// Continues an answer that was cut after `begun`.
+    #[must_use]
+    pub fn continuing(self, begun: &str) -> Self {
+        Self { begun: begun.to_owned(), ..self }
     }
 
     /// Adds a piece of text and shows it, unless it could still be a call written as text.
@@ -293,7 +304,8 @@ impl Answer {
 
     /// Whether the text so far could still turn out to be calls.
     fn may_be_calls(&self) -> bool {
-        embedded_call::may_begin(&self.held) || (self.tagged.is_some() && tagged_call::may_begin(&self.held))
+        let text = if self.begun.trim().is_empty() { &self.held } else { &self.begun };
+        embedded_call::may_begin(text) || (self.tagged.is_some() && tagged_call::may_begin(text))
     }
 
     fn show_held(&mut self, show: &mut dyn FnMut(Progress<'_>)) {
@@ -303,19 +315,16 @@ impl Answer {
         }
     }
 
-    /// The calls that the whole text consists of, which then is no text any more.
+    /// The calls that the whole text consists of, which then is no text any more; none when one of them is a repetition.
     fn take_embedded(&mut self, surroundings: &Surroundings<'_>) -> Vec<JoinedCall> {
-        let text: String = self
-            .blocks
-            .iter()
-            .filter(|block| block.kind == Kind::Text)
-            .map(|block| block.text.as_str())
-            .collect();
+        let texts = self.blocks.iter().filter(|block| block.kind == Kind::Text);
+        let texts = texts.map(|block| block.text.as_str());
+        let text: String = std::iter::once(self.begun.as_str()).chain(texts).collect();
         let mut found = embedded_call::find(&text, surroundings.offered);
         if let Some(tagged) = self.tagged.as_ref().filter(|_| found.is_empty()) {
             found = tagged.find(&text);
         }
-        if found.is_empty() {
+        if found.is_empty() || (surroundings.repeated)(&found) {
             return Vec::new();
         }
         found.truncate(CALLS_CAP + 1);

@@ -85,8 +85,14 @@ async fn within(
 
 /// An answer without text and calls is an error, unless the finish reason explains it.
 fn not_empty(response: Response) -> Result<Response, LlmError> {
-    let explained =
-        matches!(response.finish, FinishReason::Length | FinishReason::ContentFilter | FinishReason::Refusal);
+    let explained = match response.finish {
+        FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => false,
+        FinishReason::Length
+        | FinishReason::Paused
+        | FinishReason::ContentFilter
+        | FinishReason::Refusal
+        | FinishReason::WindowFull => true,
+    };
     let empty =
         response.message.tool_calls().next().is_none() && response.message.joined_text().trim().is_empty();
     if empty && !explained {

@@ -89,6 +89,11 @@ pub trait Codec: Debug {
         false
     }
 
+    /// Tokens of the longest answer that is asked for where nobody says how long, in a format that demands a figure.
+    fn output_limit(&self) -> Option<u32> {
+        None
+    }
+
     /// A decoder for one answer.
     fn decoder(&self) -> Box<dyn Decoder>;
 

@@ -10,6 +10,8 @@ pub struct EmbeddedCall {
     pub name: String,
     /// Its arguments as JSON.
     pub arguments: String,
+    /// All of it, as the model wrote it.
+    pub text: String,
 }
 
 /// Whether an answer that begins like this could still turn out to be an embedded call.
@@ -36,6 +38,7 @@ pub fn find(text: &str, offered: &dyn Fn(&str) -> bool) -> Vec<EmbeddedCall> {
 
 /// The call that a JSON value is, if it is one of an offered tool.
 pub fn call(item: Value, offered: &dyn Fn(&str) -> bool) -> Option<EmbeddedCall> {
+    let text = item.to_string();
     let Value::Object(mut object) = item else { return None };
     if let Some(Value::Object(inner)) = object.shift_remove("function") {
         object = inner;
@@ -47,7 +50,7 @@ pub fn call(item: Value, offered: &dyn Fn(&str) -> bool) -> Option<EmbeddedCall>
         Value::String(text) if serde_json::from_str::<Map<String, Value>>(text).is_ok() => text.clone(),
         _ => return None,
     };
-    Some(EmbeddedCall { name, arguments })
+    Some(EmbeddedCall { name, arguments, text })
 }
 
 /// The offered tool that a model means by `name`: itself, or what is left of it without what models and servers are

@@ -54,6 +54,20 @@ const OVERFLOW_PHRASES: [&str; 10] = [
     "exceed context limit",
 ];
 
+/// How servers call the longest answer that is asked for, and how they say that it is too long, in lower case and without quotes.
+const OUTPUT_NAMES: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+const TOO_LARGE: [&str; 3] = ["is too large", "must be at most", "must be less than"];
+
+/// How Anthropic says it.
+const OUTPUT_PHRASE: &str = "maximum allowed number of output tokens";
+
+/// What stands after the length of a prompt where a server tells it beside that of the window (vLLM, `OpenAI`, `OpenRouter`), in
+/// lower case.
+const AFTER_PROMPT: [&str; 3] = [" input tokens", " in the messages", " of text input"];
+
+/// The most of the window, in tokens and as a part, that an answer of use needs.
+const USEFUL_ANSWER: (u64, u64) = (1024, 8);
+
 /// What servers answer, in lower case, under status 500 when it is the request or how they were started: llama.cpp
 /// without `--jinja`, templates that refuse a conversation, and schemas of answers that do not become a grammar, which
 /// Ollama says too (<https://github.com/ollama/ollama/issues/8185>).
@@ -167,6 +181,9 @@ impl ProviderError {
     }
 
     fn is_overflow(&self) -> bool {
+        if refuses_answer_length(&self.message) {
+            return false;
+        }
         let in_code = |phrase: &&str| self.codes.iter().any(|code| code.contains(phrase));
         self.says(&OVERFLOW_PHRASES) || OVERFLOW_PHRASES.iter().any(in_code)
     }
@@ -178,6 +195,23 @@ fn code(value: &Value) -> Option<String> {
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }
+}
+
+/// Whether a server says in `message` that the answer asked for is too long, for its model or for what the prompt leaves of the
+/// window, and not the prompt itself.
+pub fn refuses_answer_length(message: &str) -> bool {
+    let message = message.to_lowercase().replace(['\'', '"', '`'], "");
+    let no_digit = |c: char| !c.is_ascii_digit();
+    let after = |mark: &str| message.split_once(mark)?.1.split(no_digit).next()?.parse::<u64>().ok();
+    let before = |mark: &&str| message.split_once(*mark)?.0.rsplit(no_digit).next()?.parse::<u64>().ok();
+    let window = after("maximum context length is ").or_else(|| after(" > "));
+    let prompt = AFTER_PROMPT.iter().find_map(before).or_else(|| after("context limit: "));
+    if let Some((window, prompt)) = window.zip(prompt) {
+        let (most, part) = USEFUL_ANSWER;
+        return prompt.saturating_add(most.min(window / part)) <= window;
+    }
+    let says = |name: &str| TOO_LARGE.iter().any(|words| message.contains(&format!("{name} {words}")));
+    message.contains(OUTPUT_PHRASE) || OUTPUT_NAMES.into_iter().any(says)
 }
 
 /// The error of an answer that is not in `format` (its name as people know it).
@@ -268,6 +302,47 @@ mod tests {
         let overflow = r#"{"error":"This model's maximum context length is 128000 tokens. However, you requested 65535 output tokens"}"#;
         assert_eq!(class(400, overflow), (ErrorKind::ContextOverflow, false));
         assert_eq!(class(400, r#"{"error":{"code":"tool_use_failed"}}"#), (ErrorKind::ToolUseFailed, true));
+    }
+
+    #[test]
+    fn l14_an_answer_that_may_not_be_so_long_is_not_a_prompt_that_is_too_long() {
+        for (message, kind) in [
+            (
+                "This model's maximum context length is 8192 tokens. However, you requested 8492 tokens (300 in the messages, 8192 in \
+                 the completion).",
+                ErrorKind::Request,
+            ),
+            (
+                "This model's maximum context length is 8192 tokens. However, you requested 4096 output tokens and your prompt \
+                 contains at least 8000 input tokens, for a total of at least 12096 tokens.",
+                ErrorKind::ContextOverflow,
+            ),
+            (
+                "This endpoint's maximum context length is 131072 tokens. However, you requested about 140000 tokens (10000 of text \
+                 input, 130000 in the output).",
+                ErrorKind::Request,
+            ),
+            (
+                "input length and `max_tokens` exceed context limit: 100000 + 128000 > 200000, decrease input length",
+                ErrorKind::Request,
+            ),
+            (
+                "input length and `max_tokens` exceed context limit: 199500 + 32000 > 200000, decrease input length",
+                ErrorKind::ContextOverflow,
+            ),
+        ] {
+            let body = serde_json::json!({"error": {"message": message, "code": "context_length_exceeded"}})
+                .to_string();
+            assert_eq!(class(400, &body), (kind, false), "{message}");
+        }
+        for message in [
+            "max_tokens is too large: 5000. This model supports at most 4096 completion tokens, whereas you provided 5000.",
+            "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens`",
+            "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for claude-m",
+        ] {
+            assert!(refuses_answer_length(message), "{message}");
+        }
+        assert!(!refuses_answer_length("prompt is too long: 210000 tokens > 200000 maximum"));
     }
 
     #[test]

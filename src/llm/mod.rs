@@ -5,7 +5,8 @@
 //! [`format::Format`], which stands for a [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
 //! [`answer::Answer`], whose terms all formats share. What is the same everywhere stands beside the codecs: the JSON of
 //! the conversation kept between requests ([`history`]), a body read as it arrives ([`receive`]) and divided into events
-//! ([`framing`]), calls put together from pieces ([`calls`]) or found in text ([`embedded_call`], [`tagged_call`]), what may
+//! ([`framing`]), calls put together from pieces ([`calls`]) or found in text ([`embedded_call`], [`tagged_call`]) where
+//! they are no repetition ([`echo`]), what may
 //! be replayed ([`replay`]), classes of
 //! errors ([`error_body`]). [`remote`] puts codec, transport and [`attempts`] together. A further format is a folder
 //! beside `chat_completions`, a variant of [`format::Format`], and fixtures in `tests/wire`.
@@ -20,6 +21,7 @@ pub mod catalog;
 pub mod chat_completions;
 pub mod codec;
 pub mod connect;
+pub mod echo;
 pub mod edit_format;
 pub mod effort;
 pub mod embedded_call;
@@ -87,6 +89,8 @@ pub struct Request<'a> {
     pub deadline: Option<Duration>,
     /// The session it is part of, where a server may be told.
     pub session: Option<&'a str>,
+    /// What the model has said of its answer already, where a limit cut it and this asks for the rest.
+    pub begun: &'a str,
     /// What the answer must fit, for servers with a strict mode; the answer may still not fit.
     pub schema: Option<&'a AnswerSchema>,
 }
@@ -175,6 +179,11 @@ pub trait LlmClient {
 
     /// What the model may hold, prompt and answer together, in tokens, where its server was asked and said so.
     fn window(&self) -> Option<u32> {
+        None
+    }
+
+    /// Tokens of the longest answer that is asked for where nobody says how long.
+    fn output_limit(&self) -> Option<u32> {
         None
     }
 

@@ -6,6 +6,8 @@ use crate::llm::address::Address;
 use crate::llm::answer::{Answer, Surroundings};
 use crate::llm::attempts::Attempts;
 use crate::llm::codec::{Codec, Parameters};
+use crate::llm::echo::has_echo;
+use crate::llm::error_body::refuses_answer_length;
 use crate::llm::history::History;
 use crate::llm::receive::Reception;
 use crate::llm::retry::Advice;
@@ -71,6 +73,10 @@ impl LlmClient for RemoteModel {
 
     fn window(&self) -> Option<u32> {
         self.parameters.window
+    }
+
+    fn output_limit(&self) -> Option<u32> {
+        self.codec.output_limit()
     }
 
     fn remarks(&self) -> &[String] {
@@ -155,7 +161,7 @@ impl RemoteModel {
         if !(200..300).contains(&reply.status()) {
             return Err(self.refused(reply).await);
         }
-        let mut answer = Answer::new(self.codec.name(), !request.tools.is_empty());
+        let mut answer = Answer::new(self.codec.name(), !request.tools.is_empty()).continuing(request.begun);
         if self.codec.tagged_calls() {
             answer = answer.recognising(TaggedCalls::of(request.tools));
         }
@@ -165,6 +171,7 @@ impl RemoteModel {
             taken: &|id| {
                 request.messages.iter().flat_map(|message| message.tool_calls()).any(|call| call.id == id)
             },
+            repeated: &|calls| has_echo(calls, request.messages),
             new_id: &|| call_id(&self.source),
         };
         answer.finish(&surroundings, show).map_err(|error| self.located(error))
@@ -202,6 +209,9 @@ impl RemoteModel {
                 "; the account has no credit or quota left, waiting does not help".into()
             }
             (ErrorKind::ContextOverflow, _) => "; the conversation is longer than the model's window".into(),
+            _ if refuses_answer_length(&error.message) => {
+                "; the answer may not be that long: set llm.max_output_tokens to less".into()
+            }
             _ if error.message.contains(ONLY_RESPONSES) => {
                 format!("; say --model openai-responses/{}", self.parameters.model)
             }

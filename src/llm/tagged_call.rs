@@ -100,8 +100,9 @@ impl TaggedCalls {
         FORMS.iter().find_map(|form| {
             let mut tried = Rest(rest.0);
             let call = form(self, &mut tried)?;
+            let text = rest.0.strip_suffix(tried.0).unwrap_or(rest.0).to_owned();
             *rest = tried;
-            Some(call)
+            Some(EmbeddedCall { text, ..call })
         })
     }
 
@@ -279,7 +280,7 @@ pub fn may_begin(text: &str) -> bool {
 
 fn whole(tool: &Tool, arguments: &Value) -> Option<EmbeddedCall> {
     let arguments = arguments.is_object().then(|| arguments.to_string())?;
-    Some(EmbeddedCall { name: tool.name.clone(), arguments })
+    Some(EmbeddedCall { name: tool.name.clone(), arguments, text: String::new() })
 }
 
 /// Adds an argument, unless it is there already.

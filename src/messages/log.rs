@@ -93,6 +93,8 @@ impl Form {
             FinishReason::Length => " (cut by the output limit)",
             FinishReason::ContentFilter => " (filtered by the provider)",
             FinishReason::Refusal => " (the model refused)",
+            FinishReason::WindowFull => " (cut by the model's window)",
+            FinishReason::Paused => " (paused by the provider)",
             FinishReason::Other(_) => " (it stopped for a reason unknown to us)",
         };
         format!("   {}LLM responded with {what}{cut}", self.pick("✓ ", ""))

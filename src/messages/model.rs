@@ -17,6 +17,15 @@ pub fn context_overflow(prompt: u64, window: u64, source: &str, first: bool) -> 
     )
 }
 
+/// What is wrong with an answer that does not count, with what became of its calls.
+pub fn broken_off(what: &str, calls: usize) -> String {
+    match calls {
+        0 => what.to_owned(),
+        1 => format!("{what}; its tool call did not run"),
+        calls => format!("{what}; its {calls} tool calls did not run"),
+    }
+}
+
 /// Why the last of several models could not be used, and why those before it could not; `unusable` says it of each.
 pub fn after_fallback(model: &str, message: &str, unusable: &[String]) -> String {
     match unusable {

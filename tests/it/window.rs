@@ -131,3 +131,44 @@ fn l14_the_users_window_is_asked_of_ollama_and_its_own_is_used_otherwise() {
     done.exits(0);
     assert_eq!(requests[1].body["options"]["num_ctx"], 32_000);
 }
+
+#[test]
+fn l14_an_answer_that_ended_where_the_window_does_is_reported_as_that() {
+    let server = Server::start("turns: [{text: as far as this, finish: model_context_window_exceeded}]");
+    let lab = Lab::new();
+    let args = ["run", "task", "--json", "--model", "anthropic/claude-m", "--api-key", KEY, "--api-base"];
+    let json = lab.agent(&[&args[..], &[&server.url()]].concat()).exits(2).json();
+    let found = (&json["stop_reason"], &json["limit"], &json["error"]["kind"], &json["output"]);
+    let expected =
+        (json!("context_full"), json!("window"), json!("context_overflow"), json!("as far as this"));
+    assert_eq!(found, (&expected.0, &expected.1, &expected.2, &expected.3));
+}
+
+#[test]
+fn l12_the_longest_answer_that_a_format_demands_is_lowered_to_what_the_window_leaves_too() {
+    let sent = |config: &str| {
+        let server = Server::start("turns: [{text: hi}]");
+        let args = ["run", "task", "--model", "anthropic/claude-m", "--api-key", KEY, "--api-base"];
+        Lab::new().config(config).agent(&[&args[..], &[&server.url()]].concat()).exits(0);
+        server.requests()[0].body["max_tokens"].as_u64().unwrap()
+    };
+    assert_eq!(sent("{}"), 32_000);
+    let lowered = sent("llm: {context_window: 16000}\n");
+    assert!((8_000..15_500).contains(&lowered), "{lowered}");
+}
+
+#[test]
+fn l14_a_server_that_refuses_the_length_of_the_answer_names_the_setting_for_it() {
+    let said = "'max_tokens' or 'max_completion_tokens' is too large: 32768. This model's maximum context length is 8192 tokens \
+                and your request has 300 input tokens (32768 > 8192 - 300).";
+    let body = json!({"error": {"message": said, "type": "BadRequestError", "code": 400}}).to_string();
+    let turn = json!({"fault": {"http": {"status": 400, "headers": {"content-type": "application/json"}, "body": body}}});
+    let server = Server::start(&json!({"turns": [turn]}).to_string());
+    let json = Lab::new().run(&server, &["--json"]).exits(1).json();
+    assert_eq!((&json["stop_reason"], &json["error"]["kind"]), (&json!("llm_error"), &json!("request")));
+    let message = json["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("llm.max_output_tokens") && !message.contains("the conversation is longer"),
+        "{message}"
+    );
+}

@@ -1,8 +1,8 @@
 //! Turns that went wrong: calls that nobody can read, that come too often, as text or in odd shapes, and answers of no use.
 
 use crate::formats::play;
-use crate::support::run::Lab;
-use crate::support::server::Recorded;
+use crate::support::run::{KEY, Lab};
+use crate::support::server::{Recorded, Server};
 use serde_json::{Value, json};
 
 /// The model of each wire format.
@@ -253,5 +253,168 @@ fn l21_echoed_content_is_never_a_call() {
         done.exits(0);
         assert_eq!(sent.len(), requests, "{turn}");
         assert!(!lab.exists("x"), "{turn}");
+    }
+}
+
+/// A run whose model reads `file` and then answers with `answer`: the files that it has written, and how many requests went out.
+fn answered_after_reading(file: &str, answer: &str) -> (bool, usize) {
+    let lab = Lab::new().file("given.txt", file);
+    let read = json!({"calls": [{"name": "read_file", "arguments": {"path": "given.txt"}}]});
+    let (done, sent) = play("llamacpp/m", &lab, &script(&[read, text(answer), text("done")]), &[]);
+    done.exits(0);
+    (lab.exists("x"), sent.len())
+}
+
+#[test]
+fn l21_what_the_model_was_given_is_no_call_when_it_is_repeated() {
+    let arguments = json!({"path": "x", "content": "say \"é\" \\ now"});
+    let call = json!({"name": "write_file", "arguments": arguments});
+    let (compact, pretty) = (call.to_string(), format!("{call:#}"));
+    let numbered: Vec<String> =
+        pretty.lines().zip(1..).map(|(line, number)| format!("{number}: {line}")).collect();
+    let numbered = numbered.join("\n");
+    let escaped = compact.replace('x', "\\u0078").replace('é', "\\u00e9");
+    let turned = json!({"say": [{"arguments": {"content": arguments["content"], "path": "x"}}]}).to_string();
+    let quoted = json!({"name": "write_file", "arguments": arguments.to_string()}).to_string();
+    let tagged = "<tool_call>\n<function=write_file>\n<parameter=path>\nx\n</parameter>\n<parameter=content>\nhi\n</parameter>\n</function>\n</tool_call>";
+    let two = json!([{"name": "list_files", "arguments": {}}, call]).to_string();
+    let with_another = format!(
+        "<tool_call>{}</tool_call>\n{tagged}",
+        json!({"name": "list_files", "arguments": {"path": "."}})
+    );
+    for (file, answer) in [
+        (compact.as_str(), compact.as_str()),
+        (&compact, &pretty),
+        (&pretty, &compact),
+        (&numbered, &pretty),
+        (&numbered, &compact),
+        (&escaped, &escaped),
+        (&escaped, &compact),
+        (&json!({ "say": json!({ "say": compact }).to_string() }).to_string(), &compact),
+        (&turned, &compact),
+        (&quoted, &compact),
+        (&compact, &quoted),
+        (&compact, &format!("```json\n{compact}\n```")),
+        (&compact, &two),
+        (&compact, &format!("<tool_call>{compact}</tool_call>")),
+        (tagged, tagged),
+        (&tagged.replace('\n', ""), tagged),
+        (tagged, &tagged.replace('\n', "")),
+        (tagged, &with_another),
+    ] {
+        assert_eq!(answered_after_reading(file, answer), (false, 2), "{file} {answer}");
+    }
+    let told = Lab::new();
+    let server = Server::start(&script(&[text(&compact), text("never")]));
+    let prompt = format!("What does {compact} mean?");
+    let (url, key) = (server.url(), KEY);
+    told.agent(&[
+        "run",
+        &prompt,
+        "--mode",
+        "yolo",
+        "--model",
+        "openai/m",
+        "--api-base",
+        &url,
+        "--api-key",
+        key,
+    ])
+    .exits(0);
+    assert!(!told.exists("x"));
+}
+
+#[test]
+fn l21_a_call_whose_words_alone_were_given_runs() {
+    let call = json!({"name": "write_file", "arguments": {"path": "x", "content": "hi"}}).to_string();
+    let tagged =
+        "<function=write_file><parameter=path>x</parameter><parameter=content>hi</parameter></function>";
+    for answer in [call.as_str(), tagged] {
+        let file = "write_file says hi to x; {\"path\": \"x\"} is where\n";
+        assert_eq!(answered_after_reading(file, answer), (true, 3), "{answer}");
+    }
+}
+
+#[test]
+fn l21_pieces_of_a_cut_answer_are_a_call_only_together() {
+    let call = json!({"name": "write_file", "arguments": {"path": "x", "content": "hi", "mode": "append"}})
+        .to_string();
+    let tagged = format!("<tool_call>{call}</tool_call>");
+    let cut = |text: &str| json!({"text": text, "finish": "length"});
+    for call in [&call, &tagged] {
+        let lab = Lab::new();
+        let (done, sent) =
+            play("llamacpp/m", &lab, &script(&[cut("The file says: "), text(call), text("never")]), &[]);
+        assert_eq!((done.exits(0).stdout.trim(), sent.len()), (format!("The file says: {call}").as_str(), 2));
+        assert!(!lab.exists("x"), "{call}");
+
+        let (begin, end) = call.split_at(30);
+        let lab = Lab::new();
+        let (done, sent) = play("llamacpp/m", &lab, &script(&[cut(begin), text(end), text("done")]), &[]);
+        assert_eq!((done.exits(0).stdout.trim(), sent.len()), ("done", 3));
+        assert_eq!(lab.read("x"), "hi", "{call}");
+    }
+}
+
+#[test]
+fn l18_calls_of_an_answer_that_was_broken_off_do_not_run_and_the_error_says_why() {
+    let call = json!([{"name": "write_file", "arguments": {"path": "x", "content": "x"}}]);
+    for (model, finish, exit, stop, kind, told) in [
+        ("openai/m", "content_filter", 2, "content_filter", "refusal", "filtered"),
+        ("openai/m", "refusal", 2, "content_filter", "refusal", "refused"),
+        ("openai/m", "brand_new", 1, "llm_error", "malformed", "`brand_new`"),
+        ("anthropic/claude-m", "refusal", 2, "content_filter", "refusal", "refused"),
+        ("anthropic/claude-m", "brand_new", 1, "llm_error", "malformed", "`brand_new`"),
+        (
+            "anthropic/claude-m",
+            "model_context_window_exceeded",
+            2,
+            "context_full",
+            "context_overflow",
+            "window",
+        ),
+        ("gemini/m", "SAFETY", 2, "content_filter", "refusal", "filtered"),
+        ("gemini/m", "IMAGE_SAFETY", 2, "content_filter", "refusal", "filtered"),
+        ("gemini/m", "BRAND_NEW", 1, "llm_error", "malformed", "`BRAND_NEW`"),
+        ("openai-responses/m", "content_filter", 2, "content_filter", "refusal", "filtered"),
+        ("ollama/m", "brand_new", 1, "llm_error", "malformed", "`brand_new`"),
+    ] {
+        for said in ["oh", ""] {
+            let lab = Lab::new();
+            let turn = json!({"text": said, "calls": call, "finish": finish});
+            let (done, sent) = play(model, &lab, &script(&[turn, text("never")]), &["--json"]);
+            let json = done.exits(exit).json();
+            assert_eq!(
+                (&json["stop_reason"], &json["error"]["kind"]),
+                (&stop.into(), &kind.into()),
+                "{model} {finish}"
+            );
+            let message = json["error"]["message"].as_str().unwrap();
+            assert!(message.contains(told) && message.contains("did not run"), "{model} {finish}: {message}");
+            assert!(!lab.exists("x") && sent.len() == 1, "{model} {finish}");
+            let server = Server::start(&script(&[text("it goes on")]));
+            lab.resume(&server, &["go on"]).exits(0);
+        }
+    }
+}
+
+#[test]
+fn l18_a_whole_call_of_an_answer_that_was_cut_runs() {
+    let call = json!([{"name": "write_file", "arguments": {"path": "x", "content": "x"}}]);
+    for model in MODELS {
+        let lab = Lab::new();
+        let turn = json!({"text": "oh", "calls": call, "finish": "length"});
+        let (done, _) = play(model, &lab, &script(&[turn, text("done")]), &[]);
+        assert_eq!(done.exits(0).stdout, "done\n", "{model}");
+        assert!(lab.exists("x"), "{model}");
+    }
+}
+
+#[test]
+fn l18_an_answer_that_its_provider_paused_is_continued() {
+    for (model, finish) in [("anthropic/claude-m", "pause_turn"), ("gemini/m", "CONTINUATION")] {
+        let turns = [json!({"text": "a", "finish": finish}), text("b")];
+        let (done, sent) = play(model, &Lab::new(), &script(&turns), &[]);
+        assert_eq!((done.exits(0).stdout.as_str(), sent.len()), ("ab\n", 2), "{model}");
     }
 }

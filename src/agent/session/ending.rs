@@ -55,13 +55,27 @@ impl Session {
     /// The model answered without asking for tools: is that the end?
     pub(super) fn answered(&self) -> Step {
         let text = self.answer();
-        let failure = |kind, message: String| Some(Failure { kind, message, retryable: false });
+        let failure = |kind, what: String| {
+            let message = messages::broken_off(&what, self.dropped);
+            Some(Failure { kind, message, retryable: false })
+        };
         match self.finish.as_ref() {
-            Some(FinishReason::Length) if self.continuations < self.limits.max_continuations => {
+            Some(FinishReason::Length | FinishReason::Paused)
+                if self.continuations < self.limits.max_continuations =>
+            {
                 Step::Say(Origin::Continuation, messages::CONTINUE.to_owned())
             }
-            Some(FinishReason::Length) => self.verdict(StopReason::Truncated, text, None),
-            Some(FinishReason::ContentFilter) => self.verdict(StopReason::ContentFilter, text, None),
+            Some(FinishReason::Length | FinishReason::Paused) => {
+                self.verdict(StopReason::Truncated, text, None)
+            }
+            Some(FinishReason::ContentFilter) => {
+                let error = failure(ErrorKind::Refusal, "the provider filtered the answer".to_owned());
+                self.verdict(StopReason::ContentFilter, text, error)
+            }
+            Some(FinishReason::WindowFull) => {
+                let what = "the answer was cut where the model's window ends".to_owned();
+                self.verdict(StopReason::ContextFull, text, failure(ErrorKind::ContextOverflow, what))
+            }
             Some(FinishReason::Refusal) => {
                 let error = failure(ErrorKind::Refusal, "the model refused to answer".to_owned());
                 self.verdict(StopReason::ContentFilter, text, error)

@@ -125,6 +125,8 @@ pub struct Session {
     results: BTreeMap<String, ToolResult>,
     call_ids: HashSet<String>,
     finish: Option<FinishReason>,
+    /// Calls of the last answer that do not run, because it does not count.
+    dropped: usize,
     answer_so_far: String,
     continuations: u32,
     malformed: u32,
@@ -153,6 +155,7 @@ impl Session {
             results: BTreeMap::new(),
             call_ids: HashSet::new(),
             finish: None,
+            dropped: 0,
             answer_so_far: String::new(),
             continuations: 0,
             malformed: 0,
@@ -186,6 +189,11 @@ impl Session {
     /// What its last request began with, where one was made.
     pub fn prefix(&self) -> Option<&PrefixHashes> {
         self.prefix.as_ref()
+    }
+
+    /// What the model has said of an answer that was cut and is to be continued.
+    pub fn begun(&self) -> &str {
+        &self.answer_so_far
     }
 
     /// The limits of this run.
@@ -424,11 +432,16 @@ impl Session {
 
     fn response(&mut self, purpose: Purpose, message: &Message, finish: &FinishReason) {
         self.close_pending();
+        self.dropped = 0;
+        let mut message = message.clone();
         if purpose == Purpose::Closing {
             self.closing_is(Stage::Over);
             if let Some(closing) = &mut self.run.closing {
                 closing.text = Some(message.joined_text());
             }
+        } else if !finish.counts() && message.tool_calls().next().is_some() {
+            self.dropped = message.tool_calls().count();
+            message = message.without_calls();
         } else {
             for call in message.tool_calls() {
                 self.malformed = if arguments::read(&call.arguments).is_ok() {
@@ -447,7 +460,7 @@ impl Session {
         self.finish = Some(finish.clone());
         self.run.answered = true;
         self.run.spending.called(self.pending.len());
-        self.push(message.clone());
+        self.push(message);
     }
 }
 

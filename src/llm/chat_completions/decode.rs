@@ -217,7 +217,7 @@ fn content_list(
 fn finish(reason: &str) -> FinishReason {
     match reason {
         "stop" | "end_turn" | "eos" | "stop_sequence" => FinishReason::Stop,
-        "tool_calls" | "function_call" => FinishReason::ToolCalls,
+        "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
         "length" | "max_tokens" | "model_length" => FinishReason::Length,
         "content_filter" => FinishReason::ContentFilter,
         "refusal" => FinishReason::Refusal,

@@ -68,7 +68,10 @@ fn finish_reasons_are_brought_to_one_meaning() {
 fn calls_with_finish_stop_are_calls() {
     let call =
         json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "read", "arguments": "{}"}}]});
-    assert_eq!(stream(&[&delta(call, Value::Null), &end("stop")]).finish, FinishReason::ToolCalls);
+    for sent in ["stop", "tool_use"] {
+        let response = stream(&[&delta(call.clone(), Value::Null), &end(sent)]);
+        assert_eq!(response.finish, FinishReason::ToolCalls, "{sent}");
+    }
 }
 
 #[test]

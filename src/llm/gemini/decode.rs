@@ -271,9 +271,17 @@ fn finish(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmErro
         "" | "FINISH_REASON_UNSPECIFIED" => return Ok(None),
         "STOP" => FinishReason::Stop,
         "MAX_TOKENS" => FinishReason::Length,
-        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => FinishReason::ContentFilter,
-        // The model's call did not parse; another sample may.
-        "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" => {
+        "CONTINUATION" => FinishReason::Paused,
+        "SAFETY"
+        | "RECITATION"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_RECITATION"
+        | "IMAGE_PROHIBITED_CONTENT" => FinishReason::ContentFilter,
+        // The model's calls are of no use; another sample may be better.
+        "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
             let message = format!("the model's answer was of no use: `{reason}`{}", said(Some(message)));
             return Err(LlmError::new(ErrorKind::ToolUseFailed, message));
         }

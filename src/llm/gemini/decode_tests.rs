@@ -114,7 +114,7 @@ fn finish_reasons_are_brought_to_one_meaning() {
         ("MAX_TOKENS", FinishReason::Length),
         ("SAFETY", FinishReason::ContentFilter),
         ("RECITATION", FinishReason::ContentFilter),
-        ("CONTINUATION", FinishReason::Other("CONTINUATION".into())),
+        ("CONTINUATION", FinishReason::Paused),
         ("BRAND_NEW", FinishReason::Other("BRAND_NEW".into())),
     ] {
         assert_eq!(stream(&[&text("a"), &end(sent)]).finish, expected);
@@ -131,7 +131,9 @@ fn a_call_that_did_not_parse_is_an_error_with_its_text_and_may_be_asked_again() 
     assert!(
         error.message.contains("`MALFORMED_FUNCTION_CALL` (Malformed function call: print(read(path='a')))")
     );
-    assert_eq!(error_of(&[&end("UNEXPECTED_TOOL_CALL")]).kind, ErrorKind::ToolUseFailed);
+    for reason in ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"] {
+        assert_eq!(error_of(&[&end(reason)]).kind, ErrorKind::ToolUseFailed, "{reason}");
+    }
 }
 
 #[test]

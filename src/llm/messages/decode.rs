@@ -216,12 +216,13 @@ fn stop(holder: &Value, answer: &mut Answer) {
         Some("end_turn" | "stop_sequence") => FinishReason::Stop,
         Some("tool_use") => FinishReason::ToolCalls,
         Some("max_tokens") => FinishReason::Length,
+        Some("model_context_window_exceeded") => FinishReason::WindowFull,
+        Some("pause_turn") => FinishReason::Paused,
         Some("refusal") => {
             let explanation = holder.pointer("/stop_details/explanation").and_then(Value::as_str);
             answer.refuse(explanation.unwrap_or_default());
             FinishReason::Refusal
         }
-        // Among them `pause_turn` and `model_context_window_exceeded`: asking for more of it would not help.
         Some(other) => FinishReason::Other(other.to_owned()),
     };
     answer.stopped(reason);

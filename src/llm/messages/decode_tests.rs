@@ -59,8 +59,8 @@ fn stop_reasons_are_brought_to_one_meaning() {
         ("stop_sequence", FinishReason::Stop),
         ("max_tokens", FinishReason::Length),
         ("refusal", FinishReason::Refusal),
-        ("pause_turn", FinishReason::Other("pause_turn".into())),
-        ("model_context_window_exceeded", FinishReason::Other("model_context_window_exceeded".into())),
+        ("pause_turn", FinishReason::Paused),
+        ("model_context_window_exceeded", FinishReason::WindowFull),
         ("brand_new", FinishReason::Other("brand_new".into())),
     ] {
         assert_eq!(stream(&[text("a"), end(sent)]).unwrap().finish, expected);

@@ -11,7 +11,7 @@ use crate::llm::codec::{Codec, Decoder, Parameters};
 use crate::llm::quirks::Quirks;
 use crate::message::Message;
 use decode::EventDecoder;
-use request::CODEC;
+use request::{CODEC, DEFAULT_MAX_TOKENS};
 use std::sync::Arc;
 
 /// The version of the API whose shapes these are: <https://docs.claude.com/en/api/versioning>.
@@ -54,6 +54,10 @@ impl Codec for Messages {
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>> {
         request::encode(request, parameters, self.quirks, messages)
+    }
+
+    fn output_limit(&self) -> Option<u32> {
+        Some(DEFAULT_MAX_TOKENS)
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

@@ -38,6 +38,10 @@ impl LlmClient for CachedModel {
         self.inner.window()
     }
 
+    fn output_limit(&self) -> Option<u32> {
+        self.inner.output_limit()
+    }
+
     fn remarks(&self) -> &[String] {
         self.inner.remarks()
     }

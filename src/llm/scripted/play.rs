@@ -4,6 +4,7 @@ use super::{Asked, Fault, PlannedError, Script, ScriptError, Turn, render};
 use crate::failure::ErrorKind;
 use crate::llm::answer::{Answer, Surroundings};
 use crate::llm::attempts::Attempts;
+use crate::llm::echo::has_echo;
 use crate::llm::error_body::ProviderError;
 use crate::llm::format::Format;
 use crate::llm::quirks::Quirks;
@@ -86,7 +87,7 @@ impl ScriptedModel {
             }
         };
         let codec = FORMAT.codec(Quirks::default());
-        let mut answer = Answer::new(codec.name(), !request.tools.is_empty());
+        let mut answer = Answer::new(codec.name(), !request.tools.is_empty()).continuing(request.begun);
         let mut decoder = codec.decoder();
         for event in render::events(FORMAT, turn, number).iter().take(count) {
             decoder.event(event, &mut answer, show)?;
@@ -102,6 +103,7 @@ impl ScriptedModel {
             taken: &|id| {
                 request.messages.iter().flat_map(|message| message.tool_calls()).any(|call| call.id == id)
             },
+            repeated: &|calls| has_echo(calls, request.messages),
             new_id: &|| self.source.short_id(),
         };
         answer.finish(&surroundings, show)
