@@ -55,6 +55,11 @@ pub enum FileError {
         "Security error: Path '{0}' is inside a .git directory; no tool writes there. Use git in run_command, or say in your answer what a person should change."
     )]
     Protected(RelPath),
+    /// It decides what git does in a repository that is not called `.git`, or would make a directory one.
+    #[error(
+        "Security error: Path '{0}' is configuration of a repository, or makes its directory one; no tool writes there. Use git in run_command, or say in your answer what a person should change."
+    )]
+    Repository(RelPath),
     /// It really is a file that is kept from tools.
     #[error("Security error: Path '{0}' leads to a file that is kept from tools. Go on without it.")]
     Kept(RelPath),

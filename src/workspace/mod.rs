@@ -10,6 +10,7 @@ pub mod leftovers;
 pub mod path;
 pub mod record;
 pub mod replace;
+mod repository;
 pub mod search;
 pub mod snapshot;
 pub mod transaction;

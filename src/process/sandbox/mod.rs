@@ -15,7 +15,7 @@ mod landlock;
 #[cfg(target_os = "linux")]
 pub(super) mod mounts;
 mod places;
-pub(super) mod repositories;
+pub mod repositories;
 #[cfg(target_os = "linux")]
 mod rights;
 #[cfg(target_os = "linux")]

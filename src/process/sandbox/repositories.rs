@@ -27,6 +27,9 @@ pub const CONFIGURATION: [&str; 7] =
 /// Where a repository keeps the directories of its linked worktrees.
 const WORKTREES: &str = "worktrees";
 
+/// What every repository's directory has.
+const HEAD: &str = "HEAD";
+
 /// What a `.git` that is no directory leads to.
 #[derive(Debug)]
 pub struct Destination {
@@ -43,9 +46,18 @@ pub fn is_git(name: &OsStr) -> bool {
 }
 
 /// Whether a directory with these names is a repository itself, as a bare one is.
-#[cfg(target_os = "linux")]
 pub fn is_bare<'a>(names: impl Fn(&'a str) -> bool) -> bool {
-    names("HEAD") && (names("commondir") || names("objects") && names("refs"))
+    names(HEAD) && (names("commondir") || names("objects") && names("refs"))
+}
+
+/// Whether no tool changes the file at this path from a repository's directory, whose parts are in lower case. Without its
+/// `HEAD` it would be none for a while, and the rest of it anybody's.
+pub fn is_kept_from_tools(parts: &[String]) -> bool {
+    let is_below = |name: &str| {
+        let mut names = name.split('/').zip(parts);
+        parts.len() >= name.split('/').count() && names.all(|(name, part)| name.eq_ignore_ascii_case(part))
+    };
+    CONFIGURATION.into_iter().chain([HEAD, WORKTREES]).any(is_below)
 }
 
 /// What is to be protected of the repository whose directory is `git`, whether it exists or not.
