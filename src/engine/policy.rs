@@ -2,11 +2,14 @@
 
 use super::command_class::{CommandClass, Verdict};
 use crate::decision::Decision;
+use crate::process::sandbox::configurations::{CONFIGURATIONS, literal};
+use crate::process::sandbox::repositories::GIT;
 use crate::tools::{Access, Plan};
 use crate::workspace::{Guard, alias};
 use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How much the agent may do without asking.
@@ -32,28 +35,6 @@ impl Mode {
     }
 }
 
-/// Files that no tool changes in any mode, because they make programs run or give permission later: git's own, this
-/// agent's and other agents' configuration, editors' tasks.
-pub const ALWAYS_PROTECTED: [&str; 17] = [
-    ".git",
-    ".gitmodules",
-    ".agent",
-    ".aider.conf.yml",
-    ".claude",
-    ".codex",
-    ".continue",
-    ".cursor",
-    ".envrc",
-    ".gemini",
-    ".idea",
-    ".mcp.json",
-    ".opencode",
-    ".roo",
-    ".vscode",
-    ".windsurf",
-    ".clinerules",
-];
-
 /// What a policy is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyOptions {
@@ -63,7 +44,7 @@ pub struct PolicyOptions {
     pub agent: String,
     /// The tools the agent may use; empty: all.
     pub allowed_tools: Vec<String>,
-    /// Globs of files that may be read but not changed, besides [`ALWAYS_PROTECTED`].
+    /// Globs of files that may be read but not changed, besides [`CONFIGURATIONS`].
     pub protected_files: Vec<String>,
     /// Globs of files that may be neither read nor changed.
     pub sensitive_files: Vec<String>,
@@ -95,7 +76,8 @@ impl Policy {
     /// A glob that is not valid.
     pub fn new(options: PolicyOptions) -> Result<Self, globset::Error> {
         let own = options.protected_files.into_iter();
-        let protected = Patterns::new(ALWAYS_PROTECTED.iter().map(ToString::to_string).chain(own))?;
+        let built_in = [GIT].into_iter().chain(CONFIGURATIONS.iter().copied());
+        let protected = Patterns::new(built_in.map(str::to_owned).chain(own))?;
         Ok(Self {
             mode: options.mode,
             agent: options.agent,
@@ -124,6 +106,7 @@ impl Policy {
         Guard {
             sensitive: Arc::new(move |path| sensitive.hidden(path)),
             protected: Arc::new(move |path| protected.protected.find(path, &protected.root).is_some()),
+            named: policy.protected.literals(),
         }
     }
 
@@ -272,6 +255,11 @@ impl Patterns {
             shown.push(pattern);
         }
         Ok(Self { shown, names, globs: globs.build()?, of_globs })
+    }
+
+    /// The paths from the root that those without wildcards are.
+    fn literals(&self) -> Vec<PathBuf> {
+        self.shown.iter().filter_map(|pattern| literal(pattern)).map(Path::to_owned).collect()
     }
 
     /// The first pattern that matches `path` or a directory above it; an absolute path counts from `root`.

@@ -16,6 +16,8 @@ pub mod snapshot;
 pub mod transaction;
 pub mod walk;
 
+use crate::process::sandbox::configurations::led_to;
+use crate::process::sandbox::repositories;
 use beneath::Beneath;
 use error::{FileError, WorkspaceError};
 use path::{PathError, RelPath};
@@ -44,6 +46,8 @@ pub struct Guard {
     pub sensitive: Hidden,
     /// Not changed.
     pub protected: Hidden,
+    /// What is not changed by its path from the root, and so wherever links lead that path.
+    pub named: Vec<PathBuf>,
 }
 
 impl std::fmt::Debug for Inner {
@@ -83,6 +87,16 @@ impl Workspace {
         self.0.guard.get().is_some_and(|guard| {
             (guard.sensitive)(path.as_str()) || changes && (guard.protected)(path.as_str())
         })
+    }
+
+    /// Whether a protected name that is a link leads to `real`, or to a directory above it.
+    fn is_led_to(&self, real: &RelPath) -> bool {
+        let real = self.root().join(real.as_str());
+        let named = self.0.guard.get().map_or(&[][..], |guard| &guard.named);
+        let repository = self.root().join(repositories::GIT);
+        let of_git = repositories::configuration(&repository);
+        let mut names = named.iter().map(|name| self.root().join(name)).chain(of_git);
+        names.any(|name| led_to(&name, self.root()).is_some_and(|place| real.starts_with(place)))
     }
 
     /// The canonical absolute path of the root.

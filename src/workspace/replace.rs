@@ -127,6 +127,9 @@ impl Workspace {
         if self.is_kept(&real, true) {
             return Err(FileError::Kept(path.clone()));
         }
+        if self.is_led_to(&real) {
+            return Err(FileError::LedTo(path.clone()));
+        }
         if self.changes_repository(&real) {
             return Err(FileError::Repository(path.clone()));
         }

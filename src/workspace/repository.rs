@@ -20,7 +20,9 @@ impl Workspace {
                 return readings.iter().any(|below| is_kept_from_tools(below));
             }
             let makes = |name: &str| {
-                readings.iter().any(|below| below.first().is_some_and(|first| first.eq_ignore_ascii_case(name)))
+                readings
+                    .iter()
+                    .any(|below| below.first().is_some_and(|first| first.eq_ignore_ascii_case(name)))
             };
             is_bare(|name| makes(name) || has(name))
         })

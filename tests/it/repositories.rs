@@ -189,8 +189,7 @@ fn with_repositories() -> Lab {
 fn class_24_no_tool_changes_what_makes_git_run_programs_wherever_the_repository_is() {
     let write = |path: &str| call("write_file", &json!({"path": path, "content": "echo owned\n"}));
     let edit = json!({"path": "gd/config", "old_str": "[core]", "new_str": "[core]\n\tfsmonitor = ./evil"});
-    let moved =
-        "*** Begin Patch\n*** Update File: evil\n*** Move to: gd/hooks/post-merge\n@@\n-evil\n+owned\n*** End Patch\n";
+    let moved = "*** Begin Patch\n*** Update File: evil\n*** Move to: gd/hooks/post-merge\n@@\n-evil\n+owned\n*** End Patch\n";
     let attacks = vec![
         write("gd/hooks/post-checkout"),
         write("gd/Hooks/post-checkout"),
@@ -207,7 +206,8 @@ fn class_24_no_tool_changes_what_makes_git_run_programs_wherever_the_repository_
     ];
     let lab = with_repositories().file("evil", "evil\n").config("workspace: {allow_delete: true}\n");
     std::os::unix::fs::symlink("gd", lab.ws().join("link")).unwrap();
-    let reads = ["evil", "gd/config", "fix/repo.git/HEAD"].map(|path| call("read_file", &json!({"path": path})));
+    let reads =
+        ["evil", "gd/config", "fix/repo.git/HEAD"].map(|path| call("read_file", &json!({"path": path})));
     let config = lab.read("gd/config");
     let said = told(&lab, reads.into_iter().chain(attacks.clone()).collect());
     for (attack, said) in attacks.iter().zip(said.iter().skip(3)) {
@@ -231,7 +231,8 @@ fn class_24_no_tool_makes_a_directory_a_repository() {
     ] {
         let lab = Lab::new();
         let paths = first.iter().copied().filter(|path| *path != last).chain([last]);
-        let write = |path: &str| call("write_file", &json!({"path": path, "content": "ref: refs/heads/main\n"}));
+        let write =
+            |path: &str| call("write_file", &json!({"path": path, "content": "ref: refs/heads/main\n"}));
         let said = told(&lab, paths.clone().map(write).collect());
         assert!(said.last().unwrap().contains("configuration of a repository"), "{last}: {said:?}");
         for path in paths {

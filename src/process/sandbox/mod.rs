@@ -6,6 +6,7 @@
 
 #[cfg(target_os = "linux")]
 pub(super) mod bubblewrap;
+pub mod configurations;
 pub mod confinement;
 #[cfg(target_os = "linux")]
 mod filter;

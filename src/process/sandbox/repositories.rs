@@ -19,6 +19,9 @@ const MAX_WORKTREES: usize = 32;
 /// The longest `.git` file or `commondir` that is read, in bytes: a path.
 const MAX_POINTER_BYTES: u64 = 8192;
 
+/// The name behind which git looks for a repository.
+pub const GIT: &str = ".git";
+
 /// What in a repository's directory, and in that of each linked worktree, makes git run programs or look elsewhere. The rest
 /// of `info` is git's to write: `git gc` does.
 pub const CONFIGURATION: [&str; 7] =
@@ -42,7 +45,7 @@ pub struct Destination {
 /// Whether git looks for a repository behind this name, also where file systems ignore case.
 #[cfg(target_os = "linux")]
 pub fn is_git(name: &OsStr) -> bool {
-    name.eq_ignore_ascii_case(".git")
+    name.eq_ignore_ascii_case(GIT)
 }
 
 /// Whether a directory with these names is a repository itself, as a bare one is.
