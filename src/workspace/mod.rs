@@ -35,9 +35,13 @@ struct Inner {
     root: PathBuf,
     beneath: Beneath,
     guard: OnceLock<Guard>,
+    repositories: OnceLock<Repositories>,
     /// Where transactions are recorded.
     records: OnceLock<PathBuf>,
 }
+
+/// Tells whether a directory, by its absolute path, was that of a repository before it was changed.
+type Repositories = Box<dyn Fn(&Path) -> bool + Send + Sync>;
 
 /// Which files are kept from tools, by the paths they really have: a link may lead elsewhere by the time it is followed
 /// than when it was judged.
@@ -68,13 +72,19 @@ impl Workspace {
         let dir = rustix::fs::open(&canonical, flags, Mode::empty())
             .map_err(|error| WorkspaceError::new(&shown, error.into()))?;
         let given = std::path::absolute(root).unwrap_or_else(|_| canonical.clone());
-        let (beneath, guard, records) = (Beneath::new(dir), OnceLock::new(), OnceLock::new());
-        Ok(Self(Arc::new(Inner { given, root: canonical, beneath, guard, records })))
+        let beneath = Beneath::new(dir);
+        let (guard, repositories, records) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Ok(Self(Arc::new(Inner { given, root: canonical, beneath, guard, repositories, records })))
     }
 
     /// Keeps files from whoever opens or changes files from now on; only the first guard counts.
     pub fn keep_from_tools(&self, guard: Guard) {
         let _first = self.0.guard.set(guard);
+    }
+
+    /// Takes for a repository, from now on, also what `repositories` tells was one; only the first counts.
+    pub fn keep_repositories(&self, repositories: impl Fn(&Path) -> bool + Send + Sync + 'static) {
+        let _first = self.0.repositories.set(Box::new(repositories));
     }
 
     /// Records transactions in `dir` from now on, outside of the workspace; only the first directory counts.

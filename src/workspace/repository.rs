@@ -16,7 +16,7 @@ impl Workspace {
             let directory = RelPath::of_parts(directory);
             let has = |name: &str| self.beneath().has(&directory.join(name));
             let readings = alias::readings(&below.join("/"));
-            if is_bare(has) {
+            if is_bare(has) || self.was_repository(&directory) {
                 return readings.iter().any(|below| is_kept_from_tools(below));
             }
             let makes = |name: &str| {
@@ -26,5 +26,10 @@ impl Workspace {
             };
             is_bare(|name| makes(name) || has(name))
         })
+    }
+
+    fn was_repository(&self, directory: &RelPath) -> bool {
+        let was_one = self.0.repositories.get();
+        was_one.is_some_and(|was_one| was_one(&self.root().join(directory.as_str())))
     }
 }

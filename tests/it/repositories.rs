@@ -221,6 +221,23 @@ fn class_24_no_tool_changes_what_makes_git_run_programs_wherever_the_repository_
 }
 
 #[test]
+fn class_24_no_tool_changes_a_repository_that_a_command_has_made_look_like_none() {
+    let lab = with_repositories().unprivileged();
+    let run = |command| call("run_command", &json!({"command": command}));
+    let hook = json!({"path": "fix/repo.git/hooks/update", "content": "echo owned\n"});
+    let said = told(
+        &lab,
+        vec![
+            run("mv fix/repo.git/refs fix/repo.git/r"),
+            call("write_file", &hook),
+            run("mv fix/repo.git/r fix/repo.git/refs"),
+        ],
+    );
+    assert!(said[1].contains("configuration of a repository"), "{said:?}");
+    assert!(lab.exists("fix/repo.git/refs") && !lab.exists("fix/repo.git/hooks"), "{said:?}");
+}
+
+#[test]
 fn class_24_no_tool_makes_a_directory_a_repository() {
     let whole = ["docs/config", "docs/HEAD", "docs/objects/a", "docs/refs/heads/a.lock"];
     for (last, first) in [

@@ -82,6 +82,11 @@ pub fn destination(path: &Path) -> Option<Destination> {
     Some(Destination { directory, common })
 }
 
+/// Whether all configuration of the repository whose directory is `git` is protected in `reach`.
+pub fn is_protected(reach: &Reach, git: &Path) -> bool {
+    CONFIGURATION.iter().all(|name| reach.read_only.contains(&git.join(name)))
+}
+
 /// `reach` with the first of these repositories protected.
 pub fn protected(mut reach: Reach, repositories: &[PathBuf]) -> Reach {
     let mut found = BTreeSet::new();
