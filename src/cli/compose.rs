@@ -311,6 +311,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     let policy = PolicyOptions { contained, ..settings.policy.clone() };
     let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
     workspace.keep_from_tools(Policy::guard(&policy));
+    workspace.keep_repositories(bench.launcher.repositories());
     workspace.keep_records_in(settings.state.join("transactions"));
     if let Some(contents) = bench.displaced {
         workspace.keep_displaced(contents);

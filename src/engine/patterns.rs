@@ -1,8 +1,10 @@
 //! File patterns of rules, matched against every path that some file system would take for the same.
 
+use crate::process::sandbox::configurations::literal;
 use crate::workspace::alias;
 use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 /// File patterns as in ignore files: without a slash they match a name at any depth, with one the path from the
 /// root; what is below a matching directory matches too. A path matches when some file system would take it for one
@@ -47,6 +49,11 @@ impl Patterns {
     /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.shown.is_empty()
+    }
+
+    /// The paths from the root that those without wildcards are.
+    pub(super) fn literals(&self) -> Vec<PathBuf> {
+        self.shown.iter().filter_map(|pattern| literal(pattern)).map(Path::to_owned).collect()
     }
 
     /// The first pattern that matches `path` or a directory above it; an absolute path counts from `root`.

@@ -4,6 +4,8 @@ use super::command_class::{CommandClass, Verdict};
 use super::patterns::Patterns;
 use super::rules::{Action, PolicyRule, RuleError, Rules, Ruling};
 use crate::decision::Decision;
+use crate::process::sandbox::configurations::CONFIGURATIONS;
+use crate::process::sandbox::repositories::GIT;
 use crate::tools::{Access, Plan};
 use crate::workspace::Guard;
 use serde::{Deserialize, Serialize};
@@ -32,28 +34,6 @@ impl Mode {
     }
 }
 
-/// Files that no tool changes in any mode, because they make programs run or give permission later: git's own, this
-/// agent's and other agents' configuration, editors' tasks.
-pub const ALWAYS_PROTECTED: [&str; 17] = [
-    ".git",
-    ".gitmodules",
-    ".agent",
-    ".aider.conf.yml",
-    ".claude",
-    ".codex",
-    ".continue",
-    ".cursor",
-    ".envrc",
-    ".gemini",
-    ".idea",
-    ".mcp.json",
-    ".opencode",
-    ".roo",
-    ".vscode",
-    ".windsurf",
-    ".clinerules",
-];
-
 /// What a policy is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyOptions {
@@ -63,7 +43,7 @@ pub struct PolicyOptions {
     pub agent: String,
     /// The tools the agent may use; empty: all.
     pub allowed_tools: Vec<String>,
-    /// Globs of files that may be read but not changed, besides [`ALWAYS_PROTECTED`].
+    /// Globs of files that may be read but not changed, besides [`CONFIGURATIONS`].
     pub protected_files: Vec<String>,
     /// Globs of files that may be neither read nor changed.
     pub sensitive_files: Vec<String>,
@@ -109,7 +89,8 @@ impl Policy {
     /// A glob that is not valid, or another part of a rule.
     pub fn new(options: PolicyOptions) -> Result<Self, PolicyError> {
         let own = options.protected_files.into_iter();
-        let protected = Patterns::new(ALWAYS_PROTECTED.iter().map(ToString::to_string).chain(own))?;
+        let built_in = [GIT].into_iter().chain(CONFIGURATIONS.iter().copied());
+        let protected = Patterns::new(built_in.map(str::to_owned).chain(own))?;
         Ok(Self {
             rules: Rules::new(&options.rules, &options.agent)?,
             mode: options.mode,
@@ -139,6 +120,7 @@ impl Policy {
         Guard {
             sensitive: Arc::new(move |path| sensitive.hidden(path)),
             protected: Arc::new(move |path| protected.protected.find(path, &protected.root).is_some()),
+            named: policy.protected.literals(),
         }
     }
 

@@ -172,6 +172,9 @@ fn what_makes_programs_run_or_gives_permission_is_protected_in_every_mode() {
         ".vscode/tasks.json",
         ".envrc",
         ".gitmodules",
+        "sub/.husky/pre-commit",
+        ".devcontainer/devcontainer.json",
+        "opencode.jsonc",
     ] {
         for mode in MODES {
             let decision = policy(mode).decide("write_file", Access::Write, &touching(path, true), None);

@@ -143,6 +143,12 @@ impl Launcher {
         self.confinement.as_ref().is_none_or(|confinement| confinement.has_network())
     }
 
+    /// Tells which directories were those of repositories before the first command, whatever has become of them since.
+    pub fn repositories(&self) -> impl Fn(&Path) -> bool + Send + Sync + 'static {
+        let confinement = self.confinement.clone();
+        move |directory| confinement.as_ref().is_some_and(|confinement| confinement.was_repository(directory))
+    }
+
     /// A handle for the signal thread that ends all children at once.
     pub fn running(&self) -> Running {
         self.running.clone()

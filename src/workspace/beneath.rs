@@ -5,7 +5,7 @@
 
 use crate::workspace::path::RelPath;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -138,6 +138,11 @@ impl Beneath {
             }
         }
         Ok(RelPath::of_parts(&real))
+    }
+
+    /// Whether there is something at `path`, be it a link.
+    pub fn has(&self, path: &RelPath) -> bool {
+        rustix::fs::statat(&self.dir, path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
     /// Renames within the held directory `dir`, with flags that not every system and file system knows.

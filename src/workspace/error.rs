@@ -55,6 +55,16 @@ pub enum FileError {
         "Security error: Path '{0}' is inside a .git directory; no tool writes there. Use git in run_command, or say in your answer what a person should change."
     )]
     Protected(RelPath),
+    /// It decides what git does in a repository that is not called `.git`, or would make a directory one.
+    #[error(
+        "Security error: Path '{0}' is configuration of a repository, or makes its directory one; no tool writes there. Use git in run_command, or say in your answer what a person should change."
+    )]
+    Repository(RelPath),
+    /// A protected name that is a link leads there.
+    #[error(
+        "Security error: Path '{0}' is what a protected name, such as .vscode, leads to through a link; no tool writes there. Say in your answer what a person should change."
+    )]
+    LedTo(RelPath),
     /// It really is a file that is kept from tools.
     #[error("Security error: Path '{0}' leads to a file that is kept from tools. Go on without it.")]
     Kept(RelPath),

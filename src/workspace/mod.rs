@@ -12,11 +12,14 @@ pub mod leftovers;
 pub mod path;
 pub mod record;
 pub mod replace;
+mod repository;
 pub mod search;
 pub mod snapshot;
 pub mod transaction;
 pub mod walk;
 
+use crate::process::sandbox::configurations::led_to;
+use crate::process::sandbox::repositories;
 use beneath::Beneath;
 use contents::Contents;
 use error::{FileError, WorkspaceError};
@@ -35,11 +38,15 @@ struct Inner {
     root: PathBuf,
     beneath: Beneath,
     guard: OnceLock<Guard>,
+    repositories: OnceLock<Repositories>,
     /// Where transactions are recorded.
     records: OnceLock<PathBuf>,
     /// Where what changes displace is kept.
     displaced: OnceLock<Contents>,
 }
+
+/// Tells whether a directory, by its absolute path, was that of a repository before it was changed.
+type Repositories = Box<dyn Fn(&Path) -> bool + Send + Sync>;
 
 /// Which files are kept from tools, by the paths they really have: a link may lead elsewhere by the time it is followed
 /// than when it was judged.
@@ -48,6 +55,8 @@ pub struct Guard {
     pub sensitive: Hidden,
     /// Not changed.
     pub protected: Hidden,
+    /// What is not changed by its path from the root, and so wherever links lead that path.
+    pub named: Vec<PathBuf>,
 }
 
 impl std::fmt::Debug for Inner {
@@ -68,14 +77,20 @@ impl Workspace {
         let dir = rustix::fs::open(&canonical, flags, Mode::empty())
             .map_err(|error| WorkspaceError::new(&shown, error.into()))?;
         let given = std::path::absolute(root).unwrap_or_else(|_| canonical.clone());
-        let (beneath, guard) = (Beneath::new(dir), OnceLock::new());
+        let (beneath, guard, repositories) = (Beneath::new(dir), OnceLock::new(), OnceLock::new());
         let (records, displaced) = (OnceLock::new(), OnceLock::new());
-        Ok(Self(Arc::new(Inner { given, root: canonical, beneath, guard, records, displaced })))
+        let inner = Inner { given, root: canonical, beneath, guard, repositories, records, displaced };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// Keeps files from whoever opens or changes files from now on; only the first guard counts.
     pub fn keep_from_tools(&self, guard: Guard) {
         let _first = self.0.guard.set(guard);
+    }
+
+    /// Takes for a repository, from now on, also what `repositories` tells was one; only the first counts.
+    pub fn keep_repositories(&self, repositories: impl Fn(&Path) -> bool + Send + Sync + 'static) {
+        let _first = self.0.repositories.set(Box::new(repositories));
     }
 
     /// Records transactions in `dir` from now on, outside of the workspace; only the first directory counts.
@@ -98,6 +113,16 @@ impl Workspace {
         self.0.guard.get().is_some_and(|guard| {
             (guard.sensitive)(path.as_str()) || changes && (guard.protected)(path.as_str())
         })
+    }
+
+    /// Whether a protected name that is a link leads to `real`, or to a directory above it.
+    fn is_led_to(&self, real: &RelPath) -> bool {
+        let real = self.root().join(real.as_str());
+        let named = self.0.guard.get().map_or(&[][..], |guard| &guard.named);
+        let repository = self.root().join(repositories::GIT);
+        let of_git = repositories::configuration(&repository);
+        let mut names = named.iter().map(|name| self.root().join(name)).chain(of_git);
+        names.any(|name| led_to(&name, self.root()).is_some_and(|place| real.starts_with(place)))
     }
 
     /// The canonical absolute path of the root.

@@ -102,7 +102,7 @@ impl RelPath {
     }
 
     /// The path made of `parts`, which are plain names.
-    pub fn of_parts(parts: &[String]) -> Self {
+    pub fn of_parts<T: std::borrow::Borrow<str>>(parts: &[T]) -> Self {
         Self(parts.join("/"))
     }
 

@@ -57,8 +57,8 @@ impl Workspace {
     /// the file it points to, inside the workspace. Permission bits and, where allowed, the owner are kept.
     ///
     /// # Errors
-    /// When the file is not as `expected`, is not a regular file, is outside, is part of `.git`, or the system refuses;
-    /// the file is untouched then.
+    /// When the file is not as `expected`, is not a regular file, is outside, is part of `.git` or configuration of a
+    /// repository, or the system refuses; the file is untouched then.
     pub fn replace(&self, path: &RelPath, expected: &Expected, bytes: &[u8]) -> Result<Displaced, FileError> {
         self.replace_with_mode(path, expected, bytes, None)
     }
@@ -131,6 +131,12 @@ impl Workspace {
         }
         if self.is_kept(&real, true) {
             return Err(FileError::Kept(path.clone()));
+        }
+        if self.is_led_to(&real) {
+            return Err(FileError::LedTo(path.clone()));
+        }
+        if self.changes_repository(&real) {
+            return Err(FileError::Repository(path.clone()));
         }
         Ok(real)
     }

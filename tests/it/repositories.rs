@@ -1,6 +1,7 @@
 //! Repositories that commands make or work in: plain ones are no obstacle, and one that would run programs does not stay.
 
 use crate::sandbox::{confining, project, run, said};
+use crate::support::calls::{call, told};
 use crate::support::kernel::Kernel;
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
@@ -168,6 +169,103 @@ fn class_24_a_bare_repository_that_was_there_is_protected() {
         let text = said(&run(&lab, kernel, attack));
         assert_eq!(lab.read("store.git/config"), "[core]\n\tbare = true\n", "{tier}: {text}");
         assert!(!lab.exists("store.git/hooks/update"), "{tier}: {text}");
+    }
+}
+
+/// A workspace with a bare repository, and one apart from its working directory.
+fn with_repositories() -> Lab {
+    let lab = Lab::new()
+        .file("fix/repo.git/HEAD", "ref: refs/heads/main\n")
+        .file("fix/repo.git/config", "[core]\n\tbare = true\n")
+        .file("fix/repo.git/objects/keep", "")
+        .file("fix/repo.git/refs/keep", "");
+    let args = ["init", "-q", "--separate-git-dir=gd", "m"];
+    assert!(Command::new("git").args(args).current_dir(lab.ws()).status().unwrap().success());
+    lab
+}
+
+/// Hooks and settings of every kind, in each form in which a tool changes a file.
+#[test]
+fn class_24_no_tool_changes_what_makes_git_run_programs_wherever_the_repository_is() {
+    let write = |path: &str| call("write_file", &json!({"path": path, "content": "echo owned\n"}));
+    let edit = json!({"path": "gd/config", "old_str": "[core]", "new_str": "[core]\n\tfsmonitor = ./evil"});
+    let moved = "*** Begin Patch\n*** Update File: evil\n*** Move to: gd/hooks/post-merge\n@@\n-evil\n+owned\n*** End Patch\n";
+    let attacks = vec![
+        write("gd/hooks/post-checkout"),
+        write("gd/Hooks/post-checkout"),
+        write("gd/config.worktree"),
+        write("gd/commondir"),
+        write("gd/info/attributes"),
+        write("gd/modules/x/config"),
+        write("gd/worktrees/x/commondir"),
+        write("link/hooks/post-checkout"),
+        write("fix/repo.git/hooks/update"),
+        call("edit_file", &edit),
+        call("delete_file", &json!({"path": "fix/repo.git/HEAD"})),
+        call("apply_patch", &json!({"patch": moved})),
+    ];
+    let lab = with_repositories().file("evil", "evil\n").config("workspace: {allow_delete: true}\n");
+    std::os::unix::fs::symlink("gd", lab.ws().join("link")).unwrap();
+    let reads =
+        ["evil", "gd/config", "fix/repo.git/HEAD"].map(|path| call("read_file", &json!({"path": path})));
+    let config = lab.read("gd/config");
+    let said = told(&lab, reads.into_iter().chain(attacks.clone()).collect());
+    for (attack, said) in attacks.iter().zip(said.iter().skip(3)) {
+        assert!(said.contains("configuration of a repository"), "{attack}: {said}");
+    }
+    assert_eq!(lab.read("gd/config"), config);
+    assert!(lab.exists("evil") && lab.exists("fix/repo.git/HEAD"), "{said:?}");
+    for path in ["gd/hooks/post-checkout", "gd/hooks/post-merge", "fix/repo.git/hooks"] {
+        assert!(!lab.exists(path), "{path}: {said:?}");
+    }
+}
+
+#[test]
+fn class_24_no_tool_changes_a_repository_that_a_command_has_made_look_like_none() {
+    let lab = with_repositories().unprivileged();
+    let run = |command| call("run_command", &json!({"command": command}));
+    let hook = json!({"path": "fix/repo.git/hooks/update", "content": "echo owned\n"});
+    let said = told(
+        &lab,
+        vec![
+            run("mv fix/repo.git/refs fix/repo.git/r"),
+            call("write_file", &hook),
+            run("mv fix/repo.git/r fix/repo.git/refs"),
+        ],
+    );
+    assert!(said[1].contains("configuration of a repository"), "{said:?}");
+    assert!(lab.exists("fix/repo.git/refs") && !lab.exists("fix/repo.git/hooks"), "{said:?}");
+}
+
+#[test]
+fn class_24_no_tool_makes_a_directory_a_repository() {
+    let whole = ["docs/config", "docs/HEAD", "docs/objects/a", "docs/refs/heads/a.lock"];
+    for (last, first) in [
+        ("docs/HEAD", &whole[..]),
+        ("docs/objects/a", &whole),
+        ("docs/refs/heads/a.lock", &whole),
+        ("commondir", &["config", "HEAD"]),
+    ] {
+        let lab = Lab::new();
+        let paths = first.iter().copied().filter(|path| *path != last).chain([last]);
+        let write =
+            |path: &str| call("write_file", &json!({"path": path, "content": "ref: refs/heads/main\n"}));
+        let said = told(&lab, paths.clone().map(write).collect());
+        assert!(said.last().unwrap().contains("configuration of a repository"), "{last}: {said:?}");
+        for path in paths {
+            assert_eq!(lab.exists(path), path != last, "{path}: {said:?}");
+        }
+    }
+}
+
+#[test]
+fn s24_what_is_no_configuration_of_a_repository_is_written_beside_and_in_it() {
+    let paths = ["fix/repo.git/x", "fix/config", "HEAD", "objects/x.rs", "config", "hooks/x", "gd/info/x"];
+    let lab = with_repositories();
+    let write = |path| call("write_file", &json!({"path": path, "content": "text\n"}));
+    let said = told(&lab, paths.map(write).to_vec());
+    for path in paths {
+        assert!(lab.exists(path), "{path}: {said:?}");
     }
 }
 

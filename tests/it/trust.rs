@@ -423,11 +423,24 @@ fn class_22_23_24_28_what_others_run_is_written_by_no_tool_and_no_command() {
         (23, ".cursor/mcp.json"),
         (23, ".gemini/settings.json"),
         (23, ".mcp.json"),
+        (23, ".aider.model.settings.yml"),
+        (23, ".crush.json"),
+        (23, ".cursorrules"),
+        (23, ".goose/config.yaml"),
+        (23, ".kiro/hooks/a.json"),
+        (23, ".qwen/settings.json"),
+        (23, ".roomodes"),
+        (23, "crush.json"),
+        (23, "opencode.json"),
+        (23, "opencode.jsonc"),
         (24, ".git/config"),
         (24, ".git/hooks/pre-commit"),
+        (28, ".devcontainer/devcontainer.json"),
         (28, ".envrc"),
+        (28, ".husky/pre-commit"),
         (28, ".idea/workspace.xml"),
         (28, ".vscode/tasks.json"),
+        (28, ".zed/tasks.json"),
     ];
     let absent = Lab::new().unprivileged();
     let calls: Vec<(&str, Value)> = paths
@@ -446,6 +459,44 @@ fn class_22_23_24_28_what_others_run_is_written_by_no_tool_and_no_command() {
     results(&there, &calls, &["--mode", "yolo"]);
     for (class, path) in paths {
         assert_eq!(there.read(path), "# kept\n", "class {class}, {path}");
+    }
+}
+
+/// Links whose names are protected: what they lead to is written neither by its own name nor through them.
+#[test]
+fn class_23_24_28_what_a_protected_link_leads_to_is_written_by_no_tool_and_no_command() {
+    let lab = Lab::new()
+        .file("conf/tasks.json", "# kept\n")
+        .file("hooks/pre-commit", "# kept\n")
+        .file("servers.json", "# kept\n")
+        .file(".git/HEAD", "ref: refs/heads/main\n")
+        .file("src/a.rs", "# kept\n")
+        .unprivileged();
+    for (to, link) in [
+        ("conf".into(), ".vscode"),
+        ("../hooks".into(), ".git/hooks"),
+        (lab.ws().join("servers.json"), ".mcp.json"),
+        ("idea".into(), ".idea"),
+        (".".into(), ".zed"),
+    ] {
+        symlink::<std::path::PathBuf, _>(to, lab.ws().join(link)).unwrap();
+    }
+    let paths = ["conf/tasks.json", "conf/new/x", "hooks/pre-commit", "servers.json", "idea/workspace.xml"];
+    let write = |path: &str| ("write_file", json!({"path": path, "content": "mode: yolo\n"}));
+    let reads = paths.map(|path| ("read_file", json!({"path": path})));
+    let writes = paths.into_iter().chain(["made.rs"]).map(write);
+    let calls: Vec<(&str, Value)> = reads.into_iter().chain(writes).collect();
+    let told = results(&lab, &calls, &["--mode", "yolo"]);
+    for (path, told) in paths.iter().zip(told.iter().skip(paths.len())) {
+        assert!(told.contains("leads to through a link"), "{path}: {told}");
+    }
+    assert!(lab.exists("made.rs"), "{told:?}");
+    for path in paths {
+        let command =
+            format!("mkdir -p $(dirname {path}); echo 'mode: yolo' > {path}; echo > src/a.rs; true");
+        let told = results(&lab, &[("run_command", json!({"command": command}))], &["--mode", "yolo"]);
+        let is_kept = !lab.exists(path) || lab.read(path) == "# kept\n";
+        assert!(is_kept && lab.read("src/a.rs") == "\n", "{path}: {told:?}");
     }
 }
 

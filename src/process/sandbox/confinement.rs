@@ -1,7 +1,7 @@
 //! The walls of one run: what they are to hold is known from the start, they are built for the first command.
 
 use super::ground::Ground;
-use super::{Reach, places};
+use super::{Reach, places, repositories};
 use crate::process::protected::Held;
 use crate::process::scratch::{Scratch, make_private};
 use crate::process::tier::Tier;
@@ -32,6 +32,12 @@ impl Confinement {
     /// Where the tier that works here is kept.
     pub fn remembered(&self) -> &Path {
         &self.ground.remembered
+    }
+
+    /// Whether `directory` was that of a repository before the first command, whatever has become of it since.
+    pub fn was_repository(&self, directory: &Path) -> bool {
+        let held = self.walls.get().and_then(|walls| walls.held.get());
+        held.is_some_and(|held| repositories::is_protected(held.reach(), directory))
     }
 
     /// What holds the commands; the first call makes their directories.

@@ -6,6 +6,7 @@
 
 #[cfg(target_os = "linux")]
 pub(super) mod bubblewrap;
+pub mod configurations;
 pub mod confinement;
 #[cfg(target_os = "linux")]
 mod filter;
@@ -15,7 +16,7 @@ mod landlock;
 #[cfg(target_os = "linux")]
 pub(super) mod mounts;
 mod places;
-pub(super) mod repositories;
+pub mod repositories;
 #[cfg(target_os = "linux")]
 mod rights;
 #[cfg(target_os = "linux")]

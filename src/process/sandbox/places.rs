@@ -1,9 +1,10 @@
 //! Which places every command finds hidden or unchangeable, whatever the workspace.
 
+use super::configurations::{CONFIGURATIONS, led_to, literal};
 use super::ground::Ground;
 use super::{Reach, repositories};
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// What in a home directory opens doors elsewhere: keys, tokens, their agents' sockets, and the state of other programs
 /// that hold conversations or passwords.
@@ -47,36 +48,6 @@ const CREDENTIALS: &[&str] = &[
     "snap/firefox",
 ];
 
-/// What in a workspace makes programs run when somebody else, a person or an agent, works there, besides its repository.
-const CONFIGURATIONS: &[&str] = &[
-    ".agent",
-    ".agents",
-    ".aider.conf.yml",
-    ".amazonq",
-    ".claude",
-    ".cline",
-    ".clinerules",
-    ".codex",
-    ".continue",
-    ".cursor",
-    ".devcontainer",
-    ".envrc",
-    ".gemini",
-    ".gitmodules",
-    ".goosehints",
-    ".husky",
-    ".idea",
-    ".junie",
-    ".kiro",
-    ".mcp.json",
-    ".opencode",
-    ".roo",
-    ".vscode",
-    ".windsurf",
-    ".zed",
-    "opencode.json",
-];
-
 /// Where this machine keeps sockets of its services, besides `/run`.
 const SOCKETS: &[&str] = &["/var/run", "/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket"];
 
@@ -101,14 +72,16 @@ pub(super) fn reach(ground: &Ground, temporary: &Path) -> Reach {
     let workspace = &ground.workspace;
     let writable = [workspace, &ground.caches].into_iter().chain(&ground.writable).cloned();
     let configurations = CONFIGURATIONS.iter().map(|name| workspace.join(name));
-    let repository = workspace.join(".git");
+    let repository = workspace.join(repositories::GIT);
     let of_git = repositories::configuration(&repository);
     // A link cannot be mounted over, and what it leads to outside is unchangeable anyway.
     let trusted = real(ground.trusted.iter().cloned()).into_iter().filter(|file| file.starts_with(workspace));
     let kept = named(&ground.protected, workspace, &ground.writable);
+    let protected: Vec<PathBuf> = configurations.chain(of_git).chain(kept).collect();
+    let led_to: Vec<PathBuf> = protected.iter().filter_map(|path| led_to(path, workspace)).collect();
     Reach {
         writable: real(writable),
-        read_only: configurations.chain(of_git).chain(trusted).chain(kept).collect(),
+        read_only: protected.into_iter().chain(led_to).chain(trusted).collect(),
         visible: real(programs.chain(home.map(Path::to_owned))),
         hidden: real(at_home.chain(sockets).chain(ground.hidden.iter().cloned())),
         temporary: temporary.to_owned(),
@@ -121,14 +94,6 @@ pub(super) fn reach(ground: &Ground, temporary: &Path) -> Reach {
 fn named(patterns: &[String], workspace: &Path, writable: &[PathBuf]) -> Vec<PathBuf> {
     let paths = patterns.iter().filter_map(|pattern| literal(pattern)).map(|name| workspace.join(name));
     paths.filter(|path| !writable.iter().any(|other| other.starts_with(path))).collect()
-}
-
-/// The path that a file pattern is, when it has no wildcard.
-fn literal(pattern: &str) -> Option<&Path> {
-    let path = Path::new(pattern.trim_start_matches("./").trim_start_matches('/'));
-    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-    let is_path = is_plain && path != Path::new("") && !pattern.contains(['*', '?', '[', '{', '\\']);
-    is_path.then_some(path)
 }
 
 /// The variables that lead programs to caches below `place`, which other workspaces do not share.

@@ -19,6 +19,9 @@ const MAX_WORKTREES: usize = 32;
 /// The longest `.git` file or `commondir` that is read, in bytes: a path.
 const MAX_POINTER_BYTES: u64 = 8192;
 
+/// The name behind which git looks for a repository.
+pub const GIT: &str = ".git";
+
 /// What in a repository's directory, and in that of each linked worktree, makes git run programs or look elsewhere. The rest
 /// of `info` is git's to write: `git gc` does.
 pub const CONFIGURATION: [&str; 7] =
@@ -26,6 +29,9 @@ pub const CONFIGURATION: [&str; 7] =
 
 /// Where a repository keeps the directories of its linked worktrees.
 const WORKTREES: &str = "worktrees";
+
+/// What every repository's directory has.
+const HEAD: &str = "HEAD";
 
 /// What a `.git` that is no directory leads to.
 #[derive(Debug)]
@@ -39,13 +45,22 @@ pub struct Destination {
 /// Whether git looks for a repository behind this name, also where file systems ignore case.
 #[cfg(target_os = "linux")]
 pub fn is_git(name: &OsStr) -> bool {
-    name.eq_ignore_ascii_case(".git")
+    name.eq_ignore_ascii_case(GIT)
 }
 
 /// Whether a directory with these names is a repository itself, as a bare one is.
-#[cfg(target_os = "linux")]
 pub fn is_bare<'a>(names: impl Fn(&'a str) -> bool) -> bool {
-    names("HEAD") && (names("commondir") || names("objects") && names("refs"))
+    names(HEAD) && (names("commondir") || names("objects") && names("refs"))
+}
+
+/// Whether no tool changes the file at this path from a repository's directory, whose parts are in lower case. Without its
+/// `HEAD` it would be none for a while, and the rest of it anybody's.
+pub fn is_kept_from_tools(parts: &[String]) -> bool {
+    let is_below = |name: &str| {
+        let mut names = name.split('/').zip(parts);
+        parts.len() >= name.split('/').count() && names.all(|(name, part)| name.eq_ignore_ascii_case(part))
+    };
+    CONFIGURATION.into_iter().chain([HEAD, WORKTREES]).any(is_below)
 }
 
 /// What is to be protected of the repository whose directory is `git`, whether it exists or not.
@@ -65,6 +80,11 @@ pub fn destination(path: &Path) -> Option<Destination> {
     };
     let common = pointer(&directory.join("commondir"), &directory, "");
     Some(Destination { directory, common })
+}
+
+/// Whether all configuration of the repository whose directory is `git` is protected in `reach`.
+pub fn is_protected(reach: &Reach, git: &Path) -> bool {
+    CONFIGURATION.iter().all(|name| reach.read_only.contains(&git.join(name)))
 }
 
 /// `reach` with the first of these repositories protected.

@@ -1,0 +1,35 @@
+//! What no tool changes of a git repository, however its directory is called: judged by what lies around a file when it is
+//! changed.
+
+use crate::process::sandbox::repositories::{is_bare, is_kept_from_tools};
+use crate::workspace::Workspace;
+use crate::workspace::alias;
+use crate::workspace::path::RelPath;
+
+impl Workspace {
+    /// Whether a change of `real` would change what makes git run programs or look elsewhere, or make a directory a
+    /// repository.
+    pub(super) fn changes_repository(&self, real: &RelPath) -> bool {
+        let parts: Vec<&str> = real.parts().collect();
+        (0..parts.len()).any(|depth| {
+            let (directory, below) = parts.split_at(depth);
+            let directory = RelPath::of_parts(directory);
+            let has = |name: &str| self.beneath().has(&directory.join(name));
+            let readings = alias::readings(&below.join("/"));
+            if is_bare(has) || self.was_repository(&directory) {
+                return readings.iter().any(|below| is_kept_from_tools(below));
+            }
+            let makes = |name: &str| {
+                readings
+                    .iter()
+                    .any(|below| below.first().is_some_and(|first| first.eq_ignore_ascii_case(name)))
+            };
+            is_bare(|name| makes(name) || has(name))
+        })
+    }
+
+    fn was_repository(&self, directory: &RelPath) -> bool {
+        let was_one = self.0.repositories.get();
+        was_one.is_some_and(|was_one| was_one(&self.root().join(directory.as_str())))
+    }
+}
