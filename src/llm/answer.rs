@@ -223,6 +223,11 @@ impl Answer {
         self.usage
     }
 
+    /// Whether nothing has been said yet.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.refusal.is_empty()
+    }
+
     /// Notes that nothing more comes.
     pub fn complete(&mut self) {
         self.done = true;
