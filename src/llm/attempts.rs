@@ -55,7 +55,7 @@ impl Attempts<'_> {
             };
             let failed = number - useless;
             let delay = match reaction(error.kind) {
-                Reaction::AskAgain(times) if !said => {
+                Reaction::AskAgain(times) if !said && error.retryable => {
                     useless += 1;
                     (useless <= times).then_some(Duration::ZERO)
                 }
