@@ -54,6 +54,8 @@ pub struct Answer {
     /// Bytes kept so far, calls apart.
     kept: usize,
     finish: Option<FinishReason>,
+    /// Whether something was said after a finish reason, which then does not mark the end.
+    after_finish: bool,
     usage: Option<Usage>,
     done: bool,
 }
@@ -89,6 +91,7 @@ impl Answer {
             calls: Calls::default(),
             kept: 0,
             finish: None,
+            after_finish: false,
             usage: None,
             done: false,
         }
@@ -193,6 +196,7 @@ impl Answer {
     /// # Errors
     /// When a limit on calls is exceeded, or the answer is too long.
     pub fn call(&mut self, slot: u64, delta: CallDelta<'_>) -> Result<(), LlmError> {
+        self.after_finish |= self.finish.is_some();
         let extra = if delta.extra.is_null() { 0 } else { weight(&delta.extra) };
         let Some(at) = self.calls.add(delta)? else { return Ok(()) };
         self.keep(extra)?;
@@ -203,7 +207,7 @@ impl Answer {
     /// Adds a piece of what a model says when it refuses and says it apart from its text; it is cut where the answer is
     /// too long.
     pub fn refuse(&mut self, piece: &str) {
-        if self.keep(piece.len()).is_ok() {
+        if !piece.is_empty() && self.keep(piece.len()).is_ok() {
             self.refusal.push_str(piece);
         }
     }
@@ -231,6 +235,11 @@ impl Answer {
     /// Notes that nothing more comes.
     pub fn complete(&mut self) {
         self.done = true;
+    }
+
+    /// Whether the model said why it stopped, and has said nothing since.
+    pub fn is_stopped(&self) -> bool {
+        self.finish.is_some() && !self.after_finish
     }
 
     /// Whether nothing more comes.
@@ -273,6 +282,7 @@ impl Answer {
 
     /// Counts `more` bytes that are to be kept.
     fn keep(&mut self, more: usize) -> Result<(), LlmError> {
+        self.after_finish |= self.finish.is_some();
         self.kept = self.kept.saturating_add(more);
         if self.kept.saturating_add(self.calls.bytes()) > CONTENT_CAP {
             return Err(too_long());

@@ -179,7 +179,13 @@ impl RemoteModel {
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         let mut reception = Reception::new(self.codec.as_ref(), streamed);
-        while let Some(chunk) = reply.chunk().await.map_err(|error| self.unreachable(&error))? {
+        loop {
+            let chunk = match reply.chunk().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break,
+                Err(HttpError::Broken(_) | HttpError::Timeout(..)) if reception.is_whole(answer) => break,
+                Err(error) => return Err(self.unreachable(&error)),
+            };
             reception.push(chunk.as_ref(), answer, show)?;
             if answer.is_complete() {
                 reply.drain().await;

@@ -106,6 +106,10 @@ impl Decoder for ChunkDecoder {
         Ok(())
     }
 
+    fn ends_with_reason(&self) -> bool {
+        true
+    }
+
     fn body(
         &mut self,
         body: &[u8],
