@@ -31,6 +31,8 @@ pub struct Surroundings<'a> {
     pub offered: &'a dyn Fn(&str) -> bool,
     /// Whether an earlier call has this id.
     pub taken: &'a dyn Fn(&str) -> bool,
+    /// Whether a text is the answer that was asked for, however much it looks like a call.
+    pub is_answer: &'a dyn Fn(&str) -> bool,
     /// Makes up an id.
     pub new_id: &'a dyn Fn() -> String,
 }
@@ -330,7 +332,7 @@ impl Answer {
         if let Some(tagged) = self.tagged.as_ref().filter(|_| found.is_empty()) {
             found = tagged.find(&text);
         }
-        if found.is_empty() {
+        if found.is_empty() || (surroundings.is_answer)(&text) {
             return Vec::new();
         }
         found.truncate(CALLS_CAP + 1);

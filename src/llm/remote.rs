@@ -165,6 +165,7 @@ impl RemoteModel {
             taken: &|id| {
                 request.messages.iter().flat_map(|message| message.tool_calls()).any(|call| call.id == id)
             },
+            is_answer: &|text| request.is_answered_by(text),
             new_id: &|| call_id(&self.source),
         };
         answer.finish(&surroundings, show).map_err(|error| self.located(error))

@@ -31,6 +31,7 @@ pub(super) fn decode(
     let surroundings = Surroundings {
         offered: &|name| name == "read",
         taken: &|id| id == "old",
+        is_answer: &|_| false,
         new_id: &|| {
             next.set(next.get() + 1);
             format!("new{}", next.get())

@@ -102,6 +102,7 @@ impl ScriptedModel {
             taken: &|id| {
                 request.messages.iter().flat_map(|message| message.tool_calls()).any(|call| call.id == id)
             },
+            is_answer: &|text| request.is_answered_by(text),
             new_id: &|| self.source.short_id(),
         };
         answer.finish(&surroundings, show)

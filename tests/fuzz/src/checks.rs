@@ -100,8 +100,12 @@ pub fn receive(format: Format, streamed: bool, pieces: &[&[u8]]) -> (Result<Resp
         made.set(made.get() + 1);
         format!("made_{}", made.get())
     };
-    let surroundings =
-        Surroundings { offered: &|name| name == "read_file", taken: &|id| id == "old", new_id: &new_id };
+    let surroundings = Surroundings {
+        offered: &|name| name == "read_file",
+        taken: &|id| id == "old",
+        is_answer: &|_| false,
+        new_id: &new_id,
+    };
     let outcome = pieces
         .iter()
         .try_for_each(|piece| reception.push(piece, &mut answer, &mut show))
