@@ -259,10 +259,7 @@ impl Session {
                 self.reserve(Purpose::Step);
                 self.tally.steps = self.tally.steps.saturating_add(1);
             }
-            Event::RequestSent { .. } => {
-                self.run.requested = true;
-                self.tally.requests = self.tally.requests.saturating_add(1);
-            }
+            Event::RequestSent { .. } => self.requested(),
             Event::RequestPrefix { hashes, changed } => {
                 self.prefix = Some(hashes.clone());
                 self.tally.prefix_changed(changed);

@@ -69,6 +69,12 @@ impl Session {
         self.run.spending.reserve(&self.limits.caps, terms, longest);
     }
 
+    /// A request goes out.
+    pub(super) fn requested(&mut self) {
+        self.run.requested = true;
+        self.tally.requests = self.tally.requests.saturating_add(1);
+    }
+
     /// What is wrong when the next prompt does not fit into the window.
     pub(super) fn overflow(&self) -> Option<Overflow> {
         self.filling.overflow(self.terms().window, self.limits.tools_bytes)
