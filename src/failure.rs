@@ -11,7 +11,7 @@ pub enum ErrorKind {
     Auth,
     /// 429 without a sign of an exhausted quota.
     RateLimit,
-    /// The provider says that it is overloaded (503, 529).
+    /// The provider says that it is overloaded (503, 529), or busy with a request that conflicts (409).
     Overloaded,
     /// Another 5xx, or an error inside a 200 stream.
     Server,
@@ -76,10 +76,12 @@ impl ErrorKind {
         match self {
             Self::Auth => "the key is missing or was refused (401, 403)",
             Self::RateLimit => "too many requests for now (429)",
-            Self::Overloaded => "the provider says that it is overloaded (503, 529)",
+            Self::Overloaded => {
+                "the provider says that it is overloaded (503, 529) or that requests conflict (409)"
+            }
             Self::Server => "another error of the server (5xx), or one inside a stream",
             Self::Network => "no connection, or one that broke",
-            Self::Timeout => "one of the four deadlines of a call passed",
+            Self::Timeout => "one of the four deadlines of a call passed, or one of the server's (408)",
             Self::Quota => "credit or quota is used up; waiting does not help",
             Self::ContextOverflow => "the conversation is longer than the model's window",
             Self::Refusal => "the model or the provider refused to answer",

@@ -5,6 +5,7 @@ use crate::agent::structured::OutputSchema;
 use crate::emit::EmitError;
 use crate::event::{Billed, Event, Purpose};
 use crate::failure::ErrorKind;
+use crate::llm::answer_schema::Fits;
 use crate::llm::{LlmError, Progress, Request, Response};
 use crate::message::{Message, Part};
 use crate::price::Usd;
@@ -53,6 +54,7 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
         session: Some(&session),
         begun: &begun,
         schema: schema.as_deref().map(OutputSchema::sent),
+        fits: schema.as_deref().map(|schema| schema as &dyn Fits),
     };
     if agent.offers_tools(purpose) {
         agent.audit(&request)?;

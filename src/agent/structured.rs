@@ -3,7 +3,7 @@
 //! A schema is hostile like any file: it can fetch nothing, its patterns run in linear time, and everything it or an
 //! answer says about itself is cut to a length.
 
-use crate::llm::answer_schema::AnswerSchema;
+use crate::llm::answer_schema::{AnswerSchema, Fits};
 use crate::terminal::one_line;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
@@ -110,6 +110,12 @@ impl OutputSchema {
         let thread = std::thread::Builder::new().stack_size(CHECK_STACK_BYTES).spawn(check);
         thread.map_err(|error| unchecked(&error.to_string()))?;
         told.recv_timeout(CHECK_TIME).map_err(|_| unchecked("the schema has too many alternatives"))?
+    }
+}
+
+impl Fits for OutputSchema {
+    fn fits(&self, text: &str) -> bool {
+        self.read(text).is_ok()
     }
 }
 

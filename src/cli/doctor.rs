@@ -5,13 +5,14 @@ use crate::cli::args::DoctorArgs;
 use crate::cli::chain::falling_back;
 use crate::cli::compose;
 use crate::cli::costs::{Prices, own_prices};
-use crate::cli::error::CliResult;
+use crate::cli::error::{CliError, CliResult};
 use crate::cli::home;
 use crate::cli::output::print;
-use crate::cli::readiness;
+use crate::cli::readiness::{self, Readiness};
 use crate::cli::trust;
 use crate::config::flags::Flags;
 use crate::config::settings::Settings;
+use crate::failure::ErrorKind;
 use crate::journal::store::Store;
 use crate::messages;
 use crate::process::launch::Tier;
@@ -19,23 +20,25 @@ use crate::process::trying::Untried;
 use std::fmt::Write;
 
 /// The model and those that take over, each with what it needs.
-async fn models(app: &App, settings: &Settings, prices: &Prices, online: bool) -> String {
-    let mut text = format!("model          {}", readiness::model(app, settings, prices, online).await);
+async fn models(app: &App, settings: &Settings, prices: &Prices, online: bool) -> Readiness {
+    let Readiness { mut ready, text } = readiness::model(app, settings, prices, online).await;
+    let mut text = format!("model          {text}");
     for name in &settings.llm.fallback {
-        let said = match falling_back(settings, name, prices) {
+        let next = match falling_back(settings, name, prices) {
             Ok(settings) => readiness::model(app, &settings, prices, online).await,
-            Err(error) => format!("not ready: {error}\n"),
+            Err(error) => Readiness::not(&error),
         };
+        ready &= next.ready;
         // Writing to a string does not fail.
-        let _ = write!(text, "fallback       {said}");
+        let _ = write!(text, "fallback       {}", next.text);
     }
-    text
+    Readiness { ready, text }
 }
 
 /// Prints the findings.
 ///
 /// # Errors
-/// When the configuration is wrong, or standard output cannot be written.
+/// When the configuration is wrong, a model that it names cannot be used, or standard output cannot be written.
 pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let flags = Flags { model: args.model, api_base: args.api_base, ..flags_of(&args.place) };
     let loaded = app.load_and_tell(&flags)?;
@@ -59,7 +62,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     );
     let _ = writeln!(text, "workspace      ok: {}", settings.workspace.display());
     let _ = writeln!(text, "project        {}", trust::in_words(&loaded.trust.standing));
-    text.push_str(&models);
+    text.push_str(&models.text);
     let _ = writeln!(text, "keys           {}", readiness::keys(app, settings));
     let _ = writeln!(text, "sessions       {sessions}");
     let _ = writeln!(text, "sandbox        {}", in_force(settings, launcher.tier()));
@@ -72,7 +75,8 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
         };
         let _ = writeln!(text, "  {:<12} {found}", format!("{tried:?}").to_lowercase());
     }
-    print(&app.terminal, &text)
+    print(&app.terminal, &text)?;
+    if models.ready { Ok(()) } else { Err(CliError::new(ErrorKind::Config, messages::MODEL_NOT_READY)) }
 }
 
 /// What holds commands, in words.

@@ -22,6 +22,25 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Characters shown of a name or an address that a person, a file or a server gave.
 const SHOWN: usize = 120;
 
+/// What there is to say about a model.
+pub struct Readiness {
+    /// Whether nothing that was looked at keeps it from working.
+    pub ready: bool,
+    /// The word for it and, indented below, what it needs.
+    pub text: String,
+}
+
+impl Readiness {
+    fn ready(model: &str) -> Self {
+        Self { ready: true, text: format!("ok: {}\n", one_line(model, SHOWN)) }
+    }
+
+    /// A model that cannot be used because of `error`.
+    pub fn not(error: &dyn std::fmt::Display) -> Self {
+        Self { ready: false, text: format!("not ready: {error}\n") }
+    }
+}
+
 /// The variables that hold keys of providers and are set, one line.
 pub fn keys(app: &App, settings: &Settings) -> String {
     let table = catalog::table(&settings.llm.providers).unwrap_or_default();
@@ -37,24 +56,24 @@ pub fn keys(app: &App, settings: &Settings) -> String {
 
 /// Whether the chosen model can work, and under it, indented, what it needs. Only a server on this machine is asked,
 /// others with `online`.
-pub async fn model(app: &App, settings: &Settings, prices: &Prices, online: bool) -> String {
+pub async fn model(app: &App, settings: &Settings, prices: &Prices, online: bool) -> Readiness {
     let options = compose::model_options(app, settings);
     let variable = |name: &str| app.environment.get(name).map(str::to_owned);
     let known = |name: &str| connect::set(&variable, name);
     let scripted = options.model.as_deref().is_some_and(|model| model.starts_with("scripted:"));
     let chosen = match catalog::table(&options.own) {
         Ok(table) => choose(&options, &known, &table),
-        Err(error) => return format!("not ready: {error}\n"),
+        Err(error) => return Readiness::not(&error),
     };
     match chosen {
         Ok(Choice::Server(target)) if !scripted => {
             let report = Report { options: &options, target: &target, variable: &known, prices };
             report.write(online).await
         }
-        Err(error) if !scripted => format!("not ready: {error}\n"),
+        Err(error) if !scripted => Readiness::not(&error),
         Ok(_) | Err(_) => match compose::model(app, settings).await {
-            Ok(llm) => format!("ok: {}\n", one_line(llm.model(), SHOWN)),
-            Err(error) => format!("not ready: {error}\n"),
+            Ok(llm) => Readiness::ready(llm.model()),
+            Err(error) => Readiness::not(&error),
         },
     }
 }
@@ -75,7 +94,7 @@ struct Server<'a> {
 }
 
 impl Report<'_> {
-    async fn write(&self, online: bool) -> String {
+    async fn write(&self, online: bool) -> Readiness {
         let provider = self.target.provider.clone().unwrap_or_default();
         let model = self.target.model.as_deref().unwrap_or_default();
         // The table that can be wrong here is embedded, and a test reads it.
@@ -84,11 +103,11 @@ impl Report<'_> {
         let key = connect::key(self.options, self.target, self.variable);
         let mut next: Vec<String> = Vec::new();
         if self.target.base.is_none() {
-            next.extend(provider.base_keys.first().map(|name| format!("export {name}=https://…")));
+            next.extend(provider.base_keys.first().map(|name| format!("{name}=https://…")));
         }
         let secret = self.key_set(&provider).is_some();
         if key.is_err() && !secret {
-            next.extend(self.key_names(&provider).first().map(|name| format!("export {name}=…")));
+            next.extend(self.key_names(&provider).first().map(|name| format!("{name}=…")));
         }
         let secret = key.as_ref().ok().and_then(|key| key.secret.as_ref()).map(Secret::expose);
         let server = self.server(&address, codec.as_ref(), secret);
@@ -117,10 +136,10 @@ impl Report<'_> {
         if !provider.unconfirmed.is_empty() {
             line("unconfirmed", &format!("{} (agent help providers)", provider.unconfirmed.join(", ")));
         }
-        for step in next {
-            line("next", &step);
+        if !next.is_empty() {
+            line("next", &format!("export {}", next.join(" ")));
         }
-        text
+        Readiness { ready, text }
     }
 
     fn name(&self) -> String {

@@ -33,6 +33,8 @@ pub struct Surroundings<'a> {
     pub taken: &'a dyn Fn(&str) -> bool,
     /// Whether one of these calls written as text repeats what the model was given.
     pub repeated: &'a dyn Fn(&[EmbeddedCall]) -> bool,
+    /// Whether a text is the answer that was asked for, however much it looks like a call.
+    pub is_answer: &'a dyn Fn(&str) -> bool,
     /// Makes up an id.
     pub new_id: &'a dyn Fn() -> String,
 }
@@ -58,6 +60,8 @@ pub struct Answer {
     /// Bytes kept so far, calls apart.
     kept: usize,
     finish: Option<FinishReason>,
+    /// Whether something was said after a finish reason, which then does not mark the end.
+    after_finish: bool,
     usage: Option<Usage>,
     done: bool,
 }
@@ -94,6 +98,7 @@ impl Answer {
             calls: Calls::default(),
             kept: 0,
             finish: None,
+            after_finish: false,
             usage: None,
             done: false,
         }
@@ -204,6 +209,7 @@ impl Answer {
     /// # Errors
     /// When a limit on calls is exceeded, or the answer is too long.
     pub fn call(&mut self, slot: u64, delta: CallDelta<'_>) -> Result<(), LlmError> {
+        self.after_finish |= self.finish.is_some();
         let extra = if delta.extra.is_null() { 0 } else { weight(&delta.extra) };
         let Some(at) = self.calls.add(delta)? else { return Ok(()) };
         self.keep(extra)?;
@@ -214,7 +220,7 @@ impl Answer {
     /// Adds a piece of what a model says when it refuses and says it apart from its text; it is cut where the answer is
     /// too long.
     pub fn refuse(&mut self, piece: &str) {
-        if self.keep(piece.len()).is_ok() {
+        if !piece.is_empty() && self.keep(piece.len()).is_ok() {
             self.refusal.push_str(piece);
         }
     }
@@ -234,9 +240,19 @@ impl Answer {
         self.usage
     }
 
+    /// Whether nothing has been said yet.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty() && self.refusal.is_empty()
+    }
+
     /// Notes that nothing more comes.
     pub fn complete(&mut self) {
         self.done = true;
+    }
+
+    /// Whether the model said why it stopped, and has said nothing since.
+    pub fn is_stopped(&self) -> bool {
+        self.finish.is_some() && !self.after_finish
     }
 
     /// Whether nothing more comes.
@@ -279,6 +295,7 @@ impl Answer {
 
     /// Counts `more` bytes that are to be kept.
     fn keep(&mut self, more: usize) -> Result<(), LlmError> {
+        self.after_finish |= self.finish.is_some();
         self.kept = self.kept.saturating_add(more);
         if self.kept.saturating_add(self.calls.bytes()) > CONTENT_CAP {
             return Err(too_long());
@@ -324,7 +341,7 @@ impl Answer {
         if let Some(tagged) = self.tagged.as_ref().filter(|_| found.is_empty()) {
             found = tagged.find(&text);
         }
-        if found.is_empty() || (surroundings.repeated)(&found) {
+        if found.is_empty() || (surroundings.repeated)(&found) || (surroundings.is_answer)(&text) {
             return Vec::new();
         }
         found.truncate(CALLS_CAP + 1);

@@ -76,6 +76,12 @@ impl AnswerSchema {
     }
 }
 
+/// Knows what is a structured answer.
+pub trait Fits: std::fmt::Debug {
+    /// Whether `text` is an answer that fits.
+    fn fits(&self, text: &str) -> bool;
+}
+
 /// A schema as both of `OpenAI`'s formats write it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct NamedSchema<'a> {

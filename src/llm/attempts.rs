@@ -5,6 +5,7 @@ use crate::failure::ErrorKind;
 use crate::llm::reaction::{Reaction, reaction};
 use crate::llm::{LlmError, Progress, Request, Response, retry};
 use crate::source::Source;
+use std::fmt::Write;
 use std::time::Duration;
 
 /// How stubborn a client is.
@@ -54,7 +55,7 @@ impl Attempts<'_> {
             };
             let failed = number - useless;
             let delay = match reaction(error.kind) {
-                Reaction::AskAgain(times) if !said => {
+                Reaction::AskAgain(times) if !said && error.retryable => {
                     useless += 1;
                     (useless <= times).then_some(Duration::ZERO)
                 }
@@ -66,7 +67,8 @@ impl Attempts<'_> {
                     progress(Progress::Retry { attempt: number, delay, error: &error });
                     tokio::time::sleep(delay).await;
                 }
-                _ => return Err(counted(error, number)),
+                Some(_) => return Err(too_late(counted(error, number), left())),
+                None => return Err(counted(error, number)),
             }
         }
     }
@@ -109,6 +111,18 @@ fn not_empty(response: Response) -> Result<Response, LlmError> {
 
 fn broken_off(mut error: LlmError) -> LlmError {
     error.message.push_str(" (part of the answer was shown already, so it was not asked for again)");
+    error
+}
+
+/// Says why there was no further try although one was allowed, where it is the server that asks for a wait.
+fn too_late(mut error: LlmError, left: Duration) -> LlmError {
+    if let Some(asked) = error.retry_after {
+        let (asked, left) = (asked.as_secs_f64().ceil(), left.as_secs_f64().floor());
+        let _ = write!(
+            error.message,
+            "; the server asks to wait {asked}s, and only {left}s are left for this call"
+        );
+    }
     error
 }
 
@@ -215,6 +229,8 @@ mod tests {
     fn a_wait_that_does_not_fit_into_the_deadline_is_not_begun() {
         let late = LlmError { retry_after: Some(Duration::from_mins(1)), ..fail(ErrorKind::RateLimit) };
         let (outcome, sent) = play(vec![("", Err(late))], Some(Duration::from_secs(30)));
-        assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::RateLimit, 1));
+        let error = outcome.unwrap_err();
+        assert_eq!((error.kind, sent), (ErrorKind::RateLimit, 1));
+        assert!(error.message.contains("the server asks to wait 60s, and only 29s are left"), "{error}");
     }
 }

@@ -67,7 +67,7 @@ impl Calls {
         }
         let known = self.find(index, id);
         if let Some((at, call)) = known
-            && call.is_repeated(id, name, arguments)
+            && call.is_repeated(index, id, name, arguments)
         {
             return Ok(Some(at));
         }
@@ -95,6 +95,11 @@ impl Calls {
         }
         if !extra.is_null() {
             call.extra = extra;
+        }
+        if call.is_hollow() && !arguments.trim().is_empty() {
+            self.bytes -= call.arguments.len();
+            call.arguments.clear();
+            call.extent = Extent::default();
         }
         call.extent.read(arguments);
         call.arguments.push_str(arguments);
@@ -128,20 +133,31 @@ impl JoinedCall {
     }
 
     /// Whether a piece is this whole call once more, as some gateways end a call with all of it: it must not run twice.
-    fn is_repeated(&self, id: &str, name: &str, arguments: &str) -> bool {
-        let same = id == self.id && name == self.name && arguments == self.arguments;
-        same && !id.is_empty() && self.extent.is_complete()
+    /// Without an id the number says that it is this call.
+    fn is_repeated(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> bool {
+        let same_id = if id.is_empty() { index.is_some() } else { id == self.id };
+        same_id && name == self.name && arguments == self.arguments && self.extent.is_complete()
+    }
+
+    /// Whether its arguments are empty, though not missing: some gateways begin a call so and then send the real ones.
+    fn is_hollow(&self) -> bool {
+        self.arguments.trim() == "{}"
     }
 
     /// Whether a piece that names this call's index begins another call all the same.
     ///
     /// Some servers (Ollama) send whole calls which all have index 0; some gateways change the id or repeat the name
     /// from piece to piece. A piece is another call when it is named and this one is already whole, or when neither
-    /// id nor name agree.
+    /// id nor name agree. A call that is whole only because its arguments are empty yet goes on with its own id, or with
+    /// arguments that are not whole by themselves.
     fn is_other(&self, id: &str, name: &str, arguments: &str) -> bool {
         let other_id = !id.is_empty() && !self.id.is_empty() && id != self.id;
         let other_name = !name.is_empty() && !self.name.is_empty() && name != self.name;
-        let complete = self.extent.is_complete() && !name.is_empty();
+        let goes_on = self.is_hollow()
+            && !other_id
+            && !other_name
+            && (!id.is_empty() && !self.id.is_empty() || !Extent::of(arguments).is_complete());
+        let complete = self.extent.is_complete() && !name.is_empty() && !goes_on;
         (other_id && other_name) || (complete && (other_id || other_name || !arguments.trim().is_empty()))
     }
 }
@@ -160,6 +176,12 @@ struct Extent {
 }
 
 impl Extent {
+    fn of(text: &str) -> Self {
+        let mut extent = Self::default();
+        extent.read(text);
+        extent
+    }
+
     fn read(&mut self, piece: &str) {
         for byte in piece.bytes() {
             match byte {
@@ -291,6 +313,26 @@ mod tests {
         assert_eq!(joined(&[whole.clone(), whole.clone()]), [call("a", "read", "{\"p\":1}")]);
         assert_eq!(joined(&[&pieces[..], &[whole]].concat()), [call("a", "read", "{\"p\":1}")]);
         let without_id = delta(0, "", "read", "{\"p\":1}");
-        assert_eq!(joined(&[without_id.clone(), without_id]).len(), 2);
+        assert_eq!(joined(&[without_id.clone(), without_id.clone()]), [call("", "read", "{\"p\":1}")]);
+        assert_eq!(joined(&[&pieces[..], &[without_id]].concat()), [call("a", "read", "{\"p\":1}")]);
+        let unnumbered = json!({"function": {"name": "read", "arguments": "{}"}});
+        assert_eq!(joined(&[unnumbered.clone(), unnumbered]).len(), 2, "nothing says that they are one");
+    }
+
+    #[test]
+    fn empty_arguments_before_the_real_ones_stand_for_nothing() {
+        let rest = [
+            json!({"index": 0, "function": {"arguments": "{\"p\""}}),
+            json!({"index": 0, "function": {"arguments": ":1}"}}),
+        ];
+        let named = [delta(0, "a", "read", "{\"p\""), delta(0, "a", "read", ":1}")];
+        let whole = [delta(0, "a", "read", "{\"p\":1}")];
+        for rest in [&rest[..], &named, &whole] {
+            let deltas = [&[delta(0, "a", "read", "{}")], rest].concat();
+            assert_eq!(joined(&deltas), [call("a", "read", "{\"p\":1}")], "{rest:?}");
+        }
+        let others =
+            [delta(0, "", "ls", "{}"), delta(0, "", "ls", "{\"p\":1}"), delta(0, "", "read", "{\"p\"")];
+        assert_eq!(joined(&others).len(), 3, "calls of their own");
     }
 }

@@ -117,6 +117,11 @@ pub trait Decoder {
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError>;
 
+    /// Whether an answer whose model [has stopped](Answer::is_stopped) is whole, so that only the mark of its end is missing.
+    fn ends_with_reason(&self) -> bool {
+        false
+    }
+
     /// Takes in the whole body of an answer that is one document, streamed or not.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ const QUOTA_CODES: [&str; 7] = [
 const QUOTA_PHRASES: [&str; 2] = ["credit balance is too low", "reached your specified api usage limits"];
 
 /// The status that stands for an error inside a stream, which has none, by its code or type.
-const STREAM_STATUSES: [(u16, &[&str]); 9] = [
+const STREAM_STATUSES: [(u16, &[&str]); 10] = [
     (429, &["rate_limit_exceeded", "rate_limit_error", "rate_limit"]),
     (503, &["overloaded_error", "overloaded", "server_is_overloaded", "slow_down"]),
     (401, &["authentication_error", "invalid_api_key"]),
@@ -37,6 +37,7 @@ const STREAM_STATUSES: [(u16, &[&str]); 9] = [
     (404, &["not_found_error"]),
     (413, &["request_too_large"]),
     (408, &["timeout_error"]),
+    (409, &["conflict_error"]),
     (400, &["invalid_request_error", "invalid_prompt"]),
 ];
 
@@ -124,32 +125,30 @@ impl ProviderError {
         Self { message, codes }
     }
 
-    /// The class of an error with this HTTP status, and whether asking again can help.
-    pub fn classify(&self, status: u16) -> (ErrorKind, bool) {
+    /// The class of an error with this HTTP status.
+    pub fn classify(&self, status: u16) -> ErrorKind {
         if self.has_code(&QUOTA_CODES) || self.says(&QUOTA_PHRASES) {
-            return (ErrorKind::Quota, false);
+            return ErrorKind::Quota;
         }
         match status {
-            401 | 403 => (ErrorKind::Auth, false),
-            402 => (ErrorKind::Quota, false),
-            408 => (ErrorKind::Timeout, true),
-            409 => (ErrorKind::Request, true),
-            429 => (ErrorKind::RateLimit, true),
-            503 | 529 => (ErrorKind::Overloaded, true),
+            401 | 403 => ErrorKind::Auth,
+            402 => ErrorKind::Quota,
+            408 => ErrorKind::Timeout,
+            429 => ErrorKind::RateLimit,
+            409 | 503 | 529 => ErrorKind::Overloaded,
             400 | 422 if self.has_code(&[TOOL_USE_FAILED]) || self.says(&[TOOL_USE_FAILED]) => {
-                (ErrorKind::ToolUseFailed, true)
+                ErrorKind::ToolUseFailed
             }
-            400 | 413 | 422 | 500 if self.is_overflow() => (ErrorKind::ContextOverflow, false),
-            500 if self.says(&SETUP_PHRASES) => (ErrorKind::Request, false),
-            500.. => (ErrorKind::Server, true),
-            _ => (ErrorKind::Request, false),
+            400 | 413 | 422 | 500 if self.is_overflow() => ErrorKind::ContextOverflow,
+            500 if self.says(&SETUP_PHRASES) => ErrorKind::Request,
+            500.. => ErrorKind::Server,
+            _ => ErrorKind::Request,
         }
     }
 
     /// The error of an answer with this HTTP status; its message is the provider's.
     pub fn with_status(self, status: u16) -> LlmError {
-        let (kind, retryable) = self.classify(status);
-        LlmError { retryable, ..LlmError::new(kind, self.message) }
+        LlmError::new(self.classify(status), self.message)
     }
 
     /// An error that arrived inside a stream whose status was 200; some gateways put the real status in `code`.
@@ -159,16 +158,13 @@ impl ProviderError {
         let named =
             || STREAM_STATUSES.iter().find(|(_, codes)| self.has_code(codes)).map(|(status, _)| *status);
         let status = number.or_else(named);
-        let (kind, retryable) = match status {
+        let kind = match status {
             Some(status) => self.classify(status),
-            None if self.is_overflow() => (ErrorKind::ContextOverflow, false),
+            None if self.is_overflow() => ErrorKind::ContextOverflow,
             None => self.classify(500),
         };
         let said = if self.message.is_empty() { "it did not say what" } else { &self.message };
-        LlmError {
-            retryable,
-            ..LlmError::new(kind, format!("the server reported an error in its answer: {said}"))
-        }
+        LlmError::new(kind, format!("the server reported an error in its answer: {said}"))
     }
 
     fn has_code(&self, known: &[&str]) -> bool {
@@ -264,7 +260,8 @@ mod tests {
     use super::*;
 
     fn class(status: u16, body: &str) -> (ErrorKind, bool) {
-        ProviderError::from_body(body.as_bytes()).classify(status)
+        let error = ProviderError::from_body(body.as_bytes()).with_status(status);
+        (error.kind, error.retryable)
     }
 
     #[test]
@@ -276,7 +273,7 @@ mod tests {
             (403, ErrorKind::Auth, false),
             (404, ErrorKind::Request, false),
             (408, ErrorKind::Timeout, true),
-            (409, ErrorKind::Request, true),
+            (409, ErrorKind::Overloaded, true),
             (413, ErrorKind::Request, false),
             (422, ErrorKind::Request, false),
             (429, ErrorKind::RateLimit, true),

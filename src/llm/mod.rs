@@ -54,8 +54,8 @@ pub mod tool_schema;
 
 use crate::event::FinishReason;
 use crate::failure::{ErrorKind, Failure};
-use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
-use crate::llm::reaction::{Reaction, reaction};
+use crate::llm::answer_schema::{AnswerSchema, Fits, StrictAnswers};
+use crate::llm::reaction::may_repeat;
 use crate::llm::tool_schema::ToolSchema;
 use crate::message::Message;
 use crate::usage::Usage;
@@ -93,9 +93,16 @@ pub struct Request<'a> {
     pub begun: &'a str,
     /// What the answer must fit, for servers with a strict mode; the answer may still not fit.
     pub schema: Option<&'a AnswerSchema>,
+    /// Knows an answer that fits, however much it looks like a call.
+    pub fits: Option<&'a dyn Fits>,
 }
 
 impl<'a> Request<'a> {
+    /// Whether `text` is a structured answer that fits.
+    pub fn is_answered_by(&self, text: &str) -> bool {
+        self.fits.is_some_and(|schema| schema.fits(text))
+    }
+
     /// The schema as far as a server takes one in this request.
     pub fn strict_schema(&self, taken: StrictAnswers) -> Option<&'a AnswerSchema> {
         self.schema.filter(|_| match taken {
@@ -161,7 +168,7 @@ pub struct LlmError {
 impl LlmError {
     /// A failure whose class alone decides whether a later try could succeed.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        let retryable = reaction(kind) != Reaction::Stop;
+        let retryable = may_repeat(kind, None);
         Self { kind, message: message.into(), retryable, retry_after: None, usage: None }
     }
 }

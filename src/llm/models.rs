@@ -188,7 +188,7 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Model>, TableError> {
 /// it is not known, which is not the same as free.
 ///
 /// A name is looked for as it is, without its provider where that provider only passes requests on, and each of these
-/// without the date at its end.
+/// without the date at its end; in the table also where it has dashes for points or points for dashes.
 pub fn look_up(name: &str, own: &BTreeMap<String, Model>) -> Option<Known> {
     let names = names(name);
     let listed = |name: &&str| own.get(*name).map(|model| Known::Listed((*name).to_owned(), model.clone()));
@@ -228,15 +228,30 @@ fn undated(name: &str) -> Option<&str> {
 
 /// The row of the built-in table of this name; a name without a provider means the one model that is called so.
 fn built_in(name: &str) -> Option<Known> {
-    let exact = || lines().find(|(listed, _)| *listed == name).map(|(listed, row)| (listed, read(row)));
-    let (listed, model) = exact().or_else(|| only(name))?;
+    let called = |listed: &str| listed == name;
+    let spelt = |listed: &str| spelt_alike(listed, name);
+    let (listed, model) = row(&called).or_else(|| row(&spelt))?;
     Some(Known::Listed(listed.to_owned(), model?))
 }
 
-/// The row of the model called `name`, whoever provides it; nothing where their prices differ.
-fn only(name: &str) -> Option<(&'static str, Option<Model>)> {
+/// Whether two names differ at most in points and dashes, as those of Anthropic's models do from provider to provider:
+/// `claude-sonnet-4-5`, `claude-sonnet-4.5`.
+fn spelt_alike(one: &str, other: &str) -> bool {
+    let dashed = |byte: u8| if byte == b'.' { b'-' } else { byte };
+    one.len() == other.len() && one.bytes().map(dashed).eq(other.bytes().map(dashed))
+}
+
+/// The row with a name that `is` the wanted one, with its provider or else without.
+fn row(is: &dyn Fn(&str) -> bool) -> Option<(&'static str, Option<Model>)> {
+    let whole = lines().find(|(listed, _)| is(listed)).map(|(listed, row)| (listed, read(row)));
+    whole.or_else(|| only(is))
+}
+
+/// The row of the model whose name without its provider `is` the wanted one, whoever provides it; nothing where their
+/// prices differ.
+fn only(is: &dyn Fn(&str) -> bool) -> Option<(&'static str, Option<Model>)> {
     let mut rows = lines()
-        .filter(|(listed, _)| listed.split_once('/').is_some_and(|(_, model)| model == name))
+        .filter(|(listed, _)| listed.split_once('/').is_some_and(|(_, model)| is(model)))
         .map(|(listed, row)| (listed, read(row)));
     let first = rows.next()?;
     let price = |model: &Option<Model>| model.as_ref().and_then(|model| model.price().ok());
@@ -347,6 +362,27 @@ mod tests {
         );
         assert_eq!(listed("claude-haiku-4-5-20251001").as_deref(), Some("anthropic/claude-haiku-4-5"));
         assert_eq!(listed("openai/mock"), None);
+    }
+
+    #[test]
+    fn o26_points_and_dashes_in_a_name_are_one_and_make_no_two_models_one() {
+        for name in ["openrouter/anthropic/claude-sonnet-4.5", "litellm/claude-sonnet-4.5-20250929"] {
+            assert_eq!(listed(name).as_deref(), Some("anthropic/claude-sonnet-4-5"), "{name}");
+        }
+        assert_eq!(listed("openrouter/openai/gpt-4-1").as_deref(), Some("openai/gpt-4.1"));
+        for (name, row) in lines() {
+            assert_eq!(listed(name).as_deref(), Some(name));
+            // A model may be listed in both spellings.
+            for (other, its) in lines().filter(|(other, _)| spelt_alike(name, other)) {
+                assert_eq!(row, its, "{name}, {other}");
+            }
+            let model = name.split_once('/').map_or(name, |(_, model)| model);
+            let alike = |other: &str| spelt_alike(name, other) || other.ends_with(&format!("/{model}"));
+            for other in [name.replace('.', "-"), name.replace('-', ".")] {
+                let found = listed(&other);
+                assert!(found.as_deref().is_none_or(alike), "{other}: {found:?}");
+            }
+        }
     }
 
     #[test]

@@ -44,6 +44,13 @@ pub fn reaction(kind: ErrorKind) -> Reaction {
     }
 }
 
+/// Whether a request that failed with an error of class `kind` may be sent again: what the server says (`x-should-retry`)
+/// wins over the table, except where asking again can never help.
+pub fn may_repeat(kind: ErrorKind, server_says: Option<bool>) -> bool {
+    let hopeless = matches!(kind, ErrorKind::Auth | ErrorKind::Quota | ErrorKind::ContextOverflow);
+    !hopeless && server_says.unwrap_or(reaction(kind) != Reaction::Stop)
+}
+
 /// Whether another model may take over (`llm.fallback`) when a call has failed for good with an error of class `kind`: when
 /// it is this model or its server that cannot be used now. What is wrong with the key, the configuration, the request or
 /// the conversation is for a person to mend, and a refusal is an answer.
@@ -91,5 +98,37 @@ pub fn table() -> String {
         let then = if falls_back(kind) { "then the next model" } else { "" };
         let _ = writeln!(table, "| `{}` | {meaning} | {happens} | {then} |", kind.name());
     }
+    let insisted = |kind: &ErrorKind| !may_repeat(*kind, Some(true));
+    let never: Vec<_> =
+        ErrorKind::ALL.into_iter().filter(insisted).map(|kind| format!("`{}`", kind.name())).collect();
+    let _ = writeln!(
+        table,
+        "\nA server that sends `x-should-retry: true` or `false` with its error decides so itself, as often as `llm.retries` says;\nthese are never repeated: {}.",
+        never.join(", ")
+    );
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::LlmError;
+    use crate::llm::retry::{Advice, delay};
+
+    #[test]
+    fn lr1_the_table_of_the_manual_says_what_is_repeated() {
+        let table = table();
+        let never = table.lines().last().unwrap();
+        for kind in ErrorKind::ALL {
+            let name = format!("`{}`", kind.name());
+            let row = table.lines().find(|line| line.starts_with(&format!("| {name} |"))).unwrap();
+            let cell = row.split('|').nth(3).unwrap().trim();
+            for (says, repeated) in
+                [(None, cell != "the run ends"), (Some(true), !never.contains(&name)), (Some(false), false)]
+            {
+                let error = Advice { should_retry: says, retry_after: None }.applied(LlmError::new(kind, ""));
+                assert_eq!(delay(&error, 1, 1, 0).is_some(), repeated, "{name} {says:?}");
+            }
+        }
+    }
 }

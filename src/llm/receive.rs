@@ -67,6 +67,11 @@ impl Reception {
         self.feed(rest, answer, show)
     }
 
+    /// Whether a body that breaks off here has brought all of `answer`.
+    pub fn is_whole(&self, answer: &Answer) -> bool {
+        matches!(self.form, Form::Stream(_)) && answer.is_stopped() && self.decoder.ends_with_reason()
+    }
+
     /// The body is over.
     ///
     /// # Errors

@@ -172,6 +172,7 @@ impl RemoteModel {
                 request.messages.iter().flat_map(|message| message.tool_calls()).any(|call| call.id == id)
             },
             repeated: &|calls| has_echo(calls, request.messages),
+            is_answer: &|text| request.is_answered_by(text),
             new_id: &|| call_id(&self.source),
         };
         answer.finish(&surroundings, show).map_err(|error| self.located(error))
@@ -186,7 +187,13 @@ impl RemoteModel {
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         let mut reception = Reception::new(self.codec.as_ref(), streamed);
-        while let Some(chunk) = reply.chunk().await.map_err(|error| self.unreachable(&error))? {
+        loop {
+            let chunk = match reply.chunk().await {
+                Ok(Some(chunk)) => chunk,
+                Ok(None) => break,
+                Err(HttpError::Broken(_) | HttpError::Timeout(..)) if reception.is_whole(answer) => break,
+                Err(error) => return Err(self.unreachable(&error)),
+            };
             reception.push(chunk.as_ref(), answer, show)?;
             if answer.is_complete() {
                 reply.drain().await;

@@ -1,7 +1,7 @@
 //! Whether and when a failed request is repeated; the rules of the official SDKs with a cap on every wait.
 
-use crate::failure::ErrorKind;
 use crate::llm::LlmError;
+use crate::llm::reaction::may_repeat;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use std::time::Duration;
@@ -61,8 +61,7 @@ impl Advice {
     /// The error with this advice taken: the server's word wins, except where asking again can never help.
     #[must_use]
     pub fn applied(self, mut error: LlmError) -> LlmError {
-        let hopeless = matches!(error.kind, ErrorKind::Auth | ErrorKind::Quota | ErrorKind::ContextOverflow);
-        error.retryable = !hopeless && self.should_retry.unwrap_or(error.retryable);
+        error.retryable = may_repeat(error.kind, self.should_retry.or(Some(error.retryable)));
         error.retry_after = self.retry_after.or(error.retry_after);
         error
     }
@@ -83,6 +82,7 @@ fn until(text: &str, now: Duration) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::ErrorKind;
     use proptest::prelude::*;
 
     fn advice(headers: &[(&str, &'static str)]) -> Advice {

@@ -32,6 +32,7 @@ pub(super) fn decode(
         offered: &|name| name == "read",
         taken: &|id| id == "old",
         repeated: &|_| false,
+        is_answer: &|_| false,
         new_id: &|| {
             next.set(next.get() + 1);
             format!("new{}", next.get())

@@ -29,7 +29,9 @@ pub use log::{
     panicked, prefix_changed, request_sent, session_place, spinner_model, spinner_tool, system_message,
     user_message,
 };
-pub use model::{after_fallback, broken_off, context_overflow, marker_echoed, model_switched};
+pub use model::{
+    MODEL_NOT_READY, after_fallback, broken_off, context_overflow, marker_echoed, model_switched,
+};
 pub use prompt::{
     LINKS_CHANGED, lasting_call, lasting_files, lasting_host, leads_elsewhere, line_cut, more_links,
     preview_cut, prompt_choices, prompt_lasting, prompt_reason, prompt_title,

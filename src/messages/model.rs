@@ -2,6 +2,10 @@
 
 use super::figures::thousands;
 
+/// Why `agent doctor` fails.
+pub const MODEL_NOT_READY: &str =
+    "a model cannot be used yet: what is missing stands above (agent help providers)";
+
 /// A prompt of about `prompt` tokens does not fit into a window of `window`, which `source` says; when it is the `first`, no
 /// other session would do better.
 pub fn context_overflow(prompt: u64, window: u64, source: &str, first: bool) -> String {

@@ -195,6 +195,24 @@ fn o25_an_answer_that_broke_off_does_not_cost_nothing() {
 }
 
 #[test]
+fn o25_an_answer_that_was_abandoned_does_not_cost_nothing() {
+    let turn = "- {text: half an answer, chunk: 4, fault: {stall: 2}}\n";
+    let stalled = Server::start(&format!("turns:\n{}", turn.repeat(5)));
+    let stop = "loop: {on_limit: stop}\n";
+    for limit in ["--timeout", "--step-timeout"] {
+        let left = lab(stop).run(&stalled, &["--json", limit, "1"]).exits(5).json();
+        assert_eq!(left["cost"], json!({"total_usd": null, "by_source": {}}), "{limit}");
+        let told = lab(stop).run(&stalled, &["--show-costs", limit, "1"]).exits(5).stderr;
+        assert!(told.contains("unknown") && !told.contains("$0.0000"), "{told}");
+    }
+    let lab = lab("");
+    let run = lab.start_run(&stalled, &["--json"]);
+    stalled.wait_for_request(5);
+    run.signal(rustix::process::Signal::INT);
+    assert_eq!(run.finish().exits(130).json()["cost"]["total_usd"], Value::Null);
+}
+
+#[test]
 fn l13_a_budget_that_pays_for_no_call_is_not_said_to_be_used_up() {
     let server = reads(0, 0);
     let done = lab("").run(&server, &["--budget", "0.0001"]).exits(2);

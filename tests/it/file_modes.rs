@@ -120,7 +120,7 @@ fn class_56_what_other_commands_keep_is_private_under_any_umask() {
         lab.agent(&["trust", "--yes"]).exits(0);
         let long = json!({"command": "seq 1 40000"}).to_string();
         lab.agent(&["tools", "call", "run_command", &long, "--mode", "yolo"]).exits(0);
-        lab.agent(&["doctor"]).exits(0);
+        lab.agent(&["doctor"]).exits(3);
         lab.agent(&["sessions", "list"]).exits(0);
         holds(&private(lab, umask), &["/trust.json", "/calls/"]);
     });

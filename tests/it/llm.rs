@@ -209,6 +209,13 @@ fn lr5_a_stream_cut_before_its_first_text_is_retried_and_after_it_is_not() {
     }
 }
 
+/// A stream of `tests/wire` without its comments.
+fn stream(file: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire").join(file);
+    let text = std::fs::read_to_string(path).unwrap();
+    text.split_inclusive('\n').filter(|line| !line.starts_with(": ")).collect()
+}
+
 /// How a stream of `tests/wire` that is broken off after `cut` bytes ends, where its length was told and where not.
 fn broken_off(model: &str, stream: &[u8], cut: usize, told: bool) -> Outcome {
     let length = if told { format!("content-length: {}\r\n", stream.len()) } else { String::new() };
@@ -231,9 +238,7 @@ fn a_stream_cut_after_any_event_is_an_error_in_every_format() {
         ("gemini/m", "gemini_thought_calls.sse"),
         ("openai-responses/m", "responses_tools.sse"),
     ] {
-        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wire").join(file);
-        let text = std::fs::read_to_string(path).unwrap();
-        let stream: String = text.split_inclusive('\n').filter(|line| !line.starts_with(": ")).collect();
+        let stream = stream(file);
         let whole = broken_off(model, stream.as_bytes(), stream.len(), true).response.unwrap();
         for (end, _) in stream.match_indices('\n') {
             for (cut, told) in [(end, false), (end + 1, false), (end, true), (end + 1, true)] {
@@ -250,6 +255,31 @@ fn a_stream_cut_after_any_event_is_an_error_in_every_format() {
             }
         }
     }
+}
+
+#[test]
+fn a_connection_that_breaks_after_the_reason_for_the_end_breaks_nothing() {
+    for (model, file, reason, mark) in [
+        ("openai/m", "openai_text.sse", "\"finish_reason\": \"stop\"", "data: [DONE]"),
+        ("openai/m", "openai_tools.sse", "\"finish_reason\": \"tool_calls\"", "data: [DONE]"),
+        ("anthropic/m", "messages_text.sse", "message_delta", "message_stop"),
+        ("anthropic/m", "messages_tools.sse", "message_delta", "message_stop"),
+    ] {
+        let stream = stream(file);
+        let whole = broken_off(model, stream.as_bytes(), stream.len(), true).response.unwrap().message;
+        let broken =
+            |mark: &str| broken_off(model, stream.as_bytes(), stream.find(mark).unwrap(), true).response;
+        let calls =
+            |message: &Message| message.tool_calls().map(|call| call.arguments.clone()).collect::<Vec<_>>();
+        let answer = broken(mark).unwrap().message;
+        assert_eq!((answer.joined_text(), calls(&answer)), (whole.joined_text(), calls(&whole)), "{file}");
+        assert_eq!(broken(reason).unwrap_err().kind, ErrorKind::Network, "{file}");
+    }
+    // Here a reason in an event does not say that it is the last.
+    let stream = stream("gemini_stop_in_every_event.sse");
+    let (second, _) = stream.match_indices("data: ").nth(1).unwrap();
+    let cut = broken_off("gemini/m", stream.as_bytes(), second, true).response;
+    assert_eq!(cut.unwrap_err().kind, ErrorKind::Network);
 }
 
 #[test]

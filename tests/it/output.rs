@@ -960,7 +960,7 @@ fn completions_are_scripts_that_their_shell_reads() {
 
 #[test]
 fn doctor_says_what_there_is_and_what_to_do() {
-    let done = lab().agent(&["doctor"]).exits(0);
+    let done = lab().agent(&["doctor"]).exits(3);
     for line in [
         "agent ",
         "configuration  ok",
@@ -976,6 +976,9 @@ fn doctor_says_what_there_is_and_what_to_do() {
     assert!(done.stdout.contains("agent demo"), "{}", done.stdout);
     let ready = lab().env("OPENAI_API_KEY", KEY).env("AGENT_MODEL", "openai/gpt").agent(&["doctor"]).exits(0);
     assert!(ready.stdout.contains("model          ok: openai/gpt"), "{}", ready.stdout);
+    let fallback = "llm: {model: openai/gpt, fallback: [groq/m]}\n";
+    let half = lab().env("OPENAI_API_KEY", KEY).config(fallback).agent(&["doctor"]).exits(3);
+    assert!(half.stdout.contains("fallback       not ready: groq/m"), "{}", half.stdout);
     lab().config("nonsense: 1\n").agent(&["doctor"]).exits(3);
 }
 

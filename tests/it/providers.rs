@@ -173,10 +173,16 @@ fn doctor_says_for_each_provider_what_is_set_and_what_is_missing() {
         if row.local || row.name == "litellm" {
             continue;
         }
-        let missing = Lab::new().agent(&["doctor", "--model", &model]).exits(0);
+        let missing = Lab::new().agent(&["doctor", "--model", &model]).exits(3);
         assert!(missing.stdout.contains(&format!("model          not ready: {model}")), "{}", missing.stdout);
+        assert!(missing.stderr.contains("cannot be used yet"), "{}", missing.stderr);
+        let next = missing.stdout.lines().find(|line| line.starts_with("  next ")).unwrap();
         for variable in row.keys.first().into_iter().chain(row.base_keys.first()) {
-            assert!(missing.stdout.contains(&format!("export {variable}=")), "{}", missing.stdout);
+            assert!(
+                next.contains("export ") && next.contains(&format!(" {variable}=")),
+                "{}",
+                missing.stdout
+            );
         }
     }
 }
@@ -201,7 +207,7 @@ fn doctor_asks_a_server_on_this_machine_what_it_has_and_holds() {
     assert_eq!((server.requests().len(), WINDOW), (0, 20_000));
     let url = server.url();
     drop(server);
-    let done = Lab::new().agent(&["doctor", "--model", "vllm/m", "--api-base", &url]).exits(0);
+    let done = Lab::new().agent(&["doctor", "--model", "vllm/m", "--api-base", &url]).exits(3);
     assert!(
         done.stdout.contains("not ready: vllm/m") && done.stdout.contains("does not answer"),
         "{}",
@@ -221,7 +227,7 @@ fn doctor_says_when_a_server_refuses_the_key() {
         String::from_utf8_lossy(&asked[..length]).into_owned()
     });
     let lab = Lab::new().env("GROQ_API_KEY", KEY);
-    let done = lab.agent(&["doctor", "--model", "groq/m", "--api-base", &base]).exits(0);
+    let done = lab.agent(&["doctor", "--model", "groq/m", "--api-base", &base]).exits(3);
     assert!(
         done.stdout.contains("not ready: groq/m") && done.stdout.contains("refuses the key"),
         "{}",
@@ -323,7 +329,7 @@ fn a_project_cannot_send_a_key_elsewhere() {
         "{}",
         done.stderr
     );
-    let told = lab.agent(&["doctor", "--model", "openai/m"]).exits(0);
+    let told = lab.agent(&["doctor", "--model", "openai/m"]);
     assert!(told.stdout.contains("https://api.openai.com/v1"), "{}", told.stdout);
     assert_eq!((thief.connections(), honest.requests().len()), (0, 1));
 }

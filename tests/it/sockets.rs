@@ -45,7 +45,7 @@ fn in_a_network_of_its_own() {
     let lab = Lab::new().file("AGENTS.md", "Use tabs.\n");
     let mut go = lab.pipe("go");
     // How confinement is found by trying is another matter: there, listeners are what commands must not reach.
-    lab.agent(&["doctor"]).exits(0);
+    lab.agent(&["doctor"]).exits(3);
     let before = counters();
     let url = server.url();
     let args =

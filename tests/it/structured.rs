@@ -321,6 +321,21 @@ fn hidden_characters_of_the_value_are_escaped_and_the_data_is_the_same() {
 }
 
 #[test]
+fn a_value_in_the_shape_of_a_call_is_the_answer_where_it_fits() {
+    let schema = r#"{"type": "object", "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
+        "required": ["name", "arguments"]}"#;
+    let value = r#"{"name":"list_files","arguments":{}}"#;
+    for model in ["openai/m", "ollama/m", "anthropic/m"] {
+        let (done, requests) = play(model, &lab(schema), &turns(&[value]), &[]);
+        assert_eq!(done.exits(0).stdout, format!("{value}\n"), "{model}");
+        assert_eq!(requests.len(), 1, "{model}");
+        let (done, requests) = play(model, &lab(SCHEMA), &turns(&[value, GOOD]), &[]);
+        assert_eq!((done.exits(0).code, requests.len()), (Some(0), 2), "{model}");
+        assert!(last_words(&requests[1]).contains("a.txt"), "a call where it does not fit: {model}");
+    }
+}
+
+#[test]
 fn resume_takes_a_schema_and_tells_it_once() {
     let lab = lab(SCHEMA).file("list.json", r#"{"type": "array"}"#);
     let server = Server::start(&turns(&["Done.", GOOD, GOOD, "[]"]));

@@ -63,6 +63,7 @@ fn finished(
         offered: &|name| tools.iter().any(|tool| tool.name == name),
         taken: &|_| false,
         repeated: &|_| false,
+        is_answer: &|_| false,
         new_id: &new_id,
     };
     answer.finish(&surroundings, &mut |_| {})

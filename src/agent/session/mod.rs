@@ -78,6 +78,8 @@ struct RunState {
     failure: Option<Failure>,
     /// What it has spent.
     spending: Spending,
+    /// Whether a request is under way, so that giving it up may be billed.
+    requested: bool,
     /// Why a step's model call was given up: `timeout`, `user_interrupt` or `budget_exceeded`.
     abandoned: Option<StopReason>,
     /// Why a hook ended it.
@@ -275,7 +277,7 @@ impl Session {
                 self.reserve(Purpose::Step);
                 self.tally.steps = self.tally.steps.saturating_add(1);
             }
-            Event::RequestSent { .. } => self.tally.requests = self.tally.requests.saturating_add(1),
+            Event::RequestSent { .. } => self.requested(),
             Event::RequestPrefix { hashes, changed } => {
                 self.prefix = Some(hashes.clone());
                 self.tally.prefix_changed(changed);
@@ -300,7 +302,7 @@ impl Session {
                 }
             }
             Event::ModelAbandoned { purpose, reason } => {
-                self.run.spending.give_up(*reason != StopReason::BudgetExceeded);
+                self.unreported_end(self.run.requested);
                 match purpose {
                     Purpose::Step => self.run.abandoned = Some(*reason),
                     Purpose::Closing => self.closing_is(Stage::Over),

@@ -63,9 +63,16 @@ impl Session {
 
     /// Sets aside the most that the call for `purpose` that begins now can cost.
     pub(super) fn reserve(&mut self, purpose: Purpose) {
+        self.run.requested = false;
         let longest = self.output_limit(purpose);
         let terms = self.limits.models.at(self.run.model);
         self.run.spending.reserve(&self.limits.caps, terms, longest);
+    }
+
+    /// A request goes out.
+    pub(super) fn requested(&mut self) {
+        self.run.requested = true;
+        self.tally.requests = self.tally.requests.saturating_add(1);
     }
 
     /// What is wrong when the next prompt does not fit into the window.
@@ -129,8 +136,9 @@ impl Session {
     /// Counts a request that gave no answer and is repeated: what the provider said that it used, or the worst that it
     /// may have.
     pub(super) fn repeated(&mut self, kind: ErrorKind, billed: Option<Billed>) {
+        self.run.requested = false;
         let Some(Billed { usage, cost_usd }) = billed else {
-            self.tally.unreported |= kind.may_be_billed();
+            self.unreported(kind.may_be_billed());
             return self.run.spending.write_off(kind.may_be_billed());
         };
         let purpose = if self.run.closing.is_some() { Purpose::Closing } else { Purpose::Step };
@@ -142,12 +150,22 @@ impl Session {
     /// The same for one that is not repeated.
     pub(super) fn given_up(&mut self, purpose: Purpose, kind: ErrorKind, billed: Option<Billed>) {
         let Some(Billed { usage, cost_usd }) = billed else {
-            self.tally.unreported |= kind.may_be_billed();
-            return self.run.spending.give_up(kind.may_be_billed());
+            return self.unreported_end(kind.may_be_billed());
         };
         self.tally.usage += usage;
         self.tally.cost(purpose, cost_usd);
         self.run.spending.settle(Some(usage), cost_usd);
+    }
+
+    /// The call ends, and nobody said what it used; it `may_be_billed` all the same.
+    pub(super) fn unreported_end(&mut self, may_be_billed: bool) {
+        self.unreported(may_be_billed);
+        self.run.spending.give_up(may_be_billed);
+    }
+
+    /// Notes a request of which nobody said what it used; where nothing is paid for, it cost nothing.
+    fn unreported(&mut self, may_be_billed: bool) {
+        self.tally.unreported |= may_be_billed && self.terms().price != Some(Price::FREE);
     }
 
     /// Counts anew what the conversation costs.

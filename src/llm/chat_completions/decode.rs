@@ -17,9 +17,12 @@ const THINKING: u64 = 0;
 const TEXT: u64 = 1;
 const CALLS: u64 = 2;
 
-/// Reads chunks, of which none depends on an earlier one.
-#[derive(Debug)]
-pub struct ChunkDecoder;
+/// Reads the chunks of one answer.
+#[derive(Debug, Default)]
+pub struct ChunkDecoder {
+    /// Whether deltas have said something: some gateways end with the whole message, which then says it again.
+    deltas: bool,
+}
 
 #[derive(Deserialize)]
 struct Chunk {
@@ -98,9 +101,13 @@ impl Decoder for ChunkDecoder {
         match data.trim() {
             "[DONE]" => answer.complete(),
             "" => {}
-            data => chunk(data.as_bytes(), false, answer, show)?,
+            data => self.chunk(data.as_bytes(), false, answer, show)?,
         }
         Ok(())
+    }
+
+    fn ends_with_reason(&self) -> bool {
+        true
     }
 
     fn body(
@@ -109,52 +116,58 @@ impl Decoder for ChunkDecoder {
         answer: &mut Answer,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
-        chunk(body, true, answer, show)?;
+        self.chunk(body, true, answer, show)?;
         answer.complete();
         Ok(())
     }
 }
 
-/// Takes in one document, which is the `whole` answer or one event of it.
-fn chunk(
-    json: &[u8],
-    whole: bool,
-    answer: &mut Answer,
-    show: &mut dyn FnMut(Progress<'_>),
-) -> Result<(), LlmError> {
-    let wrong = |why: &str| not_understood("Chat Completions", json, why);
-    let chunk: Chunk = serde_json::from_slice(json).map_err(|error| wrong(&error.to_string()))?;
-    if !chunk.error.is_null() {
-        return Err(ProviderError::from_value(&chunk.error).in_stream());
-    }
-    if chunk.object == "error" {
-        return Err(ProviderError::from_body(json).in_stream());
-    }
-    if let Some(usage) = usage::read(&chunk.usage).or_else(|| usage::read(chunk.x_groq.get("usage")?)) {
-        answer.counted(usage);
-    }
-    // Events without choices carry usage, or things that servers add; a body without them is no answer.
-    if whole && chunk.choices.is_none() {
-        return Err(wrong("it has no `choices`"));
-    }
-    let choices = chunk.choices.into_iter().flatten();
-    for choice in choices.filter(|choice| choice.index.as_u64().unwrap_or(0) == 0) {
-        let reason = choice.finish_reason.as_str().filter(|reason| !reason.is_empty());
-        if let Some(delta) = choice.delta.or(choice.message) {
-            take(delta, answer, show)?;
+impl ChunkDecoder {
+    /// Takes in one document, which is the `whole` answer or one event of it.
+    fn chunk(
+        &mut self,
+        json: &[u8],
+        whole: bool,
+        answer: &mut Answer,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<(), LlmError> {
+        let wrong = |why: &str| not_understood("Chat Completions", json, why);
+        let chunk: Chunk = serde_json::from_slice(json).map_err(|error| wrong(&error.to_string()))?;
+        if !chunk.error.is_null() {
+            return Err(ProviderError::from_value(&chunk.error).in_stream());
         }
-        match reason {
-            Some("error") => {
-                return Err(LlmError::new(
-                    ErrorKind::Server,
-                    "the server broke the answer off with an error",
-                ));
+        if chunk.object == "error" {
+            return Err(ProviderError::from_body(json).in_stream());
+        }
+        if let Some(usage) = usage::read(&chunk.usage).or_else(|| usage::read(chunk.x_groq.get("usage")?)) {
+            answer.counted(usage);
+        }
+        // Events without choices carry usage, or things that servers add; a body without them is no answer.
+        if whole && chunk.choices.is_none() {
+            return Err(wrong("it has no `choices`"));
+        }
+        let choices = chunk.choices.into_iter().flatten();
+        for choice in choices.filter(|choice| choice.index.as_u64().unwrap_or(0) == 0) {
+            let reason = choice.finish_reason.as_str().filter(|reason| !reason.is_empty());
+            if let Some(delta) = choice.delta {
+                take(delta, answer, show)?;
+                self.deltas |= !answer.is_empty();
+            } else if let Some(message) = choice.message.filter(|_| !self.deltas) {
+                take(message, answer, show)?;
             }
-            Some(reason) => answer.stopped(finish(reason)),
-            None => {}
+            match reason {
+                Some("error") => {
+                    return Err(LlmError::new(
+                        ErrorKind::Server,
+                        "the server broke the answer off with an error",
+                    ));
+                }
+                Some(reason) => answer.stopped(finish(reason)),
+                None => {}
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn take(delta: Delta, answer: &mut Answer, show: &mut dyn FnMut(Progress<'_>)) -> Result<(), LlmError> {

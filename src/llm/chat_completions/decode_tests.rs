@@ -8,7 +8,7 @@ use serde_json::json;
 
 /// What was shown, and the outcome.
 fn decode(events: &[&str], body: bool) -> (String, Result<Response, LlmError>) {
-    testing::decode(CODEC, &mut ChunkDecoder, events, body)
+    testing::decode(CODEC, &mut ChunkDecoder::default(), events, body)
 }
 
 fn stream(events: &[&str]) -> Response {
@@ -178,7 +178,7 @@ fn text_is_shown_as_it_comes() {
     let mut answer = Answer::new(CODEC, true);
     for event in [text("a"), text("b"), text(" {")] {
         let mut show = |progress: Progress<'_>| pieces.push(format!("{progress:?}"));
-        ChunkDecoder.event(&event, &mut answer, &mut show).unwrap();
+        ChunkDecoder::default().event(&event, &mut answer, &mut show).unwrap();
     }
     assert_eq!(pieces.len(), 3);
 }

@@ -58,6 +58,6 @@ impl Codec for ChatCompletions {
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(ChunkDecoder)
+        Box::new(ChunkDecoder::default())
     }
 }

@@ -21,6 +21,8 @@ pub struct EventDecoder {
     figures: Figures,
     /// The input with which a call began, as long as no piece of it arrived: proxies send it whole.
     inputs: BTreeMap<u64, String>,
+    /// How many blocks have begun and not ended.
+    open: u64,
 }
 
 impl Decoder for EventDecoder {
@@ -36,6 +38,10 @@ impl Decoder for EventDecoder {
             "[DONE]" => self.complete(answer),
             data => self.take(&parsed(data.as_bytes())?, data, answer, show),
         }
+    }
+
+    fn ends_with_reason(&self) -> bool {
+        self.open == 0
     }
 
     fn body(
@@ -78,6 +84,7 @@ impl EventDecoder {
                 Ok(())
             }
             Some("content_block_start") => {
+                self.open = self.open.saturating_add(1);
                 self.begin(slot, event.get("content_block").unwrap_or(&Value::Null), answer, show)
             }
             Some("content_block_delta") => {
@@ -157,6 +164,7 @@ impl EventDecoder {
 
     /// The end of a block: a call whose input came whole gets it.
     fn end(&mut self, slot: u64, answer: &mut Answer) -> Result<(), LlmError> {
+        self.open = self.open.saturating_sub(1);
         match self.inputs.remove(&slot) {
             Some(input) => arguments(slot, &input, answer),
             None => Ok(()),

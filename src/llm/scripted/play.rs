@@ -104,6 +104,7 @@ impl ScriptedModel {
                 request.messages.iter().flat_map(|message| message.tool_calls()).any(|call| call.id == id)
             },
             repeated: &|calls| has_echo(calls, request.messages),
+            is_answer: &|text| request.is_answered_by(text),
             new_id: &|| self.source.short_id(),
         };
         answer.finish(&surroundings, show)

@@ -104,6 +104,7 @@ pub fn receive(format: Format, streamed: bool, pieces: &[&[u8]]) -> (Result<Resp
         offered: &|name| name == "read_file",
         taken: &|id| id == "old",
         repeated: &|_| false,
+        is_answer: &|_| false,
         new_id: &new_id,
     };
     let outcome = pieces
