@@ -23,6 +23,7 @@ mod file_tools;
 mod formats;
 mod fuzz;
 mod hook_scripts;
+mod hidden;
 mod hooks;
 mod hostile;
 mod instructions;

@@ -1,7 +1,7 @@
 //! The walls of one run: what they are to hold is known from the start, they are built for the first command.
 
 use super::ground::Ground;
-use super::{Reach, places};
+use super::{Reach, TEMPORARY, places};
 use crate::process::protected::Held;
 use crate::process::scratch::{Scratch, make_private};
 use crate::process::tier::Tier;
@@ -96,8 +96,9 @@ impl Walls {
         for (name, value) in &self.variables {
             env.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        let place =
-            if tier.has_own_view() { "/tmp".to_owned() } else { self.usual.temporary.display().to_string() };
+        let [shared, _] = TEMPORARY.map(Path::new);
+        let is_there = tier.has_own_view() && self.usual.is_private(shared);
+        let place = if is_there { shared } else { &self.usual.temporary }.display().to_string();
         env.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name.to_owned(), place.clone())));
     }
 }
