@@ -84,6 +84,11 @@ impl Settings {
         if !document.llm.providers.is_empty() {
             catalog::table(&document.llm.providers).map_err(|error| own_row(&error, layers))?;
         }
+        let is_absent = |place: &&PathBuf| !environment.directory().join(place).is_dir();
+        if let Some(place) = flags.allow_write.iter().find(is_absent) {
+            let message = format!("{} is no directory, so commands cannot write there", place.display());
+            return Err(ConfigError::new(message).file("--allow-write"));
+        }
         let agents = agents::all(layers, document.agents.into_iter())?;
         let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
         let agent = agents::select(&agents, name)?.clone();

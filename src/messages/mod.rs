@@ -35,7 +35,7 @@ pub use prompt::{
 };
 pub use sandbox::{
     NETWORK_ON, SANDBOX_OFF, command_disturbed, confinement_not_found, not_confined, nothing_confines,
-    sandbox_required,
+    nothing_to_write, sandbox_required,
 };
 pub use structured::{
     ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,

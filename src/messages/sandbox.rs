@@ -29,6 +29,11 @@ pub const SANDBOX_OFF: &str = "commands are NOT confined (--sandbox off): they c
 /// Said where commands share the network.
 pub const NETWORK_ON: &str = "commands reach the network";
 
+/// The warning of a run whose configuration lets commands change a directory that is not there.
+pub fn nothing_to_write(place: &str) -> String {
+    format!("sandbox.writable: {place} is no directory, so commands cannot write there")
+}
+
 /// Why a run does not begin whose confinement could not be tried.
 pub fn confinement_not_found(error: &impl std::fmt::Display) -> String {
     format!(

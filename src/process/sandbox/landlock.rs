@@ -110,7 +110,8 @@ mod tests {
                 assert!(parts.contains(&home.join(name)), "{name}");
             }
         }
-        let [within, itself] = [home.join(".ssh/of_ours"), home.join(".ssh")].map(|root| around(&hidden, &root));
+        let [within, itself] =
+            [home.join(".ssh/of_ours"), home.join(".ssh")].map(|root| around(&hidden, &root));
         assert!(itself.is_empty() && within == BTreeSet::from([home.join(".ssh/of_ours")]));
     }
 }

@@ -7,6 +7,7 @@
 #[cfg(target_os = "linux")]
 pub(super) mod bubblewrap;
 pub mod confinement;
+mod credentials;
 #[cfg(target_os = "linux")]
 mod filter;
 pub mod ground;
