@@ -131,7 +131,8 @@ pub fn about_sandbox(settings: &Settings, launcher: &Launcher) -> Vec<String> {
         (false, true) => settings.sandbox.network.then(|| messages::NETWORK_ON.to_owned()),
     };
     let absent = settings.sandbox.writable.iter().filter(|place| !Path::new(place).is_dir());
-    held.into_iter().chain(absent.map(|place| messages::nothing_to_write(place))).collect()
+    let absent = absent.map(|place| messages::nothing_to_write(place));
+    held.into_iter().chain(absent).chain(launcher.narrowed().map(messages::around_hidden)).collect()
 }
 
 /// What commands and hooks reach.

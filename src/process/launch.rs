@@ -143,6 +143,12 @@ impl Launcher {
         self.confinement.as_ref().is_none_or(|confinement| confinement.has_network())
     }
 
+    /// A directory that children may change but neither list nor add to, because rules hold them and something is hidden below.
+    pub fn narrowed(&self) -> Option<&Path> {
+        let walls = self.walls().filter(|_| self.tier == Tier::Rules)?;
+        walls.ok()?.around_hidden()
+    }
+
     /// A handle for the signal thread that ends all children at once.
     pub fn running(&self) -> Running {
         self.running.clone()

@@ -21,6 +21,10 @@ fn with_hidden_places() -> Lab {
 fn class_55_what_is_hidden_below_a_writable_directory_is_neither_seen_nor_changed() {
     for (kernel, tier) in confining() {
         let lab = with_hidden_places();
+        let server = Server::start("turns: [{text: done}]");
+        let args = ["run", "task", "--model", "openai/mock", "--api-key", KEY, "--api-base", &server.url()];
+        let told = kernel.agent(&lab, &args).exits(0).stderr;
+        assert_eq!(told.contains("because something is hidden below"), tier == "rules", "{tier}: {told}");
         let script = "cat keys/id deep/er/keys/id alias/id\n\
                       for d in keys deep/er/keys alias; do echo x >> $d/id; echo x > $d/new; done\n\
                       mv deep moved; mv deep/er deep/moved; mv keys seen; mv deep/er/keys work/\n\

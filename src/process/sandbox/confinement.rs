@@ -81,6 +81,12 @@ impl Walls {
         self.held.get_or_init(|| Held::before(self.usual.clone()))
     }
 
+    /// The first directory that may be changed with something hidden below.
+    pub(in crate::process) fn around_hidden(&self) -> Option<&Path> {
+        let is_around = |root: &&PathBuf| self.usual.hidden.iter().any(|hidden| hidden.starts_with(root));
+        self.usual.writable.iter().find(is_around).map(PathBuf::as_path)
+    }
+
     /// The temporary directory of the run.
     pub(in crate::process) fn scratch(&self) -> &Path {
         self.scratch.path()

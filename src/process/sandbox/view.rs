@@ -108,3 +108,34 @@ fn is_real(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
         && rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_changed_is_never_covered_and_what_is_covered_needs_no_care() {
+        for root in ["/", "/tmp"].map(PathBuf::from) {
+            let place = tempfile::tempdir_in("/tmp").unwrap();
+            let hidden = place.path().join("hidden");
+            std::fs::create_dir_all(hidden.join("repository/.git")).unwrap();
+            let reach = Reach {
+                writable: vec![root.clone()],
+                read_only: vec![hidden.join("repository/.git"), "/dev/null".into()],
+                hidden: vec![hidden.clone(), hidden.join("repository")],
+                temporary: hidden.join("temporary"),
+                ..Reach::default()
+            };
+            std::fs::create_dir(&reach.temporary).unwrap();
+            let changes = plan(&reach);
+            let own = Change::Bind(reach.temporary.clone(), Rights::Change);
+            assert_eq!(changes.get(&reach.temporary), Some(&own), "{root:?}");
+            let shared = changes.get(Path::new("/tmp"));
+            assert!(shared.is_none_or(|shared| *shared != own), "{root:?}");
+            assert_eq!(changes.get(&hidden), Some(&Change::Hide));
+            assert_eq!(changes.get(place.path()), Some(&Change::Pin));
+            let below = [hidden.join("repository"), hidden.join("repository/.git"), "/dev/null".into()];
+            assert!(!below.iter().any(|path| changes.contains_key(path)), "{changes:?}");
+        }
+    }
+}
