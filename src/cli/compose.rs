@@ -11,6 +11,7 @@ use crate::cli::costs::measured;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::secrets;
 use crate::config::instructions;
+use crate::config::load::{USER_AGENTS, USER_FILE};
 use crate::config::schema::{SandboxMode, Web};
 use crate::config::settings::Settings;
 use crate::emit::Emitter;
@@ -129,26 +130,32 @@ fn unsettled(app: &App, settings: &Settings) -> Launcher {
 }
 
 /// What a person should know about the confinement of this run, when it is not the usual one.
-pub fn about_sandbox(settings: &Settings, launcher: &Launcher) -> Option<String> {
+pub fn about_sandbox(settings: &Settings, launcher: &Launcher) -> Vec<String> {
     let tier = launcher.tier();
-    match (settings.sandbox_off, tier.confines()) {
+    let held = match (settings.sandbox_off, tier.confines()) {
         (true, _) => Some(messages::SANDBOX_OFF.to_owned()),
         (false, false) => Some(messages::not_confined(tier.meaning())),
         (false, true) => settings.sandbox.network.then(|| messages::NETWORK_ON.to_owned()),
-    }
+    };
+    let absent = settings.sandbox.writable.iter().filter(|place| !Path::new(place).is_dir());
+    let absent = absent.map(|place| messages::nothing_to_write(place));
+    held.into_iter().chain(absent).chain(launcher.narrowed().map(messages::around_hidden)).collect()
 }
 
 /// What commands and hooks reach.
 fn confinement(app: &App, settings: &Settings) -> Confinement {
     let (sandbox, state) = (&settings.sandbox, &settings.directories.state);
     let hidden = sandbox.hidden.iter().map(PathBuf::from);
+    let config = &settings.directories.config;
+    let config = config.canonicalize().unwrap_or_else(|_| config.clone());
     Confinement::new(Ground {
         workspace: settings.workspace.clone(),
         home: app.environment.home().map(Path::to_owned),
-        search_path: app.environment.get("PATH").unwrap_or_default().to_owned(),
+        variables: app.environment.variables().clone(),
         writable: sandbox.writable.iter().map(PathBuf::from).collect(),
-        hidden: hidden.chain([state.clone()]).collect(),
+        hidden: hidden.chain([state.clone(), kept_answers(settings)]).collect(),
         trusted: settings.trusted_files.clone(),
+        settled: [USER_FILE, USER_AGENTS].map(|name| config.join(name)).to_vec(),
         protected: settings.policy.protected_files.clone(),
         network: sandbox.network,
         caches: settings.directories.cache_of(&settings.workspace),
@@ -214,13 +221,18 @@ pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
     }
 }
 
+/// Where answers are kept unless the configuration says otherwise.
+fn kept_answers(settings: &Settings) -> PathBuf {
+    settings.directories.cache.join("answers")
+}
+
 /// Where answers are kept: never where the model could put some of its own.
 ///
 /// # Errors
 /// When the directory is part of the workspace or cannot be made.
 pub fn answers(settings: &Settings) -> CliResult<response_cache::store::Store> {
     let cache = &settings.llm.cache;
-    let own = settings.directories.cache.join("answers");
+    let own = kept_answers(settings);
     let dir = cache.dir.as_ref().map_or_else(|| own.clone(), PathBuf::from);
     let real = dir.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
     if dir != own && real.is_some_and(|real| real.starts_with(&settings.workspace)) {

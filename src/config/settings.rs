@@ -84,6 +84,7 @@ impl Settings {
         if !document.llm.providers.is_empty() {
             catalog::table(&document.llm.providers).map_err(|error| own_row(&error, layers))?;
         }
+        are_there(&flags.allow_write, environment)?;
         let agents = agents::all(layers, document.agents.into_iter())?;
         let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
         let agent = agents::select(&agents, name)?.clone();
@@ -169,4 +170,15 @@ fn with_own_directories(mut patterns: Vec<String>, own: &Directories, workspace:
         }
     }
     patterns
+}
+
+/// Whether what `--allow-write` names is there: a name that was mistyped would be noticed when a write fails.
+fn are_there(places: &[PathBuf], environment: &Environment) -> Result<(), ConfigError> {
+    match places.iter().find(|place| !environment.directory().join(place).is_dir()) {
+        None => Ok(()),
+        Some(place) => {
+            let message = format!("{} is no directory, so commands cannot write there", place.display());
+            Err(ConfigError::new(message).file("--allow-write"))
+        }
+    }
 }

@@ -37,8 +37,8 @@ pub use prompt::{
     preview_cut, prompt_choices, prompt_lasting, prompt_reason, prompt_title,
 };
 pub use sandbox::{
-    NETWORK_ON, SANDBOX_OFF, command_disturbed, confinement_not_found, not_confined, nothing_confines,
-    sandbox_required,
+    NETWORK_ON, SANDBOX_OFF, around_hidden, command_disturbed, confinement_not_found, not_confined,
+    nothing_confines, nothing_to_write, sandbox_required,
 };
 pub use structured::{
     ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,

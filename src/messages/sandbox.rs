@@ -1,5 +1,7 @@
 //! What is said about the confinement of commands.
 
+use std::path::Path;
+
 /// Why a run that requires confinement does not begin.
 pub fn sandbox_required(tier: &str, meaning: &str) -> String {
     format!(
@@ -28,6 +30,20 @@ pub const SANDBOX_OFF: &str = "commands are NOT confined (--sandbox off): they c
 
 /// Said where commands share the network.
 pub const NETWORK_ON: &str = "commands reach the network";
+
+/// The warning of a run whose configuration lets commands change a directory that is not there.
+pub fn nothing_to_write(place: &str) -> String {
+    format!("sandbox.writable: {place} is no directory, so commands cannot write there")
+}
+
+/// The warning of a run whose rules can hide something in a directory that commands may change by narrowing that only.
+pub fn around_hidden(place: &Path) -> String {
+    format!(
+        "commands can neither list {} nor make or remove anything directly in it, because something is hidden below and \
+         only rules hold that; in its other directories they can",
+        place.display()
+    )
+}
 
 /// Why a run does not begin whose confinement could not be tried.
 pub fn confinement_not_found(error: &impl std::fmt::Display) -> String {

@@ -111,13 +111,15 @@ fn is_allowed(name: &str) -> bool {
     GENERAL.contains(&name) || TOOLCHAINS.contains(&name) || name.starts_with("LC_")
 }
 
-/// The absolute entries of the search path `path` that are not inside `workspace`.
+/// The absolute entries of the search path `path` that are not inside `workspace`; where that is the root of everything, all
+/// programs are.
 fn outside(path: &str, workspace: &Path) -> String {
+    let is_all = workspace == Path::new("/");
     let is_outside = |entry: &&str| {
         let entry = Path::new(entry);
         let plain: PathBuf = entry.components().collect();
         let climbs = entry.components().any(|part| part == std::path::Component::ParentDir);
-        entry.is_absolute() && !climbs && !plain.starts_with(workspace)
+        entry.is_absolute() && !climbs && (is_all || !plain.starts_with(workspace))
     };
     path.split(':').filter(is_outside).collect::<Vec<_>>().join(":")
 }
@@ -155,6 +157,9 @@ mod tests {
         let full = map(&[("PATH", "/usr/bin:.:bin::/w/bin:/w:/w2/bin:/w2/../w/bin:/bin")]);
         let env = child_environment(&full, &BTreeMap::new(), Path::new("/w"), &[]);
         assert_eq!(env["PATH"], "/usr/bin:/w2/bin:/bin");
+        let env =
+            child_environment(&map(&[("PATH", "/usr/bin:.:/bin")]), &BTreeMap::new(), Path::new("/"), &[]);
+        assert_eq!(env["PATH"], "/usr/bin:/bin", "a machine has its programs in itself");
     }
 
     #[test]

@@ -149,6 +149,11 @@ impl Launcher {
         move |directory| confinement.as_ref().is_some_and(|confinement| confinement.was_repository(directory))
     }
 
+    /// A directory that children may change but neither list nor add to, because rules hold them and something is hidden below.
+    pub fn narrowed(&self) -> Option<&Path> {
+        (self.tier == Tier::Rules).then(|| self.walls())??.ok()?.around_hidden()
+    }
+
     /// A handle for the signal thread that ends all children at once.
     pub fn running(&self) -> Running {
         self.running.clone()

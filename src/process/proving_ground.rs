@@ -32,13 +32,13 @@ impl ProvingGround {
     pub(super) fn new(parent: &Path) -> io::Result<Self> {
         let place = private_directory(tempfile::Builder::new().prefix("trial-"), parent)?;
         let root = place.path().canonicalize()?;
-        let [inside, outside, hidden, temporary] =
-            ["inside", "outside", "hidden", "temporary"].map(|name| root.join(name));
-        let protected = inside.join("protected");
-        for directory in [&protected, &outside, &hidden, &temporary] {
+        let [inside, around, outside, hidden, temporary] =
+            ["inside", "around", "outside", "hidden", "temporary"].map(|name| root.join(name));
+        let (protected, nested) = (inside.join("protected"), around.join("deep/hidden"));
+        for directory in [&protected, &nested, &outside, &hidden, &temporary] {
             std::fs::create_dir_all(directory)?;
         }
-        for directory in [&protected, &outside, &hidden] {
+        for directory in [&protected, &nested, &outside, &hidden] {
             std::fs::write(directory.join("file"), "stand-in")?;
         }
         let tcp = TcpListener::bind(LOOPBACK).map_err(|error| no_loopback(&error))?;
@@ -49,6 +49,7 @@ impl ProvingGround {
         let sockets = listeners(&hidden, &name)?;
         let trial = Trial {
             inside: inside.clone(),
+            around: around.clone(),
             outside,
             hidden: hidden.clone(),
             tcp: tcp.local_addr()?,
@@ -57,7 +58,7 @@ impl ProvingGround {
             agent,
             agent_started: started(agent).unwrap_or(0),
         };
-        let (writable, read_only, hidden) = (vec![inside], vec![protected], vec![hidden]);
+        let (writable, read_only, hidden) = (vec![inside, around], vec![protected], vec![hidden, nested]);
         let reach = Reach { writable, read_only, hidden, temporary, ..Reach::default() };
         Ok(Self { trial, reach, place, udp, _tcp: tcp, _sockets: sockets })
     }

@@ -12,6 +12,9 @@ const MAX_NAMED: usize = 10;
 /// The end of a stream that is looked at for messages, in bytes: programs say last why they gave up.
 const LOOKED_AT_BYTES: usize = 8 * 1024;
 
+/// The same of a command that succeeded.
+const LOOKED_AT_BYTES_OF_SUCCESS: usize = 512;
+
 /// What programs say when they find no network: the resolver and the C library's words for errors, and what curl, git, pip,
 /// npm, cargo, go, apt, wget and Python's and Node's own libraries make of them.
 const NO_NETWORK: &[&str] = &[
@@ -121,18 +124,21 @@ fn is_now(act: Act) -> &'static str {
 /// What to ask the person for, when a command failed at the walls.
 pub fn hint(exit: &Exit, launcher: &Launcher) -> Option<String> {
     let tier = launcher.tier();
-    if !tier.confines() || matches!(exit.ended, Ended::Code(0) | Ended::TimedOut | Ended::Cancelled) {
+    if !tier.confines() || matches!(exit.ended, Ended::TimedOut | Ended::Cancelled) {
         return None;
     }
+    // The last of a pipe can succeed where the first has failed, and text about failures is no failure.
+    let looked_at = if exit.ended == Ended::Code(0) { LOOKED_AT_BYTES_OF_SUCCESS } else { LOOKED_AT_BYTES };
     let said = [&exit.stderr, &exit.stdout].map(|stream| {
         let (first, second) = stream.tail.as_slices();
         let all = [stream.head.as_slice(), first, second].concat();
-        let end = all.get(all.len().saturating_sub(LOOKED_AT_BYTES)..).unwrap_or_default();
+        let end = all.get(all.len().saturating_sub(looked_at)..).unwrap_or_default();
         String::from_utf8_lossy(end).to_ascii_lowercase()
     });
     let says = |words: &[&str]| words.iter().any(|word| said.iter().any(|text| text.contains(word)));
     let off = !launcher.has_network() && says(NO_NETWORK);
     let refused = says(REFUSED_WRITE) || !tier.has_own_view() && says(REFUSED_BY_RULES);
+    let refused = refused && exit.ended != Ended::Code(0);
     match (off, refused) {
         (true, _) => Some(
             "[The network is off for commands: only the person can allow it, with --allow-net. Do what is possible \

@@ -313,9 +313,7 @@ impl Session {
             Event::Closing { reason } => self.close_for(*reason),
             Event::StepStart { purpose: Purpose::Closing, .. } => self.reserve(Purpose::Closing),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
-            Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => {
-                self.run.stopped = Some(output.clone());
-            }
+            Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => self.stopped(output),
             Event::Restored { changed, .. } => changed.iter().for_each(|change| self.tally.change(change)),
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
@@ -327,6 +325,11 @@ impl Session {
             | Event::Notice { .. }
             | Event::RunEnd { .. } => {}
         }
+    }
+
+    /// A hook has ended the run, for this reason.
+    fn stopped(&mut self, reason: &str) {
+        self.run.stopped = Some(reason.to_owned());
     }
 
     /// The result of a run that ended with `verdict` after `duration`.

@@ -74,7 +74,9 @@ impl Held {
         drop(running);
         let mut all = told.unwrap_or_else(|| vec![Disturbance::unknown()]);
         all.extend(self.newly_made(quarantine));
-        all.iter_mut().for_each(|one| one.shared = shared);
+        for one in &mut all {
+            one.shared = shared;
+        }
         if let Some((one, why)) = all.iter().find_map(|one| Some((one, one.left.as_ref()?))) {
             let _the_first_counts = self.altered.set(format!(
                 "no more commands run here until a person has looked at {:?}, which an earlier one has changed and which could \

@@ -26,8 +26,6 @@ pub fn arguments(reach: &Reach, place: &Path, is_root: bool) -> Vec<OsString> {
             }
             Change::Pin => arguments.bind("--bind", &path, &path),
             Change::Protect => arguments.bind("--ro-bind", &path, &path),
-            // What covers the directory above it hides it too, and there it would be made.
-            Change::Hide if hidden.iter().any(|above| path.starts_with(above)) => {}
             Change::Hide if path.is_dir() => {
                 arguments.add([
                     OsStr::new("--perms"),

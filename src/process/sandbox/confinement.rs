@@ -1,7 +1,7 @@
 //! The walls of one run: what they are to hold is known from the start, they are built for the first command.
 
 use super::ground::Ground;
-use super::{Reach, places, repositories};
+use super::{Reach, TEMPORARY, places, repositories};
 use crate::process::protected::Held;
 use crate::process::scratch::{Scratch, make_private};
 use crate::process::tier::Tier;
@@ -87,6 +87,12 @@ impl Walls {
         self.held.get_or_init(|| Held::before(self.usual.clone()))
     }
 
+    /// The first directory that may be changed with something hidden below.
+    pub(in crate::process) fn around_hidden(&self) -> Option<&Path> {
+        let is_around = |root: &&PathBuf| self.usual.hidden.iter().any(|hidden| hidden.starts_with(root));
+        self.usual.writable.iter().find(is_around).map(PathBuf::as_path)
+    }
+
     /// The temporary directory of the run.
     pub(in crate::process) fn scratch(&self) -> &Path {
         self.scratch.path()
@@ -102,8 +108,9 @@ impl Walls {
         for (name, value) in &self.variables {
             env.entry(name.clone()).or_insert_with(|| value.clone());
         }
-        let place =
-            if tier.has_own_view() { "/tmp".to_owned() } else { self.usual.temporary.display().to_string() };
+        let [shared, _] = TEMPORARY.map(Path::new);
+        let is_there = tier.has_own_view() && self.usual.is_private(shared);
+        let place = if is_there { shared } else { &self.usual.temporary }.display().to_string();
         env.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name.to_owned(), place.clone())));
     }
 }

@@ -1,5 +1,6 @@
 //! What confinement is made from: the places that a run's configuration and surroundings name.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// What a run's commands work on, and what is said about what they may reach.
@@ -9,14 +10,16 @@ pub struct Ground {
     pub workspace: PathBuf,
     /// The home directory, whose keys they do not see.
     pub home: Option<PathBuf>,
-    /// Where their programs are, as `PATH` has it.
-    pub search_path: String,
+    /// The variables that say where their programs are, and the person's keys.
+    pub variables: BTreeMap<String, String>,
     /// More directories that they may change.
     pub writable: Vec<PathBuf>,
     /// More that they do not see.
     pub hidden: Vec<PathBuf>,
     /// Files that stay as they are where they lie in the workspace.
     pub trusted: Vec<PathBuf>,
+    /// Files and directories that stay as they are wherever they lie: what this program itself obeys.
+    pub settled: Vec<PathBuf>,
     /// Patterns of files that stay as they are; those with wildcards are for the tools alone.
     pub protected: Vec<String>,
     /// Whether they share our network.

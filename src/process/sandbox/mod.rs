@@ -8,6 +8,7 @@
 pub(super) mod bubblewrap;
 pub mod configurations;
 pub mod confinement;
+mod credentials;
 #[cfg(target_os = "linux")]
 mod filter;
 pub mod ground;
@@ -29,7 +30,10 @@ mod view;
 
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Where all programs of a machine keep temporary files.
+const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// What a command may reach. All paths are absolute and without symbolic links.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,10 +46,18 @@ pub struct Reach {
     pub visible: Vec<PathBuf>,
     /// Files and directories that it does not see.
     pub hidden: Vec<PathBuf>,
-    /// The directory that it finds at `/tmp`.
+    /// The directory that it finds at `/tmp`, unless it may change that itself.
     pub temporary: PathBuf,
     /// Whether it shares our network.
     pub network: bool,
+}
+
+impl Reach {
+    /// Whether a place where all programs keep temporary files can be another one for the command: not when that is, or is
+    /// a part of, what it may change.
+    fn is_private(&self, place: &Path) -> bool {
+        !self.writable.iter().any(|root| place.starts_with(root))
+    }
 }
 
 /// Harmless stand-ins for what must be out of reach, and for what must not. The agent makes and watches them.
@@ -53,6 +65,8 @@ pub struct Reach {
 pub struct Trial {
     /// A directory that can be changed; `protected/file` in it cannot.
     pub inside: PathBuf,
+    /// Another one; `deep/hidden/file` in it cannot be seen.
+    pub around: PathBuf,
     /// A directory that can be seen and not changed; it holds `file`.
     pub outside: PathBuf,
     /// A directory that cannot be seen; it holds `file` and the socket `socket`.
@@ -74,7 +88,7 @@ pub struct Trial {
 pub struct Breaches(pub i32);
 
 /// The acts, in the order of their bits.
-const ACTS: [&str; 17] = [
+const ACTS: [&str; 18] = [
     "writes a file outside",
     "creates a file outside",
     "changes the rights of a file outside",
@@ -91,6 +105,7 @@ const ACTS: [&str; 17] = [
     "cannot start a process",
     "cannot write to /dev/null",
     "empties a file outside",
+    "reaches a hidden file inside",
     "sends over UDP",
 ];
 

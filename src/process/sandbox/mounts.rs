@@ -62,8 +62,6 @@ pub fn arrange(reach: &Reach) -> io::Result<()> {
             Change::Bind(..) => tree.iter().try_for_each(|tree| attach(tree, &make_target(&path)?))?,
             Change::Pin => attach(&copy(&path)?, &target(&path)?)?,
             Change::Protect => attach(&unchangeable(&path)?, &target(&path)?)?,
-            // What covers the directory above it has hidden it.
-            Change::Hide if !path.exists() => {}
             Change::Hide if path.is_dir() => {
                 mount_new("tmpfs", &path, EMPTY)?;
                 hidden.push(path);

@@ -2,51 +2,9 @@
 
 use super::configurations::{CONFIGURATIONS, led_to, literal};
 use super::ground::Ground;
-use super::{Reach, repositories};
+use super::{Reach, credentials, repositories};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-
-/// What in a home directory opens doors elsewhere: keys, tokens, their agents' sockets, and the state of other programs
-/// that hold conversations or passwords.
-const CREDENTIALS: &[&str] = &[
-    ".aws",
-    ".azure",
-    ".cargo/credentials",
-    ".cargo/credentials.toml",
-    ".claude",
-    ".codex",
-    ".colima",
-    ".config/gcloud",
-    ".config/gh",
-    ".config/glab-cli",
-    ".config/google-chrome",
-    ".config/hub",
-    ".config/chromium",
-    ".config/op",
-    ".config/rclone",
-    ".docker",
-    ".gem/credentials",
-    ".gemini",
-    ".git-credentials",
-    ".config/git/credentials",
-    ".gnupg",
-    ".kube",
-    ".local/share/keyrings",
-    ".local/share/containers",
-    ".m2/settings-security.xml",
-    ".m2/settings.xml",
-    ".mozilla",
-    ".netrc",
-    ".npmrc",
-    ".password-store",
-    ".pgpass",
-    ".pypirc",
-    ".rd",
-    ".ssh",
-    ".terraform.d",
-    ".vault-token",
-    "snap/firefox",
-];
 
 /// Where this machine keeps sockets of its services, besides `/run`.
 const SOCKETS: &[&str] = &["/var/run", "/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket"];
@@ -64,10 +22,10 @@ const CACHES: &[(&str, &str)] = &[
 
 /// What commands on `ground` reach, whose temporary directory is `temporary`.
 pub(super) fn reach(ground: &Ground, temporary: &Path) -> Reach {
-    let programs = ground.search_path.split(':').map(Path::new).filter(|path| path.is_absolute());
+    let search_path = ground.variables.get("PATH").map_or("", String::as_str);
+    let programs = search_path.split(':').map(Path::new).filter(|path| path.is_absolute());
     let programs = programs.map(with_libraries);
     let home = ground.home.as_deref();
-    let at_home = home.into_iter().flat_map(|home| CREDENTIALS.iter().map(|name| home.join(name)));
     let sockets = SOCKETS.iter().map(PathBuf::from);
     let workspace = &ground.workspace;
     let writable = [workspace, &ground.caches].into_iter().chain(&ground.writable).cloned();
@@ -76,24 +34,31 @@ pub(super) fn reach(ground: &Ground, temporary: &Path) -> Reach {
     let of_git = repositories::configuration(&repository);
     // A link cannot be mounted over, and what it leads to outside is unchangeable anyway.
     let trusted = real(ground.trusted.iter().cloned()).into_iter().filter(|file| file.starts_with(workspace));
-    let kept = named(&ground.protected, workspace, &ground.writable);
+    let apart: Vec<&Path> =
+        ground.writable.iter().chain(&ground.hidden).chain([&ground.caches]).map(PathBuf::as_path).collect();
+    let kept = named(&ground.protected, workspace, &apart);
     let protected: Vec<PathBuf> = configurations.chain(of_git).chain(kept).collect();
     let led_to: Vec<PathBuf> = protected.iter().filter_map(|path| led_to(path, workspace)).collect();
+    let settled = ground.settled.iter().cloned().chain(real(ground.settled.iter().cloned()));
+    let hidden = real(credentials::places(ground).chain(sockets).chain(ground.hidden.iter().cloned()));
+    let read_only = protected.into_iter().chain(led_to).chain(trusted).chain(settled);
+    // What is hidden cannot be changed either, and others may work there meanwhile.
+    let read_only = read_only.filter(|path| !hidden.iter().any(|hidden| path.starts_with(hidden))).collect();
     Reach {
         writable: real(writable),
-        read_only: protected.into_iter().chain(led_to).chain(trusted).collect(),
+        read_only,
         visible: real(programs.chain(home.map(Path::to_owned))),
-        hidden: real(at_home.chain(sockets).chain(ground.hidden.iter().cloned())),
+        hidden,
         temporary: temporary.to_owned(),
         network: ground.network,
     }
 }
 
-/// What those of `patterns` that have no wildcard name from the root of the workspace, unless a directory of `writable` is
-/// below it. What a wildcard or a name at any depth stands for would have to be searched.
-fn named(patterns: &[String], workspace: &Path, writable: &[PathBuf]) -> Vec<PathBuf> {
+/// What those of `patterns` that have no wildcard name from the root of the workspace, unless one of `apart` is
+/// below it, of which something else is said. What a wildcard or a name at any depth stands for would have to be searched.
+fn named(patterns: &[String], workspace: &Path, apart: &[&Path]) -> Vec<PathBuf> {
     let paths = patterns.iter().filter_map(|pattern| literal(pattern)).map(|name| workspace.join(name));
-    paths.filter(|path| !writable.iter().any(|other| other.starts_with(path))).collect()
+    paths.filter(|path| !apart.iter().any(|other| other.starts_with(path))).collect()
 }
 
 /// The variables that lead programs to caches below `place`, which other workspaces do not share.

@@ -21,6 +21,7 @@ const CONNECT_TIME: Duration = Duration::from_millis(50);
 pub fn attempt(trial: &Trial, view: View) -> Breaches {
     let file = trial.outside.join("file");
     let protected = trial.inside.join("protected");
+    let deep = trial.around.join("deep");
     let done = [
         File::options().append(true).open(&file).is_ok(),
         File::create_new(trial.outside.join("new")).is_ok(),
@@ -38,6 +39,7 @@ pub fn attempt(trial: &Trial, view: View) -> Breaches {
         fork().is_err(),
         File::options().write(true).open("/dev/null").is_err(),
         File::options().read(true).custom_flags(libc::O_TRUNC).open(&file).is_ok(),
+        reaches(&deep) || std::fs::rename(&deep, trial.around.join("moved")).is_ok(),
     ];
     // Whether it arrives is for the agent to see.
     let _sent = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.send_to(b"trial", trial.udp));
@@ -50,6 +52,15 @@ pub fn attempt(trial: &Trial, view: View) -> Breaches {
 #[expect(clippy::disallowed_methods, reason = "the process inside ends with the trial")]
 fn connects_within(directory: &Path) -> bool {
     std::env::set_current_dir(directory).and_then(|()| UnixStream::connect("socket")).is_ok()
+}
+
+/// Whether what is hidden below `directory` can be read or changed.
+fn reaches(directory: &Path) -> bool {
+    let hidden = directory.join("hidden");
+    let file = hidden.join("file");
+    File::open(&file).is_ok()
+        || File::options().append(true).open(&file).is_ok()
+        || File::create_new(hidden.join("new")).is_ok()
 }
 
 fn set_mode(path: &Path) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! What a command sees of the file system, as a list of what differs from a read-only whole.
 
-use super::Reach;
+use super::{Reach, TEMPORARY};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ const KEPT_IN_RUN: [&str; 6] = [
 ];
 
 /// Places that are another for each command.
-const COVERED: [&str; 3] = ["/tmp", "/var/tmp", RUN];
+const COVERED: [&str; 3] = [TEMPORARY[0], TEMPORARY[1], RUN];
 
 /// A change of the view at one path.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,27 +60,45 @@ pub(super) fn plan(reach: &Reach) -> BTreeMap<PathBuf, Change> {
             free.insert(Change::Bind(path.to_owned(), Rights::See));
         }
     }
-    for place in ["/tmp", "/var/tmp"].map(PathBuf::from) {
+    for place in TEMPORARY.map(Path::new) {
+        let place = if reach.is_private(place) { place } else { &reach.temporary };
         if place.is_dir() && !place.is_symlink() {
-            changes.insert(place, Change::Bind(reach.temporary.clone(), Rights::Change));
+            changes.insert(place.to_owned(), Change::Bind(reach.temporary.clone(), Rights::Change));
         }
     }
     for path in reach.read_only.iter().filter(|path| is_real(path)) {
-        let inside = |ancestor: &&Path| {
-            reach.writable.iter().any(|root| ancestor.starts_with(root) && *ancestor != root)
-        };
-        for ancestor in path.ancestors().skip(1).filter(inside) {
-            changes.entry(ancestor.to_owned()).or_insert(Change::Pin);
-        }
+        pin_above(path, &reach.writable, &mut changes);
         changes.insert(path.clone(), Change::Protect);
     }
     let sockets = [Path::new(RUN)];
     let hidden = reach.hidden.iter().map(PathBuf::as_path).chain(sockets);
     for path in hidden.filter(|path| path.exists()) {
+        pin_above(path, &reach.writable, &mut changes);
         changes.insert(path.to_owned(), Change::Hide);
     }
     changes.insert(PathBuf::from("/dev"), Change::Devices);
+    let covered: Vec<PathBuf> = changes.keys().filter(|path| is_covered(path, &changes)).cloned().collect();
+    changes.retain(|path, change| matches!(change, Change::Bind(..)) || !covered.contains(path));
     changes
+}
+
+/// Keeps the directories above `path` in their place, where they could be moved away with it.
+fn pin_above(path: &Path, writable: &[PathBuf], changes: &mut BTreeMap<PathBuf, Change>) {
+    let inside =
+        |ancestor: &&Path| writable.iter().any(|root| ancestor.starts_with(root) && *ancestor != root);
+    for ancestor in path.ancestors().skip(1).filter(inside) {
+        changes.entry(ancestor.to_owned()).or_insert(Change::Pin);
+    }
+}
+
+/// Whether something else is in the place of a directory above `path`, so that there is nothing to care for.
+fn is_covered(path: &Path, changes: &BTreeMap<PathBuf, Change>) -> bool {
+    let mut above = path.ancestors().skip(1);
+    above.find_map(|above| match changes.get(above)? {
+        Change::Bind(from, _) => Some(from != above),
+        Change::Hide | Change::Devices => Some(true),
+        Change::Pin | Change::Protect => None,
+    }) == Some(true)
 }
 
 /// Whether `path` exists and no part of it is a link. A link cannot be a mount point: the guard keeps it.
@@ -89,4 +107,35 @@ fn is_real(path: &Path) -> bool {
     // Most do not exist, which this finds out in half the time.
     path.symlink_metadata().is_ok()
         && rustix::fs::openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_changed_is_never_covered_and_what_is_covered_needs_no_care() {
+        for root in ["/", "/tmp"].map(PathBuf::from) {
+            let place = tempfile::tempdir_in("/tmp").unwrap();
+            let hidden = place.path().join("hidden");
+            std::fs::create_dir_all(hidden.join("repository/.git")).unwrap();
+            let reach = Reach {
+                writable: vec![root.clone()],
+                read_only: vec![hidden.join("repository/.git"), "/dev/null".into()],
+                hidden: vec![hidden.clone(), hidden.join("repository")],
+                temporary: hidden.join("temporary"),
+                ..Reach::default()
+            };
+            std::fs::create_dir(&reach.temporary).unwrap();
+            let changes = plan(&reach);
+            let own = Change::Bind(reach.temporary.clone(), Rights::Change);
+            assert_eq!(changes.get(&reach.temporary), Some(&own), "{root:?}");
+            let shared = changes.get(Path::new("/tmp"));
+            assert!(shared.is_none_or(|shared| *shared != own), "{root:?}");
+            assert_eq!(changes.get(&hidden), Some(&Change::Hide));
+            assert_eq!(changes.get(place.path()), Some(&Change::Pin));
+            let below = [hidden.join("repository"), hidden.join("repository/.git"), "/dev/null".into()];
+            assert!(!below.iter().any(|path| changes.contains_key(path)), "{changes:?}");
+        }
+    }
 }

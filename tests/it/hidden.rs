@@ -1,0 +1,172 @@
+//! What commands do not see or change although it lies in what they may change, in each kind of kernel.
+
+use crate::sandbox::{confining, project, run, said};
+use crate::support::kernel::Kernel;
+use crate::support::run::{KEY, Lab};
+use crate::support::server::Server;
+use std::fs;
+use std::path::Path;
+
+const SECRET: &str = "stand-in of a secret";
+
+/// A project with hidden places in it, and a link to one of them.
+fn with_hidden_places() -> Lab {
+    let lab = project().file("keys/id", SECRET).file("deep/er/keys/id", SECRET).file("work/file", "");
+    std::os::unix::fs::symlink("keys", lab.ws().join("alias")).unwrap();
+    let config = format!("sandbox: {{hidden: ['{0}/keys', '{0}/deep/er/keys']}}\n", lab.ws().display());
+    lab.config(&config)
+}
+
+#[test]
+fn class_55_what_is_hidden_below_a_writable_directory_is_neither_seen_nor_changed() {
+    for (kernel, tier) in confining() {
+        let lab = with_hidden_places();
+        let server = Server::start("turns: [{text: done}]");
+        let args = ["run", "task", "--model", "openai/mock", "--api-key", KEY, "--api-base", &server.url()];
+        let told = kernel.agent(&lab, &args).exits(0).stderr;
+        assert_eq!(told.contains("because something is hidden below"), tier == "rules", "{tier}: {told}");
+        let script = "cat keys/id deep/er/keys/id alias/id\n\
+                      for d in keys deep/er/keys alias; do echo x >> $d/id; echo x > $d/new; done\n\
+                      mv deep moved; mv deep/er deep/moved; mv keys seen; mv deep/er/keys work/\n\
+                      rm -rf keys deep/er/keys\n\
+                      echo made > work/new; echo changed > work/file; cat work/new";
+        let first = said(&run(&lab, kernel, script));
+        let again =
+            "cat seen/id moved/er/keys/id deep/moved/keys/id work/keys/id keys/id deep/er/keys/id alias/id";
+        let second = said(&run(&lab, kernel, again));
+        assert!(!first.contains(SECRET) && !second.contains(SECRET), "{tier}: {first}{second}");
+        assert!(first.contains("made") && lab.read("work/file") == "changed\n", "{tier}: {first}");
+        for name in ["keys", "deep/er/keys"] {
+            assert_eq!(lab.read(&format!("{name}/id")), SECRET, "{tier}: {first}");
+            assert!(!lab.exists(&format!("{name}/new")), "{tier}: {first}");
+        }
+    }
+}
+
+#[test]
+fn class_55_a_link_that_a_command_puts_in_the_place_of_a_writable_directory_opens_nothing() {
+    for (kernel, tier) in confining() {
+        let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let keys = outside.path().join("keys");
+        fs::create_dir(&keys).unwrap();
+        fs::write(keys.join("id"), SECRET).unwrap();
+        let lab = project().file("part/file", "");
+        let config = format!(
+            "sandbox: {{hidden: ['{}'], writable: ['{}/part']}}\n",
+            keys.display(),
+            lab.ws().display()
+        );
+        let lab = lab.config(&config);
+        let script = format!(
+            "rm -rf part; ln -s '{0}' part\nsh -c 'cat part/id'\necho x >> part/id\nln -sfn '{0}' '{1}/link'; true",
+            keys.display(),
+            outside.path().display()
+        );
+        let first = said(&run(&lab, kernel, &script));
+        let second = said(&run(&lab, kernel, "cat part/id; echo x >> part/id"));
+        assert!(!first.contains(SECRET) && !second.contains(SECRET), "{tier}: {first}{second}");
+        assert_eq!(fs::read_to_string(keys.join("id")).unwrap(), SECRET, "{tier}: {first}{second}");
+        assert!(!Path::new(&outside.path().join("link")).exists(), "{tier}");
+    }
+}
+
+#[test]
+fn class_20_what_we_obey_ourselves_stays_wherever_commands_may_write() {
+    for (kernel, tier) in confining() {
+        let lab = project();
+        let config = format!("sandbox: {{writable: ['{}']}}\n", lab.outside().display());
+        let lab = lab.config(&config);
+        let home = lab.home();
+        let script = "cd ../home && echo '# evil' >> config.yaml; mkdir -p agents; echo evil > agents/evil.yaml\n\
+                      rm -f config.yaml; mv ../home ../moved; ls state && echo sees state\n\
+                      cat state/sandbox.json && echo reads state; echo x > ../beside && echo wrote";
+        let text = said(&run(&lab, kernel, script));
+        assert_eq!(fs::read_to_string(home.join("config.yaml")).unwrap(), config, "{tier}: {text}");
+        assert!(!home.join("agents").exists() && home.join("state/sandbox.json").exists(), "{tier}: {text}");
+        assert!(!text.contains("reads state") && !text.contains("sandbox.json\n"), "{tier}: {text}");
+        // Where something is hidden, rules let nothing new be made in the directories above it.
+        assert_eq!(text.contains("wrote"), tier != "rules", "{tier}: {text}");
+    }
+}
+
+#[test]
+fn class_55_keys_are_not_seen_where_variables_say_that_they_are() {
+    for (kernel, tier) in confining() {
+        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+        let keys = [
+            "xdg/gh/hosts.yml",
+            "xdg/github-copilot/apps.json",
+            "data/goose/sessions",
+            "cargo/credentials.toml",
+            "gnupg/key",
+            "kube/a",
+            "kube/b",
+            "aws",
+            "home/.local/share/opencode/auth.json",
+            "home/.qwen/oauth.json",
+        ];
+        for name in keys.iter().chain(&["xdg/git/config", "cargo/config.toml"]) {
+            fs::create_dir_all(Path::new(&at(name)).parent().unwrap()).unwrap();
+            fs::write(at(name), SECRET).unwrap();
+        }
+        let lab = project()
+            .env("HOME", &at("home"))
+            .env("XDG_CONFIG_HOME", &at("xdg"))
+            .env("XDG_DATA_HOME", &at("data"))
+            .env("CARGO_HOME", &at("cargo"))
+            .env("GNUPGHOME", &at("gnupg"))
+            .env("KUBECONFIG", &format!("{}:{}", at("kube/a"), at("kube/b")))
+            .env("AWS_SHARED_CREDENTIALS_FILE", &at("aws"))
+            .env("DOCKER_CONFIG", "/");
+        let script: Vec<String> = keys.iter().map(|name| format!("cat '{}'\n", at(name))).collect();
+        let script = script.concat();
+        let text = said(&run(&lab, kernel, &format!("{script}cd '{}'; ls; echo done", at("xdg/git"))));
+        assert!(!text.contains(SECRET) && text.contains("done"), "{tier}: {text}");
+        let text = said(&run(&lab, kernel, &format!("cat '{}'", at("xdg/git/config"))));
+        assert!(text.contains(SECRET), "{tier}: {text}");
+    }
+}
+
+#[test]
+fn a_command_finds_the_machines_tmp_where_it_may_change_that() {
+    for (kernel, tier) in confining() {
+        let lab = project().config("sandbox: {writable: [/tmp]}\n");
+        if !lab.outside().starts_with("/tmp") {
+            return;
+        }
+        let script = "echo of-the-run > $TMPDIR/file && cat $TMPDIR/file; echo $TMPDIR; echo mine > mine; \
+                      cd ..; echo there > ws/there; ls -d /tmp; echo evil >> ws/.git/config";
+        let text = said(&run(&lab, kernel, script));
+        assert!(text.contains("of-the-run") && !text.contains("\n/tmp/file"), "{tier}: {text}");
+        assert_eq!(lab.read("there"), "there\n", "{tier}: {text}");
+        assert_eq!(lab.read(".git/config"), "[core]\n\tbare = false\n", "{tier}: {text}");
+        let beside = lab.outside().join("beside");
+        let text =
+            said(&run(&lab, kernel, &format!("mkdir '{0}' && echo real > '{0}/file'", beside.display())));
+        // The state that is hidden lies there too, and rules let nothing new be made above it.
+        assert_eq!(beside.join("file").exists(), tier != "rules", "{tier}: {text}");
+    }
+}
+
+#[test]
+fn a_directory_to_write_to_that_is_not_there_is_told() {
+    let lab = project().config("sandbox: {writable: [/nonexistent/configured]}\n");
+    let server = Server::start("turns: [{text: done}]");
+    let args = ["run", "task", "--model", "openai/mock", "--api-key", KEY, "--api-base", &server.url()];
+    let told = Kernel::Native.agent(&lab, &args).exits(0).stderr;
+    assert!(told.contains("sandbox.writable: /nonexistent/configured is no directory"), "{told}");
+    let told = Kernel::Native.agent(&lab, &[&args[..], &["--allow-write", "/nonexistent/x"]].concat());
+    let told = told.exits(3).stderr;
+    assert!(told.contains("--allow-write") && told.contains("/nonexistent/x is no directory"), "{told}");
+}
+
+#[test]
+fn a_pipe_that_ends_well_after_a_failure_without_network_comes_with_the_hint() {
+    for (kernel, tier) in confining() {
+        let lab = project();
+        let script = "{ echo 'npm error code ENOTFOUND'; echo 'npm error network'; } | tail -5";
+        let text = said(&run(&lab, kernel, script));
+        assert!(text.contains("--allow-net"), "{tier}: {text}");
+    }
+}
