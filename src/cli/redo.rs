@@ -9,7 +9,7 @@ use crate::event::Way;
 /// Puts files back to what they were before the last undo that stands.
 ///
 /// # Errors
-/// When files cannot be put back: see [`restore`].
+/// When there is no such session, somebody else changed one of the files since, or one cannot be written.
 pub fn redo(app: &App, args: &RestoreArgs) -> CliResult<()> {
     restore(app, args, Way::Redo, 0)
 }

@@ -9,7 +9,7 @@ use crate::event::Way;
 /// Puts back what the session changed, or what it changed after a step.
 ///
 /// # Errors
-/// When files cannot be put back: see [`restore`].
+/// When there is no such session, somebody else changed one of the files since, or one cannot be written.
 pub fn undo(app: &App, args: &UndoArgs) -> CliResult<()> {
     restore(app, &args.restore, Way::Undo, args.to_step)
 }
