@@ -3,7 +3,8 @@
 //! A command is judged by its parts. A rule that forbids or asks matches a part that it may be about; a rule that allows
 //! matches what it is certainly about, and allows a command only when every part of it is allowed.
 
-use super::parts::{Part, parts, program};
+use super::command_class::program::{self, Program};
+use super::parts::{Part, parts};
 use super::patterns::Patterns;
 use crate::fetch::target::HostPattern;
 use crate::text::shell::Word;
@@ -110,9 +111,8 @@ impl Rules {
             return None;
         }
         let Some(command) = &plan.command else { return about.first().map(|rule| rule.ruling()) };
-        let parts = parts(command);
-        let firsts: Vec<Option<&Rule>> =
-            parts.iter().map(|part| about.iter().copied().find(|rule| rule.matches(part))).collect();
+        let mut firsts: Vec<Option<&Rule>> = Vec::new();
+        parts(command, &mut |part| firsts.push(about.iter().copied().find(|rule| rule.matches(&part))));
         let strictest = firsts.iter().flatten().rev().max_by_key(|rule| rule.action)?;
         let holds = strictest.action != Action::Allow || firsts.iter().all(Option::is_some);
         holds.then(|| strictest.ruling())
@@ -157,11 +157,13 @@ impl Rule {
         }
     }
 
-    fn matches(&self, part: &Part) -> bool {
+    fn matches(&self, part: &Part<'_>) -> bool {
         let Some(wanted) = &self.command else { return true };
         match self.action {
-            Action::Allow => part.is_plain && begin_with(part.words(), wanted),
-            Action::Ask | Action::Deny => !part.is_told || may_begin_with(part.words(), wanted),
+            Action::Allow => part.is_plain && begin_with(part.words, wanted),
+            Action::Ask | Action::Deny => {
+                !part.is_told || part.program.is_some_and(|program| may_begin_with(program, wanted))
+            }
         }
     }
 
@@ -177,13 +179,12 @@ fn begin_with(words: &[Word], wanted: &[String]) -> bool {
         && words.iter().zip(wanted).all(|(word, wanted)| word.is_literal && word.text == *wanted)
 }
 
-/// Whether these may be the first words, whatever directory the program is in and whichever options stand between.
-fn may_begin_with(words: &[Word], wanted: &[String]) -> bool {
-    let (Some((name, args)), Some((wanted, rest))) = (words.split_first(), wanted.split_first()) else {
-        return false;
-    };
-    let mut args = args.iter();
-    program(&name.text) == program(wanted) && rest.iter().all(|wanted| may_follow(&mut args, wanted))
+/// Whether it may be called with these first words, whatever directory it is in and whichever options stand between.
+fn may_begin_with(program: &Program<'_>, wanted: &[String]) -> bool {
+    let Some((name, rest)) = wanted.split_first() else { return false };
+    let mut args = program.args.iter();
+    (!program.is_named || program.name == program::name(name))
+        && rest.iter().all(|wanted| may_follow(&mut args, wanted))
 }
 
 /// Whether `wanted` may be next, behind options and a value for each.

@@ -86,6 +86,8 @@ fn s20_one_denied_part_denies_a_command_however_it_is_written() {
         "timeout 5 nice git push",
         "find . -exec git push ;",
         "echo x | xargs git push",
+        "env $program push",
+        "timeout 5 \"$program\" push",
         "sh -c 'git push'",
         "bash -ec \"sh -c 'git push'\"",
         "eval git push",
@@ -111,6 +113,8 @@ fn s20_one_denied_part_denies_a_command_however_it_is_written() {
         "git -C dir status push",
         "for x in a b; do echo \"$x\"; done",
         "sh build.sh",
+        "timeout \"$seconds\" git pull",
+        "echo push | xargs -n 1 echo \"$x\"",
         "",
         "# git push",
     ] {

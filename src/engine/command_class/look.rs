@@ -15,19 +15,19 @@ const MAX_PLACES: usize = 8;
 
 /// A command in its place.
 #[derive(Debug)]
-pub(super) struct Command<'a> {
-    pub(super) simple: &'a Simple,
+pub(in crate::engine) struct Command<'a> {
+    pub(in crate::engine) simple: &'a Simple,
     /// The program that it names, and those that this one may run.
-    pub(super) programs: &'a [Program<'a>],
+    pub(in crate::engine) programs: &'a [Program<'a>],
     /// Where it may run besides the directory in which all begins; `None` is a place that the text does not tell.
-    pub(super) places: &'a [Option<String>],
+    pub(in crate::engine) places: &'a [Option<String>],
     /// How many texts it is in.
-    pub(super) depth: usize,
+    pub(in crate::engine) depth: usize,
 }
 
 /// What is found in a text.
 #[derive(Debug)]
-pub(super) enum Part<'a> {
+pub(in crate::engine) enum Part<'a> {
     /// A script, before its commands.
     Script(&'a Script),
     /// A command.
@@ -39,7 +39,7 @@ pub(super) enum Part<'a> {
 }
 
 /// Shows every part of `text` to `visit`.
-pub(super) fn look(text: &str, visit: &mut dyn FnMut(Part<'_>)) {
+pub(in crate::engine) fn look(text: &str, visit: &mut dyn FnMut(Part<'_>)) {
     Look { places: Vec::new(), left: MAX_INNER_TEXTS, visit }.text(text, 0);
 }
 

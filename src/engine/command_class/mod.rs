@@ -5,9 +5,9 @@ mod blocklist;
 mod development;
 mod files;
 mod given;
-mod look;
+pub(super) mod look;
 mod plain;
-mod program;
+pub(super) mod program;
 
 pub use files::{NamedFile, named_files};
 

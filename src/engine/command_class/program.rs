@@ -20,12 +20,12 @@ const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
 
 /// A program with its arguments.
 #[derive(Debug)]
-pub(super) struct Program<'a> {
+pub(in crate::engine) struct Program<'a> {
     /// In lower case, without its directory.
-    pub(super) name: String,
+    pub(in crate::engine) name: String,
     /// Whether it is called what it is written.
-    pub(super) is_named: bool,
-    pub(super) args: &'a [Word],
+    pub(in crate::engine) is_named: bool,
+    pub(in crate::engine) args: &'a [Word],
 }
 
 impl<'a> Program<'a> {
@@ -33,8 +33,7 @@ impl<'a> Program<'a> {
     pub(super) fn new(words: &'a [Word]) -> Option<Self> {
         let assignments = words.iter().take_while(|word| is_assignment(&word.text)).count();
         let (first, args) = words.get(assignments..)?.split_first()?;
-        let name = first.text.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
-        Some(Self { name, is_named: first.is_literal, args })
+        Some(Self { name: name(&first.text), is_named: first.is_literal, args })
     }
 
     /// Whether a flag is there, alone, among other letters or with a value.
@@ -54,6 +53,11 @@ impl<'a> Program<'a> {
     pub(super) fn is_shell(&self) -> bool {
         SHELLS.contains(&self.name.as_str())
     }
+}
+
+/// What a program is called, wherever it is.
+pub(in crate::engine) fn name(word: &str) -> String {
+    word.rsplit('/').next().unwrap_or_default().to_ascii_lowercase()
 }
 
 /// The program of `words`, and those that it may run where it is one that runs others.
