@@ -247,4 +247,6 @@ impl<T: TypedTool> Tool for T {
 }
 
 #[cfg(test)]
+mod changing_tests;
+#[cfg(test)]
 mod tools_tests;
