@@ -236,11 +236,13 @@ pub enum Event {
         billed: Option<Billed>,
     },
     /// A piece of answer text arrived. Never journaled.
+    #[serde(rename = "text")]
     TextDelta {
         /// The piece.
         text: String,
     },
     /// A piece of reasoning arrived. Never journaled.
+    #[serde(rename = "thinking")]
     ThinkingDelta {
         /// The piece.
         text: String,
@@ -289,6 +291,7 @@ pub enum Event {
         because: Failure,
     },
     /// A tool call is about to be decided on and run.
+    #[serde(rename = "tool_call_start", alias = "tool_start")]
     ToolStart {
         /// The call as the model made it.
         call: ToolCall,
@@ -296,6 +299,7 @@ pub enum Event {
         summary: String,
     },
     /// A tool call has its result.
+    #[serde(rename = "tool_call_end", alias = "tool_end")]
     ToolEnd {
         /// The tool's name.
         name: String,

@@ -71,8 +71,12 @@ impl Agent {
             return Ok(());
         }
         self.warn_of_costs().await?;
-        let has_tool_calls = Some(!self.session.borrow().unanswered().is_empty());
-        self.fire(HookEvent::PostLlmCall, HookInput { has_tool_calls, ..self.input() }).await?;
+        let has_calls = !self.session.borrow().unanswered().is_empty();
+        let input = HookInput { has_tool_calls: Some(has_calls), ..self.input() };
+        self.fire(HookEvent::PostLlmCall, input).await?;
+        if !has_calls {
+            self.emitter.emit(Event::StepEnd)?;
+        }
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
+use crate::report::Format;
 use crate::report::human::Detail;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -96,6 +97,11 @@ pub enum Command {
     Doctor(DoctorArgs),
     /// Watch the agent fix a bug in a small project; no key, no network
     Demo,
+    /// Print the JSON Schema of what this program writes or reads
+    Schema {
+        /// Of which.
+        what: SchemaArg,
+    },
     /// Print a completion script
     Completions {
         /// The shell.
@@ -241,8 +247,11 @@ pub struct WorkArgs {
     /// Read, but only describe what would be written or run
     #[arg(long)]
     pub dry_run: bool,
-    /// One JSON document on standard output, nothing but warnings on standard error
-    #[arg(long)]
+    /// What standard output gets: the answer, one JSON document, or every event as a line of JSON
+    #[arg(long, value_name = "text|json|stream-json", hide_possible_values = true)]
+    pub output_format: Option<OutputArg>,
+    /// The same as `--output-format json`: one JSON document, nothing but warnings on standard error
+    #[arg(long, conflicts_with = "output_format")]
     pub json: bool,
     /// Only errors on standard error
     #[arg(short, long)]
@@ -259,6 +268,18 @@ pub struct WorkArgs {
     /// The exit code of a partial result
     #[arg(long, value_name = "N")]
     pub exit_code_on_partial: Option<u8>,
+}
+
+impl WorkArgs {
+    /// What standard output gets.
+    pub fn format(&self) -> Format {
+        match self.output_format {
+            _ if self.json => Format::Json,
+            None | Some(OutputArg::Text) => Format::Text,
+            Some(OutputArg::Json) => Format::Json,
+            Some(OutputArg::StreamJson) => Format::StreamJson,
+        }
+    }
 }
 
 /// `agent apply-patch`.
@@ -430,6 +451,30 @@ fn parse_mode(text: &str) -> Result<Mode, String> {
         "yolo" => Ok(Mode::Yolo),
         _ => Err("the modes are confirm-all, confirm-sensitive and yolo".to_owned()),
     }
+}
+
+/// What `agent schema` prints the schema of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SchemaArg {
+    /// A line of `--output-format stream-json`
+    Events,
+    /// The document of `--json`
+    Result,
+    /// The configuration
+    Config,
+    /// A line of a session's journal and of `--log-file`
+    Journal,
+}
+
+/// `--output-format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputArg {
+    /// The answer.
+    Text,
+    /// One JSON document.
+    Json,
+    /// Every event as a line of JSON.
+    StreamJson,
 }
 
 /// What holds commands and hooks.

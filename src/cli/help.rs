@@ -51,6 +51,7 @@ const PAGES: &[(&str, &str, &str)] = &[
         "trust in a project: what its configuration may do, and when",
         include_str!("../../config/help/trust.md"),
     ),
+    ("stream", "every event as a line of JSON", include_str!("../../config/help/stream.md")),
     ("undo", "undo, redo, diff: what a session did to files", include_str!("../../config/help/undo.md")),
     ("structured", "answers that fit a JSON Schema", include_str!("../../config/help/structured.md")),
 ];

@@ -27,6 +27,7 @@ pub mod prompt;
 pub mod readiness;
 pub mod redo;
 mod restore;
+pub mod schema;
 mod secrets;
 pub mod sessions;
 pub mod structured;
@@ -85,6 +86,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Models { command, filter, place } => models::models(app, command, filter, &place),
         Command::Doctor(args) => doctor::doctor(app, args),
         Command::Demo => demo::demo(app),
+        Command::Schema { what } => schema::schema(&app.terminal, what),
         Command::Completions { shell } => completions::completions(&app.terminal, shell),
         Command::Help { topic } => help::help(&app.terminal, topic.as_deref()),
     };

@@ -73,7 +73,7 @@ pub fn resume(app: &App, args: ResumeArgs) -> u8 {
 
 /// Does the task, tells the result, says the exit code.
 fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
-    let format = if options.json { Format::Json } else { Format::Text };
+    let format = options.format();
     let done = task.and_then(|task| contained(|| app.block_on(begin(app, options, task))));
     let (result, shown, code) = match done {
         Ok((result, shown)) => {
@@ -128,11 +128,10 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     settings.context.max_tool_result_tokens = result_tokens(settings.context.max_tool_result_tokens, window);
     let toolbox = compose::toolbox_for(&settings, &models.terms.first.model)?;
     let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
-    let Listeners { sinks, answer_shown } = listeners(app, options, &settings, earlier.as_ref())?;
-    let Earlier { id, journal, reading } = match earlier {
-        Some(earlier) => earlier,
-        None => Earlier::create(app, &store(&settings))?,
-    };
+    let Listeners { sinks, answer_shown, stream_end: _before_the_result } =
+        listeners(app, options, &settings, earlier.as_ref())?;
+    let Earlier { id, journal, reading } =
+        earlier.map_or_else(|| Earlier::create(app, &store(&settings)), Ok)?;
     notices.extend(damage(&reading));
     let session = Session::replay(limits, &reading.records).demanding(schema);
     let session = Rc::new(RefCell::new(session));
@@ -143,7 +142,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let outputs = store(&settings).outputs_dir(&id)?;
     let displaced = Some(compose::displaced(app, &settings));
     let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, displaced, toolbox };
-    let asked = (!options.json).then(|| interrupt.clone());
+    let asked = (options.format() == Format::Text).then(|| interrupt.clone());
     let engine = compose::engine(app, &settings, bench, Manner { asked, dry_run: options.dry_run })?;
     compose::restore(&engine, &reading.records);
     let meanwhile = compose::meanwhile(&engine, &reading.records);
@@ -180,6 +179,7 @@ fn listeners(
     earlier: Option<&Earlier>,
 ) -> CliResult<Listeners> {
     let report = ReportOptions {
+        format: options.format(),
         detail: detail(options, settings),
         log_file: settings.logging.file.as_ref().map(Into::into),
         dry_run: options.dry_run,
@@ -444,7 +444,7 @@ fn flags(options: &WorkArgs) -> Flags {
             (true, _) => Some(false),
             (false, cache) => cache.then_some(true),
         },
-        no_stream: options.no_stream || options.json || options.quiet,
+        no_stream: options.no_stream || options.format() == Format::Json || options.quiet,
         max_steps: options.max_steps,
         timeout: options.timeout,
         step_timeout: options.step_timeout,
@@ -479,7 +479,8 @@ fn detail(options: &WorkArgs, settings: &Settings) -> Detail {
         LogLevel::Warn => Some(Detail::Warn),
         LogLevel::Error => Some(Detail::Error),
     };
-    Detail::choose(options.quiet, options.verbose, options.log_level.or(configured), options.json)
+    let (level, for_programs) = (options.log_level.or(configured), options.format() != Format::Text);
+    Detail::choose(options.quiet, options.verbose, level, for_programs)
 }
 
 #[cfg(test)]

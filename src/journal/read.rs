@@ -136,6 +136,18 @@ mod tests {
     }
 
     #[test]
+    fn calls_of_earlier_versions_are_read() {
+        let start = r#"{"v":1,"seq":0,"run":"r","step":1,"wall_ms":1,"mono_us":2,"event":{"type":"tool_start","call":{"id":"c","name":"grep","arguments":"{}"},"summary":"s"}}"#;
+        let end = r#"{"v":1,"seq":1,"run":"r","step":1,"wall_ms":1,"mono_us":2,"event":{"type":"tool_end","name":"grep","summary":"s","result":{"call_id":"c","text":"t","is_error":false},"duration_ms":1}}"#;
+        let line = |record: &str| {
+            format!("{{\"crc\":\"{:08x}\",\"record\":{record}}}\n", crc32fast::hash(record.as_bytes()))
+        };
+        let reading = read_bytes((line(start) + &line(end)).as_bytes());
+        assert!(matches!(reading.records[0].event, Event::ToolStart { .. }), "{reading:?}");
+        assert!(matches!(reading.records[1].event, Event::ToolEnd { .. }), "{reading:?}");
+    }
+
+    #[test]
     fn damage_in_the_middle_hides_nothing_after_it() {
         let mut bytes = journal(&["a"]);
         bytes.extend_from_slice(&[0; 300]);

@@ -40,14 +40,15 @@ pub enum Detail {
 }
 
 impl Detail {
-    /// What the flags ask for: `--quiet` wins over `-v`, which wins over `--log-level`, which wins over `--json`.
-    pub fn choose(quiet: bool, verbose: u8, log_level: Option<Self>, json: bool) -> Self {
+    /// What the flags ask for: `--quiet` wins over `-v`, which wins over `--log-level`, which wins over what
+    /// `--json` and the like mean, which are for programs.
+    pub fn choose(quiet: bool, verbose: u8, log_level: Option<Self>, for_programs: bool) -> Self {
         match (quiet, verbose, log_level) {
             (true, _, _) => Self::Error,
             (false, 1, _) => Self::Info,
             (false, 2.., _) => Self::Debug,
             (false, 0, Some(level)) => level,
-            (false, 0, None) if json => Self::Warn,
+            (false, 0, None) if for_programs => Self::Warn,
             (false, 0, None) => Self::Human,
         }
     }

@@ -7,6 +7,7 @@ pub mod json;
 pub mod log_file;
 pub mod progress;
 pub mod schema;
+pub mod stream;
 
 use crate::event::EventSink;
 use crate::messages;
@@ -20,6 +21,7 @@ use progress::Progress;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use stream::{Stream, StreamEnd};
 
 /// What standard output gets at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +30,15 @@ pub enum Format {
     Text,
     /// One JSON document (`--json`).
     Json,
+    /// Every event as a line of JSON, and the document as the last one.
+    StreamJson,
 }
 
 /// How a run is told.
 #[derive(Debug, Clone)]
 pub struct ReportOptions {
+    /// What standard output gets.
+    pub format: Format,
     /// How much is told on standard error.
     pub detail: Detail,
     /// Every record as JSON lines (`--log-file`).
@@ -51,6 +57,8 @@ pub struct Listeners {
     pub sinks: Vec<Box<dyn EventSink>>,
     /// Whether the final answer has already been seen where standard output would show it.
     pub answer_shown: AnswerShown,
+    /// Held until the result is delivered: what is streamed stands before it.
+    pub stream_end: Option<StreamEnd>,
 }
 
 /// The listeners that `options` ask for.
@@ -73,7 +81,12 @@ pub fn listeners(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<Lis
     if terminal.rich() && options.detail >= Detail::Human {
         sinks.push(Box::new(Progress::new(Arc::clone(terminal))));
     }
-    Ok(Listeners { sinks, answer_shown })
+    let stream_end = (options.format == Format::StreamJson).then(|| {
+        let (stream, end) = Stream::start(Arc::clone(terminal));
+        sinks.push(Box::new(stream));
+        end
+    });
+    Ok(Listeners { sinks, answer_shown, stream_end })
 }
 
 /// Hands the result to standard output: the document, or the answer unless it was already seen there.
@@ -88,6 +101,7 @@ pub fn deliver(
 ) -> io::Result<Delivery> {
     let printed = match format {
         Format::Json => terminal.print(&json::document(result)?),
+        Format::StreamJson => terminal.print(&stream::last_line(result)?),
         Format::Text => deliver_answer(terminal, result, answer_shown),
     };
     if let Err(error) = &printed {

@@ -1,6 +1,7 @@
 //! JSON Schemas of what scripts read, generated from the Rust types; `config/schema/` holds them as files.
 
 use crate::event::Record;
+use crate::report::stream::Line;
 use crate::result::RunResult;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -10,8 +11,13 @@ pub fn result() -> String {
     text::<RunResult>()
 }
 
-/// The schema of one line of `--log-file`: a record with its event.
+/// The schema of one line of `--output-format stream-json`.
 pub fn events() -> String {
+    text::<Line<'_>>()
+}
+
+/// The schema of one line of `--log-file` and of what a journal holds: a record with its event.
+pub fn journal() -> String {
     text::<Record>()
 }
 
@@ -45,8 +51,13 @@ mod tests {
     }
 
     #[test]
-    fn o21_the_event_schema_is_the_one_of_the_types() {
+    fn o09_the_event_schema_is_the_one_of_the_types() {
         file_is("events.json", &events());
+    }
+
+    #[test]
+    fn o21_the_journal_schema_is_the_one_of_the_types() {
+        file_is("journal.json", &journal());
     }
 
     /// The first cells of a page's table rows that are code.

@@ -94,8 +94,8 @@ fn order(lab: &Lab) -> Vec<String> {
         .filter_map(|line| {
             let event = &line["record"]["event"];
             match event["type"].as_str().unwrap() {
-                "tool_start" => Some(format!("+{}", event["call"]["id"].as_str().unwrap())),
-                "tool_end" => Some(format!("-{}", event["result"]["call_id"].as_str().unwrap())),
+                "tool_call_start" => Some(format!("+{}", event["call"]["id"].as_str().unwrap())),
+                "tool_call_end" => Some(format!("-{}", event["result"]["call_id"].as_str().unwrap())),
                 _ => None,
             }
         })

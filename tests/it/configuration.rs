@@ -494,8 +494,8 @@ fn the_key_tools_parallel_is_obeyed() {
         lab.run(&Server::start(&script), &[]).exits(0);
         let journal = fs::read_to_string(lab.journal()).unwrap();
         let kind = |line: &str| {
-            let starts = line.contains("\"type\":\"tool_start\"");
-            (starts || line.contains("\"type\":\"tool_end\"")).then_some(starts)
+            let starts = line.contains("\"type\":\"tool_call_start\"");
+            (starts || line.contains("\"type\":\"tool_call_end\"")).then_some(starts)
         };
         journal.lines().filter_map(kind).collect::<Vec<bool>>()
     };

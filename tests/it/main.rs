@@ -16,6 +16,7 @@ mod configuration;
 mod costs;
 mod display;
 mod edits;
+mod events;
 mod fallback;
 mod faults;
 mod file_modes;

@@ -130,7 +130,7 @@ fn s26_a_resumed_session_sends_the_same_bytes_and_the_journal_holds_what_the_too
     assert_eq!(after[..before.len()], before[..]);
     assert!(before.last().unwrap()["content"].as_str().unwrap().contains("alpha\n\n</data "));
     let journal = fs::read_to_string(lab.journal()).unwrap();
-    let ends: Vec<&str> = journal.lines().filter(|line| line.contains("\"tool_end\"")).collect();
+    let ends: Vec<&str> = journal.lines().filter(|line| line.contains("\"tool_call_end\"")).collect();
     assert_eq!(ends.len(), 1);
     assert!(ends[0].contains("alpha") && !ends[0].contains("</data"), "{}", ends[0]);
     assert!(!document.contains("</data"), "{document}");

@@ -2,6 +2,7 @@
 
 use crate::support::kernel::without_warning;
 use crate::support::run::{Finished, KEY, Lab, PATIENCE};
+use crate::support::schema;
 use crate::support::server::Server;
 use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -10,13 +11,12 @@ use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::mpsc;
 
 /// One of everything: a retry, text beside calls, a success, a failure, a failed command, a refusal, an answer.
-const EVENTFUL: &str = "turns:
+pub const EVENTFUL: &str = "turns:
   - error: {status: 429, retry_after: 0.01, message: slow down}
   - text: I look at it.
     calls:
@@ -306,88 +306,6 @@ fn o01_a_run_that_failed_has_no_answer() {
     assert_eq!(lab().run(&server, &["--json"]).exits(1).json()["output"], "");
 }
 
-/// Whether `value` is what JSON Schema calls `name`.
-fn is_of_type(value: &Value, name: &str) -> bool {
-    match name {
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        "string" => value.is_string(),
-        "integer" => value.is_u64() || value.is_i64(),
-        "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        other => panic!("the schema has the type {other}"),
-    }
-}
-
-/// What in `value` the JSON Schema `schema` does not allow; keys that it does not know are not allowed either.
-/// Properties beside a reference come on top of it.
-fn violations(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
-    if let Some(reference) = schema["$ref"].as_str() {
-        let target = root.pointer(reference.trim_start_matches('#')).expect("a reference leads somewhere");
-        let mut target = target.clone();
-        for (key, more) in schema["properties"].as_object().into_iter().flatten() {
-            target["properties"][key] = more.clone();
-        }
-        return violations(root, &target, value, at);
-    }
-    for choice in ["anyOf", "oneOf"] {
-        if let Some(schemas) = schema[choice].as_array() {
-            let tried = schemas.iter().map(|schema| violations(root, schema, value, at));
-            return match tried.min_by_key(Vec::len) {
-                Some(least) if least.is_empty() => least,
-                least => vec![format!("{at}: {value} is none of the choices: {least:?}")],
-            };
-        }
-    }
-    let mut found = Vec::new();
-    let types: Vec<&str> = match &schema["type"] {
-        Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
-        single => single.as_str().into_iter().collect(),
-    };
-    if !types.is_empty() && !types.iter().any(|name| is_of_type(value, name)) {
-        found.push(format!("{at}: {value} is not {types:?}"));
-    }
-    if schema.get("const").is_some_and(|only| only != value)
-        || schema["enum"].as_array().is_some_and(|all| !all.contains(value))
-    {
-        found.push(format!("{at}: {value} is another word"));
-    }
-    if schema["minimum"].as_f64().zip(value.as_f64()).is_some_and(|(least, value)| value < least) {
-        found.push(format!("{at}: {value} is too small"));
-    }
-    for required in schema["required"].as_array().into_iter().flatten() {
-        if value.get(required.as_str().unwrap()).is_none() {
-            found.push(format!("{at}: {required} is missing"));
-        }
-    }
-    if let (Some(object), Some(properties)) = (value.as_object(), schema["properties"].as_object()) {
-        for (key, value) in object {
-            match properties.get(key).or_else(|| schema.get("additionalProperties")) {
-                Some(schema) => found.extend(violations(root, schema, value, &format!("{at}/{key}"))),
-                None => found.push(format!("{at}: {key} is unknown")),
-            }
-        }
-    }
-    if let (Some(items), Some(schema)) = (value.as_array(), schema.get("items")) {
-        for (number, item) in items.iter().enumerate() {
-            found.extend(violations(root, schema, item, &format!("{at}/{number}")));
-        }
-    }
-    found
-}
-
-fn schema(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/schema").join(name);
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
-}
-
-#[track_caller]
-fn honours_the_schema(document: &Value) {
-    let schema = schema("result.json");
-    assert_eq!(violations(&schema, &schema, document, ""), Vec::<String>::new(), "{document}");
-}
-
 #[track_caller]
 fn has_keys(value: &Value, keys: &[&str]) {
     let mut there: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
@@ -437,7 +355,7 @@ fn documented() -> (Lab, Value) {
     let server = Server::start(script);
     let lab = lab().file("old.txt", "old\n").file("gone.txt", "gone\n");
     let json = lab.run(&server, &["--json", "--mode", "yolo"]).exits(0).json();
-    honours_the_schema(&json);
+    schema::is_result(&json);
     (lab, json)
 }
 
@@ -492,18 +410,18 @@ fn o02_limit_and_error_are_there_when_there_is_one() {
     let with = |key| [&ALWAYS[..], &[key]].concat();
     let server = Server::start("turns: [{calls: [{name: list_files, arguments: {}}]}, {text: half}]");
     let json = lab().run(&server, &["--json", "--max-steps", "1"]).exits(2).json();
-    honours_the_schema(&json);
+    schema::is_result(&json);
     has_keys(&json, &with("limit"));
     assert_eq!(json["limit"], "steps");
 
     let server = Server::start("turns: [{error: {status: 400, message: no}}]");
     let json = lab().run(&server, &["--json"]).exits(1).json();
-    honours_the_schema(&json);
+    schema::is_result(&json);
     has_keys(&json, &with("error"));
     has_keys(&json["error"], &["kind", "message", "retryable"]);
 
     let json = lab().config("nonsense: 1\n").agent(&["run", "task", "--json"]).exits(3).json();
-    honours_the_schema(&json);
+    schema::is_result(&json);
     has_keys(&json, &with("error"));
     assert_eq!(
         (&json["stop_reason"], &json["session_id"], &json["model"]),
@@ -517,7 +435,7 @@ fn ends(script: &str, more: &[&str], code: i32, reason: &str, status: &str) {
     let server = Server::start(script);
     let done = lab().run(&server, &[&["--json"], more].concat()).exits(code);
     let json = done.json();
-    honours_the_schema(&json);
+    schema::is_result(&json);
     assert_eq!((&json["stop_reason"], &json["status"]), (&reason.into(), &status.into()), "{json}");
     let server = Server::start(script);
     lab().run(&server, more).exits(code);
@@ -569,7 +487,7 @@ fn o03_3_when_no_run_began() {
         assert!(!done.stderr.is_empty() && done.stdout.is_empty(), "{args:?}: {}", done.stdout);
     }
     let done = lab().agent(&["run", "task", "--model", "nobody/model", "--json"]).exits(3);
-    honours_the_schema(&done.json());
+    schema::is_result(&done.json());
     assert!(done.json()["error"]["message"].as_str().unwrap().contains("nobody"), "{}", done.stdout);
     assert_eq!(done.json()["sandbox"], json!(null), "no command could run, confined or not");
 }
@@ -578,7 +496,7 @@ fn o03_3_when_no_run_began() {
 fn o03_4_when_the_key_is_refused_or_missing() {
     ends("turns: [{error: {status: 401}}]", &[], 4, "auth_error", "failed");
     let json = lab().agent(&["run", "task", "--json"]).exits(4).json();
-    honours_the_schema(&json);
+    schema::is_result(&json);
 }
 
 #[test]
@@ -594,7 +512,7 @@ fn o03_130_when_it_is_interrupted() {
     server.wait_for_request(1);
     run.signal(Signal::INT);
     let json = run.finish().exits(130).json();
-    honours_the_schema(&json);
+    schema::is_result(&json);
     assert_eq!((&json["stop_reason"], &json["status"]), (&"user_interrupt".into(), &"partial".into()));
 }
 
@@ -652,78 +570,6 @@ fn o06_answers_are_streamed_unless_a_flag_or_the_configuration_says_no() {
     let server = Server::start(&two);
     lab().config("llm: {stream: false}\n").run(&server, &[]).exits(0);
     assert!(server.requests().iter().all(|request| request.body["stream"] == false));
-}
-
-fn json_lines(path: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(path).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
-#[test]
-fn o21_the_log_file_has_every_event_as_a_line_of_json() {
-    let lab = lab();
-    let log = lab.outside().join("run.log");
-    let server = Server::start(EVENTFUL);
-    let done = lab.run(&server, &["--log-file", log.to_str().unwrap(), "--quiet"]).exits(0);
-    assert_eq!(done.stdout, "All done:\nnothing to do.\n");
-    let logged = json_lines(&log);
-    let journaled: Vec<Value> =
-        json_lines(&lab.journal()).into_iter().map(|mut line| line["record"].take()).collect();
-    assert_eq!(logged, journaled);
-    let schema = schema("events.json");
-    for record in &logged {
-        assert_eq!(violations(&schema, &schema, record, ""), Vec::<String>::new(), "{record}");
-    }
-    assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
-}
-
-#[test]
-fn o21_with_vv_each_piece_of_text_is_logged_too() {
-    let lab = lab();
-    let log = lab.outside().join("run.log");
-    let server = Server::start("turns: [{thinking: hm, text: abcd, chunk: 2}]");
-    lab.run(&server, &["--log-file", log.to_str().unwrap(), "-vv"]).exits(0);
-    let pieces: Vec<String> = json_lines(&log)
-        .iter()
-        .filter(|record| record["event"]["type"].as_str().unwrap().ends_with("_delta"))
-        .map(|record| {
-            format!(
-                "{} {}",
-                record["event"]["type"].as_str().unwrap(),
-                record["event"]["text"].as_str().unwrap()
-            )
-        })
-        .collect();
-    assert_eq!(pieces, ["thinking_delta hm", "text_delta ab", "text_delta cd"]);
-}
-
-#[test]
-fn o21_a_full_log_file_is_put_aside_and_three_are_kept() {
-    let lab = lab();
-    let log = lab.outside().join("run.log");
-    let lab = lab.config(&format!("logging: {{file: {}}}\n", log.display()));
-    let aside = |number: usize| lab.outside().join(format!("run.log.{number}"));
-    fs::write(&log, "x".repeat(9_999_990)).unwrap();
-    for number in 1..=3 {
-        fs::write(aside(number), format!("{number}")).unwrap();
-    }
-    let server = Server::start("turns: [{text: hi}]");
-    lab.run(&server, &[]).exits(0);
-    assert_eq!(json_lines(&log).last().unwrap()["event"]["type"], "run_end");
-    assert_eq!(fs::metadata(aside(1)).unwrap().len(), 9_999_990);
-    assert_eq!(
-        (fs::read_to_string(aside(2)).unwrap(), fs::read_to_string(aside(3)).unwrap()),
-        ("1".into(), "2".into())
-    );
-    assert!(!aside(4).exists());
-}
-
-#[test]
-fn o21_a_log_file_that_cannot_be_opened_is_an_error_before_the_run() {
-    let server = Server::start("turns: [{text: hi}]");
-    let done = lab().run(&server, &["--log-file", "no/such/dir/run.log"]).exits(3);
-    assert!(done.stderr.contains("no/such/dir/run.log"), "{}", done.stderr);
-    assert_eq!(server.requests().len(), 0);
 }
 
 /// What standard error says about an eventful run, at some loudness.

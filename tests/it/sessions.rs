@@ -78,7 +78,7 @@ fn o10_after_kill_9_the_journal_parses_and_the_completed_step_is_there() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .map(|line| line["record"]["event"]["type"].as_str().unwrap().to_owned())
         .collect();
-    assert!(kinds.contains(&"tool_end".to_owned()), "{kinds:?}");
+    assert!(kinds.contains(&"tool_call_end".to_owned()), "{kinds:?}");
     let id = lab.journal().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let parts: Vec<&str> = id.split('-').collect();
     assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [8, 6, 6], "{id}");

@@ -4,6 +4,7 @@ pub mod calls;
 pub mod dialect;
 pub mod kernel;
 pub mod run;
+pub mod schema;
 pub mod server;
 pub mod site;
 pub mod sleepers;
