@@ -1,5 +1,6 @@
 //! The command line's words: commands and flags, each accepted only because it works.
 
+use crate::cli::sessions::args::SessionsCommand;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::report::Format;
@@ -361,18 +362,6 @@ pub struct TrustArgs {
     /// Trust it without asking, where you know what it is
     #[arg(short, long, conflicts_with_all = ["show", "revoke"])]
     pub yes: bool,
-}
-
-/// `agent sessions …`.
-#[derive(Debug, Subcommand)]
-pub enum SessionsCommand {
-    /// The sessions of this workspace, newest first
-    List,
-    /// What happened in a session
-    Show {
-        /// The session's id
-        id: String,
-    },
 }
 
 /// `agent tools …`.

@@ -49,7 +49,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let models = app.block_on(async { Ok(models(app, settings, &prices, args.online).await) })?;
     let store = Store::new(settings.state.join("sessions"));
     let sessions = match store.list() {
-        Ok(ids) => format!("ok: {} in {}", ids.len(), settings.state.display()),
+        Ok(ids) => format!("ok: {} in {}", ids.count(), settings.state.display()),
         Err(error) => format!("not readable: {error}"),
     };
     let mut text = String::new();

@@ -37,12 +37,11 @@ pub mod undo;
 pub mod work;
 
 use crate::cli::app::App;
-use crate::cli::args::{Cli, Command, SessionsCommand};
+use crate::cli::args::{Cli, Command};
 use crate::cli::error::CliResult;
 use crate::cli::exit_code::ExitCode;
 use crate::cli::output::print;
 use crate::config::environment::Environment;
-use crate::journal::store::Store;
 use crate::process;
 use crate::terminal::Style;
 use clap::Parser;
@@ -65,14 +64,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
     let outcome = match command {
         Command::Run(args) => return work::run(app, args),
         Command::Resume(args) => return work::resume(app, args),
-        Command::Sessions { command, place } => app.load_place(&place).and_then(|loaded| {
-            let store = Store::new(loaded.settings.state.join("sessions"));
-            let redactor = app.redactor(&loaded.settings);
-            match command {
-                SessionsCommand::List => sessions::list(&app.terminal, &store, &redactor),
-                SessionsCommand::Show { id } => sessions::show(&app.terminal, &store, &redactor, &id),
-            }
-        }),
+        Command::Sessions { command, place } => sessions::sessions(app, command, &place),
         Command::Diff(args) => diff::diff(app, &args),
         Command::Undo(args) => undo::undo(app, &args),
         Command::Redo(args) => redo::redo(app, &args),

@@ -23,6 +23,7 @@ use crate::emit::{EmitError, Emitter};
 use crate::event::{Event, EventSink, Level, Origin, Record, SCHEMA_VERSION};
 use crate::failure::{ErrorKind, Failure};
 use crate::journal::read::{self, Reading};
+use crate::journal::retention::clean;
 use crate::journal::store::{SessionError, Store};
 use crate::journal::write::Journal;
 use crate::llm::prefix::Prefix;
@@ -247,6 +248,10 @@ async fn drive(app: &App, agent: &Agent, start: Start<'_>) -> RunResult {
     };
     if let Some(contents) = agent.engine.workspace.displaced() {
         contents.prune();
+    }
+    if let Some(days) = settings.sessions.cleanup_after_days {
+        // What is in the way is told by `agent sessions cleanup`; the run's verdict does not depend on it.
+        let _ = clean(&store(settings), days, app.source.wall());
     }
     let mut result = match verdict {
         Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),

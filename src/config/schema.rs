@@ -70,6 +70,8 @@ pub struct Document {
     pub costs: Costs,
     /// What is logged.
     pub logging: Logging,
+    /// What is kept of earlier runs.
+    pub sessions: Sessions,
 }
 
 /// The language model.
@@ -437,6 +439,15 @@ pub struct Costs {
     /// A file of prices, in the form that `agent help costs` shows; absent: the built-in table alone.
     #[schemars(extend("x-scope" = "never-from-project"))]
     pub prices_file: Option<String>,
+}
+
+/// What is kept of earlier runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Sessions {
+    /// Sessions of this workspace in which nothing happened for so long go at the end of a run; absent: none goes by itself.
+    #[schemars(range(min = 1, max = 36_500), extend("x-scope" = "never-from-project", "x-unit" = "days"))]
+    pub cleanup_after_days: Option<u32>,
 }
 
 /// What is logged.

@@ -140,10 +140,16 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
     let rules = rule::document();
     for (key, rule) in rules.keys() {
         let wanted = match key.as_str() {
-            "llm.api_base" | "llm.api_key_env" | "logging.file" | "workspace.root" | "costs.prices_file"
-            | "sandbox.mode" | "sandbox.network" | "sandbox.writable" | "policy.rules" => {
-                Scope::NeverFromProject
-            }
+            "llm.api_base"
+            | "llm.api_key_env"
+            | "logging.file"
+            | "sessions.cleanup_after_days"
+            | "workspace.root"
+            | "costs.prices_file"
+            | "sandbox.mode"
+            | "sandbox.network"
+            | "sandbox.writable"
+            | "policy.rules" => Scope::NeverFromProject,
             key if key.starts_with("llm.cache.") || key.starts_with("web.") => Scope::NeverFromProject,
             "mode"
             | "max_steps"

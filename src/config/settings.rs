@@ -6,7 +6,8 @@ use super::error::ConfigError;
 use super::flags::Flags;
 use super::layers::Layers;
 use super::schema::{
-    AnswerCache, Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Sandbox, Tools, Web,
+    AnswerCache, Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Sandbox, Sessions,
+    Tools, Web,
 };
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
@@ -65,6 +66,8 @@ pub struct Settings {
     pub costs: Costs,
     /// What is logged; the file is absolute.
     pub logging: Logging,
+    /// What is kept of earlier runs.
+    pub sessions: Sessions,
 }
 
 impl Settings {
@@ -135,6 +138,7 @@ impl Settings {
             run_loop: document.run_loop,
             costs: Costs { prices_file: document.costs.prices_file.map(absolute), ..document.costs },
             logging: Logging { file: document.logging.file.map(absolute), ..document.logging },
+            sessions: document.sessions,
         })
     }
 }

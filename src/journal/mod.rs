@@ -1,6 +1,9 @@
 //! What survives: the append-only journal of a session, its lock and its reader.
 
+pub mod copy;
+pub mod glance;
 pub mod history;
 pub mod read;
+pub mod retention;
 pub mod store;
 pub mod write;

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 /// The longest line that is taken for a record; a longer one is skipped like a damaged one.
-const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
+pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// What a journal held.
 #[derive(Debug, Default, PartialEq)]
@@ -72,7 +72,10 @@ pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> i
 
 /// Reads the next line into `line`, which gets no line end when the line is longer than `limit`; the rest of such a line
 /// is skipped. `false` at the end of the file.
-fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> io::Result<bool> {
+///
+/// # Errors
+/// When the input cannot be read.
+pub fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> io::Result<bool> {
     line.clear();
     let most = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
     input.by_ref().take(most).read_until(b'\n', line)?;
@@ -82,7 +85,8 @@ fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> io::
     Ok(!line.is_empty())
 }
 
-fn decode(line: &[u8]) -> Option<Record> {
+/// The record of a line with its end; nothing when it is damaged.
+pub fn decode(line: &[u8]) -> Option<Record> {
     let line = line.strip_suffix(b"\n")?;
     let parsed: Line<'_> = serde_json::from_slice(line).ok()?;
     let crc = u32::from_str_radix(parsed.crc, 16).ok()?;

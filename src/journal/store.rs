@@ -5,6 +5,13 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The journal's name in a session's directory.
+pub(super) const JOURNAL: &str = "journal.jsonl";
+
+/// What the names of directories begin with that are sessions no longer; no id begins so.
+const GONE: &str = ".gone-";
 
 /// Why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +51,7 @@ pub enum SessionError {
 /// The sessions of one workspace.
 #[derive(Debug, Clone)]
 pub struct Store {
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
 }
 
 impl Store {
@@ -78,7 +85,7 @@ impl Store {
     /// # Errors
     /// When `id` is malformed or there is no such session.
     pub fn journal_path(&self, id: &str) -> Result<PathBuf, SessionError> {
-        let path = self.session_dir(id)?.join("journal.jsonl");
+        let path = self.session_dir(id)?.join(JOURNAL);
         if path.is_file() { Ok(path) } else { Err(SessionError::Missing(id.to_owned())) }
     }
 
@@ -105,33 +112,76 @@ impl Store {
         Self::open_locked(&self.session_dir(id)?, id, false)
     }
 
-    /// The ids of all sessions, newest first; one in which nothing has happened is none.
+    /// The ids of all sessions, newest first; one in which nothing has happened is none. Each is looked at when it is asked
+    /// for.
     ///
     /// # Errors
     /// When the directory exists but cannot be listed.
-    pub fn list(&self) -> Result<Vec<String>, SessionError> {
-        let entries = match std::fs::read_dir(&self.dir) {
-            Ok(entries) => entries,
+    pub fn list(&self) -> Result<impl Iterator<Item = String>, SessionError> {
+        let mut ids = self.names()?;
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        let journal = |id: &String| self.session_dir(id).ok()?.join(JOURNAL).metadata().ok();
+        let has_begun = move |id: &String| journal(id).is_some_and(|file| file.is_file() && file.len() > 0);
+        Ok(ids.into_iter().filter(has_begun))
+    }
+
+    /// The ids of the sessions in which nothing has happened since `time`, oldest first, those that never began included.
+    ///
+    /// # Errors
+    /// When the directory exists but cannot be listed.
+    pub fn older_than(&self, time: SystemTime) -> Result<Vec<String>, SessionError> {
+        let mut ids = self.names()?;
+        ids.sort_unstable();
+        let is_old = |id: &String| {
+            let Ok(dir) = self.session_dir(id) else { return false };
+            let touched = dir.join(JOURNAL).metadata().or_else(|_| dir.metadata());
+            touched.and_then(|file| file.modified()).is_ok_and(|modified| modified < time)
+        };
+        ids.retain(is_old);
+        Ok(ids)
+    }
+
+    /// Removes session `id` with everything that was kept for it.
+    ///
+    /// # Errors
+    /// When there is no such session, another process works on it, or it cannot be removed.
+    #[expect(clippy::disallowed_methods, reason = "this is the address of sessions")]
+    pub fn remove(&self, id: &str) -> Result<(), SessionError> {
+        let dir = self.session_dir(id)?;
+        if !dir.is_dir() {
+            return Err(SessionError::Missing(id.to_owned()));
+        }
+        let _held = lock(&dir, id)?;
+        // No longer a session at once, however long the rest takes.
+        let gone = self.dir.join(format!("{GONE}{id}"));
+        let removed = std::fs::rename(&dir, &gone).and_then(|()| std::fs::remove_dir_all(&gone));
+        removed.map_err(|source| SessionError::Io { what: "cannot remove", path: dir, source })
+    }
+
+    /// Removes what was left of sessions whose removal was cut off.
+    #[expect(clippy::disallowed_methods, reason = "this is the address of sessions")]
+    pub fn sweep(&self) {
+        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().filter_map(Result::ok);
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(GONE)) {
+            // What stays is found again by the next one.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+
+    /// The names of what is in the directory.
+    fn names(&self) -> Result<Vec<String>, SessionError> {
+        match std::fs::read_dir(&self.dir) {
+            Ok(entries) => {
+                let names = entries.filter_map(Result::ok).map(|entry| entry.file_name().into_string());
+                Ok(names.filter_map(Result::ok).collect())
+            }
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(Vec::new());
+                Ok(Vec::new())
             }
             Err(source) => {
-                return Err(SessionError::Io {
-                    what: "cannot list sessions in",
-                    path: self.dir.clone(),
-                    source,
-                });
+                Err(SessionError::Io { what: "cannot list sessions in", path: self.dir.clone(), source })
             }
-        };
-        let mut ids: Vec<String> = entries
-            .filter_map(Result::ok)
-            .filter_map(|entry| entry.file_name().into_string().ok())
-            .filter(|id| {
-                self.journal_path(id).is_ok_and(|path| path.metadata().is_ok_and(|file| file.len() > 0))
-            })
-            .collect();
-        ids.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(ids)
+        }
     }
 
     /// The id of the newest session.
@@ -139,19 +189,12 @@ impl Store {
     /// # Errors
     /// When there is none, or they cannot be listed.
     pub fn last(&self) -> Result<String, SessionError> {
-        self.list()?.into_iter().next().ok_or(SessionError::NoneYet)
+        self.list()?.next().ok_or(SessionError::NoneYet)
     }
 
     fn open_locked(dir: &Path, id: &str, new: bool) -> Result<Journal, SessionError> {
-        let lock = private_file(&dir.join("lock"), false)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(SessionError::Busy(id.to_owned())),
-            Err(TryLockError::Error(source)) => {
-                return Err(SessionError::Io { what: "cannot lock", path: dir.join("lock"), source });
-            }
-        }
-        let path = dir.join("journal.jsonl");
+        let lock = lock(dir, id)?;
+        let path = dir.join(JOURNAL);
         let file = match private_file(&path, new) {
             Err(SessionError::Io { source, .. }) if new && source.kind() == io::ErrorKind::AlreadyExists => {
                 return Err(SessionError::Exists(id.to_owned()));
@@ -162,8 +205,20 @@ impl Store {
     }
 }
 
+/// Locks the session in `dir`.
+fn lock(dir: &Path, id: &str) -> Result<File, SessionError> {
+    let lock = private_file(&dir.join("lock"), false)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(SessionError::Busy(id.to_owned())),
+        Err(TryLockError::Error(source)) => {
+            Err(SessionError::Io { what: "cannot lock", path: dir.join("lock"), source })
+        }
+    }
+}
+
 /// Opens `path` for appending with mode 0600; `new` demands that it did not exist.
-fn private_file(path: &Path, new: bool) -> Result<File, SessionError> {
+pub(super) fn private_file(path: &Path, new: bool) -> Result<File, SessionError> {
     let mut options = OpenOptions::new();
     options.append(true).read(true).mode(0o600);
     if new {
@@ -199,14 +254,14 @@ mod tests {
     #[test]
     fn sessions_are_listed_newest_first() {
         let (_dir, store) = store();
-        assert!(store.list().unwrap().is_empty());
+        assert_eq!(store.list().unwrap().count(), 0);
         for id in ["20260101-000000-aaaaaa", "20260102-000000-aaaaaa"] {
             store.create(id).unwrap();
             let mut journal = private_file(&store.journal_path(id).unwrap(), false).unwrap();
             io::Write::write_all(&mut journal, b"a record").unwrap();
         }
         store.create("20260103-000000-aaaaaa").unwrap();
-        assert_eq!(store.list().unwrap().len(), 2);
+        assert_eq!(store.list().unwrap().count(), 2);
         assert_eq!(store.last().unwrap(), "20260102-000000-aaaaaa");
     }
 
@@ -227,6 +282,6 @@ mod tests {
         let dir = store.session_dir("20260101-000000-aaaaaa").unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&dir), 0o700);
-        assert_eq!(mode(&dir.join("journal.jsonl")), 0o600);
+        assert_eq!(mode(&dir.join(JOURNAL)), 0o600);
     }
 }

@@ -39,7 +39,10 @@ impl Journal {
 }
 
 /// Appends the line of `record` to `line`: `{"crc":"…","record":{…}}`, where the CRC-32 (IEEE) covers the record's bytes.
-pub(super) fn encode(record: &Record, line: &mut Vec<u8>) -> io::Result<()> {
+///
+/// # Errors
+/// When the record cannot be written as JSON, which its types rule out.
+pub fn encode(record: &Record, line: &mut Vec<u8>) -> io::Result<()> {
     const CRC: std::ops::Range<usize> = 8..16;
     line.extend_from_slice(b"{\"crc\":\"00000000\",\"record\":");
     let start = line.len();

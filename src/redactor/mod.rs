@@ -97,7 +97,7 @@ impl Redactor {
     }
 
     /// As [`text`](Self::text), of bytes that need not be text.
-    fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+    pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let clean = replaced(Cow::Borrowed(bytes), &self.known_in(bytes));
         if !forms::may_be_in(&clean) {
             return clean;

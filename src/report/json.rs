@@ -50,7 +50,10 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
 }
 
 /// Any value as one line of harmless JSON.
-pub(super) fn line(value: &impl Serialize) -> io::Result<String> {
+///
+/// # Errors
+/// When it cannot be written as JSON.
+pub fn line(value: &impl Serialize) -> io::Result<String> {
     let mut bytes = Vec::with_capacity(512);
     value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Harmless(CompactFormatter)))?;
     bytes.push(b'\n');

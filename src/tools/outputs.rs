@@ -105,6 +105,11 @@ impl Outputs {
     }
 }
 
+/// Whether `name` can be the file name of a kept output.
+pub fn is_file_name(name: &str) -> bool {
+    name.strip_suffix(".txt").is_some_and(|name| stem(name) == name)
+}
+
 /// A call id as a file name: itself when it is plain, else a hash of it. `~` keeps the two apart and is plain only in
 /// front, so that the name of an output names the same file as its id.
 fn stem(call_id: &str) -> String {

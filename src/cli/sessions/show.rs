@@ -1,80 +1,25 @@
-//! `agent sessions`: what happened in this workspace so far.
+//! `agent sessions show`: what happened in a session, one line an event.
 
-use crate::cli::error::{CliError, CliResult};
+use super::{Archive, TASK_CHARS};
+use crate::cli::error::CliResult;
 use crate::cli::output::print;
-use crate::event::{Event, Origin, Purpose, Record};
-use crate::failure::ErrorKind;
-use crate::journal::read;
-use crate::journal::store::Store;
+use crate::event::{Event, Origin, Record};
 use crate::messages;
-use crate::redactor::Redactor;
-use crate::terminal::{Terminal, one_line};
+use crate::terminal::one_line;
 use std::fmt::Write;
-use std::path::Path;
-
-/// How much of a task the list shows, in characters.
-const TASK_CHARS: usize = 80;
 
 /// How much of a tool's result `show` shows, in characters.
 const RESULT_CHARS: usize = 200;
-
-/// One line about a session.
-#[derive(Debug, Default)]
-struct Summary {
-    status: String,
-    steps: u32,
-    task: String,
-}
-
-/// Prints the sessions, newest first. What is told is without the secrets that are known now, whatever was known then.
-///
-/// # Errors
-/// When they cannot be read, or standard output cannot be written.
-pub fn list(terminal: &Terminal, store: &Store, redactor: &Redactor) -> CliResult<()> {
-    let ids = store.list()?;
-    if ids.is_empty() {
-        return print(terminal, "no session in this workspace yet; `agent run \"…\"` begins one\n");
-    }
-    let mut text = format!("{:<24} {:<26} {:>5}  TASK\n", "ID", "STATUS", "STEPS");
-    for id in &ids {
-        let summary = summarise(&store.journal_path(id)?, redactor)?;
-        let _ = writeln!(text, "{id:<24} {:<26} {:>5}  {}", summary.status, summary.steps, summary.task);
-    }
-    print(terminal, &text)
-}
-
-fn summarise(journal: &Path, redactor: &Redactor) -> CliResult<Summary> {
-    let mut summary = Summary { status: "unfinished".to_owned(), ..Summary::default() };
-    read::visit(journal, |_, record| {
-        match record.map(|record| record.event) {
-            Some(Event::UserMessage { text, origin: Origin::Prompt }) if summary.task.is_empty() => {
-                summary.task = one_line(&redactor.text(&text), TASK_CHARS);
-            }
-            Some(Event::StepStart { purpose: Purpose::Step, .. }) => {
-                summary.steps = summary.steps.saturating_add(1);
-            }
-            Some(Event::RunStart { .. }) => "unfinished".clone_into(&mut summary.status),
-            Some(Event::RunEnd { result }) => {
-                let reason = result.stop_reason.map_or("", |reason| reason.name());
-                summary.status = format!("{} ({reason})", result.status.name());
-            }
-            _ => {}
-        }
-        true
-    })
-    .map_err(|error| unreadable(journal, &error))?;
-    Ok(summary)
-}
 
 /// Prints what happened in session `id`, one line an event, without the secrets that are known now.
 ///
 /// # Errors
 /// When there is no such session, it cannot be read, or standard output cannot be written.
-pub fn show(terminal: &Terminal, store: &Store, redactor: &Redactor, id: &str) -> CliResult<()> {
-    let path = store.journal_path(id)?;
-    let mut reading = read::read(&path).map_err(|error| unreadable(&path, &error))?;
+pub fn show(archive: &Archive<'_>, id: &str) -> CliResult<()> {
+    let path = archive.store.journal_path(id)?;
+    let mut reading = archive.read(id)?;
     // Before they are cut: what is left of a secret is still a part of one.
-    reading.records.iter_mut().for_each(|record| redactor.event(&mut record.event));
+    reading.records.iter_mut().for_each(|record| archive.redactor.event(&mut record.event));
     let mut text = String::new();
     for line in reading.records.iter().filter_map(describe) {
         text.push_str(&line);
@@ -84,7 +29,7 @@ pub fn show(terminal: &Terminal, store: &Store, redactor: &Redactor, id: &str) -
         let _ = writeln!(text, "(line {line} of the journal is damaged and was skipped)");
     }
     let _ = writeln!(text, "\njournal: {}", path.display());
-    print(terminal, &text)
+    print(archive.terminal, &text)
 }
 
 fn describe(record: &Record) -> Option<String> {
@@ -148,8 +93,4 @@ fn describe(record: &Record) -> Option<String> {
         | Event::StepEnd
         | Event::Notice { .. } => return None,
     })
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::new(ErrorKind::Session, format!("cannot read {}: {error}", path.display()))
 }

@@ -1,0 +1,32 @@
+//! The form of an exported session: JSON lines that say what it is, the lines of its journal, and each kept output.
+
+use crate::cli::error::CliError;
+use crate::failure::ErrorKind;
+use serde::{Deserialize, Serialize};
+use std::io;
+
+/// The version of the form.
+pub const EXPORT_VERSION: u32 = 1;
+
+/// The first line.
+#[derive(Serialize, Deserialize)]
+pub struct Header {
+    /// [`EXPORT_VERSION`] of the writer.
+    pub agent_session: u32,
+    /// Its id where it was exported.
+    pub session_id: String,
+}
+
+/// The line of a kept output.
+#[derive(Serialize, Deserialize)]
+pub struct KeptOutput {
+    /// The name of its file.
+    pub output: String,
+    /// Its content.
+    pub base64: String,
+}
+
+/// The error of somebody who could not do `what`.
+pub fn cannot(what: &str, error: io::Error) -> CliError {
+    CliError { kind: ErrorKind::Session, cause: anyhow::Error::from(error).context(format!("cannot {what}")) }
+}

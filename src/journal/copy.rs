@@ -1,0 +1,147 @@
+//! Sessions made of the records of others: forked, or brought from elsewhere.
+
+use crate::event::{Event, Purpose, Record};
+use crate::journal::store::{JOURNAL, SessionError, Store, private_file};
+use crate::journal::write::encode;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use std::fs::DirBuilder;
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+/// What the names of directories begin with that are not sessions yet; no id begins so.
+const NEW: &str = ".new-";
+
+impl Store {
+    /// Makes session `id` of `records`, whole or not at all; `fill` puts its other files into its directory.
+    ///
+    /// # Errors
+    /// When there is such a session, or a file cannot be made.
+    #[expect(clippy::disallowed_methods, reason = "this is the address of sessions")]
+    pub fn adopt(
+        &self,
+        id: &str,
+        records: &[Record],
+        fill: impl FnOnce(&Path) -> io::Result<()>,
+    ) -> Result<(), SessionError> {
+        let (dir, new) = (self.session_dir(id)?, self.dir.join(format!("{NEW}{id}")));
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&new).and_then(|()| fill(&new));
+        let written = made.and_then(|()| write(&new, records));
+        let moved = written.and_then(|()| {
+            renameat_with(CWD, &new, CWD, &dir, RenameFlags::NOREPLACE).map_err(io::Error::from)
+        });
+        moved.map_err(|source| {
+            // Nobody takes what is left for a session.
+            let _ = std::fs::remove_dir_all(&new);
+            match source.kind() {
+                io::ErrorKind::AlreadyExists => SessionError::Exists(id.to_owned()),
+                _ => SessionError::Io { what: "cannot make the session", path: dir, source },
+            }
+        })
+    }
+}
+
+fn write(dir: &Path, records: &[Record]) -> io::Result<()> {
+    let mut journal = private_file(&dir.join(JOURNAL), true).map_err(io::Error::other)?;
+    let mut line = Vec::new();
+    for record in records {
+        line.clear();
+        encode(record, &mut line)?;
+        journal.write_all(&line)?;
+    }
+    journal.sync_all()
+}
+
+/// `records` as those of a session of its own; of one that goes on in `workspace` when that is said.
+pub fn renamed(mut records: Vec<Record>, id: &str, workspace: Option<&str>) -> Vec<Record> {
+    for record in &mut records {
+        if let Event::SessionStart { session_id, workspace: place, .. } = &mut record.event {
+            id.clone_into(session_id);
+            if let Some(workspace) = workspace {
+                workspace.clone_into(place);
+            }
+        }
+    }
+    records
+}
+
+/// The records up to the end of `step`, counted over all runs.
+pub fn up_to_step(records: &[Record], step: u32) -> &[Record] {
+    let mut steps = 0u32;
+    let end = records.iter().position(|record| match record.event {
+        Event::StepStart { purpose: Purpose::Step, .. } => {
+            steps = steps.saturating_add(1);
+            steps > step
+        }
+        Event::Closing { .. } | Event::RunStart { .. } => step > 0 && steps >= step,
+        _ => false,
+    });
+    records.get(..end.unwrap_or(records.len())).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::SCHEMA_VERSION;
+    use crate::journal::read;
+    use crate::stop_reason::StopReason;
+
+    fn record(seq: u64, event: Event) -> Record {
+        Record { v: SCHEMA_VERSION, seq, run: String::new(), step: 0, wall_ms: 1, mono_us: 0, event }
+    }
+
+    fn start() -> Event {
+        let (session_id, workspace, program) = ("old".to_owned(), "/there".to_owned(), String::new());
+        Event::SessionStart { session_id, workspace, program }
+    }
+
+    fn step() -> Event {
+        Event::StepStart { purpose: Purpose::Step, messages: 1 }
+    }
+
+    fn run() -> Event {
+        let (text, tools) = (String::new, Vec::new());
+        Event::RunStart {
+            agent: text(),
+            model: text(),
+            mode: text(),
+            tools,
+            max_steps: 1,
+            resumed: false,
+            sandbox: text(),
+        }
+    }
+
+    #[test]
+    fn o16_a_fork_ends_with_the_step_that_was_asked_for() {
+        let events = vec![
+            start(),
+            run(),
+            step(),
+            Event::StepEnd,
+            run(),
+            step(),
+            Event::StepEnd,
+            Event::Closing { reason: StopReason::MaxSteps },
+        ];
+        let records: Vec<Record> = (0..).zip(events).map(|(seq, event)| record(seq, event)).collect();
+        for (step, length) in [(0, 2), (1, 4), (2, 7), (3, 8)] {
+            assert_eq!(up_to_step(&records, step).len(), length, "{step}");
+        }
+    }
+
+    #[test]
+    fn a_session_is_made_whole_and_never_over_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::new(dir.path().join("sessions"));
+        let records = renamed(vec![record(0, start())], "new", Some("/here"));
+        let failed = store.adopt("new", &records, |_| Err(io::ErrorKind::StorageFull.into()));
+        assert!(failed.is_err() && store.list().unwrap().next().is_none());
+        store.adopt("new", &records, |_| Ok(())).unwrap();
+        assert!(matches!(store.adopt("new", &records, |_| Ok(())), Err(SessionError::Exists(_))));
+        let read = read::read(&store.journal_path("new").unwrap()).unwrap();
+        assert_eq!(read.records, records);
+        let Event::SessionStart { session_id, workspace, .. } = &read.records[0].event else { panic!() };
+        assert_eq!((session_id.as_str(), workspace.as_str()), ("new", "/here"));
+    }
+}

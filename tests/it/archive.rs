@@ -1,0 +1,244 @@
+//! `agent sessions`: earlier sessions listed, searched, copied, handed on and removed.
+
+use crate::support::run::{Finished, KEY, Lab, holding};
+use crate::support::server::Server;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+const TWO_STEPS: &str = "turns:
+  - calls: [{name: read_file, arguments: {path: a.txt}}]
+    usage: {input: 100, output: 10}
+  - text: It says Alpha.
+    usage: {input: 100, output: 10}
+";
+
+fn lab() -> Lab {
+    Lab::new().file("a.txt", "alpha\n")
+}
+
+fn sessions(lab: &Lab, args: &[&str]) -> Finished {
+    lab.agent(&[&["sessions"], args].concat())
+}
+
+/// Runs a session with two steps; its id.
+fn ran(lab: &Lab) -> String {
+    lab.run(&Server::start(TWO_STEPS), &["--json"]).exits(0).json()["session_id"].as_str().unwrap().to_owned()
+}
+
+fn dir_of(id: &str, lab: &Lab) -> PathBuf {
+    let mut dir = lab.journal();
+    dir.pop();
+    dir.with_file_name(id)
+}
+
+/// Lets a session look as if nothing had happened in it for so many days.
+fn age(lab: &Lab, id: &str, days: u64) {
+    let journal = fs::File::options().append(true).open(dir_of(id, lab).join("journal.jsonl")).unwrap();
+    journal.set_modified(SystemTime::now() - Duration::from_secs(days * 86_400 + 60)).unwrap();
+}
+
+fn listed(lab: &Lab) -> Vec<Value> {
+    sessions(lab, &["list", "--all", "--json"]).exits(0).json().as_array().unwrap().clone()
+}
+
+fn ids(lab: &Lab) -> Vec<String> {
+    listed(lab).iter().map(|entry| entry["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn o14_sessions_are_listed_newest_first_with_status_steps_and_cost() {
+    let lab = lab();
+    let first = ran(&lab);
+    lab.run(&Server::start("turns: [{error: {status: 400, message: no}}]"), &[]).exits(1);
+    let entries = listed(&lab);
+    assert_eq!(entries.len(), 2);
+    assert_eq!((&entries[0]["status"], &entries[0]["stop_reason"]), (&json!("failed"), &json!("llm_error")));
+    let old = &entries[1];
+    assert_eq!(old["id"], first.as_str());
+    assert_eq!(
+        (&old["task"], &old["steps"], &old["model"]),
+        (&json!("task"), &json!(2), &json!("openai/mock"))
+    );
+    assert!(old["last_ms"].as_u64().unwrap() >= old["began_ms"].as_u64().unwrap());
+    let table = sessions(&lab, &["list", "--limit", "1"]).exits(0).stdout;
+    assert!(!table.contains(&first) && table.ends_with("1 more: --all, or --limit N\n"), "{table}");
+    let table = sessions(&lab, &["list"]).exits(0).stdout;
+    assert!(table.contains("success (llm_done)") && table.contains("failed (llm_error)"), "{table}");
+}
+
+#[test]
+fn k17_a_search_finds_what_was_said_and_what_tools_said() {
+    let lab = lab();
+    let id = ran(&lab);
+    let found = |text: &str| sessions(&lab, &["search", text]).exits(0).stdout;
+    for (text, who) in [("TASK", "you"), ("it says alpha", "model"), ("a.txt (lines", "read_file")] {
+        let told = found(text);
+        assert!(told.starts_with(&id) && told.contains(&format!("{who}: ")), "{text}: {told}");
+    }
+    assert_eq!(found("nowhere"), "found in no session of this workspace\n");
+    assert!(
+        sessions(&lab, &["search", "a", "--limit", "1"])
+            .stdout
+            .ends_with("there are more places: --limit N\n")
+    );
+}
+
+#[test]
+fn o16_a_fork_goes_on_by_itself_and_the_original_stays_as_it_is() {
+    let lab = lab();
+    let id = ran(&lab);
+    let original = fs::read(dir_of(&id, &lab).join("journal.jsonl")).unwrap();
+    let fork = sessions(&lab, &["fork", &id]).exits(0).stdout.trim().to_owned();
+    assert_ne!(fork, id);
+    let server = Server::start("turns: [{text: other}]");
+    let url = server.url();
+    let args = [
+        "resume",
+        &fork,
+        "and now?",
+        "--model",
+        "openai/mock",
+        "--api-base",
+        &url,
+        "--api-key",
+        KEY,
+        "--json",
+    ];
+    let done = lab.agent(&args).exits(0).json();
+    assert_eq!((&done["session_id"], &done["steps"]), (&json!(fork), &json!(3)));
+    let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
+    assert!(sent.iter().any(|message| message["content"] == "It says Alpha."), "{sent:?}");
+    assert_eq!(fs::read(dir_of(&id, &lab).join("journal.jsonl")).unwrap(), original);
+}
+
+#[test]
+fn o16_a_fork_of_the_first_step_does_not_know_the_second() {
+    let lab = lab();
+    let id = ran(&lab);
+    let fork = sessions(&lab, &["fork", &id, "--to-step", "1"]).exits(0).stdout.trim().to_owned();
+    let server = Server::start("turns: [{text: other}]");
+    let url = server.url();
+    lab.agent(&["resume", &fork, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY]).exits(0);
+    let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
+    assert_eq!(sent.last().unwrap()["role"], "tool");
+}
+
+#[test]
+fn an_exported_session_goes_on_elsewhere() {
+    let lab = lab();
+    let id = ran(&lab);
+    let file = lab.outside().join("session.jsonl");
+    let path = file.to_str().unwrap();
+    sessions(&lab, &["export", &id, "-o", path]).exits(0);
+    assert!(sessions(&lab, &["export", &id, "-o", path]).exits(3).stderr.contains("File exists"));
+
+    let other = self::lab();
+    let brought = sessions(&other, &["import", path]).exits(0).stdout.trim().to_owned();
+    assert_eq!(brought, id);
+    let again = sessions(&other, &["import", path]).exits(0).stdout.trim().to_owned();
+    assert_ne!(again, id, "a session that is there is not replaced");
+    let server = Server::start("turns: [{text: gone on}]");
+    let url = server.url();
+    let args = ["resume", &brought, "more", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    assert_eq!(other.agent(&args).exits(0).stdout, "gone on\n");
+    let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
+    assert!(sent.iter().any(|message| message["content"] == "It says Alpha."), "{sent:?}");
+}
+
+#[test]
+fn a_session_comes_through_a_pipe_with_its_kept_outputs_and_without_paths_that_name_somebody() {
+    let script = "turns:
+  - calls: [{name: run_command, arguments: {command: 'pwd; seq 20000'}}]
+  - text: done
+";
+    let lab = lab();
+    let done = lab.run(&Server::start(script), &["--mode", "yolo", "--json"]).exits(0).json();
+    let id = done["session_id"].as_str().unwrap();
+    let kept = |lab: &Lab, id: &str| {
+        let entries = fs::read_dir(dir_of(id, lab).join("outputs")).unwrap();
+        entries.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect::<String>()
+    };
+    let workspace = lab.ws().to_str().unwrap().to_owned();
+    assert!(kept(&lab, id).contains(&workspace));
+    let exported = sessions(&lab, &["export", id, "--redact"]).exits(0).stdout;
+    assert!(!exported.contains(&workspace) && exported.contains("/workspace"));
+
+    let other = self::lab().stdin(exported);
+    let brought = sessions(&other, &["import", "-"]).exits(0).stdout.trim().to_owned();
+    let output = kept(&other, &brought);
+    assert!(output.contains("/workspace\n") && output.contains("\n20000\n"));
+    assert_eq!(holding(&other.home(), &workspace), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_no_session_is_not_taken_over() {
+    let lab = lab();
+    let id = ran(&lab);
+    let whole = sessions(&lab, &["export", &id]).exits(0).stdout;
+    let damaged = whole.replacen("task", "tusk", 1);
+    let hostile = format!("{whole}{}\n", json!({"output": "../../x", "base64": "eA=="}));
+    for (text, why) in [
+        ("", "no exported session"),
+        ("{}\n", "no exported session"),
+        (whole.lines().next().unwrap(), "no record"),
+        (&damaged, "damaged"),
+        (&hostile, "no kept output"),
+        (&whole.replacen("\"agent_session\":1", "\"agent_session\":2", 1), "later version"),
+    ] {
+        let file = lab.outside().join("hostile.jsonl");
+        fs::write(&file, text).unwrap();
+        let done = sessions(&lab, &["import", file.to_str().unwrap()]).exits(3);
+        assert!(done.stderr.contains(why), "{why}: {}", done.stderr);
+    }
+    assert_eq!(ids(&lab), [id]);
+}
+
+#[test]
+fn an_id_with_path_parts_in_an_exported_session_becomes_another() {
+    let lab = lab();
+    let id = ran(&lab);
+    let whole = sessions(&lab, &["export", &id]).exits(0).stdout;
+    let header = json!({"agent_session": 1, "session_id": "../../evil"});
+    let text = format!("{header}\n{}", whole.split_once('\n').unwrap().1);
+    let other = self::lab().stdin(text);
+    let brought = sessions(&other, &["import", "-"]).exits(0).stdout.trim().to_owned();
+    assert_eq!(ids(&other), [brought]);
+    assert_eq!(holding(&other.outside(), "evil"), Vec::<String>::new());
+}
+
+#[test]
+fn o14_sessions_are_removed_by_id_and_by_age_and_never_while_somebody_works_on_them() {
+    let lab = lab();
+    let all: Vec<String> = (0..3).map(|_| ran(&lab)).collect();
+    sessions(&lab, &["rm", &all[0]]).exits(0);
+    assert!(sessions(&lab, &["rm", &all[0], "../x"]).exits(3).stderr.contains("no session"));
+    age(&lab, &all[1], 9);
+    let server = Server::start("turns: [{fault: hang}]");
+    let run = lab.start_run(&server, &[]);
+    server.wait_for_request(1);
+    let busy = ids(&lab).remove(0);
+    age(&lab, &busy, 9);
+    assert_eq!(
+        sessions(&lab, &["cleanup", "--older-than", "9", "--dry-run"]).exits(0).stdout,
+        format!("{}\n{busy}\n", all[1])
+    );
+    let told = sessions(&lab, &["cleanup", "--older-than", "9"]).exits(0).stdout;
+    assert!(told.starts_with("1 session removed\nkept: ") && told.contains("busy"), "{told}");
+    run.signal(rustix::process::Signal::INT);
+    run.finish().exits(130);
+    assert_eq!(ids(&lab), [busy, all[2].clone()]);
+    assert!(sessions(&lab, &["cleanup"]).exits(3).stderr.contains("--older-than"));
+}
+
+#[test]
+fn o14_the_configuration_removes_what_is_old_at_the_end_of_a_run() {
+    let lab = lab();
+    let (old, newer) = (ran(&lab), ran(&lab));
+    age(&lab, &old, 8);
+    age(&lab, &newer, 6);
+    let lab = lab.config("sessions: {cleanup_after_days: 7}\n");
+    let last = ran(&lab);
+    assert_eq!(ids(&lab), [last, newer]);
+}
