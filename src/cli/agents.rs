@@ -1,9 +1,9 @@
 //! `agent agents`: who can do the work.
 
 use crate::cli::app::App;
-use crate::cli::args::PlaceArgs;
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
+use crate::cli::place::PlaceArgs;
 use std::fmt::Write;
 
 /// Prints the agents there are; `*` marks a built-in one that the configuration changes.

@@ -1,7 +1,7 @@
 //! What every command stands on: the terminal, the environment, and settings made from them.
 
-use crate::cli::args::PlaceArgs;
 use crate::cli::error::{CliError, CliResult};
+use crate::cli::place::PlaceArgs;
 use crate::cli::secrets;
 use crate::config::environment::Environment;
 use crate::config::flags::Flags;

@@ -1,6 +1,8 @@
 //! The command line's words: commands and flags, each accepted only because it works.
 
+use crate::cli::place::PlaceArgs;
 use crate::cli::sessions::args::SessionsCommand;
+use crate::cli::stats::StatsArgs;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::report::Format;
@@ -42,6 +44,8 @@ pub enum Command {
     Redo(RestoreArgs),
     /// List the steps of a session that changed files
     History(HistoryArgs),
+    /// What models were asked in this workspace, and what it cost
+    Stats(StatsArgs),
     /// List the agents there are
     Agents(PlaceArgs),
     /// List the tools, or call one without a model
@@ -113,17 +117,6 @@ pub enum Command {
         /// A topic; without one the topics are listed.
         topic: Option<String>,
     },
-}
-
-/// Where configuration and workspace are.
-#[derive(Debug, Clone, Default, Args)]
-pub struct PlaceArgs {
-    /// A configuration file on top of the user's and the project's
-    #[arg(short, long, value_name = "FILE", global = true)]
-    pub config: Option<PathBuf>,
-    /// The directory to work in
-    #[arg(short, long, value_name = "DIR", global = true)]
-    pub workspace: Option<PathBuf>,
 }
 
 /// `agent doctor`.

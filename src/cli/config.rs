@@ -1,9 +1,10 @@
 //! `agent config`: what is in force and where it comes from.
 
 use crate::cli::app::App;
-use crate::cli::args::{ConfigCommand, PlaceArgs};
+use crate::cli::args::ConfigCommand;
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
+use crate::cli::place::PlaceArgs;
 use crate::terminal::one_line;
 use std::fmt::Write;
 

@@ -22,6 +22,7 @@ pub mod models;
 pub mod output;
 mod panics;
 mod past;
+pub mod place;
 pub mod policy;
 pub mod prompt;
 pub mod readiness;
@@ -30,6 +31,7 @@ mod restore;
 pub mod schema;
 mod secrets;
 pub mod sessions;
+pub mod stats;
 pub mod structured;
 pub mod tools;
 pub mod trust;
@@ -69,6 +71,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Undo(args) => undo::undo(app, &args),
         Command::Redo(args) => redo::redo(app, &args),
         Command::History(args) => history::history(app, &args),
+        Command::Stats(args) => stats::stats(app, &args),
         Command::Agents(place) => agents::agents(app, &place),
         Command::Tools { command, place } => tools::tools(app, command, &place),
         Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),

@@ -1,10 +1,11 @@
 //! `agent models`: which models are known, what they cost and what fits into them.
 
 use crate::cli::app::App;
-use crate::cli::args::{ModelsCommand, PlaceArgs};
+use crate::cli::args::ModelsCommand;
 use crate::cli::costs::own_prices;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
+use crate::cli::place::PlaceArgs;
 use crate::failure::ErrorKind;
 use crate::llm::models::{Capability, Known, LongQuote, Model, built_in_models, look_up, origin};
 use crate::messages::thousands;

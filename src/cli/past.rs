@@ -2,9 +2,9 @@
 
 use crate::change::FileState;
 use crate::cli::app::App;
-use crate::cli::args::PlaceArgs;
 use crate::cli::compose;
 use crate::cli::error::{CliError, CliResult};
+use crate::cli::place::PlaceArgs;
 use crate::failure::ErrorKind;
 use crate::journal::history::History;
 use crate::journal::read;

@@ -1,10 +1,11 @@
 //! `agent policy`: says what decides about a call, without making it.
 
 use crate::cli::app::{App, flags_of};
-use crate::cli::args::{PlaceArgs, PolicyCommand};
+use crate::cli::args::PolicyCommand;
 use crate::cli::compose;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
+use crate::cli::place::PlaceArgs;
 use crate::config::flags::Flags;
 use crate::decision::Decision;
 use crate::emit::Emitter;

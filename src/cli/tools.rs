@@ -1,11 +1,12 @@
 //! `agent tools`: the tools there are, and one called as the model would call it.
 
 use crate::cli::app::{App, flags_of};
-use crate::cli::args::{PlaceArgs, ToolsCommand};
+use crate::cli::args::ToolsCommand;
 use crate::cli::compose;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::home;
 use crate::cli::output::print;
+use crate::cli::place::PlaceArgs;
 use crate::config::flags::Flags;
 use crate::emit::Emitter;
 use crate::engine::policy::Mode;

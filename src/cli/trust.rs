@@ -1,9 +1,10 @@
 //! `agent trust`: what a project's configuration asks for, and whether the user allows exactly that.
 
 use crate::cli::app::{App, flags_of};
-use crate::cli::args::{PlaceArgs, TrustArgs};
+use crate::cli::args::TrustArgs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
+use crate::cli::place::PlaceArgs;
 use crate::config::flags::Flags;
 use crate::config::load::{self, Loaded};
 use crate::config::trust::claim::naming;

@@ -100,6 +100,11 @@ pub fn minute(wall_ms: u64) -> String {
     time.map_or_else(String::new, |time| time.strftime("%Y-%m-%d %H:%M").to_string())
 }
 
+/// The day of a moment, UTC.
+pub fn day(wall_ms: u64) -> String {
+    minute(wall_ms).chars().take("2026-01-01".len()).collect()
+}
+
 /// `paths` on one line, as many as a person reads.
 pub fn named(paths: &[impl AsRef<str>]) -> String {
     let shown = paths.iter().take(NAMED).map(|path| one_line(path.as_ref(), PATH_CHARS));

@@ -242,3 +242,41 @@ fn o14_the_configuration_removes_what_is_old_at_the_end_of_a_run() {
     let last = ran(&lab);
     assert_eq!(ids(&lab), [last, newer]);
 }
+
+#[test]
+fn figures_are_told_by_session_model_and_day() {
+    let lab = lab();
+    let script = "turns:
+  - calls: [{name: read_file, arguments: {path: a.txt}}, {name: read_file, arguments: {path: none}}]
+    usage: {input: 100, cached_read: 900, output: 10}
+  - {text: done, usage: {input: 1000, output: 5}}
+";
+    let ran = |script: &str, model: &str| {
+        let server = Server::start(script);
+        let url = server.url();
+        let args = ["run", "task", "--json", "--model", model, "--api-base", &url, "--api-key", KEY];
+        lab.agent(&args).exits(0).json()
+    };
+    let (done, other) = (ran(script, "openai/gpt-5-mini"), ran("turns: [{text: hi}]", "openai/unheard-of"));
+    let told = |by: &str| lab.agent(&["stats", "--by", by, "--json"]).exits(0).json();
+    let models = told("model");
+    let known = &models["openai/gpt-5-mini"];
+    assert_eq!(
+        (&known["answers"], &known["tool_calls"], &known["tool_errors"]),
+        (&json!(2), &json!(2), &json!(1))
+    );
+    assert_eq!(known["usage"], done["usage"]);
+    assert_eq!(known["cost_usd"], done["cost"]["total_usd"]);
+    assert_eq!(models["openai/unheard-of"]["unknown_costs"], 1);
+    let sessions = told("session");
+    for run in [&done, &other] {
+        assert!(sessions[run["session_id"].as_str().unwrap()].is_object(), "{sessions}");
+    }
+    assert_eq!(told("day").as_object().unwrap().len(), 1);
+    let table = lab.agent(&["stats"]).exits(0).stdout;
+    assert!(
+        table.lines().any(|line| line.starts_with("openai/gpt-5-mini") && line.contains(" 45 % ")),
+        "{table}"
+    );
+    assert!(table.ends_with("+?: what 1 request cost is not known and not in it\n"), "{table}");
+}

@@ -11,8 +11,8 @@ mod search;
 mod show;
 
 use crate::cli::app::App;
-use crate::cli::args::PlaceArgs;
 use crate::cli::error::{CliError, CliResult};
+use crate::cli::place::PlaceArgs;
 use crate::config::settings::Settings;
 use crate::failure::ErrorKind;
 use crate::journal::read::{self, Reading};
