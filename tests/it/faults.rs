@@ -40,7 +40,7 @@ fn fails(what: &str, kinds: &[&str], play: impl Fn(&mut TcpStream) -> Result<()>
 }
 
 /// The kind of the error with which the newest session's model call failed; empty where none did.
-fn failure(lab: &Lab) -> String {
+pub fn failure(lab: &Lab) -> String {
     let journal = std::fs::read_to_string(lab.journal()).unwrap();
     let records = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let kind =
