@@ -63,7 +63,8 @@ impl Caps {
 /// What one run has spent: the fold of its events.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Spending {
-    purse: Purse,
+    /// What it is paid from.
+    pub(super) purse: Purse,
     /// The most that the request under way can cost.
     reserved: Amount,
     /// Tool calls the model made.
