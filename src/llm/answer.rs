@@ -17,8 +17,8 @@ use std::collections::HashSet;
 const HELD_CAP: usize = 16 * 1024;
 /// The most that is shown at once, in bytes: a listener makes several copies of it.
 const SLICE_BYTES: usize = 64 * 1024;
-/// The longest unknown finish reason that is kept, in characters.
-const FINISH_CAP: usize = 40;
+/// The longest finish reason in a provider's own words that is kept, in characters.
+const FINISH_CAP: usize = 300;
 /// The most of one answer that is kept, in bytes: text, thinking, what the provider wants back, and calls. The longest
 /// answers of any model have 128,000 tokens, thinking included: about 600 KiB, encrypted about 1 MiB.
 pub const CONTENT_CAP: usize = 4 * 1024 * 1024;

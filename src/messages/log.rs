@@ -95,7 +95,7 @@ impl Form {
             FinishReason::Refusal => " (the model refused)",
             FinishReason::WindowFull => " (cut by the model's window)",
             FinishReason::Paused => " (paused by the provider)",
-            FinishReason::Other(_) => " (it stopped for a reason unknown to us)",
+            FinishReason::Other(_) => " (broken off by the provider)",
         };
         format!("   {}LLM responded with {what}{cut}", self.pick("✓ ", ""))
     }

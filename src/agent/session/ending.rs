@@ -81,7 +81,7 @@ impl Session {
                 self.verdict(StopReason::ContentFilter, text, error)
             }
             Some(FinishReason::Other(name)) => {
-                let message = format!("the model ended with the unknown finish reason `{name}`");
+                let message = format!("the provider broke the answer off and gives as its reason `{name}`");
                 self.verdict(StopReason::LlmError, text, failure(ErrorKind::Malformed, message))
             }
             Some(FinishReason::Stop | FinishReason::ToolCalls) | None => self.finished(text),

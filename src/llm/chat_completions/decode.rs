@@ -155,15 +155,8 @@ impl ChunkDecoder {
             } else if let Some(message) = choice.message.filter(|_| !self.deltas) {
                 take(message, answer, show)?;
             }
-            match reason {
-                Some("error") => {
-                    return Err(LlmError::new(
-                        ErrorKind::Server,
-                        "the server broke the answer off with an error",
-                    ));
-                }
-                Some(reason) => answer.stopped(finish(reason)),
-                None => {}
+            if let Some(reason) = reason {
+                answer.stopped(finish(reason)?);
             }
         }
         Ok(())
@@ -227,15 +220,24 @@ fn content_list(
     Ok(())
 }
 
-fn finish(reason: &str) -> FinishReason {
-    match reason {
+/// Why the model stopped.
+///
+/// # Errors
+/// When it was the server that could not go on: another time it may.
+fn finish(reason: &str) -> Result<FinishReason, LlmError> {
+    Ok(match reason {
         "stop" | "end_turn" | "eos" | "stop_sequence" => FinishReason::Stop,
         "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
         "length" | "max_tokens" | "model_length" => FinishReason::Length,
-        "content_filter" => FinishReason::ContentFilter,
+        "model_context_window_exceeded" => FinishReason::WindowFull,
+        "content_filter" | "sensitive" => FinishReason::ContentFilter,
         "refusal" => FinishReason::Refusal,
+        "error" | "abort" | "aborted" | "network_error" | "insufficient_system_resource" => {
+            let message = format!("the server broke the answer off: `{reason}`");
+            return Err(LlmError::new(ErrorKind::Server, message));
+        }
         other => FinishReason::Other(other.to_owned()),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -57,11 +57,16 @@ fn finish_reasons_are_brought_to_one_meaning() {
         ("length", FinishReason::Length),
         ("model_length", FinishReason::Length),
         ("content_filter", FinishReason::ContentFilter),
+        ("sensitive", FinishReason::ContentFilter),
+        ("model_context_window_exceeded", FinishReason::WindowFull),
         ("brand_new", FinishReason::Other("brand_new".into())),
     ] {
         assert_eq!(stream(&[&text("a"), &end(sent)]).finish, expected);
     }
-    assert_eq!(decode(&[&end("error")], false).1.unwrap_err().kind, ErrorKind::Server);
+    for sent in ["error", "network_error", "insufficient_system_resource", "abort"] {
+        let error = decode(&[&end(sent)], false).1.unwrap_err();
+        assert!(error.kind == ErrorKind::Server && error.message.contains(sent), "{error}");
+    }
 }
 
 #[test]

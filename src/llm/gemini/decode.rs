@@ -169,6 +169,9 @@ impl PartDecoder {
             let reason = candidate.finish_reason.as_str().unwrap_or_default();
             let finish = finish(reason, &candidate.finish_message);
             if let Some(reason) = finish.map_err(|error| LlmError { usage: answer.usage(), ..error })? {
+                if reason == FinishReason::ContentFilter {
+                    answer.refuse(&words(Some(&candidate.finish_message)));
+                }
                 answer.stopped(reason);
             }
         }
@@ -265,7 +268,7 @@ fn stored(data: &impl Serialize) -> Result<Value, LlmError> {
     serde_json::to_value(data).map_err(|error| LlmError::new(ErrorKind::Internal, error.to_string()))
 }
 
-/// Why the model stopped; none where that is not said. Calls finish with `STOP` too.
+/// Why the model stopped, and what Gemini says about it; none where that is not said. Calls finish with `STOP` too.
 fn finish(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmError> {
     Ok(Some(match reason {
         "" | "FINISH_REASON_UNSPECIFIED" => return Ok(None),
@@ -274,9 +277,11 @@ fn finish(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmErro
         "CONTINUATION" => FinishReason::Paused,
         "SAFETY"
         | "RECITATION"
+        | "LANGUAGE"
         | "BLOCKLIST"
         | "PROHIBITED_CONTENT"
         | "SPII"
+        | "MODEL_ARMOR"
         | "IMAGE_SAFETY"
         | "IMAGE_RECITATION"
         | "IMAGE_PROHIBITED_CONTENT" => FinishReason::ContentFilter,
@@ -285,14 +290,28 @@ fn finish(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmErro
             let message = format!("the model's answer was of no use: `{reason}`{}", said(Some(message)));
             return Err(LlmError::new(ErrorKind::ToolUseFailed, message));
         }
-        other => FinishReason::Other(other.to_owned()),
+        "MISSING_THOUGHT_SIGNATURE" => {
+            let why =
+                "a signature of an earlier thought is missing, which a gateway in between may have dropped";
+            return Err(LlmError::new(
+                ErrorKind::Request,
+                format!("{why}: `{reason}`{}", said(Some(message))),
+            ));
+        }
+        // `OTHER` says no more, `NO_IMAGE` and `IMAGE_OTHER` are of no answer in text.
+        other => FinishReason::Other(format!("{other}{}", said(Some(message)))),
     }))
 }
 
 /// What the provider adds in words.
+fn words(message: Option<&Value>) -> String {
+    message.and_then(Value::as_str).map(|text| one_line(text.trim(), SAID_CAP)).unwrap_or_default()
+}
+
+/// The same as an addition to a message.
 fn said(message: Option<&Value>) -> String {
-    let text = message.and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-    text.map(|text| format!(" ({})", one_line(text, SAID_CAP))).unwrap_or_default()
+    let words = words(message);
+    if words.is_empty() { words } else { format!(" ({words})") }
 }
 
 #[cfg(test)]

@@ -114,12 +114,26 @@ fn finish_reasons_are_brought_to_one_meaning() {
         ("MAX_TOKENS", FinishReason::Length),
         ("SAFETY", FinishReason::ContentFilter),
         ("RECITATION", FinishReason::ContentFilter),
+        ("LANGUAGE", FinishReason::ContentFilter),
+        ("MODEL_ARMOR", FinishReason::ContentFilter),
+        ("OTHER", FinishReason::Other("OTHER".into())),
         ("CONTINUATION", FinishReason::Paused),
         ("BRAND_NEW", FinishReason::Other("BRAND_NEW".into())),
     ] {
         assert_eq!(stream(&[&text("a"), &end(sent)]).finish, expected);
     }
     assert_eq!(error_of(&[&text("a"), &end("FINISH_REASON_UNSPECIFIED")]).kind, ErrorKind::CutStream);
+    assert_eq!(error_of(&[&end("MISSING_THOUGHT_SIGNATURE")]).kind, ErrorKind::Request);
+}
+
+#[test]
+fn what_gemini_says_about_the_end_of_an_answer_is_kept() {
+    let end = |reason: &str| {
+        json!({"candidates": [{"finishReason": reason, "finishMessage": "so \u{1b}it is"}]}).to_string()
+    };
+    let response = stream(&[&text("a"), &end("OTHER")]);
+    assert_eq!(response.finish, FinishReason::Other("OTHER (so it is)".into()));
+    assert_eq!(stream(&[&end("LANGUAGE")]).message.joined_text(), "so it is");
 }
 
 #[test]
