@@ -4,9 +4,12 @@ use super::tests::*;
 use super::*;
 use crate::agent::chain::{Chain, Terms};
 use crate::agent::spending::Caps;
+use crate::agent::structured::OutputSchema;
 use crate::price::{Price, Quote, Rates, Usd};
 use crate::stop_reason::Limit;
+use crate::text::tokens;
 use crate::usage::Usage;
+use std::rc::Rc;
 
 /// The limits of a run with a model that is paid for: ten dollars for a million prompt tokens, a hundred for a million
 /// generated ones.
@@ -62,6 +65,21 @@ fn l13_a_call_that_may_not_fit_is_not_made_and_nothing_is_summarised() {
         verdict.output.text().contains("what is left of the budget does not pay for another call"),
         "{verdict:?}"
     );
+}
+
+#[test]
+fn l13_the_schema_of_the_answer_is_paid_for_also_where_a_prompt_was_counted_without_it() {
+    let schema =
+        Rc::new(OutputSchema::parse(r#"{"type": "string", "description": "of the answer"}"#).unwrap());
+    let prompt = |demanded: Option<Rc<OutputSchema>>| {
+        let mut session = begun(paid(Some(1.0), None)).demanding(demanded);
+        let caps = session.limits().caps;
+        let before = session.run.spending.prompt(&caps);
+        respond(&mut session, Purpose::Step, text("x"), FinishReason::Stop);
+        [before, session.run.spending.prompt(&caps)]
+    };
+    let tokens = tokens::at_most(schema.text());
+    assert_eq!(prompt(Some(schema)), prompt(None).map(|without| without + tokens));
 }
 
 #[test]

@@ -45,11 +45,13 @@ impl Demand {
 
 impl Session {
     /// The session when the answer must fit `schema`, for which requests need room: strict modes take it beside the
-    /// tools.
+    /// tools or in their place.
     #[must_use]
     pub fn demanding(mut self, schema: Option<Rc<OutputSchema>>) -> Self {
-        let more = schema.as_ref().map_or(0, |schema| tokens::at_most(schema.text()));
-        self.limits.caps.tools_tokens = self.limits.caps.tools_tokens.saturating_add(more);
+        let text = schema.as_ref().map_or("", |schema| schema.text());
+        self.limits.caps.schema_tokens = tokens::at_most(text);
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        self.limits.tools_bytes = self.limits.tools_bytes.saturating_add(bytes);
         self.demand.schema = schema;
         self
     }
