@@ -227,6 +227,7 @@ impl Answer {
 
     /// Notes why the model stopped; whether that means calls is for [`finish`](Self::finish) to see.
     pub fn stopped(&mut self, reason: FinishReason) {
+        self.after_finish = false;
         self.finish = Some(reason);
     }
 
@@ -263,13 +264,13 @@ impl Answer {
     /// The answer as a whole, when its stream is over.
     ///
     /// # Errors
-    /// When it was neither said to be complete nor why the model stopped.
+    /// When it was neither said to be complete nor, last of all, why the model stopped.
     pub fn finish(
         mut self,
         surroundings: &Surroundings<'_>,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Response, LlmError> {
-        if self.finish.is_none() && !self.done {
+        if !self.is_stopped() && !self.done {
             return Err(LlmError::new(ErrorKind::CutStream, "the answer ended before it was complete"));
         }
         if let Some((tags, slot)) = self.tags.take()

@@ -47,6 +47,9 @@ fn o08_usage_after_the_finish_chunk_counts_and_the_last_one_wins() {
 fn done_is_optional_after_a_finish_reason_and_suffices_without_one() {
     assert_eq!(stream(&[&text("a"), &end("stop")]).finish, FinishReason::Stop);
     assert_eq!(stream(&[&text("a"), "[DONE]"]).finish, FinishReason::Stop);
+    assert_eq!(stream(&[&end("stop"), &text("a"), &end("stop")]).finish, FinishReason::Stop);
+    let unended = decode(&[&text("a"), &end("stop"), &text("b")], false).1.unwrap_err();
+    assert_eq!(unended.kind, ErrorKind::CutStream, "the reason was not the end, and no other came");
     assert_eq!(decode(&[&text("a")], false).1.unwrap_err().kind, ErrorKind::CutStream);
     assert_eq!(decode(&[], false).1.unwrap_err().kind, ErrorKind::CutStream);
 }
