@@ -301,6 +301,8 @@ fn l21_what_the_model_was_given_is_no_call_when_it_is_repeated() {
         (&tagged.replace('\n', ""), tagged),
         (tagged, &tagged.replace('\n', "")),
         (tagged, &with_another),
+        ("name: write_file\narguments:\n  path: x\n  content: say \"é\" \\ now\n", &compact),
+        ("write_file(path='x', content='say \"é\" \\ now')", &pretty),
     ] {
         assert_eq!(answered_after_reading(file, answer), (false, 2), "{file} {answer}");
     }
