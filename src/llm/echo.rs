@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// numbers or in another order.
 const BETWEEN: [char; 9] = ['\n', '<', '>', '{', '}', '[', ']', ',', ';'];
 
+/// The longest name of a mark in HTML that is looked for, as in `&#x0022;`.
+const ENTITY_BYTES: usize = 7;
+
 /// Whether one of `calls` stands in what the model was given, in the instructions, by the user or by tools: as it wrote the
 /// call, or by its arguments, however they are laid out and escaped there; or in what one tool brought, in any notation, as
 /// somebody may have asked the model for the same in JSON.
@@ -96,9 +99,16 @@ fn essence(text: &str) -> String {
     letters.chars().filter(|c| !c.is_whitespace() && *c != '\\' && !is_hidden(*c)).collect()
 }
 
-/// What is left of it without the marks of any notation.
+/// What is left of it without the marks of any notation, those that HTML writes as names or numbers included.
 fn letters(text: &str) -> String {
-    essence(text).chars().filter(|c| c.is_alphanumeric()).collect()
+    let text = essence(text);
+    let mut pieces = text.split('&');
+    let first = pieces.next().unwrap_or_default();
+    let rest = pieces.map(|piece| match piece.split_once(';') {
+        Some((mark, rest)) if mark.len() <= ENTITY_BYTES => rest,
+        _ => piece,
+    });
+    std::iter::once(first).chain(rest).flat_map(str::chars).filter(|c| c.is_alphanumeric()).collect()
 }
 
 /// The UTF-16 unit that stands after a backslash, if it has one, and what follows; an escape for white space has none.
@@ -160,6 +170,8 @@ mod tests {
             "name: edit_file\narguments:\n  path: x\n  edits:\n    - old: a b\n  times: 2\n",
             "1: name = \"edit_file\"\n2: path = 'x'\n3: times = 2\n4: [[edits]]\n5: old = \"a b\"",
             "edit_file(path='x', times=2, edits=[dict(old='a b')])",
+            "{&quot;name&quot;: &#34;edit_file&#x22;, &quot;path&quot;: &quot;x&quot;, &quot;times&quot;: 2, &quot;edits&quot;:
+                [{&quot;old&quot;: &quot;a&nbsp;b&quot;}]}",
         ] {
             assert!(echoes(brought, false), "{brought}");
             assert!(!echoes(brought, true), "{brought}");
