@@ -171,7 +171,7 @@ mod tests {
             "1: name = \"edit_file\"\n2: path = 'x'\n3: times = 2\n4: [[edits]]\n5: old = \"a b\"",
             "edit_file(path='x', times=2, edits=[dict(old='a b')])",
             "{&quot;name&quot;: &#34;edit_file&#x22;, &quot;path&quot;: &quot;x&quot;, &quot;times&quot;: 2, &quot;edits&quot;:
-                [{&quot;old&quot;: &quot;a&nbsp;b&quot;}]}",
+                [{&quot;old&quot;: &quot;a b&quot;}]}",
         ] {
             assert!(echoes(brought, false), "{brought}");
             assert!(!echoes(brought, true), "{brought}");
