@@ -366,6 +366,7 @@ impl Answer {
                 }
             }
             Some(FinishReason::Other(other)) => FinishReason::Other(one_line(&other, FINISH_CAP)),
+            Some(FinishReason::Filtered(why)) => FinishReason::Filtered(one_line(&why, FINISH_CAP)),
             Some(reason) => reason,
         }
     }

@@ -91,7 +91,7 @@ impl Form {
         let cut = match finish {
             FinishReason::Stop | FinishReason::ToolCalls => "",
             FinishReason::Length => " (cut by the output limit)",
-            FinishReason::ContentFilter => " (filtered by the provider)",
+            FinishReason::ContentFilter | FinishReason::Filtered(_) => " (filtered by the provider)",
             FinishReason::Refusal => " (the model refused)",
             FinishReason::WindowFull => " (cut by the model's window)",
             FinishReason::Paused => " (paused by the provider)",

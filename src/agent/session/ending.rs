@@ -76,6 +76,10 @@ impl Session {
                 let what = "the answer was cut where the model's window ends".to_owned();
                 self.verdict(StopReason::ContextFull, text, failure(ErrorKind::ContextOverflow, what))
             }
+            Some(FinishReason::Filtered(why)) => {
+                let error = failure(ErrorKind::Refusal, format!("the provider filtered the answer: `{why}`"));
+                self.verdict(StopReason::ContentFilter, text, error)
+            }
             Some(FinishReason::Refusal) => {
                 let error = failure(ErrorKind::Refusal, "the model refused to answer".to_owned());
                 self.verdict(StopReason::ContentFilter, text, error)

@@ -169,9 +169,6 @@ impl PartDecoder {
             let reason = candidate.finish_reason.as_str().unwrap_or_default();
             let finish = finish(reason, &candidate.finish_message);
             if let Some(reason) = finish.map_err(|error| LlmError { usage: answer.usage(), ..error })? {
-                if reason == FinishReason::ContentFilter {
-                    answer.refuse(&words(Some(&candidate.finish_message)));
-                }
                 answer.stopped(reason);
             }
         }
@@ -284,7 +281,7 @@ fn finish(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmErro
         | "MODEL_ARMOR"
         | "IMAGE_SAFETY"
         | "IMAGE_RECITATION"
-        | "IMAGE_PROHIBITED_CONTENT" => FinishReason::ContentFilter,
+        | "IMAGE_PROHIBITED_CONTENT" => FinishReason::Filtered(format!("{reason}{}", said(Some(message)))),
         // The model's calls are of no use; another sample may be better.
         "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
             let message = format!("the model's answer was of no use: `{reason}`{}", said(Some(message)));
@@ -304,14 +301,9 @@ fn finish(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmErro
 }
 
 /// What the provider adds in words.
-fn words(message: Option<&Value>) -> String {
-    message.and_then(Value::as_str).map(|text| one_line(text.trim(), SAID_CAP)).unwrap_or_default()
-}
-
-/// The same as an addition to a message.
 fn said(message: Option<&Value>) -> String {
-    let words = words(message);
-    if words.is_empty() { words } else { format!(" ({words})") }
+    let text = message.and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    text.map(|text| format!(" ({})", one_line(text, SAID_CAP))).unwrap_or_default()
 }
 
 #[cfg(test)]

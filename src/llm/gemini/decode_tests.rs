@@ -112,10 +112,10 @@ fn arguments_in_pieces_are_an_error_not_a_call_without_them() {
 fn finish_reasons_are_brought_to_one_meaning() {
     for (sent, expected) in [
         ("MAX_TOKENS", FinishReason::Length),
-        ("SAFETY", FinishReason::ContentFilter),
-        ("RECITATION", FinishReason::ContentFilter),
-        ("LANGUAGE", FinishReason::ContentFilter),
-        ("MODEL_ARMOR", FinishReason::ContentFilter),
+        ("SAFETY", FinishReason::Filtered("SAFETY".into())),
+        ("RECITATION", FinishReason::Filtered("RECITATION".into())),
+        ("LANGUAGE", FinishReason::Filtered("LANGUAGE".into())),
+        ("MODEL_ARMOR", FinishReason::Filtered("MODEL_ARMOR".into())),
         ("OTHER", FinishReason::Other("OTHER".into())),
         ("CONTINUATION", FinishReason::Paused),
         ("BRAND_NEW", FinishReason::Other("BRAND_NEW".into())),
@@ -133,7 +133,7 @@ fn what_gemini_says_about_the_end_of_an_answer_is_kept() {
     };
     let response = stream(&[&text("a"), &end("OTHER")]);
     assert_eq!(response.finish, FinishReason::Other("OTHER (so it is)".into()));
-    assert_eq!(stream(&[&end("LANGUAGE")]).message.joined_text(), "so it is");
+    assert_eq!(stream(&[&end("LANGUAGE")]).finish, FinishReason::Filtered("LANGUAGE (so it is)".into()));
 }
 
 #[test]
