@@ -74,10 +74,9 @@ impl Session {
         }
     }
 
-    /// The schema for the strict mode of the server. Not while an answer goes on that was cut: a strict mode would
-    /// begin it anew.
-    pub fn strict_schema(&self) -> Option<Rc<OutputSchema>> {
-        self.demand.schema.clone().filter(|_| self.answer_so_far.is_empty())
+    /// The schema that the answer must fit.
+    pub fn schema(&self) -> Option<Rc<OutputSchema>> {
+        self.demand.schema.clone()
     }
 
     /// Whether the model is to repair its answer, for which it is offered no tools.
