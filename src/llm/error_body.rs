@@ -27,6 +27,22 @@ const QUOTA_CODES: [&str; 7] = [
 /// Phrases by which Anthropic says under status 400 that there is no credit, in lower case.
 const QUOTA_PHRASES: [&str; 2] = ["credit balance is too low", "reached your specified api usage limits"];
 
+/// Error codes by which servers say that a filter refuses what is asked or answered: Azure, `OpenAI`, `DashScope`, Z.ai.
+const REFUSAL_CODES: [&str; 4] =
+    ["content_filter", "content_policy_violation", "data_inspection_failed", "1301"];
+
+/// Phrases by which they say so under the codes of other errors, in lower case: Azure, Anthropic, `OpenAI`, `DashScope`, `DeepSeek`
+/// and, under status 403, `OpenRouter`.
+const REFUSAL_PHRASES: [&str; 7] = [
+    "content management policy",
+    "blocked by content filtering policy",
+    "violating our usage policy",
+    "inappropriate content",
+    "content exists risk",
+    "requires moderation",
+    "input was flagged",
+];
+
 /// The status that stands for an error inside a stream, which has none, by its code or type.
 const STREAM_STATUSES: [(u16, &[&str]); 10] = [
     (429, &["rate_limit_exceeded", "rate_limit_error", "rate_limit"]),
@@ -138,6 +154,9 @@ impl ProviderError {
     pub fn classify(&self, status: u16) -> ErrorKind {
         if self.has_code(&QUOTA_CODES) || self.says(&QUOTA_PHRASES) {
             return ErrorKind::Quota;
+        }
+        if self.has_code(&REFUSAL_CODES) || self.says(&REFUSAL_PHRASES) {
+            return ErrorKind::Refusal;
         }
         match status {
             401 | 403 => ErrorKind::Auth,
@@ -309,6 +328,31 @@ mod tests {
         let overflow = r#"{"error":"This model's maximum context length is 128000 tokens. However, you requested 65535 output tokens"}"#;
         assert_eq!(class(400, overflow), (ErrorKind::ContextOverflow, false));
         assert_eq!(class(400, r#"{"error":{"code":"tool_use_failed"}}"#), (ErrorKind::ToolUseFailed, true));
+    }
+
+    #[test]
+    fn lr1_what_a_filter_refuses_is_a_refusal_whatever_its_status() {
+        for (status, body) in [
+            (400, r#"{"error":{"code":"content_filter","message":"The response was filtered"}}"#),
+            (400, r#"{"error":{"type":"invalid_request_error","message":"Content Exists Risk"}}"#),
+            (400, r#"{"error":{"code":"data_inspection_failed","message":"m"}}"#),
+            (400, r#"{"error":{"code":"1301","message":"m"}}"#),
+            (
+                400,
+                r#"{"error":{"type":"invalid_request_error","message":"Output blocked by content filtering policy"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"code":"invalid_prompt","message":"flagged as potentially violating our usage policy"}}"#,
+            ),
+            (
+                403,
+                r#"{"error":{"code":403,"message":"m/x requires moderation on P. Your input was flagged for \"violence\"."}}"#,
+            ),
+        ] {
+            assert_eq!(class(status, body), (ErrorKind::Refusal, false), "{body}");
+        }
+        assert_eq!(class(403, r#"{"error":{"message":"your key may not do that"}}"#).0, ErrorKind::Auth);
     }
 
     #[test]
