@@ -156,7 +156,8 @@ impl ChunkDecoder {
                 take(message, answer, show)?;
             }
             if let Some(reason) = reason {
-                answer.stopped(finish(reason)?);
+                let reason = finish(reason).map_err(|error| LlmError { usage: answer.usage(), ..error });
+                answer.stopped(reason?);
             }
         }
         Ok(())

@@ -66,6 +66,10 @@ fn finish_reasons_are_brought_to_one_meaning() {
     ] {
         assert_eq!(stream(&[&text("a"), &end(sent)]).finish, expected);
     }
+    let counted = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "insufficient_system_resource"}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 1}});
+    let error = decode(&[&counted.to_string()], false).1.unwrap_err();
+    assert_eq!(error.usage.map(|usage| usage.output), Some(1), "what was counted is paid for and no more");
     for sent in ["error", "network_error", "insufficient_system_resource", "abort"] {
         let error = decode(&[&end(sent)], false).1.unwrap_err();
         assert!(error.kind == ErrorKind::Server && error.message.contains(sent), "{error}");
