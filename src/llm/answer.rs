@@ -422,8 +422,8 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// Calls with ids that no other call of the conversation has; none where the server sent nothing of it. Arguments that
-/// are empty or `null` mean none, unless the answer was cut, when they had not begun.
+/// Calls with ids that no other call of the conversation has; none where the server sent nothing of it, or the same call with
+/// the same id once more. Arguments that are empty or `null` mean none, unless the answer was cut, when they had not begun.
 fn tool_calls(
     joined: Vec<JoinedCall>,
     codec: &str,
@@ -431,8 +431,13 @@ fn tool_calls(
     surroundings: &Surroundings<'_>,
 ) -> Vec<Option<ToolCall>> {
     let mut ids = HashSet::new();
+    let mut sent = HashSet::new();
     let mut call = |call: JoinedCall| {
         if call.name.is_empty() && call.arguments.is_empty() {
+            return None;
+        }
+        let known = (call.id.clone(), call.name.clone(), call.arguments.clone());
+        if !call.id.is_empty() && !sent.insert(known) {
             return None;
         }
         let mut id = call.id;

@@ -339,6 +339,29 @@ fn each_call_runs_once_whatever_its_id() {
 }
 
 #[test]
+fn a_call_that_is_sent_in_two_ways_runs_once() {
+    let arguments = json!("{\"command\":\"echo x >> out\"}");
+    let at = |index: usize, id: &str| {
+        let mut call = call(&json!(id), &arguments);
+        call["index"] = json!(index);
+        call
+    };
+    let function = json!({"name": "run_command", "arguments": arguments});
+    for (what, delta, runs) in [
+        ("under two numbers", json!({"tool_calls": [at(0, "a"), at(1, "a")]}), 1),
+        ("in the older form too", json!({"tool_calls": [at(0, "a")], "function_call": function}), 1),
+        ("as two calls", json!({"tool_calls": [at(0, "a"), at(1, "b")]}), 2),
+    ] {
+        let event = json!({"choices": [{"delta": delta, "finish_reason": "tool_calls"}]});
+        let first = events(&format!("data: {event}\n\ndata: [DONE]\n\n"));
+        let server = WireServer::answers(vec![first.into(), events(&whole()).into()]);
+        let lab = Lab::new().config(IMPATIENT).file("out", "");
+        run(&lab, &server, &[]).exits(0);
+        assert_eq!(lab.read("out").lines().count(), runs, "{what}");
+    }
+}
+
+#[test]
 fn floods_of_calls_and_depth_are_refused_before_anything_runs() {
     let one = call(&Value::Null, &json!("{\"command\":\"echo x >> out\"}"));
     let event =

@@ -177,9 +177,11 @@ fn take(delta: Delta, answer: &mut Answer, show: &mut dyn FnMut(Progress<'_>)) -
         _ => {}
     }
     answer.refuse(delta.refusal.as_str().unwrap_or_default());
-    let legacy =
-        delta.function_call.map(|function| WireCall { function: Some(function), ..WireCall::default() });
-    for call in delta.tool_calls.into_iter().flatten().chain(legacy) {
+    let calls = delta.tool_calls.unwrap_or_default();
+    // Some gateways send a call in the older form as well.
+    let legacy = delta.function_call.filter(|_| calls.is_empty());
+    let legacy = legacy.map(|function| WireCall { function: Some(function), ..WireCall::default() });
+    for call in calls.into_iter().chain(legacy) {
         let function = call.function.unwrap_or_default();
         let arguments = match &function.arguments {
             Value::String(piece) => Cow::Borrowed(piece.as_str()),

@@ -73,9 +73,9 @@ fn every_signature_goes_back_on_its_own_part_in_the_same_order() {
 #[test]
 fn ids_that_are_missing_doubled_or_taken_are_made_up_but_those_sent_go_back() {
     let call = |id: &str| json!({"functionCall": {"id": id, "name": "read", "args": {}}});
+    let other = json!({"functionCall": {"id": "a", "name": "read", "args": {"p": 1}}});
     let none = json!({"functionCall": {"name": "read", "args": {}}});
-    let response =
-        stream(&[&event(json!([none, call(""), call("a"), call("a"), call("old")]), json!("STOP"))]);
+    let response = stream(&[&event(json!([none, call(""), call("a"), other, call("old")]), json!("STOP"))]);
     let ids: Vec<_> = response.message.tool_calls().map(|call| call.id.as_str()).collect();
     assert_eq!(ids, ["new1", "new2", "a", "new3", "new4"]);
     let parts = replayed(&response.message);
