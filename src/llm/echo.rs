@@ -50,11 +50,11 @@ fn text(part: &Part) -> Option<&str> {
     }
 }
 
-/// What a tool brought; an error is the tool's own words.
+/// What a tool brought, be it a page of errors or the output of a command that failed.
 fn brought(part: &Part) -> Option<&str> {
     match part {
-        Part::ToolResult(result) if !result.is_error => Some(&result.text),
-        Part::Text { .. } | Part::ToolResult(_) | Part::Thinking { .. } | Part::ToolCall(_) => None,
+        Part::ToolResult(result) => Some(&result.text),
+        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
     }
 }
 
@@ -161,8 +161,8 @@ mod tests {
             arguments: arguments.to_string(),
             text: json!({"name": "edit_file", "arguments": arguments}).to_string(),
         };
-        let echoes = |text: &str, is_error: bool| {
-            let result = ToolResult { call_id: "1".into(), text: text.into(), is_error };
+        let echoes = |text: &str| {
+            let result = ToolResult { call_id: "1".into(), text: text.into(), is_error: true };
             let message = Message { role: Role::Tool, parts: vec![Part::ToolResult(result)] };
             has_echo(std::slice::from_ref(&call), &[Arc::new(message)])
         };
@@ -173,10 +173,9 @@ mod tests {
             "{&quot;name&quot;: &#34;edit_file&#x22;, &quot;path&quot;: &quot;x&quot;, &quot;times&quot;: 2, &quot;edits&quot;:
                 [{&quot;old&quot;: &quot;a b&quot;}]}",
         ] {
-            assert!(echoes(brought, false), "{brought}");
-            assert!(!echoes(brought, true), "{brought}");
-            assert!(!echoes(&brought.replace("edit_file", "edit"), false), "{brought}");
-            assert!(!echoes(&brought.replace("a b", "c"), false), "{brought}");
+            assert!(echoes(brought), "{brought}");
+            assert!(!echoes(&brought.replace("edit_file", "edit")), "{brought}");
+            assert!(!echoes(&brought.replace("a b", "c")), "{brought}");
         }
     }
 
