@@ -73,6 +73,8 @@ pub enum FinishReason {
     Length,
     /// The provider filtered it.
     ContentFilter,
+    /// The provider filtered it, and says why.
+    Filtered(String),
     /// The model refused.
     Refusal,
     /// Its window is full.
@@ -88,7 +90,9 @@ impl FinishReason {
     pub fn counts(&self) -> bool {
         match self {
             Self::Stop | Self::ToolCalls | Self::Length | Self::Paused => true,
-            Self::ContentFilter | Self::Refusal | Self::WindowFull | Self::Other(_) => false,
+            Self::ContentFilter | Self::Filtered(_) | Self::Refusal | Self::WindowFull | Self::Other(_) => {
+                false
+            }
         }
     }
 }

@@ -152,9 +152,12 @@ impl Endpoint {
         let shown = shown.rsplit_once('@').map_or(shown, |(_, rest)| rest);
         let address =
             |why: &str| HttpError::Address(format!("`{shown}` is not an address of a model server: {why}"));
-        let parsed = Url::parse(base).map_err(|error| address(&error.to_string()))?;
+        let form = "it must begin with http:// or https:// and name a host";
+        let parsed = Url::parse(base).map_err(|error| {
+            if base.contains("://") { address(&error.to_string()) } else { address(form) }
+        })?;
         if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
-            return Err(address("it must begin with http:// or https:// and name a host"));
+            return Err(address(form));
         }
         if !parsed.username().is_empty() || parsed.password().is_some() {
             return Err(HttpError::Address(

@@ -21,7 +21,7 @@ pub enum StopReason {
     ConsecutiveErrors,
     /// A hook ended the run.
     Guardrail,
-    /// The provider filtered the answer.
+    /// The model refused, or its provider filtered the answer.
     ContentFilter,
     /// The answer stayed cut after the allowed continuations.
     Truncated,

@@ -39,7 +39,7 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
     let (deadline, schema) = {
         let session = agent.session.borrow();
         match purpose {
-            Purpose::Step => (session.limits().step_time(elapsed), session.strict_schema()),
+            Purpose::Step => (session.limits().step_time(elapsed), session.schema()),
             Purpose::Closing => (Some(session.limits().closing_time(elapsed)), None),
         }
     };

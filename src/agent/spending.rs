@@ -34,6 +34,8 @@ pub struct Caps {
     pub warn_at: Option<Usd>,
     /// Tokens of the tools that a request offers, at most.
     pub tools_tokens: u64,
+    /// Tokens of the schema that a request holds where the server takes it, at most.
+    pub schema_tokens: u64,
     /// Whether a share is kept for a closing summary.
     pub closes: bool,
 }
@@ -63,7 +65,8 @@ impl Caps {
 /// What one run has spent: the fold of its events.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Spending {
-    purse: Purse,
+    /// What it is paid from.
+    pub(super) purse: Purse,
     /// The most that the request under way can cost.
     reserved: Amount,
     /// Tool calls the model made.
@@ -152,10 +155,11 @@ impl Spending {
         pending.saturating_sub(beyond)
     }
 
-    /// Tokens of the prompt of the next request, at most.
+    /// Tokens of the prompt of the next request, at most. Servers that take no schema beside tools have not counted it when
+    /// they get it.
     pub fn prompt(&self, caps: &Caps) -> u64 {
         let tools = if self.counted > 0 { 0 } else { caps.tools_tokens };
-        self.conversation.saturating_add(tools)
+        self.conversation.saturating_add(tools).saturating_add(caps.schema_tokens)
     }
 
     /// The most that the next request can cost whose answer has at most `longest` tokens.

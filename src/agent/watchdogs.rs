@@ -41,7 +41,7 @@ pub struct Limits {
     pub caps: Caps,
     /// The models that it may call.
     pub models: Chain<Terms>,
-    /// Bytes of the tools that a request offers.
+    /// Bytes of the tools that a request offers, and of the schema that it may hold.
     pub tools_bytes: u64,
 }
 

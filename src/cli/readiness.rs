@@ -230,6 +230,9 @@ impl Report<'_> {
             _ if self.options.api_key.is_some() => "given as --api-key".to_owned(),
             Some(name) => format!("{name} is set"),
             None if names.is_empty() => "none is needed".to_owned(),
+            None if wanting && self.key_names(provider).len() > 1 => {
+                format!("missing: none of {names} is set")
+            }
             None if wanting => format!("missing: {names}"),
             None => format!("none, which is enough where the server wants none; it would be in {names}"),
         }

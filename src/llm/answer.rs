@@ -17,8 +17,8 @@ use std::collections::HashSet;
 const HELD_CAP: usize = 16 * 1024;
 /// The most that is shown at once, in bytes: a listener makes several copies of it.
 const SLICE_BYTES: usize = 64 * 1024;
-/// The longest unknown finish reason that is kept, in characters.
-const FINISH_CAP: usize = 40;
+/// The longest finish reason in a provider's own words that is kept, in characters.
+const FINISH_CAP: usize = 300;
 /// The most of one answer that is kept, in bytes: text, thinking, what the provider wants back, and calls. The longest
 /// answers of any model have 128,000 tokens, thinking included: about 600 KiB, encrypted about 1 MiB.
 pub const CONTENT_CAP: usize = 4 * 1024 * 1024;
@@ -227,6 +227,7 @@ impl Answer {
 
     /// Notes why the model stopped; whether that means calls is for [`finish`](Self::finish) to see.
     pub fn stopped(&mut self, reason: FinishReason) {
+        self.after_finish = false;
         self.finish = Some(reason);
     }
 
@@ -263,13 +264,13 @@ impl Answer {
     /// The answer as a whole, when its stream is over.
     ///
     /// # Errors
-    /// When it was neither said to be complete nor why the model stopped.
+    /// When it was neither said to be complete nor, last of all, why the model stopped.
     pub fn finish(
         mut self,
         surroundings: &Surroundings<'_>,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Response, LlmError> {
-        if self.finish.is_none() && !self.done {
+        if !self.is_stopped() && !self.done {
             return Err(LlmError::new(ErrorKind::CutStream, "the answer ended before it was complete"));
         }
         if let Some((tags, slot)) = self.tags.take()
@@ -365,6 +366,7 @@ impl Answer {
                 }
             }
             Some(FinishReason::Other(other)) => FinishReason::Other(one_line(&other, FINISH_CAP)),
+            Some(FinishReason::Filtered(why)) => FinishReason::Filtered(one_line(&why, FINISH_CAP)),
             Some(reason) => reason,
         }
     }
@@ -420,8 +422,8 @@ fn weight(value: &Value) -> usize {
     }
 }
 
-/// Calls with ids that no other call of the conversation has; none where the server sent nothing of it. Arguments that
-/// are empty or `null` mean none, unless the answer was cut, when they had not begun.
+/// Calls with ids that no other call of the conversation has; none where the server sent nothing of it, or the same call with
+/// the same id once more. Arguments that are empty or `null` mean none, unless the answer was cut, when they had not begun.
 fn tool_calls(
     joined: Vec<JoinedCall>,
     codec: &str,
@@ -429,8 +431,13 @@ fn tool_calls(
     surroundings: &Surroundings<'_>,
 ) -> Vec<Option<ToolCall>> {
     let mut ids = HashSet::new();
+    let mut sent = HashSet::new();
     let mut call = |call: JoinedCall| {
         if call.name.is_empty() && call.arguments.is_empty() {
+            return None;
+        }
+        let known = (call.id.clone(), call.name.clone(), call.arguments.clone());
+        if !call.id.is_empty() && !sent.insert(known) {
             return None;
         }
         let mut id = call.id;

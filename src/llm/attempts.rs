@@ -92,6 +92,7 @@ fn not_empty(response: Response) -> Result<Response, LlmError> {
         FinishReason::Length
         | FinishReason::Paused
         | FinishReason::ContentFilter
+        | FinishReason::Filtered(_)
         | FinishReason::Refusal
         | FinishReason::WindowFull => true,
     };

@@ -11,15 +11,35 @@ use std::sync::Arc;
 /// numbers or in another order.
 const BETWEEN: [char; 9] = ['\n', '<', '>', '{', '}', '[', ']', ',', ';'];
 
+/// The longest name of a mark in HTML that is looked for, as in `&#x0022;`.
+const ENTITY_BYTES: usize = 7;
+
 /// Whether one of `calls` stands in what the model was given, in the instructions, by the user or by tools: as it wrote the
-/// call, or by its arguments, however they are laid out and escaped there.
+/// call, or by its arguments, however they are laid out and escaped there; or in what one tool brought, in any notation, as
+/// somebody may have asked the model for the same in JSON.
 pub fn has_echo(calls: &[EmbeddedCall], messages: &[Arc<Message>]) -> bool {
     let others = messages.iter().filter(|message| message.role != Role::Assistant);
-    let given: String = others.flat_map(|message| &message.parts).filter_map(text).map(essence).collect();
+    let parts = others.flat_map(|message| &message.parts);
+    let all = Given { text: parts.clone().filter_map(text).map(essence).collect(), form: essence };
+    let brought: Vec<_> =
+        parts.filter_map(brought).map(|text| Given { text: letters(text), form: letters }).collect();
     calls.iter().any(|call| {
-        let mut words = call.text.split(BETWEEN).map(essence);
-        words.all(|word| given.contains(&word)) || holds_arguments(&given, call)
+        call.text.split(BETWEEN).all(|word| all.holds(word))
+            || holds_arguments(&all, call)
+            || brought.iter().any(|one| one.holds(&call.name) && holds_arguments(one, call))
     })
+}
+
+/// A text of those that the model was given, in the form in which something is looked for in it.
+struct Given {
+    text: String,
+    form: fn(&str) -> String,
+}
+
+impl Given {
+    fn holds(&self, text: &str) -> bool {
+        self.text.contains(&(self.form)(text))
+    }
 }
 
 fn text(part: &Part) -> Option<&str> {
@@ -30,14 +50,22 @@ fn text(part: &Part) -> Option<&str> {
     }
 }
 
-fn holds_arguments(given: &str, call: &EmbeddedCall) -> bool {
+/// What a tool brought, be it a page of errors or the output of a command that failed.
+fn brought(part: &Part) -> Option<&str> {
+    match part {
+        Part::ToolResult(result) => Some(&result.text),
+        Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+    }
+}
+
+fn holds_arguments(given: &Given, call: &EmbeddedCall) -> bool {
     let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
     !arguments.is_empty() && arguments.iter().all(|(key, value)| holds(given, key, value))
 }
 
 /// Whether `key` stands in `given` with `value`, or with all that `value` holds.
-fn holds(given: &str, key: &str, value: &Value) -> bool {
-    let begins = |mark: &str| given.contains(&essence(&format!("{}:{mark}", Value::from(key))));
+fn holds(given: &Given, key: &str, value: &Value) -> bool {
+    let begins = |mark: &str| given.holds(&format!("{}:{mark}", Value::from(key)));
     match value {
         Value::Object(fields) => begins("{") && fields.iter().all(|(key, value)| holds(given, key, value)),
         Value::Array(items) => begins("[") && items.iter().all(|item| holds_item(given, item)),
@@ -45,11 +73,11 @@ fn holds(given: &str, key: &str, value: &Value) -> bool {
     }
 }
 
-fn holds_item(given: &str, item: &Value) -> bool {
+fn holds_item(given: &Given, item: &Value) -> bool {
     match item {
         Value::Object(fields) => fields.iter().all(|(key, value)| holds(given, key, value)),
         Value::Array(items) => items.iter().all(|item| holds_item(given, item)),
-        leaf => given.contains(&essence(&leaf.to_string())),
+        leaf => given.holds(&leaf.to_string()),
     }
 }
 
@@ -71,6 +99,18 @@ fn essence(text: &str) -> String {
     letters.chars().filter(|c| !c.is_whitespace() && *c != '\\' && !is_hidden(*c)).collect()
 }
 
+/// What is left of it without the marks of any notation, those that HTML writes as names or numbers included.
+fn letters(text: &str) -> String {
+    let text = essence(text);
+    let mut pieces = text.split('&');
+    let first = pieces.next().unwrap_or_default();
+    let rest = pieces.map(|piece| match piece.split_once(';') {
+        Some((mark, rest)) if mark.len() <= ENTITY_BYTES => rest,
+        _ => piece,
+    });
+    std::iter::once(first).chain(rest).flat_map(str::chars).filter(|c| c.is_alphanumeric()).collect()
+}
+
 /// The UTF-16 unit that stands after a backslash, if it has one, and what follows; an escape for white space has none.
 fn unescaped(text: &str) -> (Option<u16>, &str) {
     if let Some(after) = text.strip_prefix(['n', 'r', 't', 'b', 'f']) {
@@ -84,6 +124,7 @@ fn unescaped(text: &str) -> (Option<u16>, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::ToolResult;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -110,6 +151,32 @@ mod tests {
     fn l21_a_call_without_arguments_is_found_by_its_name() {
         assert!(echoes("{\"name\": \"write_file\", \"arguments\": {}}", &json!({})));
         assert!(!echoes("fn main() {}", &json!({})));
+    }
+
+    #[test]
+    fn l21_what_a_tool_brought_is_no_call_in_another_notation() {
+        let arguments = json!({"path": "x", "edits": [{"old": "a b"}], "times": 2});
+        let call = EmbeddedCall {
+            name: "edit_file".into(),
+            arguments: arguments.to_string(),
+            text: json!({"name": "edit_file", "arguments": arguments}).to_string(),
+        };
+        let echoes = |text: &str| {
+            let result = ToolResult { call_id: "1".into(), text: text.into(), is_error: true };
+            let message = Message { role: Role::Tool, parts: vec![Part::ToolResult(result)] };
+            has_echo(std::slice::from_ref(&call), &[Arc::new(message)])
+        };
+        for brought in [
+            "name: edit_file\narguments:\n  path: x\n  edits:\n    - old: a b\n  times: 2\n",
+            "1: name = \"edit_file\"\n2: path = 'x'\n3: times = 2\n4: [[edits]]\n5: old = \"a b\"",
+            "edit_file(path='x', times=2, edits=[dict(old='a b')])",
+            "{&quot;name&quot;: &#34;edit_file&#x22;, &quot;path&quot;: &quot;x&quot;, &quot;times&quot;: 2, &quot;edits&quot;:
+                [{&quot;old&quot;: &quot;a b&quot;}]}",
+        ] {
+            assert!(echoes(brought), "{brought}");
+            assert!(!echoes(&brought.replace("edit_file", "edit")), "{brought}");
+            assert!(!echoes(&brought.replace("a b", "c")), "{brought}");
+        }
     }
 
     proptest! {

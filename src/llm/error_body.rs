@@ -27,6 +27,22 @@ const QUOTA_CODES: [&str; 7] = [
 /// Phrases by which Anthropic says under status 400 that there is no credit, in lower case.
 const QUOTA_PHRASES: [&str; 2] = ["credit balance is too low", "reached your specified api usage limits"];
 
+/// Error codes by which servers say that a filter refuses what is asked or answered: Azure, `OpenAI`, `DashScope`, Z.ai.
+const REFUSAL_CODES: [&str; 4] =
+    ["content_filter", "content_policy_violation", "data_inspection_failed", "1301"];
+
+/// Phrases by which they say so under the codes of other errors, in lower case: Azure, Anthropic, `OpenAI`, `DashScope`, `DeepSeek`
+/// and, under status 403, `OpenRouter`.
+const REFUSAL_PHRASES: [&str; 7] = [
+    "content management policy",
+    "blocked by content filtering policy",
+    "violating our usage policy",
+    "inappropriate content",
+    "content exists risk",
+    "requires moderation",
+    "input was flagged",
+];
+
 /// The status that stands for an error inside a stream, which has none, by its code or type.
 const STREAM_STATUSES: [(u16, &[&str]); 10] = [
     (429, &["rate_limit_exceeded", "rate_limit_error", "rate_limit"]),
@@ -41,8 +57,9 @@ const STREAM_STATUSES: [(u16, &[&str]); 10] = [
     (400, &["invalid_request_error", "invalid_prompt"]),
 ];
 
-/// Phrases by which servers say that a prompt is too long, in lower case.
-const OVERFLOW_PHRASES: [&str; 10] = [
+/// Phrases by which servers say that a prompt is too long, in lower case; the last ones are those of xAI, Groq and Cerebras,
+/// Moonshot, Z.ai, `DashScope`, Copilot and TGI.
+const OVERFLOW_PHRASES: [&str; 18] = [
     "context_length_exceeded",
     "exceed_context_size",
     "maximum context length",
@@ -53,14 +70,22 @@ const OVERFLOW_PHRASES: [&str; 10] = [
     "input is too long",
     "input token count",
     "exceed context limit",
+    "context_window_exceeded",
+    "maximum prompt length",
+    "reduce the length of the messages",
+    "exceeded model token limit",
+    "prompt exceeds max length",
+    "range of input length",
+    "prompt token count",
+    "tokens + `max_new_tokens` must be",
 ];
 
 /// How servers call the longest answer that is asked for, and how they say that it is too long, in lower case and without quotes.
 const OUTPUT_NAMES: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 const TOO_LARGE: [&str; 3] = ["is too large", "must be at most", "must be less than"];
 
-/// How Anthropic says it.
-const OUTPUT_PHRASE: &str = "maximum allowed number of output tokens";
+/// How Anthropic says it, and `DeepSeek` and `DashScope`.
+const OUTPUT_PHRASES: [&str; 2] = ["maximum allowed number of output tokens", "range of max_tokens"];
 
 /// What stands after the length of a prompt where a server tells it beside that of the window (vLLM, `OpenAI`, `OpenRouter`), in
 /// lower case.
@@ -129,6 +154,9 @@ impl ProviderError {
     pub fn classify(&self, status: u16) -> ErrorKind {
         if self.has_code(&QUOTA_CODES) || self.says(&QUOTA_PHRASES) {
             return ErrorKind::Quota;
+        }
+        if self.has_code(&REFUSAL_CODES) || self.says(&REFUSAL_PHRASES) {
+            return ErrorKind::Refusal;
         }
         match status {
             401 | 403 => ErrorKind::Auth,
@@ -207,7 +235,8 @@ pub fn refuses_answer_length(message: &str) -> bool {
         return prompt.saturating_add(most.min(window / part)) <= window;
     }
     let says = |name: &str| TOO_LARGE.iter().any(|words| message.contains(&format!("{name} {words}")));
-    message.contains(OUTPUT_PHRASE) || OUTPUT_NAMES.into_iter().any(says)
+    let phrase = |phrase: &&str| message.contains(*phrase);
+    OUTPUT_PHRASES.iter().any(phrase) || OUTPUT_NAMES.into_iter().any(says)
 }
 
 /// The error of an answer that is not in `format` (its name as people know it).
@@ -302,6 +331,31 @@ mod tests {
     }
 
     #[test]
+    fn lr1_what_a_filter_refuses_is_a_refusal_whatever_its_status() {
+        for (status, body) in [
+            (400, r#"{"error":{"code":"content_filter","message":"The response was filtered"}}"#),
+            (400, r#"{"error":{"type":"invalid_request_error","message":"Content Exists Risk"}}"#),
+            (400, r#"{"error":{"code":"data_inspection_failed","message":"m"}}"#),
+            (400, r#"{"error":{"code":"1301","message":"m"}}"#),
+            (
+                400,
+                r#"{"error":{"type":"invalid_request_error","message":"Output blocked by content filtering policy"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"code":"invalid_prompt","message":"flagged as potentially violating our usage policy"}}"#,
+            ),
+            (
+                403,
+                r#"{"error":{"code":403,"message":"m/x requires moderation on P. Your input was flagged for \"violence\"."}}"#,
+            ),
+        ] {
+            assert_eq!(class(status, body), (ErrorKind::Refusal, false), "{body}");
+        }
+        assert_eq!(class(403, r#"{"error":{"message":"your key may not do that"}}"#).0, ErrorKind::Auth);
+    }
+
+    #[test]
     fn l14_an_answer_that_may_not_be_so_long_is_not_a_prompt_that_is_too_long() {
         for (message, kind) in [
             (
@@ -335,11 +389,29 @@ mod tests {
         for message in [
             "max_tokens is too large: 5000. This model supports at most 4096 completion tokens, whereas you provided 5000.",
             "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens`",
+            "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
             "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for claude-m",
         ] {
             assert!(refuses_answer_length(message), "{message}");
         }
         assert!(!refuses_answer_length("prompt is too long: 210000 tokens > 200000 maximum"));
+    }
+
+    #[test]
+    fn l14_a_prompt_that_is_too_long_is_known_by_the_words_of_each_server() {
+        for message in [
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+            "Please reduce the length of the messages or completion.",
+            "Invalid request: Your request exceeded model token limit: 262144 (requested: 291351)",
+            "Prompt exceeds max length",
+            "Range of input length should be [1, 129024]",
+            "prompt token count of 140000 exceeds the limit of 128000",
+            "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 5000 `inputs` tokens and 200 `max_new_tokens`",
+            "Prompt contains 65673 tokens, too large for model with 32768 maximum context length",
+        ] {
+            let body = serde_json::json!({"error": {"message": message}}).to_string();
+            assert_eq!(class(400, &body).0, ErrorKind::ContextOverflow, "{message}");
+        }
     }
 
     #[test]

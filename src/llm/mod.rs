@@ -103,9 +103,10 @@ impl<'a> Request<'a> {
         self.fits.is_some_and(|schema| schema.fits(text))
     }
 
-    /// The schema as far as a server takes one in this request.
+    /// The schema as far as a server takes one in this request. Not while an answer goes on that was cut: a strict mode would
+    /// begin it anew.
     pub fn strict_schema(&self, taken: StrictAnswers) -> Option<&'a AnswerSchema> {
-        self.schema.filter(|_| match taken {
+        self.schema.filter(|_| self.begun.is_empty()).filter(|_| match taken {
             StrictAnswers::BesideTools => true,
             StrictAnswers::Alone => self.tools.is_empty(),
             StrictAnswers::Never => false,

@@ -188,10 +188,11 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Model>, TableError> {
 /// it is not known, which is not the same as free.
 ///
 /// A name is looked for as it is, without its provider where that provider only passes requests on, and each of these
-/// without the date at its end; in the table also where it has dashes for points or points for dashes.
+/// without the date at its end, and with the provider's own name where others call it differently; in the table also where it
+/// has dashes for points or points for dashes.
 pub fn look_up(name: &str, own: &BTreeMap<String, Model>) -> Option<Known> {
     let names = names(name);
-    let listed = |name: &&str| own.get(*name).map(|model| Known::Listed((*name).to_owned(), model.clone()));
+    let listed = |name: &String| own.get(name).map(|model| Known::Listed(name.clone(), model.clone()));
     names
         .iter()
         .find_map(listed)
@@ -200,14 +201,24 @@ pub fn look_up(name: &str, own: &BTreeMap<String, Model>) -> Option<Known> {
 }
 
 /// The names under which a model may be listed, in the order in which they are tried.
-fn names(name: &str) -> Vec<&str> {
+fn names(name: &str) -> Vec<String> {
     let passed_on = name.split_once('/').filter(|(provider, _)| !is_priced(provider)).map(|(_, model)| model);
+    let both = [Some(name), passed_on].into_iter().flatten();
     let mut names = Vec::new();
-    for name in [Some(name), passed_on].into_iter().flatten() {
+    for name in both.flat_map(|name| [Some(name.to_owned()), by_its_own_name(name)]).flatten() {
+        let undated = undated(&name).map(str::to_owned);
         names.push(name);
-        names.extend(undated(name));
+        names.extend(undated);
     }
     names
+}
+
+/// `gemini/x` for `google/x`, as `OpenRouter` calls that provider.
+fn by_its_own_name(name: &str) -> Option<String> {
+    let (provider, model) = name.split_once('/')?;
+    let table = catalog::providers().ok()?;
+    let known = catalog::find(&table, provider)?;
+    (known.name != provider).then(|| format!("{}/{model}", known.name))
 }
 
 /// `gpt-4o` for `gpt-4o-2024-08-06`, `claude-haiku-4-5` for `claude-haiku-4-5-20251001`, `x` for `x-latest`.
@@ -362,6 +373,14 @@ mod tests {
         );
         assert_eq!(listed("claude-haiku-4-5-20251001").as_deref(), Some("anthropic/claude-haiku-4-5"));
         assert_eq!(listed("openai/mock"), None);
+        for (name, found) in [
+            ("openrouter/google/gemini-2.5-pro", "gemini/gemini-2.5-pro"),
+            ("openrouter/x-ai/grok-4.5", "xai/grok-4.5"),
+            ("litellm/mistralai/codestral-latest", "mistral/codestral-latest"),
+            ("google/gemini-2.5-pro", "gemini/gemini-2.5-pro"),
+        ] {
+            assert_eq!(listed(name).as_deref(), Some(found), "{name}");
+        }
     }
 
     #[test]

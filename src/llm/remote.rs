@@ -165,7 +165,8 @@ impl RemoteModel {
         if self.codec.tagged_calls() {
             answer = answer.recognising(TaggedCalls::of(request.tools));
         }
-        self.receive(reply, request.stream, &mut answer, show).await.map_err(|error| self.located(error))?;
+        let received = self.receive(reply, request.stream, &mut answer, show).await;
+        received.map_err(|error| self.located(breaking(&answer, error)))?;
         let surroundings = Surroundings {
             offered: &|name| request.tools.iter().any(|tool| tool.name == name),
             taken: &|id| {
@@ -268,6 +269,17 @@ impl RemoteModel {
             }
             _ => message.to_owned(),
         }
+    }
+}
+
+/// The error that ended `answer`. One that has begun may be billed, so a server that now says that it has too much to do did
+/// not turn the request away.
+fn breaking(answer: &Answer, error: LlmError) -> LlmError {
+    match error.kind {
+        ErrorKind::RateLimit | ErrorKind::Overloaded if !answer.is_empty() => {
+            LlmError { kind: ErrorKind::Server, ..error }
+        }
+        _ => error,
     }
 }
 

@@ -141,7 +141,7 @@ pub fn reason_in_words(reason: StopReason) -> &'static str {
         StopReason::Timeout => "the time limit was reached",
         StopReason::ConsecutiveErrors => "too many tool calls in a row could not be read",
         StopReason::Guardrail => "a hook ended the run",
-        StopReason::ContentFilter => "the provider filtered the answer",
+        StopReason::ContentFilter => "the model refused, or its provider filtered the answer",
         StopReason::Truncated => "the answer stayed cut by the output limit",
         StopReason::UserInterrupt => "it was interrupted",
         StopReason::LlmError => "the LLM could not be used",

@@ -91,11 +91,11 @@ impl Form {
         let cut = match finish {
             FinishReason::Stop | FinishReason::ToolCalls => "",
             FinishReason::Length => " (cut by the output limit)",
-            FinishReason::ContentFilter => " (filtered by the provider)",
+            FinishReason::ContentFilter | FinishReason::Filtered(_) => " (filtered by the provider)",
             FinishReason::Refusal => " (the model refused)",
             FinishReason::WindowFull => " (cut by the model's window)",
             FinishReason::Paused => " (paused by the provider)",
-            FinishReason::Other(_) => " (it stopped for a reason unknown to us)",
+            FinishReason::Other(_) => " (broken off by the provider)",
         };
         format!("   {}LLM responded with {what}{cut}", self.pick("✓ ", ""))
     }

@@ -123,6 +123,20 @@ fn l13_a_request_that_broke_off_counts_with_the_most_it_can_have_cost() {
 }
 
 #[test]
+fn l13_an_answer_that_its_server_broke_off_counts_so_too_whatever_the_server_calls_it() {
+    let begun = json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": "grep"}}]}}]});
+    for error in [json!({"code": 529, "message": "overloaded"}), json!({"code": 429, "message": "too many"})]
+    {
+        let body = format!("data: {begun}\n\ndata: {}\n\n", json!({ "error": error }));
+        let fault = json!({"fault": {"http": {"status": 200, "body": body}}, "repeat": 3});
+        let server = Server::start(&json!({"turns": [fault, {"text": "hi"}]}).to_string());
+        let lab = lab("llm: {max_output_tokens: 1000}\n");
+        ended_over_budget(lab.run(&server, &["--json", "--budget", "0.07"]), "usd");
+        assert_eq!(server.requests().len(), 1, "{error}");
+    }
+}
+
+#[test]
 fn l12_tokens_and_tool_calls_have_caps_of_their_own() {
     let server = Server::start(
         "turns: [{calls: [{name: read_file, arguments: {path: a.txt}}], usage: {input: 190000, output: 5}, repeat: 3}]",

@@ -40,7 +40,7 @@ fn fails(what: &str, kinds: &[&str], play: impl Fn(&mut TcpStream) -> Result<()>
 }
 
 /// The kind of the error with which the newest session's model call failed; empty where none did.
-fn failure(lab: &Lab) -> String {
+pub fn failure(lab: &Lab) -> String {
     let journal = std::fs::read_to_string(lab.journal()).unwrap();
     let records = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let kind =
@@ -335,6 +335,29 @@ fn each_call_runs_once_whatever_its_id() {
     ] {
         let (lines, result, stderr) = calls_run(&[call(&first, &arguments), call(&second, &other)]);
         assert_eq!(lines, 2, "{what}: {result}\n{stderr}");
+    }
+}
+
+#[test]
+fn a_call_that_is_sent_in_two_ways_runs_once() {
+    let arguments = json!("{\"command\":\"echo x >> out\"}");
+    let at = |index: usize, id: &str| {
+        let mut call = call(&json!(id), &arguments);
+        call["index"] = json!(index);
+        call
+    };
+    let function = json!({"name": "run_command", "arguments": arguments});
+    for (what, delta, runs) in [
+        ("under two numbers", json!({"tool_calls": [at(0, "a"), at(1, "a")]}), 1),
+        ("in the older form too", json!({"tool_calls": [at(0, "a")], "function_call": function}), 1),
+        ("as two calls", json!({"tool_calls": [at(0, "a"), at(1, "b")]}), 2),
+    ] {
+        let event = json!({"choices": [{"delta": delta, "finish_reason": "tool_calls"}]});
+        let first = events(&format!("data: {event}\n\ndata: [DONE]\n\n"));
+        let server = WireServer::answers(vec![first.into(), events(&whole()).into()]);
+        let lab = Lab::new().config(IMPATIENT).file("out", "");
+        run(&lab, &server, &[]).exits(0);
+        assert_eq!(lab.read("out").lines().count(), runs, "{what}");
     }
 }
 

@@ -15,6 +15,7 @@ mod commands;
 mod concurrent_runs;
 mod configuration;
 mod costs;
+mod cuts;
 mod display;
 mod edits;
 mod events;

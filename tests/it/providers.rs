@@ -187,6 +187,38 @@ fn doctor_says_for_each_provider_what_is_set_and_what_is_missing() {
     }
 }
 
+/// What `agent doctor` says of a model of `row` where only the variable `name` is set: its exit code, the lines about server
+/// and key, and what is to be exported.
+fn told_with(row: &Provider, name: &str, value: &str) -> (Option<i32>, String, String) {
+    let done = Lab::new().env(name, value).agent(&["doctor", "--model", &format!("{}/m", row.name)]);
+    let lines = |starts: &[&str]| {
+        let starts = |line: &&str| starts.iter().any(|start| line.starts_with(&format!("  {start} ")));
+        done.stdout.lines().filter(starts).collect::<Vec<_>>().join("\n")
+    };
+    (done.code, lines(&["server", "key"]), lines(&["next"]))
+}
+
+#[test]
+fn doctor_names_each_variable_that_is_set_and_asks_only_for_the_others() {
+    for row in rows().iter().filter(|row| !row.local && row.name != "litellm") {
+        for name in &row.keys {
+            let (code, told, next) = told_with(row, name, KEY);
+            assert!(told.contains(&format!("{name} is set")), "{name}: {told}");
+            assert_eq!(code, Some(if row.base_keys.is_empty() { 0 } else { 3 }), "{name}: {told}");
+            assert!(row.keys.iter().all(|key| !next.contains(key.as_str())), "{name}: {next}");
+            assert!(row.base_keys.first().is_none_or(|base| next.contains(base.as_str())), "{name}: {next}");
+        }
+        for name in &row.base_keys {
+            let (code, told, next) = told_with(row, name, "https://192.0.2.1");
+            assert!(told.contains(&format!("https://192.0.2.1 ({name})")), "{name}: {told}");
+            assert!(told.contains(&format!("missing: none of {} is set", row.keys.join(", "))), "{told}");
+            assert_eq!((code, next), (Some(3), format!("  next         export {}=…", row.keys[0])), "{name}");
+            let (_, told, _) = told_with(row, name, "name.example.com");
+            assert!(told.contains("it must begin with http:// or https://"), "{told}");
+        }
+    }
+}
+
 #[test]
 fn doctor_asks_a_server_on_this_machine_what_it_has_and_holds() {
     let server = Server::start("turns: [{text: never}]");

@@ -329,6 +329,10 @@ fn a_value_in_the_shape_of_a_call_is_the_answer_where_it_fits() {
         let (done, requests) = play(model, &lab(schema), &turns(&[value]), &[]);
         assert_eq!(done.exits(0).stdout, format!("{value}\n"), "{model}");
         assert_eq!(requests.len(), 1, "{model}");
+        let (begin, end) = value.split_at(15);
+        let cut = json!({"turns": [{"text": begin, "finish": "length"}, {"text": end}]}).to_string();
+        let (done, requests) = play(model, &lab(schema), &cut, &[]);
+        assert_eq!((done.exits(0).stdout, requests.len()), (format!("{value}\n"), 2), "{model}");
         let (done, requests) = play(model, &lab(SCHEMA), &turns(&[value, GOOD]), &[]);
         assert_eq!((done.exits(0).code, requests.len()), (Some(0), 2), "{model}");
         assert!(last_words(&requests[1]).contains("a.txt"), "a call where it does not fit: {model}");

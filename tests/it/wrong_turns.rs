@@ -301,6 +301,8 @@ fn l21_what_the_model_was_given_is_no_call_when_it_is_repeated() {
         (&tagged.replace('\n', ""), tagged),
         (tagged, &tagged.replace('\n', "")),
         (tagged, &with_another),
+        ("name: write_file\narguments:\n  path: x\n  content: say \"é\" \\ now\n", &compact),
+        ("write_file(path='x', content='say \"é\" \\ now')", &pretty),
     ] {
         assert_eq!(answered_after_reading(file, answer), (false, 2), "{file} {answer}");
     }
@@ -373,8 +375,9 @@ fn l18_calls_of_an_answer_that_was_broken_off_do_not_run_and_the_error_says_why(
             "context_overflow",
             "window",
         ),
-        ("gemini/m", "SAFETY", 2, "content_filter", "refusal", "filtered"),
-        ("gemini/m", "IMAGE_SAFETY", 2, "content_filter", "refusal", "filtered"),
+        ("gemini/m", "SAFETY", 2, "content_filter", "refusal", "filtered the answer: `SAFETY`"),
+        ("gemini/m", "LANGUAGE", 2, "content_filter", "refusal", "filtered the answer: `LANGUAGE`"),
+        ("gemini/m", "OTHER", 1, "llm_error", "malformed", "gives as its reason `OTHER`"),
         ("gemini/m", "BRAND_NEW", 1, "llm_error", "malformed", "`BRAND_NEW`"),
         ("openai-responses/m", "content_filter", 2, "content_filter", "refusal", "filtered"),
         ("ollama/m", "brand_new", 1, "llm_error", "malformed", "`brand_new`"),

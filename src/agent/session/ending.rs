@@ -76,12 +76,16 @@ impl Session {
                 let what = "the answer was cut where the model's window ends".to_owned();
                 self.verdict(StopReason::ContextFull, text, failure(ErrorKind::ContextOverflow, what))
             }
+            Some(FinishReason::Filtered(why)) => {
+                let error = failure(ErrorKind::Refusal, format!("the provider filtered the answer: `{why}`"));
+                self.verdict(StopReason::ContentFilter, text, error)
+            }
             Some(FinishReason::Refusal) => {
                 let error = failure(ErrorKind::Refusal, "the model refused to answer".to_owned());
                 self.verdict(StopReason::ContentFilter, text, error)
             }
             Some(FinishReason::Other(name)) => {
-                let message = format!("the model ended with the unknown finish reason `{name}`");
+                let message = format!("the provider broke the answer off and gives as its reason `{name}`");
                 self.verdict(StopReason::LlmError, text, failure(ErrorKind::Malformed, message))
             }
             Some(FinishReason::Stop | FinishReason::ToolCalls) | None => self.finished(text),

@@ -474,4 +474,6 @@ mod budget_tests;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]
+mod shared_purse_tests;
+#[cfg(test)]
 mod tests;

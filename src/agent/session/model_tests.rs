@@ -3,10 +3,12 @@
 use super::tests::*;
 use super::*;
 use crate::agent::chain::{Chain, Terms, Window, WindowSource};
+use crate::agent::structured::OutputSchema;
 use crate::failure::ErrorKind;
 use crate::message::{Opaque, Part};
 use crate::usage::Usage;
 use proptest::prelude::*;
+use std::rc::Rc;
 
 fn chain(names: &[&str]) -> Limits {
     let mut terms = names.iter().map(|name| Terms { model: (*name).to_owned(), ..Terms::default() });
@@ -132,6 +134,16 @@ fn l14_a_conversation_that_fills_the_window_ends_the_run_without_another_call() 
     let error = verdict.error.unwrap();
     assert_eq!(error.kind, ErrorKind::ContextOverflow);
     assert!(error.message.contains("10,000 (the server)"), "{}", error.message);
+}
+
+#[test]
+fn l14_the_schema_of_the_answer_takes_room_in_the_window() {
+    let mut limits = chain(&["a/x"]);
+    limits.models.first.window = Some(Window { tokens: 10_000, source: WindowSource::User });
+    let schema = format!(r#"{{"description": "{}"}}"#, "x".repeat(40_000));
+    let schema = Rc::new(OutputSchema::parse(&schema).unwrap());
+    let session = begun(limits).demanding(Some(schema));
+    assert_eq!(stop_of(&session, now()).reason, StopReason::ContextFull);
 }
 
 #[test]

@@ -45,11 +45,13 @@ impl Demand {
 
 impl Session {
     /// The session when the answer must fit `schema`, for which requests need room: strict modes take it beside the
-    /// tools.
+    /// tools or in their place.
     #[must_use]
     pub fn demanding(mut self, schema: Option<Rc<OutputSchema>>) -> Self {
-        let more = schema.as_ref().map_or(0, |schema| tokens::at_most(schema.text()));
-        self.limits.caps.tools_tokens = self.limits.caps.tools_tokens.saturating_add(more);
+        let text = schema.as_ref().map_or("", |schema| schema.text());
+        self.limits.caps.schema_tokens = tokens::at_most(text);
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        self.limits.tools_bytes = self.limits.tools_bytes.saturating_add(bytes);
         self.demand.schema = schema;
         self
     }
@@ -72,10 +74,9 @@ impl Session {
         }
     }
 
-    /// The schema for the strict mode of the server. Not while an answer goes on that was cut: a strict mode would
-    /// begin it anew.
-    pub fn strict_schema(&self) -> Option<Rc<OutputSchema>> {
-        self.demand.schema.clone().filter(|_| self.answer_so_far.is_empty())
+    /// The schema that the answer must fit.
+    pub fn schema(&self) -> Option<Rc<OutputSchema>> {
+        self.demand.schema.clone()
     }
 
     /// Whether the model is to repair its answer, for which it is offered no tools.

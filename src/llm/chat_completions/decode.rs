@@ -155,15 +155,9 @@ impl ChunkDecoder {
             } else if let Some(message) = choice.message.filter(|_| !self.deltas) {
                 take(message, answer, show)?;
             }
-            match reason {
-                Some("error") => {
-                    return Err(LlmError::new(
-                        ErrorKind::Server,
-                        "the server broke the answer off with an error",
-                    ));
-                }
-                Some(reason) => answer.stopped(finish(reason)),
-                None => {}
+            if let Some(reason) = reason {
+                let reason = finish(reason).map_err(|error| LlmError { usage: answer.usage(), ..error });
+                answer.stopped(reason?);
             }
         }
         Ok(())
@@ -183,9 +177,11 @@ fn take(delta: Delta, answer: &mut Answer, show: &mut dyn FnMut(Progress<'_>)) -
         _ => {}
     }
     answer.refuse(delta.refusal.as_str().unwrap_or_default());
-    let legacy =
-        delta.function_call.map(|function| WireCall { function: Some(function), ..WireCall::default() });
-    for call in delta.tool_calls.into_iter().flatten().chain(legacy) {
+    let calls = delta.tool_calls.unwrap_or_default();
+    // Some gateways send a call in the older form as well.
+    let legacy = delta.function_call.filter(|_| calls.is_empty());
+    let legacy = legacy.map(|function| WireCall { function: Some(function), ..WireCall::default() });
+    for call in calls.into_iter().chain(legacy) {
         let function = call.function.unwrap_or_default();
         let arguments = match &function.arguments {
             Value::String(piece) => Cow::Borrowed(piece.as_str()),
@@ -227,15 +223,24 @@ fn content_list(
     Ok(())
 }
 
-fn finish(reason: &str) -> FinishReason {
-    match reason {
+/// Why the model stopped.
+///
+/// # Errors
+/// When it was the server that could not go on: another time it may.
+fn finish(reason: &str) -> Result<FinishReason, LlmError> {
+    Ok(match reason {
         "stop" | "end_turn" | "eos" | "stop_sequence" => FinishReason::Stop,
         "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
         "length" | "max_tokens" | "model_length" => FinishReason::Length,
-        "content_filter" => FinishReason::ContentFilter,
+        "model_context_window_exceeded" => FinishReason::WindowFull,
+        "content_filter" | "sensitive" => FinishReason::ContentFilter,
         "refusal" => FinishReason::Refusal,
+        "error" | "abort" | "aborted" | "network_error" | "insufficient_system_resource" => {
+            let message = format!("the server broke the answer off: `{reason}`");
+            return Err(LlmError::new(ErrorKind::Server, message));
+        }
         other => FinishReason::Other(other.to_owned()),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -47,6 +47,9 @@ fn o08_usage_after_the_finish_chunk_counts_and_the_last_one_wins() {
 fn done_is_optional_after_a_finish_reason_and_suffices_without_one() {
     assert_eq!(stream(&[&text("a"), &end("stop")]).finish, FinishReason::Stop);
     assert_eq!(stream(&[&text("a"), "[DONE]"]).finish, FinishReason::Stop);
+    assert_eq!(stream(&[&end("stop"), &text("a"), &end("stop")]).finish, FinishReason::Stop);
+    let unended = decode(&[&text("a"), &end("stop"), &text("b")], false).1.unwrap_err();
+    assert_eq!(unended.kind, ErrorKind::CutStream, "the reason was not the end, and no other came");
     assert_eq!(decode(&[&text("a")], false).1.unwrap_err().kind, ErrorKind::CutStream);
     assert_eq!(decode(&[], false).1.unwrap_err().kind, ErrorKind::CutStream);
 }
@@ -57,11 +60,20 @@ fn finish_reasons_are_brought_to_one_meaning() {
         ("length", FinishReason::Length),
         ("model_length", FinishReason::Length),
         ("content_filter", FinishReason::ContentFilter),
+        ("sensitive", FinishReason::ContentFilter),
+        ("model_context_window_exceeded", FinishReason::WindowFull),
         ("brand_new", FinishReason::Other("brand_new".into())),
     ] {
         assert_eq!(stream(&[&text("a"), &end(sent)]).finish, expected);
     }
-    assert_eq!(decode(&[&end("error")], false).1.unwrap_err().kind, ErrorKind::Server);
+    let counted = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "insufficient_system_resource"}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 1}});
+    let error = decode(&[&counted.to_string()], false).1.unwrap_err();
+    assert_eq!(error.usage.map(|usage| usage.output), Some(1), "what was counted is paid for and no more");
+    for sent in ["error", "network_error", "insufficient_system_resource", "abort"] {
+        let error = decode(&[&end(sent)], false).1.unwrap_err();
+        assert!(error.kind == ErrorKind::Server && error.message.contains(sent), "{error}");
+    }
 }
 
 #[test]
@@ -76,8 +88,9 @@ fn calls_with_finish_stop_are_calls() {
 
 #[test]
 fn ids_that_are_missing_doubled_or_taken_are_made_up() {
-    let call = |index: u64, id: &str| json!({"index": index, "id": id, "function": {"name": "read", "arguments": "{}"}});
-    let calls = json!({"tool_calls": [call(0, ""), call(1, "a"), call(2, "a"), call(3, "old")]});
+    let call = |index: u64, id: &str, arguments: &str| json!({"index": index, "id": id, "function": {"name": "read", "arguments": arguments}});
+    let calls = [call(0, "", "{}"), call(1, "a", "{}"), call(2, "a", "{\"p\":1}"), call(3, "old", "{}")];
+    let calls = json!({"tool_calls": calls});
     let response = stream(&[&delta(calls, json!("tool_calls"))]);
     let ids: Vec<_> = response.message.tool_calls().map(|call| call.id.as_str()).collect();
     assert_eq!(ids, ["new1", "a", "new2", "new3"]);

@@ -265,7 +265,7 @@ fn stored(data: &impl Serialize) -> Result<Value, LlmError> {
     serde_json::to_value(data).map_err(|error| LlmError::new(ErrorKind::Internal, error.to_string()))
 }
 
-/// Why the model stopped; none where that is not said. Calls finish with `STOP` too.
+/// Why the model stopped, and what Gemini says about it; none where that is not said. Calls finish with `STOP` too.
 fn finish(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmError> {
     Ok(Some(match reason {
         "" | "FINISH_REASON_UNSPECIFIED" => return Ok(None),
@@ -274,18 +274,29 @@ fn finish(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmErro
         "CONTINUATION" => FinishReason::Paused,
         "SAFETY"
         | "RECITATION"
+        | "LANGUAGE"
         | "BLOCKLIST"
         | "PROHIBITED_CONTENT"
         | "SPII"
+        | "MODEL_ARMOR"
         | "IMAGE_SAFETY"
         | "IMAGE_RECITATION"
-        | "IMAGE_PROHIBITED_CONTENT" => FinishReason::ContentFilter,
+        | "IMAGE_PROHIBITED_CONTENT" => FinishReason::Filtered(format!("{reason}{}", said(Some(message)))),
         // The model's calls are of no use; another sample may be better.
         "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
             let message = format!("the model's answer was of no use: `{reason}`{}", said(Some(message)));
             return Err(LlmError::new(ErrorKind::ToolUseFailed, message));
         }
-        other => FinishReason::Other(other.to_owned()),
+        "MISSING_THOUGHT_SIGNATURE" => {
+            let why =
+                "a signature of an earlier thought is missing, which a gateway in between may have dropped";
+            return Err(LlmError::new(
+                ErrorKind::Request,
+                format!("{why}: `{reason}`{}", said(Some(message))),
+            ));
+        }
+        // `OTHER` says no more, `NO_IMAGE` and `IMAGE_OTHER` are of no answer in text.
+        other => FinishReason::Other(format!("{other}{}", said(Some(message)))),
     }))
 }
 

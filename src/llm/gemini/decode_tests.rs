@@ -73,9 +73,9 @@ fn every_signature_goes_back_on_its_own_part_in_the_same_order() {
 #[test]
 fn ids_that_are_missing_doubled_or_taken_are_made_up_but_those_sent_go_back() {
     let call = |id: &str| json!({"functionCall": {"id": id, "name": "read", "args": {}}});
+    let other = json!({"functionCall": {"id": "a", "name": "read", "args": {"p": 1}}});
     let none = json!({"functionCall": {"name": "read", "args": {}}});
-    let response =
-        stream(&[&event(json!([none, call(""), call("a"), call("a"), call("old")]), json!("STOP"))]);
+    let response = stream(&[&event(json!([none, call(""), call("a"), other, call("old")]), json!("STOP"))]);
     let ids: Vec<_> = response.message.tool_calls().map(|call| call.id.as_str()).collect();
     assert_eq!(ids, ["new1", "new2", "a", "new3", "new4"]);
     let parts = replayed(&response.message);
@@ -112,14 +112,28 @@ fn arguments_in_pieces_are_an_error_not_a_call_without_them() {
 fn finish_reasons_are_brought_to_one_meaning() {
     for (sent, expected) in [
         ("MAX_TOKENS", FinishReason::Length),
-        ("SAFETY", FinishReason::ContentFilter),
-        ("RECITATION", FinishReason::ContentFilter),
+        ("SAFETY", FinishReason::Filtered("SAFETY".into())),
+        ("RECITATION", FinishReason::Filtered("RECITATION".into())),
+        ("LANGUAGE", FinishReason::Filtered("LANGUAGE".into())),
+        ("MODEL_ARMOR", FinishReason::Filtered("MODEL_ARMOR".into())),
+        ("OTHER", FinishReason::Other("OTHER".into())),
         ("CONTINUATION", FinishReason::Paused),
         ("BRAND_NEW", FinishReason::Other("BRAND_NEW".into())),
     ] {
         assert_eq!(stream(&[&text("a"), &end(sent)]).finish, expected);
     }
     assert_eq!(error_of(&[&text("a"), &end("FINISH_REASON_UNSPECIFIED")]).kind, ErrorKind::CutStream);
+    assert_eq!(error_of(&[&end("MISSING_THOUGHT_SIGNATURE")]).kind, ErrorKind::Request);
+}
+
+#[test]
+fn what_gemini_says_about_the_end_of_an_answer_is_kept() {
+    let end = |reason: &str| {
+        json!({"candidates": [{"finishReason": reason, "finishMessage": "so \u{1b}it is"}]}).to_string()
+    };
+    let response = stream(&[&text("a"), &end("OTHER")]);
+    assert_eq!(response.finish, FinishReason::Other("OTHER (so it is)".into()));
+    assert_eq!(stream(&[&end("LANGUAGE")]).finish, FinishReason::Filtered("LANGUAGE (so it is)".into()));
 }
 
 #[test]
