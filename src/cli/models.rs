@@ -7,7 +7,7 @@ use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
 use crate::cli::place::PlaceArgs;
 use crate::failure::ErrorKind;
-use crate::llm::models::{Capability, Known, LongQuote, Model, built_in_models, look_up, origin};
+use crate::llm::models::{Capability, Known, LongQuote, Model, built_in_models, is_meant, look_up, origin};
 use crate::messages::thousands;
 use crate::terminal::one_line;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use std::fmt::Write;
 /// Characters shown of a name that a file or a person gave.
 const NAME_CHARS: usize = 100;
 
-/// Prints the models whose name contains `filter`, or one of them.
+/// Prints the models that `filter` means, or one of them.
 ///
 /// # Errors
 /// When the configuration is wrong, the model is not known, or standard output cannot be written.
@@ -37,14 +37,15 @@ pub fn models(
 fn list(filter: &str, own: &BTreeMap<String, Model>) -> String {
     let built_in = built_in_models(filter);
     let owned =
-        own.iter().filter(|(name, _)| name.contains(filter)).map(|(name, model)| (name.as_str(), model));
+        own.iter().filter(|(name, _)| is_meant(name, filter)).map(|(name, model)| (name.as_str(), model));
     let mut rows: BTreeMap<&str, &Model> = built_in.iter().map(|(name, model)| (*name, model)).collect();
     rows.extend(owned);
+    let width = rows.keys().map(|name| one_line(name, NAME_CHARS).chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for (name, model) in &rows {
         let window = model.window.map_or_else(|| "?".to_owned(), thousands);
         let prices = format!("${} in, ${} out", model.input, model.output);
-        let _ = writeln!(text, "{:<52} {prices:<24} {window:>9}", one_line(name, NAME_CHARS));
+        let _ = writeln!(text, "{:<width$} {prices:<24} {window:>9}", one_line(name, NAME_CHARS));
     }
     let _ = writeln!(
         text,

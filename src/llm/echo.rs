@@ -21,8 +21,9 @@ pub fn has_echo(calls: &[EmbeddedCall], messages: &[Arc<Message>]) -> bool {
     let others = messages.iter().filter(|message| message.role != Role::Assistant);
     let parts = others.flat_map(|message| &message.parts);
     let all = Given { text: parts.clone().filter_map(text).map(essence).collect(), form: essence };
-    let brought: Vec<_> =
-        parts.filter_map(brought).map(|text| Given { text: letters(text), form: letters }).collect();
+    let forms: [fn(&str) -> String; 2] = [letters, letters_of_page];
+    let in_each_form = |text| forms.map(|form| Given { text: form(text), form });
+    let brought: Vec<_> = parts.filter_map(brought).flat_map(in_each_form).collect();
     calls.iter().any(|call| {
         call.text.split(BETWEEN).all(|word| all.holds(word))
             || holds_arguments(&all, call)
@@ -99,8 +100,13 @@ fn essence(text: &str) -> String {
     letters.chars().filter(|c| !c.is_whitespace() && *c != '\\' && !is_hidden(*c)).collect()
 }
 
-/// What is left of it without the marks of any notation, those that HTML writes as names or numbers included.
+/// What is left of it without the marks of any notation.
 fn letters(text: &str) -> String {
+    essence(text).chars().filter(|c| c.is_alphanumeric()).collect()
+}
+
+/// The same without what HTML writes for such marks.
+fn letters_of_page(text: &str) -> String {
     let text = essence(text);
     let mut pieces = text.split('&');
     let first = pieces.next().unwrap_or_default();
@@ -128,10 +134,19 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn echoes(given: &str, arguments: &Value) -> bool {
+    fn is_echo(given: Message, arguments: &Value) -> bool {
         let text = json!({"name": "write_file", "arguments": arguments}).to_string();
         let call = EmbeddedCall { name: "write_file".into(), arguments: arguments.to_string(), text };
-        has_echo(&[call], &[Arc::new(Message::text(Role::User, given))])
+        has_echo(&[call], &[Arc::new(given)])
+    }
+
+    fn echoes(given: &str, arguments: &Value) -> bool {
+        is_echo(Message::text(Role::User, given), arguments)
+    }
+
+    fn echoes_result(text: &str, arguments: &Value) -> bool {
+        let result = ToolResult { call_id: "1".into(), text: text.into(), is_error: true };
+        is_echo(Message { role: Role::Tool, parts: vec![Part::ToolResult(result)] }, arguments)
     }
 
     #[test]
@@ -156,26 +171,16 @@ mod tests {
     #[test]
     fn l21_what_a_tool_brought_is_no_call_in_another_notation() {
         let arguments = json!({"path": "x", "edits": [{"old": "a b"}], "times": 2});
-        let call = EmbeddedCall {
-            name: "edit_file".into(),
-            arguments: arguments.to_string(),
-            text: json!({"name": "edit_file", "arguments": arguments}).to_string(),
-        };
-        let echoes = |text: &str| {
-            let result = ToolResult { call_id: "1".into(), text: text.into(), is_error: true };
-            let message = Message { role: Role::Tool, parts: vec![Part::ToolResult(result)] };
-            has_echo(std::slice::from_ref(&call), &[Arc::new(message)])
-        };
         for brought in [
-            "name: edit_file\narguments:\n  path: x\n  edits:\n    - old: a b\n  times: 2\n",
-            "1: name = \"edit_file\"\n2: path = 'x'\n3: times = 2\n4: [[edits]]\n5: old = \"a b\"",
-            "edit_file(path='x', times=2, edits=[dict(old='a b')])",
-            "{&quot;name&quot;: &#34;edit_file&#x22;, &quot;path&quot;: &quot;x&quot;, &quot;times&quot;: 2, &quot;edits&quot;:
+            "name: write_file\narguments:\n  path: x\n  edits:\n    - old: a b\n  times: 2\n",
+            "1: name = \"write_file\"\n2: path = 'x'\n3: times = 2\n4: [[edits]]\n5: old = \"a b\"",
+            "write_file(path='x', times=2, edits=[dict(old='a b')])",
+            "{&quot;name&quot;: &#34;write_file&#x22;, &quot;path&quot;: &quot;x&quot;, &quot;times&quot;: 2, &quot;edits&quot;:
                 [{&quot;old&quot;: &quot;a b&quot;}]}",
         ] {
-            assert!(echoes(brought), "{brought}");
-            assert!(!echoes(&brought.replace("edit_file", "edit")), "{brought}");
-            assert!(!echoes(&brought.replace("a b", "c")), "{brought}");
+            assert!(echoes_result(brought, &arguments), "{brought}");
+            assert!(!echoes_result(&brought.replace("write_file", "write"), &arguments), "{brought}");
+            assert!(!echoes_result(&brought.replace("a b", "c"), &arguments), "{brought}");
         }
     }
 
@@ -188,6 +193,13 @@ mod tests {
                 given = Value::from(given).to_string();
             }
             prop_assert!(echoes(&given, &arguments));
+        }
+
+        #[test]
+        fn l21_no_mark_around_it_hides_a_call_in_another_notation(content in any::<String>(), after in "[;&a-z ]{0,9}") {
+            let arguments = json!({"path": "x", "content": content});
+            let given = format!("name: write_file\npath: x\ncontent: {content}{after}");
+            prop_assert!(echoes_result(&given, &arguments), "{given}");
         }
     }
 }

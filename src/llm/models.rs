@@ -296,10 +296,15 @@ fn read(row: &str) -> Option<Model> {
     serde_json::from_str(row).ok()
 }
 
-/// Every model of the built-in table whose name contains `filter`, in order.
+/// Whether `name` contains `filter`, in capitals or not.
+pub fn is_meant(name: &str, filter: &str) -> bool {
+    name.to_lowercase().contains(&filter.to_lowercase())
+}
+
+/// Every model of the built-in table that `filter` means, in order.
 pub fn built_in_models(filter: &str) -> Vec<(&'static str, Model)> {
     lines()
-        .filter(|(name, _)| name.contains(filter))
+        .filter(|(name, _)| is_meant(name, filter))
         .filter_map(|(name, row)| Some((name, read(row)?)))
         .collect()
 }

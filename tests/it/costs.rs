@@ -252,6 +252,8 @@ fn o26_models_are_listed_and_shown_with_the_users_own_prices() {
     assert!(all.contains("openai/mock") && all.contains("anthropic/") && all.contains("MIT"), "{all}");
     let some = lab.agent(&["models", "gpt-4o"]).exits(0).stdout;
     assert!(some.contains("openai/gpt-4o-mini") && !some.contains("anthropic/"), "{some}");
+    let capitals = lab.agent(&["models", "GPT-4O"]).exits(0).stdout;
+    assert_eq!(capitals, some);
     let own = lab.agent(&["models", "show", "mock"]).exits(3).stderr;
     assert!(own.contains("`mock` is not known"), "{own}");
     let own = lab.agent(&["models", "show", "openai/mock-2026-01-02"]).exits(0).stdout;
