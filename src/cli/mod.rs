@@ -13,6 +13,7 @@ pub mod costs;
 pub mod demo;
 pub mod diff;
 pub mod doctor;
+mod earlier;
 pub mod error;
 pub mod exit_code;
 pub mod help;
@@ -41,7 +42,6 @@ use crate::cli::error::CliResult;
 use crate::cli::exit_code::ExitCode;
 use crate::cli::output::print;
 use crate::config::environment::Environment;
-use crate::journal::store::Store;
 use crate::process;
 use crate::terminal::Style;
 use clap::Parser;
@@ -65,7 +65,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Run(args) => return work::run(app, args),
         Command::Resume(args) => return work::resume(app, args),
         Command::Sessions { command, place } => app.load_place(&place).and_then(|loaded| {
-            let store = Store::new(loaded.settings.state.join("sessions"));
+            let store = earlier::store(&loaded.settings);
             let redactor = app.redactor(&loaded.settings);
             match command {
                 SessionsCommand::List => sessions::list(&app.terminal, &store, &redactor),

@@ -4,6 +4,7 @@ use crate::change::FileState;
 use crate::cli::app::App;
 use crate::cli::args::PlaceArgs;
 use crate::cli::compose;
+use crate::cli::earlier::store;
 use crate::cli::error::{CliError, CliResult};
 use crate::failure::ErrorKind;
 use crate::journal::history::History;
@@ -59,7 +60,7 @@ impl Past {
         hold: impl Fn(&Store, &str) -> Result<T, SessionError>,
     ) -> CliResult<(Self, T)> {
         let settings = app.load_place(place)?.settings;
-        let store = Store::new(settings.state.join("sessions"));
+        let store = store(&settings);
         let id = id.map_or_else(|| store.last(), |id| Ok(id.to_owned()))?;
         let held = hold(&store, &id)?;
         let reading = read::read(&store.journal_path(&id)?)
