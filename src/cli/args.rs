@@ -1,5 +1,6 @@
 //! The command line's words: commands and flags, each accepted only because it works.
 
+use crate::engine::approve::Unanswered;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::report::human::Detail;
@@ -27,6 +28,34 @@ pub enum Command {
         /// What to do with them.
         #[command(subcommand)]
         command: SessionsCommand,
+        /// Where to look.
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Look at the calls that wait for an answer
+    Approvals {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: ApprovalsCommand,
+        /// Where to look.
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Let a call run that waits for an answer
+    Approve {
+        /// The call's id; `agent approvals list` shows it
+        id: String,
+        /// Where to look.
+        #[command(flatten)]
+        place: PlaceArgs,
+    },
+    /// Do not let a call run that waits for an answer
+    Deny {
+        /// The call's id; `agent approvals list` shows it
+        id: String,
+        /// Why; the model reads it
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
         /// Where to look.
         #[command(flatten)]
         place: PlaceArgs,
@@ -175,6 +204,9 @@ pub struct WorkArgs {
     /// What may happen without asking
     #[arg(short, long, value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
     pub mode: Option<Mode>,
+    /// What becomes of a call that nobody can be asked about: refused, or the run ends and the call waits for an answer
+    #[arg(long, value_parser = parse_approvals, value_name = "refuse|pause")]
+    pub approvals: Option<Unanswered>,
     /// provider/model, local/MODEL, or scripted:FILE
     #[arg(long)]
     pub model: Option<String>,
@@ -354,6 +386,17 @@ pub enum SessionsCommand {
     },
 }
 
+/// `agent approvals …`.
+#[derive(Debug, Subcommand)]
+pub enum ApprovalsCommand {
+    /// The calls of all sessions of this workspace that wait for an answer, with what they would do
+    List {
+        /// One JSON document on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 /// `agent tools …`.
 #[derive(Debug, Subcommand)]
 pub enum ToolsCommand {
@@ -430,6 +473,11 @@ fn parse_mode(text: &str) -> Result<Mode, String> {
         "yolo" => Ok(Mode::Yolo),
         _ => Err("the modes are confirm-all, confirm-sensitive and yolo".to_owned()),
     }
+}
+
+fn parse_approvals(text: &str) -> Result<Unanswered, String> {
+    let known = [Unanswered::Refuse, Unanswered::Pause].into_iter().find(|known| known.name() == text);
+    known.ok_or_else(|| "it is refuse or pause".to_owned())
 }
 
 /// What holds commands and hooks.

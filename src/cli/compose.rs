@@ -15,7 +15,7 @@ use crate::config::load::{USER_AGENTS, USER_FILE};
 use crate::config::schema::{SandboxMode, Web};
 use crate::config::settings::Settings;
 use crate::emit::Emitter;
-use crate::engine::approve::{Approver, Nobody};
+use crate::engine::approve::{Approver, Nobody, Unanswered};
 use crate::engine::command_class::CommandOptions;
 use crate::engine::granted::Granted;
 use crate::engine::hooks::Hooks;
@@ -28,6 +28,7 @@ use crate::fetch::Fetcher;
 use crate::fetch::target::HostPattern;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
+use crate::journal::approvals::Approvals;
 use crate::journal::history;
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::edit_format::EditFormat;
@@ -69,6 +70,8 @@ use tokio_util::sync::CancellationToken;
 pub struct Manner {
     /// Who is asked: the person at the terminal until the token fires, or nobody.
     pub asked: Option<CancellationToken>,
+    /// What becomes of a call that nobody can be asked about.
+    pub unanswered: Unanswered,
     /// Reads run, everything else is only described.
     pub dry_run: bool,
 }
@@ -343,6 +346,8 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         hooks,
         approver,
         granted: Granted::default(),
+        approvals: Approvals::default(),
+        holds: Cell::new(false),
         source: Rc::clone(&app.source),
         baseline: Arc::new(Mutex::new(Baseline::new(workspace.clone()))),
         workspace: Rc::new(workspace),
@@ -353,6 +358,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         emitter: bench.emitter,
         options: EngineOptions {
             parallel: settings.tools.parallel,
+            unanswered: manner.unanswered,
             dry_run: manner.dry_run,
             result_format: settings.tools.result_format,
             max_result_tokens: max_result_tokens(settings),
@@ -373,8 +379,9 @@ pub fn definitions(engine: &Engine) -> Vec<ToolDefinition> {
     offered.cloned().collect()
 }
 
-/// What the model has seen in earlier runs of the session, by content.
-pub fn restore(engine: &Engine, records: &[Record]) {
+/// What the model has seen in earlier runs of the session, by content, and what was answered since.
+pub fn restore(engine: &mut Engine, records: &[Record]) {
+    engine.approvals = Approvals::of(records);
     let ledger = &engine.ledger;
     for record in records {
         let Event::ToolEnd { seen, changed, result, .. } = &record.event else { continue };

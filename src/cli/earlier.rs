@@ -5,7 +5,8 @@ use crate::cli::error::CliResult;
 use crate::config::flags::Flags;
 use crate::config::load::Loaded;
 use crate::config::settings::Settings;
-use crate::event::{Event, SCHEMA_VERSION};
+use crate::engine::approve::Unanswered;
+use crate::event::{Event, Record, SCHEMA_VERSION};
 use crate::journal::read::{self, Reading};
 use crate::journal::store::{SessionError, Store};
 use crate::journal::write::Journal;
@@ -73,7 +74,8 @@ impl Earlier {
         Ok(Self { id, journal, reading })
     }
 
-    /// `flags` with what the session knows and nobody said otherwise: its agent and, without a configured one, its model.
+    /// `flags` with what the session knows and nobody said otherwise: its agent, whether it waits for answers and, without
+    /// a configured one, its model.
     #[must_use]
     pub fn complete(&self, flags: Flags, loaded: &Loaded) -> Flags {
         let last = self.reading.records.iter().rev().find_map(|record| match &record.event {
@@ -81,7 +83,10 @@ impl Earlier {
             _ => None,
         });
         let Some((agent, model)) = last else { return flags };
+        let waited = |record: &Record| matches!(record.event, Event::ToolWaits { .. });
+        let pauses = self.reading.records.iter().any(waited);
         Flags {
+            approvals: flags.approvals.or_else(|| pauses.then_some(Unanswered::Pause)),
             agent: flags.agent.or(Some(agent)),
             model: flags.model.or_else(|| loaded.settings.llm.model.is_none().then_some(model)),
             ..flags

@@ -1,8 +1,10 @@
 //! The command line: one file per command, composition, exit codes.
 
 pub mod agents;
+pub mod answer;
 pub mod app;
 pub mod apply_patch;
+pub mod approvals;
 pub mod approver;
 pub mod args;
 pub mod chain;
@@ -36,6 +38,7 @@ pub mod trust;
 pub mod undo;
 pub mod work;
 
+use crate::approval::Answer;
 use crate::cli::app::App;
 use crate::cli::args::{Cli, Command, SessionsCommand};
 use crate::cli::error::CliResult;
@@ -72,6 +75,9 @@ fn dispatch(app: &App, command: Command) -> u8 {
                 SessionsCommand::Show { id } => sessions::show(&app.terminal, &store, &redactor, &id),
             }
         }),
+        Command::Approvals { command, place } => approvals::approvals(app, &command, &place),
+        Command::Approve { id, place } => answer::answer(app, &id, Answer::Approve, &place),
+        Command::Deny { id, reason, place } => answer::deny(app, &id, reason, &place),
         Command::Diff(args) => diff::diff(app, &args),
         Command::Undo(args) => undo::undo(app, &args),
         Command::Redo(args) => redo::redo(app, &args),

@@ -128,6 +128,11 @@ fn describe(record: &Record) -> Option<String> {
             let first = one_line(result.gist(), RESULT_CHARS);
             format!("  {name} {}: {mark}: {first}", one_line(summary, TASK_CHARS))
         }
+        Event::ToolWaits { approval: Some(asked), .. } => {
+            let (tool, summary) = (&asked.tool, one_line(&asked.summary, TASK_CHARS));
+            format!("  {tool} {summary}: waits for an answer ({})", asked.id)
+        }
+        Event::ApprovalAnswered { id, answer, .. } => messages::answered(id, answer),
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
         Event::Restored { way, changed, .. } => messages::restored(*way, changed),
         Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd),
@@ -145,6 +150,7 @@ fn describe(record: &Record) -> Option<String> {
         | Event::TextDelta { .. }
         | Event::ThinkingDelta { .. }
         | Event::ToolStart { .. }
+        | Event::ToolWaits { .. }
         | Event::StepEnd
         | Event::Notice { .. } => return None,
     })

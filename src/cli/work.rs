@@ -139,8 +139,9 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let displaced = Some(compose::displaced(app, &settings));
     let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, displaced, toolbox };
     let asked = (!options.json).then(|| interrupt.clone());
-    let engine = compose::engine(app, &settings, bench, Manner { asked, dry_run: options.dry_run })?;
-    compose::restore(&engine, &reading.records);
+    let manner = Manner { asked, unanswered: settings.approvals, dry_run: options.dry_run };
+    let mut engine = compose::engine(app, &settings, bench, manner)?;
+    compose::restore(&mut engine, &reading.records);
     let meanwhile = compose::meanwhile(&engine, &reading.records);
     let definitions = compose::definitions(&engine);
     let words = words(task, &id, &session.borrow())?;
@@ -298,8 +299,8 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
     for text in compose::recover(&agent.engine) {
         emitter.emit(Event::Notice { level: Level::Warn, text })?;
     }
-    let unanswered = agent.session.borrow().unanswered();
-    for call in unanswered {
+    let cut_off = agent.session.borrow().cut_off();
+    for call in cut_off {
         for text in compose::clear_leftovers(&agent.engine, &call) {
             emitter.emit(Event::Notice { level: Level::Warn, text })?;
         }
@@ -359,6 +360,7 @@ fn flags(options: &WorkArgs) -> Flags {
     Flags {
         agent: options.agent.clone(),
         mode: options.mode,
+        approvals: options.approvals,
         model: options.model.clone(),
         api_base: options.api_base.clone(),
         api_key: options.api_key.as_deref().map(Secret::new),

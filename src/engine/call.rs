@@ -1,13 +1,15 @@
 //! One tool call, from the model's words to its result.
 
+use crate::approval::Approval;
 use crate::decision::{Decision, Denial};
 use crate::emit::EmitError;
-use crate::engine::approve::{Answer, Question};
+use crate::engine::approve::{Answer, Question, Unanswered};
 use crate::engine::arguments;
 use crate::engine::command_class::{CommandClass, Verdict, classify, readings};
 use crate::engine::fire::{Told, append};
 use crate::engine::granted::Grant;
 use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
+use crate::engine::waiting::Refusal;
 use crate::engine::{Engine, ResultFormat, links};
 use crate::event::Event;
 use crate::message::{ToolCall, ToolResult};
@@ -45,6 +47,15 @@ struct Outcome {
     simulated: bool,
     /// What it did instead of what was asked, one line, where a hook changed the arguments.
     summary: Option<String>,
+    waits: Option<Waits>,
+}
+
+/// What a call waits for.
+enum Waits {
+    /// The calls before it.
+    ItsTurn,
+    /// A person's answer.
+    Answer(Box<Approval>),
 }
 
 impl From<ToolOutput> for Outcome {
@@ -102,7 +113,10 @@ impl Engine {
             Ok(_) if cancel.is_cancelled() => not_executed(interrupt).into(),
             Ok(ready) => self.decide_and_run(call, ready, interrupt, cancel).await?,
         };
-        let Outcome { output, denial, simulated, summary: done } = outcome;
+        let Outcome { output, denial, simulated, summary: done, waits } = outcome;
+        if let Some(waits) = waits {
+            return self.hold(call, waits);
+        }
         for seen in &output.seen {
             self.ledger.note(&seen.path, &seen.hash);
         }
@@ -124,6 +138,16 @@ impl Engine {
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         })?;
         Ok(())
+    }
+
+    /// Tells that a call waits: from here on no call of the answer runs.
+    fn hold(&self, call: &ToolCall, waits: Waits) -> Result<(), EmitError> {
+        self.holds.set(true);
+        let approval = match waits {
+            Waits::ItsTurn => None,
+            Waits::Answer(approval) => Some(*approval),
+        };
+        self.emitter.emit(Event::ToolWaits { call_id: call.id.clone(), approval }).map(drop)
     }
 
     async fn decide_and_run(
@@ -193,9 +217,19 @@ impl Engine {
         context: Vec<String>,
         interrupt: &CancellationToken,
     ) -> Result<Outcome, EmitError> {
+        let answered = self.approvals.answered(&cx.call_id);
         match decision {
-            Decision::Allow => self.execute(ready, cx, context).await,
             Decision::Deny { reason, rule } => Ok(refused(ready, reason, rule)),
+            _ if self.holds.get() && (answered.is_some() || decision == Decision::Allow) => {
+                Ok(waiting(Waits::ItsTurn))
+            }
+            Decision::Allow | Decision::Ask { .. } if let Some(answered) = answered => {
+                match self.permitted(ready.told(), answered) {
+                    Ok(()) => self.execute(ready, cx, context).await,
+                    Err(Refusal { reason, rule }) => Ok(refused(ready, reason, rule.to_owned())),
+                }
+            }
+            Decision::Allow => self.execute(ready, cx, context).await,
             Decision::Ask { reason, rule } => {
                 match self.approve(ready, cx, (reason, rule), interrupt).await {
                     Some(outcome) => Ok(outcome),
@@ -335,14 +369,23 @@ impl Engine {
             Answer::No(reason) => {
                 Some(refused(ready, messages::said_no(reason.as_deref()), SAID_NO_RULE.to_owned()))
             }
-            Answer::Nobody => match nobody_to_ask(tool, &rule) {
-                Decision::Deny { reason, rule } => Some(refused(ready, reason, rule)),
-                Decision::Allow | Decision::Ask { .. } => Some(refused(ready, rule.clone(), rule)),
-            },
+            Answer::Nobody => Some(self.unanswered(ready, &question, rule, &cx.call_id)),
             Answer::Abort => {
                 interrupt.cancel();
                 Some(not_executed(interrupt).into())
             }
+        }
+    }
+
+    /// What becomes of a call that nobody could be asked about.
+    fn unanswered(&self, ready: &Ready<'_>, question: &Question, rule: String, call_id: &str) -> Outcome {
+        let reason = nobody_to_ask(ready.tool.name(), &rule);
+        if self.options.unanswered == Unanswered::Refuse {
+            return refused(ready, reason, rule);
+        }
+        match self.to_be_answered(call_id, ready.told(), question) {
+            Some(approval) => waiting(Waits::Answer(Box::new(approval))),
+            None => refused(ready, messages::cannot_wait(&reason), rule),
         }
     }
 
@@ -372,6 +415,10 @@ impl Engine {
 fn not_executed(interrupt: &CancellationToken) -> ToolOutput {
     let why = if interrupt.is_cancelled() { "the run was interrupted" } else { "the run's time was up" };
     ToolOutput::error(format!("not executed: {why}"))
+}
+
+fn waiting(waits: Waits) -> Outcome {
+    Outcome { waits: Some(waits), ..Outcome::default() }
 }
 
 fn refused(ready: &Ready<'_>, reason: String, rule: String) -> Outcome {

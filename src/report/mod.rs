@@ -7,6 +7,7 @@ pub mod json;
 pub mod log_file;
 pub mod progress;
 pub mod schema;
+pub mod waiting;
 
 use crate::event::EventSink;
 use crate::messages;

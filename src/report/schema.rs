@@ -1,5 +1,6 @@
 //! JSON Schemas of what scripts read, generated from the Rust types; `config/schema/` holds them as files.
 
+use super::waiting::WaitingCalls;
 use crate::event::Record;
 use crate::result::RunResult;
 use schemars::JsonSchema;
@@ -13,6 +14,11 @@ pub fn result() -> String {
 /// The schema of one line of `--log-file`: a record with its event.
 pub fn events() -> String {
     text::<Record>()
+}
+
+/// The schema of the document of `agent approvals list --json`.
+pub fn approvals() -> String {
+    text::<WaitingCalls>()
 }
 
 /// For readers of what is written: a key that is always there is required.
@@ -47,6 +53,11 @@ mod tests {
     #[test]
     fn o21_the_event_schema_is_the_one_of_the_types() {
         file_is("events.json", &events());
+    }
+
+    #[test]
+    fn s21_the_schema_of_waiting_calls_is_the_one_of_the_types() {
+        file_is("approvals.json", &approvals());
     }
 
     /// The first cells of a page's table rows that are code.

@@ -1,0 +1,98 @@
+//! Calls that wait for an answer which comes between runs: what is asked, and whether the answer is still for the call.
+
+use crate::approval::{Answer, Approval, FileVersion, Subject};
+use crate::engine::approve::Question;
+use crate::engine::fire::Told;
+use crate::engine::policy::SAID_NO_RULE;
+use crate::engine::{Engine, links};
+use crate::journal::approvals::Answered;
+use crate::messages;
+use crate::terminal;
+use crate::workspace::file;
+use std::borrow::Cow;
+
+/// What stands in place of a rule where a call is not what the person approved.
+const OTHER_CALL_RULE: &str = "approval";
+
+/// Why a call does not run that was asked about, and what stands in place of a rule.
+pub(super) struct Refusal {
+    pub reason: String,
+    pub rule: &'static str,
+}
+
+impl Engine {
+    /// What is kept of `question`, to be answered later; nothing where the call holds a secret, which nothing keeps.
+    pub(super) fn to_be_answered(
+        &self,
+        call_id: &str,
+        told: Told<'_>,
+        question: &Question,
+    ) -> Option<Approval> {
+        let arguments = told.args.to_string();
+        let is_plain = matches!(self.emitter.redactor().text(&arguments), Cow::Borrowed(_));
+        is_plain.then(|| Approval {
+            id: self.source.short_id(),
+            call_id: call_id.to_owned(),
+            tool: question.tool.clone(),
+            summary: question.summary.clone(),
+            reason: question.reason.clone(),
+            notes: question.notes.clone(),
+            preview: question.preview.as_deref().map(terminal::preview),
+            asked_ms: u64::try_from(self.source.wall().as_millis()).unwrap_or(u64::MAX),
+            subject: self.subject(told),
+        })
+    }
+
+    /// Whether the answer to `asked` lets this call run.
+    ///
+    /// # Errors
+    /// Why not: the person said no, or yes to something else.
+    pub(super) fn permitted(
+        &self,
+        told: Told<'_>,
+        (asked, answered): (&Approval, &Answered),
+    ) -> Result<(), Refusal> {
+        if let Answer::Deny { reason } = &answered.answer {
+            return Err(Refusal { reason: messages::said_no(reason.as_deref()), rule: SAID_NO_RULE });
+        }
+        let Some(what) = self.difference(told, asked, answered) else { return Ok(()) };
+        Err(Refusal { reason: messages::not_what_was_approved(&what), rule: OTHER_CALL_RULE })
+    }
+
+    /// What is no longer as it was when the person was asked.
+    fn difference(&self, told: Told<'_>, asked: &Approval, answered: &Answered) -> Option<String> {
+        let (then, now) = (&asked.subject, self.subject(told));
+        if answered.digest != asked.digest() {
+            return Some(messages::OTHER_QUESTION.to_owned());
+        }
+        if asked.tool != told.tool {
+            return Some(messages::OTHER_TOOL.to_owned());
+        }
+        if then.arguments != now.arguments {
+            return Some(messages::OTHER_ARGUMENTS.to_owned());
+        }
+        if then.links != now.links {
+            return Some(messages::OTHER_PLACES.to_owned());
+        }
+        let file = now.files.iter().find(|file| !then.files.contains(file))?;
+        Some(messages::other_file(&file.path))
+    }
+
+    /// What an answer about this call is for.
+    fn subject(&self, told: Told<'_>) -> Subject {
+        let written = told.plan.touches.iter().filter(|touch| touch.write);
+        Subject {
+            arguments: file::hash(told.args.to_string().as_bytes()),
+            links: links::digest(&self.links(told.plan)),
+            files: written
+                .map(|touch| FileVersion { path: touch.path.clone(), hash: self.hash_of(&touch.path) })
+                .collect(),
+        }
+    }
+
+    /// The hash of a file's content, where there is a file that can be read.
+    fn hash_of(&self, path: &str) -> Option<String> {
+        let opened = self.workspace.open_file(&self.workspace.path(path).ok()?).ok()?;
+        file::hash_reader(opened.file).ok()
+    }
+}

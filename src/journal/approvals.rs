@@ -1,0 +1,204 @@
+//! The calls of a session that wait for a person's answer, as its journal tells them.
+
+use crate::approval::{Answer, Approval};
+use crate::event::{Event, Record};
+use crate::journal::read;
+use std::io;
+use std::path::Path;
+
+/// A call that waits, and what was said about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// The question.
+    pub approval: Approval,
+    /// The last answer.
+    pub answer: Option<Answered>,
+}
+
+/// An answer, and the digest of the question that it was given to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// What was said.
+    pub answer: Answer,
+    /// About what.
+    pub digest: String,
+}
+
+/// The fold of a journal: questions about calls that have no result yet, in the order in which they were asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Approvals(Vec<Waiting>);
+
+impl Approvals {
+    /// What `records` tell.
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut approvals = Self::default();
+        records.into_iter().for_each(|record| approvals.note(&record.event));
+        approvals
+    }
+
+    /// What the journal at `path` tells.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(path: &Path) -> io::Result<Self> {
+        let mut approvals = Self::default();
+        read::visit(path, |_, record| {
+            record.iter().for_each(|record| approvals.note(&record.event));
+            true
+        })?;
+        Ok(approvals)
+    }
+
+    /// Takes note of an event.
+    pub fn note(&mut self, event: &Event) {
+        match event {
+            Event::ToolWaits { approval: Some(approval), .. } => {
+                self.forget(&approval.call_id);
+                self.0.push(Waiting { approval: approval.clone(), answer: None });
+            }
+            Event::ApprovalAnswered { id, digest, answer } => {
+                let answered = Answered { answer: answer.clone(), digest: digest.clone() };
+                let asked = self.0.iter_mut().find(|waiting| waiting.approval.id == *id);
+                asked.into_iter().for_each(|waiting| waiting.answer = Some(answered.clone()));
+            }
+            Event::ToolEnd { result, .. } => self.forget(&result.call_id),
+            // A new answer of the model: whatever became of the calls before it, none of them runs any more.
+            Event::ModelResponse { .. } => self.0.clear(),
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, call_id: &str) {
+        self.0.retain(|waiting| waiting.approval.call_id != call_id);
+    }
+
+    /// All of them, answered or not.
+    pub fn all(&self) -> &[Waiting] {
+        &self.0
+    }
+
+    /// Those that nobody has answered.
+    pub fn open(&self) -> impl Iterator<Item = &Approval> {
+        self.0.iter().filter(|waiting| waiting.answer.is_none()).map(|waiting| &waiting.approval)
+    }
+
+    /// The question about a call and its answer, where it has one.
+    pub fn answered(&self, call_id: &str) -> Option<(&Approval, &Answered)> {
+        let asked = self.0.iter().find(|waiting| waiting.approval.call_id == call_id)?;
+        Some((&asked.approval, asked.answer.as_ref()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::approval::Subject;
+    use crate::event::{FinishReason, Purpose};
+    use crate::message::{Message, Role, ToolResult};
+
+    fn waits(id: &str, call_id: &str) -> Event {
+        let approval = Approval {
+            id: id.into(),
+            call_id: call_id.into(),
+            tool: "write_file".into(),
+            summary: "a.txt".into(),
+            reason: "it changes a file".into(),
+            notes: Vec::new(),
+            preview: None,
+            asked_ms: 1,
+            subject: Subject { arguments: "0".into(), links: "0".into(), files: Vec::new() },
+        };
+        Event::ToolWaits { call_id: call_id.into(), approval: Some(approval) }
+    }
+
+    fn says(id: &str, answer: Answer) -> Event {
+        Event::ApprovalAnswered { id: id.into(), digest: format!("digest of {id}"), answer }
+    }
+
+    fn ended(call_id: &str) -> Event {
+        Event::ToolEnd {
+            name: "write_file".into(),
+            summary: String::new(),
+            result: ToolResult { call_id: call_id.into(), text: "done".into(), is_error: false },
+            changed: Vec::new(),
+            seen: Vec::new(),
+            denial: None,
+            simulated: false,
+            duration_ms: 1,
+        }
+    }
+
+    fn fold(events: impl IntoIterator<Item = Event>) -> Approvals {
+        let mut approvals = Approvals::default();
+        events.into_iter().for_each(|event| approvals.note(&event));
+        approvals
+    }
+
+    fn open(approvals: &Approvals) -> Vec<&str> {
+        approvals.open().map(|approval| approval.id.as_str()).collect()
+    }
+
+    #[test]
+    fn s21_a_question_is_open_until_it_is_answered_and_gone_with_its_result() {
+        let asked = fold([waits("a", "c1"), waits("b", "c2"), says("b", Answer::Approve)]);
+        assert_eq!(open(&asked), ["a"]);
+        assert_eq!(asked.all().len(), 2);
+        let (question, answered) = asked.answered("c2").unwrap();
+        assert_eq!((question.id.as_str(), answered.digest.as_str()), ("b", "digest of b"));
+        assert_eq!(asked.answered("c1"), None, "nobody has answered it");
+        let mut done = asked;
+        done.note(&ended("c2"));
+        assert_eq!((open(&done), done.answered("c2")), (vec!["a"], None));
+    }
+
+    #[test]
+    fn s21_the_last_answer_counts_and_one_to_nothing_is_none() {
+        let deny = Answer::Deny { reason: Some("not now".into()) };
+        let asked = fold([waits("a", "c1"), says("a", Answer::Approve), says("x", Answer::Approve)]);
+        let (_, answered) = asked.answered("c1").unwrap();
+        assert_eq!(answered.answer, Answer::Approve);
+        let mut again = asked;
+        again.note(&says("a", deny.clone()));
+        assert_eq!(again.answered("c1").unwrap().1.answer, deny);
+    }
+
+    #[test]
+    fn s21_a_question_that_is_asked_again_has_no_answer_yet() {
+        let asked = fold([waits("a", "c1"), says("a", Answer::Approve), waits("b", "c1")]);
+        assert_eq!(open(&asked), ["b"]);
+        assert_eq!(asked.answered("c1"), None);
+        let response = Event::ModelResponse {
+            purpose: Purpose::Step,
+            message: Message::text(Role::Assistant, "never mind"),
+            finish: FinishReason::Stop,
+            usage: None,
+            cost_usd: None,
+            latency_ms: 1,
+        };
+        let mut over = asked;
+        over.note(&response);
+        assert!(over.all().is_empty());
+    }
+
+    #[test]
+    fn s22_the_digest_of_a_question_covers_all_that_was_shown() {
+        let Event::ToolWaits { approval: Some(asked), .. } = waits("a", "c1") else { panic!("no question") };
+        let other = |change: fn(&mut Approval)| {
+            let mut other = asked.clone();
+            change(&mut other);
+            other.digest()
+        };
+        let digests = [
+            asked.digest(),
+            other(|asked| asked.tool = "run_command".into()),
+            other(|asked| asked.summary = "b.txt".into()),
+            other(|asked| asked.preview = Some("+x".into())),
+            other(|asked| asked.notes = vec!["a leads to b".into()]),
+            other(|asked| asked.subject.arguments = "1".into()),
+            other(|asked| asked.subject.links = "1".into()),
+            other(|asked| asked.call_id = "c2".into()),
+        ];
+        let unique: std::collections::BTreeSet<&String> = digests.iter().collect();
+        assert_eq!(unique.len(), digests.len());
+    }
+}
