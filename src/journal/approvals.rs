@@ -24,9 +24,14 @@ pub struct Answered {
     pub digest: String,
 }
 
-/// The fold of a journal: questions about calls that have no result yet, in the order in which they were asked.
+/// The fold of a journal: questions about calls that have no result yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Approvals(Vec<Waiting>);
+pub struct Approvals {
+    /// In the order of the calls.
+    waiting: Vec<Waiting>,
+    /// The calls of the model's last answer.
+    calls: Vec<String>,
+}
 
 impl Approvals {
     /// What `records` tell.
@@ -54,37 +59,42 @@ impl Approvals {
         match event {
             Event::ToolWaits { approval: Some(approval), .. } => {
                 self.forget(&approval.call_id);
-                self.0.push(Waiting { approval: approval.clone(), answer: None });
+                self.waiting.push(Waiting { approval: approval.clone(), answer: None });
+                let Self { waiting, calls } = self;
+                waiting.sort_by_key(|one| calls.iter().position(|call| *call == one.approval.call_id));
             }
             Event::ApprovalAnswered { id, digest, answer } => {
                 let answered = Answered { answer: answer.clone(), digest: digest.clone() };
-                let asked = self.0.iter_mut().find(|waiting| waiting.approval.id == *id);
+                let asked = self.waiting.iter_mut().find(|waiting| waiting.approval.id == *id);
                 asked.into_iter().for_each(|waiting| waiting.answer = Some(answered.clone()));
             }
             Event::ToolEnd { result, .. } => self.forget(&result.call_id),
             // A new answer of the model: whatever became of the calls before it, none of them runs any more.
-            Event::ModelResponse { .. } => self.0.clear(),
+            Event::ModelResponse { message, .. } => {
+                self.waiting.clear();
+                self.calls = message.tool_calls().map(|call| call.id.clone()).collect();
+            }
             _ => {}
         }
     }
 
     fn forget(&mut self, call_id: &str) {
-        self.0.retain(|waiting| waiting.approval.call_id != call_id);
+        self.waiting.retain(|waiting| waiting.approval.call_id != call_id);
     }
 
-    /// All of them, answered or not.
+    /// All of them, answered or not, in the order of the calls.
     pub fn all(&self) -> &[Waiting] {
-        &self.0
+        &self.waiting
     }
 
     /// Those that nobody has answered.
     pub fn open(&self) -> impl Iterator<Item = &Approval> {
-        self.0.iter().filter(|waiting| waiting.answer.is_none()).map(|waiting| &waiting.approval)
+        self.waiting.iter().filter(|waiting| waiting.answer.is_none()).map(|waiting| &waiting.approval)
     }
 
     /// The question about a call and its answer, where it has one.
     pub fn answered(&self, call_id: &str) -> Option<(&Approval, &Answered)> {
-        let asked = self.0.iter().find(|waiting| waiting.approval.call_id == call_id)?;
+        let asked = self.waiting.iter().find(|waiting| waiting.approval.call_id == call_id)?;
         Some((&asked.approval, asked.answer.as_ref()?))
     }
 }
@@ -94,7 +104,7 @@ mod tests {
     use super::*;
     use crate::approval::Subject;
     use crate::event::{FinishReason, Purpose};
-    use crate::message::{Message, Role, ToolResult};
+    use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 
     fn waits(id: &str, call_id: &str) -> Event {
         let approval = Approval {
@@ -162,22 +172,39 @@ mod tests {
         assert_eq!(again.answered("c1").unwrap().1.answer, deny);
     }
 
+    fn response(calls: &[&str]) -> Event {
+        let call = |id: &&str| ToolCall {
+            id: (*id).into(),
+            name: "write_file".into(),
+            arguments: "{}".into(),
+            opaque: None,
+        };
+        let parts = calls.iter().map(|id| Part::ToolCall(call(id))).collect();
+        Event::ModelResponse {
+            purpose: Purpose::Step,
+            message: Message { role: Role::Assistant, parts },
+            finish: FinishReason::ToolCalls,
+            usage: None,
+            cost_usd: None,
+            latency_ms: 1,
+        }
+    }
+
     #[test]
     fn s21_a_question_that_is_asked_again_has_no_answer_yet() {
         let asked = fold([waits("a", "c1"), says("a", Answer::Approve), waits("b", "c1")]);
         assert_eq!(open(&asked), ["b"]);
         assert_eq!(asked.answered("c1"), None);
-        let response = Event::ModelResponse {
-            purpose: Purpose::Step,
-            message: Message::text(Role::Assistant, "never mind"),
-            finish: FinishReason::Stop,
-            usage: None,
-            cost_usd: None,
-            latency_ms: 1,
-        };
         let mut over = asked;
-        over.note(&response);
+        over.note(&response(&[]));
         assert!(over.all().is_empty());
+    }
+
+    #[test]
+    fn s21_questions_stand_in_the_order_of_the_calls_whenever_they_were_asked() {
+        let asked =
+            fold([response(&["c1", "c2", "c3"]), waits("c", "c3"), waits("a", "c1"), waits("b", "c2")]);
+        assert_eq!(open(&asked), ["a", "b", "c"]);
     }
 
     #[test]

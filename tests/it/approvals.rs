@@ -225,6 +225,7 @@ fn s21_a_second_change_of_a_file_is_asked_about_in_its_turn() {
     let again = still_waits(&lab, &["--json"]);
     assert_eq!(lab.read("a.txt"), "beta\n");
     let second = again.json()["awaiting_approval"][0].clone();
+    assert_ne!(id(&second), id(&first[0]));
     assert!(listed(&lab)[0]["preview"].as_str().unwrap().contains("-beta\n+gamma"));
     lab.agent(&["approve", id(&second)]).exits(0);
     resumed(&lab, &[]);
@@ -460,6 +461,21 @@ fn s22_what_a_hook_made_of_the_arguments_is_shown_approved_and_run() {
         assert_eq!((lab.exists("hooked.txt"), lab.exists("third.txt")), (runs, false));
         assert!(!lab.exists("new.txt"));
     }
+}
+
+#[test]
+fn s21_a_call_that_a_hook_made_harmless_keeps_its_place_behind_one_that_waits() {
+    let answer = json!({"updatedInput": {"command": "cat new.txt"}});
+    let hook = json!({"matcher": "run_command", "command": format!("echo '{answer}'")});
+    let lab = lab().config(&json!({"hooks": {"pre_tool_use": [hook]}}).to_string()).unprivileged();
+    let (done, waiting) =
+        paused(&lab, vec![write("new.txt"), command("touch made")], &["--log-level", "human"]);
+    assert_eq!(waiting.len(), 1);
+    assert!(done.stderr.contains("WAITS for the calls before it"), "{}", done.stderr);
+    lab.agent(&["approve", id(&waiting[0])]).exits(0);
+    let (_, told) = resumed(&lab, &[]);
+    assert!(told[1].contains("new\n") && told[1].contains("A hook changed"), "{}", told[1]);
+    assert!(!lab.exists("made"));
 }
 
 #[test]
