@@ -293,8 +293,8 @@ impl Form {
 
     /// What to do about actions that nobody could be asked about.
     pub fn remedies(self) -> &'static str {
-        "   What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first \
-         with --dry-run."
+        "   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow \
+         what would be asked, or look first with --dry-run."
     }
 
     /// What to do about actions that a rule refused in every mode.
