@@ -25,7 +25,7 @@ const SHOWN_CHARS: usize = 300;
 pub fn deny(app: &App, id: &str, reason: Option<String>, place: &PlaceArgs) -> CliResult<()> {
     let reason = reason.map(|reason| one_line(reason.trim(), REASON_CHARS));
     let reason = reason.filter(|reason| !reason.is_empty());
-    answer(app, id, Answer::Deny { reason }, place)
+    answer(app, id, &Answer::Deny { reason }, place)
 }
 
 /// Answers the question `id`; until the call runs, the last answer counts.
@@ -33,7 +33,7 @@ pub fn deny(app: &App, id: &str, reason: Option<String>, place: &PlaceArgs) -> C
 /// # Errors
 /// When the configuration is wrong, nothing waits under this id, another process works on its session, or its journal
 /// cannot be written.
-pub fn answer(app: &App, id: &str, answer: Answer, place: &PlaceArgs) -> CliResult<()> {
+pub fn answer(app: &App, id: &str, answer: &Answer, place: &PlaceArgs) -> CliResult<()> {
     let none =
         || CliError::new(ErrorKind::Session, messages::nothing_waits_under(&one_line(id, SHOWN_CHARS)));
     let settings = app.load_place(place)?.settings;
@@ -48,6 +48,6 @@ pub fn answer(app: &App, id: &str, answer: Answer, place: &PlaceArgs) -> CliResu
     past.tell(app, journal, event)?;
     let call = one_line(&format!("{} {}", asked.tool, asked.summary), SHOWN_CHARS);
     let then = messages::then_resume(&session, past.approvals.open().count());
-    let said = format!("{}: {call}\n{then}\n", messages::answer_in_words(&answer));
+    let said = format!("{}: {call}\n{then}\n", messages::answer_in_words(answer));
     print(&app.terminal, &past.redactor.text(&said))
 }

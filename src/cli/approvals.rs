@@ -25,7 +25,9 @@ pub fn approvals(app: &App, command: &ApprovalsCommand, place: &PlaceArgs) -> Cl
     let settings = app.load_place(place)?.settings;
     let redactor = app.redactor(&settings);
     let mut all = waiting(&store(&settings))?;
-    all.iter_mut().for_each(|call| redactor.approval(&mut call.approval));
+    for call in &mut all {
+        redactor.approval(&mut call.approval);
+    }
     let text = if *json {
         let document = waiting::document(all);
         document.map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })?

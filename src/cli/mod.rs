@@ -76,7 +76,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
             }
         }),
         Command::Approvals { command, place } => approvals::approvals(app, &command, &place),
-        Command::Approve { id, place } => answer::answer(app, &id, Answer::Approve, &place),
+        Command::Approve { id, place } => answer::answer(app, &id, &Answer::Approve, &place),
         Command::Deny { id, reason, place } => answer::deny(app, &id, reason, &place),
         Command::Diff(args) => diff::diff(app, &args),
         Command::Undo(args) => undo::undo(app, &args),

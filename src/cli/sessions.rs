@@ -1,5 +1,6 @@
 //! `agent sessions`: what happened in this workspace so far.
 
+use crate::approval::Approval;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
 use crate::event::{Event, Origin, Purpose, Record};
@@ -123,15 +124,7 @@ fn describe(record: &Record) -> Option<String> {
         Event::Retry { attempt, message, .. } => {
             format!("  retry after attempt {attempt}: {}", one_line(message, RESULT_CHARS))
         }
-        Event::ToolEnd { name, summary, result, .. } => {
-            let mark = if result.is_error { "failed" } else { "ok" };
-            let first = one_line(result.gist(), RESULT_CHARS);
-            format!("  {name} {}: {mark}: {first}", one_line(summary, TASK_CHARS))
-        }
-        Event::ToolWaits { approval: Some(asked), .. } => {
-            let (tool, summary) = (&asked.tool, one_line(&asked.summary, TASK_CHARS));
-            format!("  {tool} {summary}: waits for an answer ({})", asked.id)
-        }
+        event @ (Event::ToolEnd { .. } | Event::ToolWaits { .. }) => return tool(event),
         Event::ApprovalAnswered { id, answer, .. } => messages::answered(id, answer),
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
         Event::Restored { way, changed, .. } => messages::restored(*way, changed),
@@ -150,10 +143,25 @@ fn describe(record: &Record) -> Option<String> {
         | Event::TextDelta { .. }
         | Event::ThinkingDelta { .. }
         | Event::ToolStart { .. }
-        | Event::ToolWaits { .. }
         | Event::StepEnd
         | Event::Notice { .. } => return None,
     })
+}
+
+/// What became of a tool call; one that waits its turn is told of when it has come.
+fn tool(event: &Event) -> Option<String> {
+    match event {
+        Event::ToolEnd { name, summary, result, .. } => {
+            let mark = if result.is_error { "failed" } else { "ok" };
+            let first = one_line(result.gist(), RESULT_CHARS);
+            Some(format!("  {name} {}: {mark}: {first}", one_line(summary, TASK_CHARS)))
+        }
+        Event::ToolWaits { approval, .. } => {
+            let Approval { id, tool, summary, .. } = approval.as_ref()?;
+            Some(format!("  {tool} {}: waits for an answer ({id})", one_line(summary, TASK_CHARS)))
+        }
+        _ => None,
+    }
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> CliError {

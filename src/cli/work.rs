@@ -143,13 +143,12 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let mut engine = compose::engine(app, &settings, bench, manner)?;
     compose::restore(&mut engine, &reading.records);
     let meanwhile = compose::meanwhile(&engine, &reading.records);
-    let definitions = compose::definitions(&engine);
     let words = words(task, &id, &session.borrow())?;
     let prefix = RefCell::new(Prefix::new(session.borrow().prefix().cloned()));
     let agent = Agent {
         models: models.clients,
+        definitions: compose::definitions(&engine),
         engine,
-        definitions,
         session,
         emitter,
         prefix,

@@ -48,7 +48,9 @@ impl Approvals {
     pub fn read(path: &Path) -> io::Result<Self> {
         let mut approvals = Self::default();
         read::visit(path, |_, record| {
-            record.iter().for_each(|record| approvals.note(&record.event));
+            if let Some(record) = record {
+                approvals.note(&record.event);
+            }
             true
         })?;
         Ok(approvals)
@@ -66,7 +68,9 @@ impl Approvals {
             Event::ApprovalAnswered { id, digest, answer } => {
                 let answered = Answered { answer: answer.clone(), digest: digest.clone() };
                 let asked = self.waiting.iter_mut().find(|waiting| waiting.approval.id == *id);
-                asked.into_iter().for_each(|waiting| waiting.answer = Some(answered.clone()));
+                if let Some(waiting) = asked {
+                    waiting.answer = Some(answered);
+                }
             }
             Event::ToolEnd { result, .. } => self.forget(&result.call_id),
             // A new answer of the model: whatever became of the calls before it, none of them runs any more.

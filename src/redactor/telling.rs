@@ -35,11 +35,9 @@ impl Redactor {
                     self.denial(denial);
                 }
             }
-            Event::ToolWaits { approval, call_id: _ } => {
-                approval.iter_mut().for_each(|approval| self.approval(approval));
-            }
+            Event::ToolWaits { approval: Some(approval), .. } => self.approval(approval),
             Event::ApprovalAnswered { answer: Answer::Deny { reason: Some(reason) }, .. } => {
-                self.clean_for_model(reason);
+                self.clean(reason);
             }
             Event::Restored { changed, .. } => {
                 for change in changed {
@@ -69,6 +67,7 @@ impl Redactor {
             | Event::ModelAbandoned { .. }
             | Event::BudgetWarning { .. }
             | Event::StepEnd
+            | Event::ToolWaits { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Closing { .. } => {}
         }
@@ -121,9 +120,9 @@ impl Redactor {
         result.executables.files.iter_mut().for_each(|path| self.clean(path));
         result.permission_denials.iter_mut().for_each(|denial| self.denial(denial));
         for call in &mut result.awaiting_approval {
-            [&mut call.tool, &mut call.summary, &mut call.reason]
-                .into_iter()
-                .for_each(|text| self.clean(text));
+            for text in [&mut call.tool, &mut call.summary, &mut call.reason] {
+                self.clean(text);
+            }
         }
         result.error.iter_mut().for_each(|failure| self.clean(&mut failure.message));
     }

@@ -5,6 +5,7 @@ use crate::support::run::{Finished, Lab};
 use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::fmt::Write;
 use std::fs;
 
 const PAUSE: [&str; 2] = ["--approvals", "pause"];
@@ -71,10 +72,8 @@ fn rewrite(lab: &Lab, change: impl Fn(&mut Value)) {
         let mut line: Value = serde_json::from_str(line).unwrap();
         change(&mut line["record"]["event"]);
         let record = line["record"].to_string();
-        text.push_str(&format!(
-            "{{\"crc\":\"{:08x}\",\"record\":{record}}}\n",
-            crc32fast::hash(record.as_bytes())
-        ));
+        let crc = crc32fast::hash(record.as_bytes());
+        let _ = writeln!(text, "{{\"crc\":\"{crc:08x}\",\"record\":{record}}}");
     }
     fs::write(path, text).unwrap();
 }
@@ -171,11 +170,9 @@ fn s21_a_denied_call_tells_the_model_why_and_does_not_run() {
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     let said = lab.agent(&["deny", id(&waiting[0]), "--reason", "use the old file"]).exits(0);
     assert!(said.stdout.starts_with("denied: write_file new.txt"), "{}", said.stdout);
-    for mode in [&["--mode", "yolo", "--json"][..]] {
-        let (done, told) = resumed(&lab, mode);
-        assert!(told[0].contains("The person said no to this action: use the old file"), "{}", told[0]);
-        assert_eq!(done.json()["permission_denials"][0]["rule"], "person");
-    }
+    let (done, told) = resumed(&lab, &["--mode", "yolo", "--json"]);
+    assert!(told[0].contains("The person said no to this action: use the old file"), "{}", told[0]);
+    assert_eq!(done.json()["permission_denials"][0]["rule"], "person");
     assert!(!lab.exists("new.txt"));
 }
 
@@ -372,11 +369,9 @@ fn s22_an_answer_is_for_the_arguments_that_were_shown() {
             call["arguments"] = json!(json!({"path": "other.txt", "content": "new\n"}).to_string());
         }
     });
-    for flags in [&["--json"][..]] {
-        let (done, told) = resumed(&lab, flags);
-        assert!(told[0].contains("Approved, but not this: its arguments are not"), "{}", told[0]);
-        assert_eq!(done.json()["permission_denials"][0]["rule"], "approval");
-    }
+    let (done, told) = resumed(&lab, &["--json"]);
+    assert!(told[0].contains("Approved, but not this: its arguments are not"), "{}", told[0]);
+    assert_eq!(done.json()["permission_denials"][0]["rule"], "approval");
     assert_eq!((lab.exists("new.txt"), lab.exists("other.txt")), (false, false));
 }
 

@@ -277,11 +277,7 @@ impl Session {
             Event::System { text } => self.set_system(text),
             Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
-            Event::StepStart { purpose: Purpose::Step, .. } => {
-                self.run.steps = self.run.steps.saturating_add(1);
-                self.reserve(Purpose::Step);
-                self.tally.steps = self.tally.steps.saturating_add(1);
-            }
+            Event::StepStart { purpose: Purpose::Step, .. } => self.step_start(),
             Event::RequestSent { .. } => self.requested(),
             Event::RequestPrefix { hashes, changed } => {
                 self.prefix = Some(hashes.clone());
@@ -332,6 +328,12 @@ impl Session {
             | Event::Notice { .. }
             | Event::RunEnd { .. } => {}
         }
+    }
+
+    fn step_start(&mut self) {
+        self.run.steps = self.run.steps.saturating_add(1);
+        self.reserve(Purpose::Step);
+        self.tally.steps = self.tally.steps.saturating_add(1);
     }
 
     /// A hook has ended the run, for this reason.
