@@ -64,8 +64,7 @@ impl Engine {
             let written = self.written_files(prepared);
             let is_free = written.is_disjoint(&taken);
             taken.extend(written);
-            let is_new = self.approvals.answered(&prepared.call.id).is_none();
-            if is_free && is_new && self.asks(prepared) && !cancel.is_cancelled() {
+            if is_free && self.asks(prepared) && !cancel.is_cancelled() {
                 self.run_call(prepared, interrupt, cancel).await?;
             }
         }

@@ -9,7 +9,6 @@ use crate::engine::command_class::{CommandClass, Verdict, classify, readings};
 use crate::engine::fire::{Told, append};
 use crate::engine::granted::Grant;
 use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
-use crate::engine::waiting::Refusal;
 use crate::engine::{Engine, ResultFormat, links};
 use crate::event::Event;
 use crate::message::{ToolCall, ToolResult};
@@ -164,7 +163,7 @@ impl Engine {
             return Ok(ToolOutput::error(messages::marker_echoed(&marker)).into());
         }
         let cx = self.context(call, cancel);
-        let decision = match self.decide(ready) {
+        let decision = match self.decide(&call.id, ready) {
             Decision::Deny { reason, rule } => return Ok(refused(ready, reason, rule)),
             Decision::Ask { .. } if self.options.dry_run => Decision::Allow,
             decision => decision,
@@ -195,7 +194,7 @@ impl Engine {
             }
         };
         let updated = Ready { tool: ready.tool, args, plan };
-        let decision = self.decide(&updated);
+        let decision = self.decide(&call.id, &updated);
         let mut context = vec![messages::arguments_changed(&updated.args.to_string())];
         context.extend(before.context);
         let outcome = self.settle(&updated, decision, &cx, context, interrupt).await?;
@@ -217,18 +216,9 @@ impl Engine {
         context: Vec<String>,
         interrupt: &CancellationToken,
     ) -> Result<Outcome, EmitError> {
-        let answered = self.approvals.answered(&cx.call_id);
-        match decision {
+        match self.with_answer(&cx.call_id, ready.told(), decision) {
             Decision::Deny { reason, rule } => Ok(refused(ready, reason, rule)),
-            _ if self.holds.get() && (answered.is_some() || decision == Decision::Allow) => {
-                Ok(waiting(Waits::ItsTurn))
-            }
-            Decision::Allow | Decision::Ask { .. } if let Some(answered) = answered => {
-                match self.permitted(ready.told(), answered) {
-                    Ok(()) => self.execute(ready, cx, context).await,
-                    Err(Refusal { reason, rule }) => Ok(refused(ready, reason, rule.to_owned())),
-                }
-            }
+            Decision::Allow if self.holds.get() => Ok(waiting(Waits::ItsTurn)),
             Decision::Allow => self.execute(ready, cx, context).await,
             Decision::Ask { reason, rule } => {
                 match self.approve(ready, cx, (reason, rule), interrupt).await {
@@ -265,13 +255,18 @@ impl Engine {
         Ok(output.into())
     }
 
-    /// What may happen to a call, what the person has allowed until the run ends included.
-    fn decide(&self, ready: &Ready<'_>) -> Decision {
-        let decision = self.judge(ready.tool, &ready.plan);
-        if matches!(decision, Decision::Ask { .. }) && self.granted.holds(&self.grant(ready)) {
-            return Decision::Allow;
+    /// What may happen to a call, what the person has answered before included.
+    fn decide(&self, call_id: &str, ready: &Ready<'_>) -> Decision {
+        match self.judge(ready.tool, &ready.plan) {
+            refusal @ Decision::Deny { .. } => refusal,
+            decision => self.denied(call_id).unwrap_or_else(|| self.unless_granted(decision, ready)),
         }
-        decision
+    }
+
+    /// The decision, where the person has not allowed the call until the run ends.
+    fn unless_granted(&self, decision: Decision, ready: &Ready<'_>) -> Decision {
+        let is_asked = matches!(decision, Decision::Ask { .. });
+        if is_asked && self.granted.holds(&self.grant(ready)) { Decision::Allow } else { decision }
     }
 
     /// The calls like this one.
@@ -324,7 +319,7 @@ impl Engine {
 
     /// Whether a person would be asked about a call, as things stand.
     pub(super) fn asks(&self, prepared: &Prepared<'_>) -> bool {
-        let decided = prepared.ready.as_ref().map(|ready| self.decide(ready));
+        let decided = prepared.ready.as_ref().map(|ready| self.decide(&prepared.call.id, ready));
         !self.options.dry_run && matches!(decided, Ok(Decision::Ask { .. }))
     }
 

@@ -1,6 +1,7 @@
 //! Calls that wait for an answer which comes between runs: what is asked, and whether the answer is still for the call.
 
 use crate::approval::{Answer, Approval, FileVersion, Subject};
+use crate::decision::Decision;
 use crate::engine::approve::Question;
 use crate::engine::fire::Told;
 use crate::engine::policy::SAID_NO_RULE;
@@ -13,12 +14,6 @@ use std::borrow::Cow;
 
 /// What stands in place of a rule where a call is not what the person approved.
 const OTHER_CALL_RULE: &str = "approval";
-
-/// Why a call does not run that was asked about, and what stands in place of a rule.
-pub(super) struct Refusal {
-    pub reason: String,
-    pub rule: &'static str,
-}
 
 impl Engine {
     /// What is kept of `question`, to be answered later; nothing where the call holds a secret, which nothing keeps.
@@ -43,20 +38,29 @@ impl Engine {
         })
     }
 
-    /// Whether the answer to `asked` lets this call run.
-    ///
-    /// # Errors
-    /// Why not: the person said no, or yes to something else.
-    pub(super) fn permitted(
-        &self,
-        told: Told<'_>,
-        (asked, answered): (&Approval, &Answered),
-    ) -> Result<(), Refusal> {
-        if let Answer::Deny { reason } = &answered.answer {
-            return Err(Refusal { reason: messages::said_no(reason.as_deref()), rule: SAID_NO_RULE });
+    /// The refusal of a call that the person has denied.
+    pub(super) fn denied(&self, call_id: &str) -> Option<Decision> {
+        let (_, Answered { answer: Answer::Deny { reason }, .. }) = self.approvals.answered(call_id)? else {
+            return None;
+        };
+        let reason = messages::said_no(reason.as_deref());
+        Some(Decision::Deny { reason, rule: SAID_NO_RULE.to_owned() })
+    }
+
+    /// The decision about a call, with what the person has answered about it: it runs if it is what was approved.
+    pub(super) fn with_answer(&self, call_id: &str, told: Told<'_>, decision: Decision) -> Decision {
+        let (Decision::Allow | Decision::Ask { .. }, Some((asked, answered))) =
+            (&decision, self.approvals.answered(call_id))
+        else {
+            return decision;
+        };
+        match self.difference(told, asked, answered) {
+            None => Decision::Allow,
+            Some(what) => Decision::Deny {
+                reason: messages::not_what_was_approved(&what),
+                rule: OTHER_CALL_RULE.to_owned(),
+            },
         }
-        let Some(what) = self.difference(told, asked, answered) else { return Ok(()) };
-        Err(Refusal { reason: messages::not_what_was_approved(&what), rule: OTHER_CALL_RULE })
     }
 
     /// What is no longer as it was when the person was asked.

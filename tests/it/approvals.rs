@@ -3,6 +3,7 @@
 use crate::support::calls::{call, results, script};
 use crate::support::run::{Finished, Lab};
 use crate::support::server::Server;
+use crate::support::terminal::AtTerminal;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -174,6 +175,10 @@ fn s21_a_denied_call_tells_the_model_why_and_does_not_run() {
     assert!(told[0].contains("The person said no to this action: use the old file"), "{}", told[0]);
     assert_eq!(done.json()["permission_denials"][0]["rule"], "person");
     assert!(!lab.exists("new.txt"));
+    let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
+    lab.agent(&["deny", id(&waiting[0])]).exits(0);
+    let (_, told) = resumed(&lab, &["--dry-run"]);
+    assert!(told[0].contains("The person said no to this action.\n"), "{}", told[0]);
 }
 
 #[test]
@@ -191,7 +196,12 @@ fn s21_without_an_answer_a_resume_says_what_waits_and_asks_no_model() {
 
 #[test]
 fn s21_calls_before_the_one_that_waits_have_run_and_those_after_it_wait() {
-    let lab = lab().config("commands: {trust_sandbox: false}\n").unprivileged();
+    ["off", "reads", "all"].iter().for_each(|parallel| calls_keep_their_order(parallel));
+}
+
+fn calls_keep_their_order(parallel: &str) {
+    let config = format!("commands: {{trust_sandbox: false}}\ntools: {{parallel: {parallel}}}\n");
+    let lab = lab().config(&config).unprivileged();
     let read = call("read_file", &json!({"path": "a.txt"}));
     let calls = vec![read.clone(), write("one.txt"), read, write("two.txt"), command("echo ran >> log")];
     let (done, waiting) = paused(&lab, calls, &[]);
@@ -296,6 +306,35 @@ fn s21_a_session_that_has_waited_waits_again_and_the_configuration_can_say_it_to
 }
 
 #[test]
+fn s21_a_person_at_the_terminal_is_asked_at_once() {
+    let lab = lab().unprivileged();
+    let server = Server::start(&script(&[vec![write("no.txt")], vec![write("yes.txt")]]));
+    let mut run = AtTerminal::start(&lab, &server, &PAUSE);
+    run.answer("n\r");
+    run.answer("y\r");
+    run.finish().exits(0);
+    assert_eq!((lab.exists("no.txt"), lab.exists("yes.txt")), (false, true));
+    assert!(listed(&lab).is_empty());
+}
+
+#[test]
+fn s21_an_approved_call_waits_its_turn_behind_one_that_is_asked_about_later() {
+    let lab = lab().unprivileged();
+    let calls = vec![edit("a.txt", "alpha", "beta"), edit("a.txt", "beta", "gamma"), write("new.txt")];
+    let (_, waiting) = paused(&lab, calls, &[]);
+    for waiting in &waiting {
+        lab.agent(&["approve", id(waiting)]).exits(0);
+    }
+    still_waits(&lab, &[]);
+    assert_eq!((lab.read("a.txt").as_str(), lab.exists("new.txt")), ("beta\n", false));
+    let states: Vec<Value> = listed(&lab).iter().map(|call| call["answer"]["says"].clone()).collect();
+    assert_eq!(states, [Value::Null, json!("approve")], "in the order of the calls");
+    lab.agent(&["deny", id(&listed(&lab)[0])]).exits(0);
+    resumed(&lab, &[]);
+    assert_eq!((lab.read("a.txt").as_str(), lab.exists("new.txt")), ("beta\n", true));
+}
+
+#[test]
 fn s21_sessions_show_tells_of_questions_and_answers() {
     let lab = lab().unprivileged();
     let (done, waiting) = paused(&lab, vec![write("new.txt")], &[]);
@@ -373,6 +412,22 @@ fn s22_an_answer_is_for_the_arguments_that_were_shown() {
     assert!(told[0].contains("Approved, but not this: its arguments are not"), "{}", told[0]);
     assert_eq!(done.json()["permission_denials"][0]["rule"], "approval");
     assert_eq!((lab.exists("new.txt"), lab.exists("other.txt")), (false, false));
+}
+
+#[test]
+fn s22_an_answer_is_for_the_tool_that_was_shown() {
+    let lab = lab().unprivileged();
+    let find = call("find_files", &json!({"pattern": "alpha"}));
+    let (_, waiting) = paused(&lab, vec![find], &["--mode", "confirm-all"]);
+    lab.agent(&["approve", id(&waiting[0])]).exits(0);
+    rewrite(&lab, |event| {
+        if event["type"] == "model_response" {
+            event["message"]["parts"].as_array_mut().unwrap().last_mut().unwrap()["name"] =
+                json!("search_code");
+        }
+    });
+    let (_, told) = resumed(&lab, &["--mode", "confirm-all"]);
+    assert!(told[0].contains("Approved, but not this: it is another tool"), "{}", told[0]);
 }
 
 #[test]

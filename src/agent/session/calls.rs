@@ -24,6 +24,7 @@ impl Session {
         match ready.count() {
             _ if run.is_empty() => {}
             0 => return self.paused(moment),
+            _ if self.ends_before_the_rest(moment) => return self.paused(moment),
             ready => return Step::RunTools(run.into_iter().take(ready).collect()),
         }
         let why = if affordable > CALLS_CAP {

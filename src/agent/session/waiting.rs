@@ -66,7 +66,12 @@ impl Session {
         .collect()
     }
 
-    /// The first call that is to run waits.
+    /// Whether the run ends although calls are left, which a later one can run: they were approved for that.
+    pub(super) fn ends_before_the_rest(&self, moment: Moment) -> bool {
+        self.waiting.held && (moment.interrupted || self.run.stopped.is_some())
+    }
+
+    /// The run ends, and calls are left to run.
     pub(super) fn paused(&self, moment: Moment) -> Step {
         match &self.run.stopped {
             _ if moment.interrupted => self.stop(StopReason::UserInterrupt, None),

@@ -143,6 +143,11 @@ fn s21_an_interrupt_and_a_hook_that_ends_the_run_are_told_before_what_waits() {
         duration_ms: 1,
     });
     assert_eq!(stop_of(&session, now()).reason, StopReason::Guardrail);
+    approve(&mut session, "a");
+    assert_eq!(stop_of(&session, now()).reason, StopReason::Guardrail, "the answer is for a later run");
+    again(&mut session);
+    assert_eq!(stop_of(&session, interrupted).reason, StopReason::UserInterrupt);
+    assert_eq!(to_run(&session), ["a"]);
 }
 
 #[test]
