@@ -532,14 +532,16 @@ fn s21_a_call_that_a_hook_made_harmless_keeps_its_place_behind_one_that_waits() 
 fn s22_a_confined_command_cannot_answer_for_the_person() {
     let lab = lab().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
-    let approve = format!("{} approve {}; echo code $?", env!("CARGO_BIN_EXE_agent"), id(&waiting[0]));
-    let home = format!("AGENT_HOME={}", lab.home().display());
-    let server = Server::start(&script(&[vec![command(&approve), command(&format!("{home} {approve}"))]]));
-    let json = lab.run(&server, &["--mode", "yolo", "--json"]).exits(0).json();
-    if json["sandbox"] != "none" {
-        for told in results(&server) {
-            assert!(!told.contains("code 0"), "{told}");
-        }
-        assert_eq!(listed(&lab)[0]["answer"], Value::Null);
-    }
+    let (home, agent) = (lab.home(), env!("CARGO_BIN_EXE_agent"));
+    let approve = format!("AGENT_HOME={} {agent} approve {}; echo code $?", home.display(), id(&waiting[0]));
+    let tried = |sandbox: &str| {
+        let server = Server::start(&script(&[vec![command(&approve)]]));
+        let done = lab.run(&server, &["--mode", "yolo", "--json", "--sandbox", sandbox]).exits(0);
+        (results(&server).remove(0), done.json()["sandbox"] != "none")
+    };
+    let (told, is_confined) = tried("auto");
+    assert_eq!(told.contains("code 3"), is_confined, "{told}");
+    assert_eq!(listed(&lab)[0]["answer"] == Value::Null, is_confined);
+    let (told, _) = tried("off");
+    assert!(told.contains("code 0"), "what nothing confines acts for the person, as the manual says: {told}");
 }
