@@ -43,6 +43,13 @@ fn id(waiting: &Value) -> &str {
     waiting["id"].as_str().unwrap()
 }
 
+/// Approves all of them.
+fn approve(lab: &Lab, waiting: &[Value]) {
+    for call in waiting {
+        lab.agent(&["approve", id(call)]).exits(0);
+    }
+}
+
 /// What waits, by `agent approvals list --json`.
 fn listed(lab: &Lab) -> Vec<Value> {
     let done = lab.agent(&["approvals", "list", "--json"]).exits(0);
@@ -196,7 +203,9 @@ fn s21_without_an_answer_a_resume_says_what_waits_and_asks_no_model() {
 
 #[test]
 fn s21_calls_before_the_one_that_waits_have_run_and_those_after_it_wait() {
-    ["off", "reads", "all"].iter().for_each(|parallel| calls_keep_their_order(parallel));
+    for parallel in ["off", "reads", "all"] {
+        calls_keep_their_order(parallel);
+    }
 }
 
 fn calls_keep_their_order(parallel: &str) {
@@ -212,7 +221,7 @@ fn calls_keep_their_order(parallel: &str) {
     let said = still_waits(&lab, &["--json"]);
     assert!(!lab.exists("two.txt"), "it overtook the call before it");
     assert_eq!(said.json()["awaiting_approval"].as_array().unwrap().len(), 2);
-    lab.agent(&["approve", id(&waiting[0])]).exits(0);
+    approve(&lab, &waiting[..1]);
     let said = still_waits(&lab, &["--json"]);
     assert_eq!((lab.exists("one.txt"), lab.exists("two.txt"), lab.exists("log")), (true, true, false));
     assert_eq!(said.json()["tools_used"].as_array().unwrap().len(), 4);
@@ -228,7 +237,7 @@ fn s21_a_second_change_of_a_file_is_asked_about_in_its_turn() {
     let lab = lab().unprivileged();
     let (_, first) = paused(&lab, vec![edit("a.txt", "alpha", "beta"), edit("a.txt", "beta", "gamma")], &[]);
     assert_eq!(first.len(), 1);
-    lab.agent(&["approve", id(&first[0])]).exits(0);
+    approve(&lab, &first[..1]);
     let again = still_waits(&lab, &["--json"]);
     assert_eq!(lab.read("a.txt"), "beta\n");
     let second = again.json()["awaiting_approval"][0].clone();
@@ -243,7 +252,7 @@ fn s21_a_second_change_of_a_file_is_asked_about_in_its_turn() {
 fn s21_the_last_answer_counts_until_the_call_runs() {
     let lab = lab().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
-    lab.agent(&["approve", id(&waiting[0])]).exits(0);
+    approve(&lab, &waiting[..1]);
     assert_eq!(listed(&lab)[0]["answer"]["says"], "approve");
     lab.agent(&["deny", id(&waiting[0])]).exits(0);
     resumed(&lab, &[]);
@@ -258,7 +267,7 @@ fn s21_the_last_answer_counts_until_the_call_runs() {
 fn s21_a_session_at_work_takes_no_answer() {
     let lab = lab().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
-    lab.agent(&["approve", id(&waiting[0])]).exits(0);
+    approve(&lab, &waiting[..1]);
     let server = Server::start("turns: [{fault: hang}]");
     let url = server.url();
     let key = crate::support::run::KEY;
@@ -275,7 +284,7 @@ fn s21_what_is_said_while_calls_wait_follows_their_results() {
     let lab = lab().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     still_waits(&lab, &["and then the tests"]);
-    lab.agent(&["approve", id(&waiting[0])]).exits(0);
+    approve(&lab, &waiting[..1]);
     let server = Server::start("turns: [{text: done}]");
     lab.resume(&server, &["quickly"]).exits(0);
     let requests = server.requests();
@@ -294,11 +303,11 @@ fn s21_a_session_that_has_waited_waits_again_and_the_configuration_can_say_it_to
     let server = Server::start(&script(&[vec![write("one.txt")]]));
     lab.run(&server, &[]).exits(2);
     let lab = lab.config("");
-    lab.agent(&["approve", id(&listed(&lab)[0])]).exits(0);
+    approve(&lab, &listed(&lab)[..1]);
     let server = Server::start(&script(&[vec![write("two.txt")]]));
     lab.resume(&server, &["--json"]).exits(2);
     assert_eq!((lab.exists("one.txt"), lab.exists("two.txt")), (true, false));
-    lab.agent(&["approve", id(&listed(&lab)[0])]).exits(0);
+    approve(&lab, &listed(&lab)[..1]);
     let server = Server::start(&script(&[vec![write("three.txt")]]));
     lab.resume(&server, &["--approvals", "refuse"]).exits(0);
     assert_eq!((lab.exists("two.txt"), lab.exists("three.txt")), (true, false));
@@ -322,9 +331,7 @@ fn s21_an_approved_call_waits_its_turn_behind_one_that_is_asked_about_later() {
     let lab = lab().unprivileged();
     let calls = vec![edit("a.txt", "alpha", "beta"), edit("a.txt", "beta", "gamma"), write("new.txt")];
     let (_, waiting) = paused(&lab, calls, &[]);
-    for waiting in &waiting {
-        lab.agent(&["approve", id(waiting)]).exits(0);
-    }
+    approve(&lab, &waiting);
     still_waits(&lab, &[]);
     assert_eq!((lab.read("a.txt").as_str(), lab.exists("new.txt")), ("beta\n", false));
     let states: Vec<Value> = listed(&lab).iter().map(|call| call["answer"]["says"].clone()).collect();
@@ -356,7 +363,7 @@ fn s21_kill_9_loses_no_question_and_runs_no_approved_call_twice() {
     let lab = lab().config("commands: {trust_sandbox: false}\n").unprivileged();
     let (_, waiting) =
         paused(&lab, vec![command("echo ran >> log; touch began; sleep 60"), write("new.txt")], &[]);
-    lab.agent(&["approve", id(&waiting[0])]).exits(0);
+    approve(&lab, &waiting[..1]);
     lab.agent(&["approve", id(&waiting[1])]).exits(0);
     let server = Server::start("turns: [{text: done}]");
     let url = server.url();
@@ -381,7 +388,7 @@ fn s21_a_run_that_died_after_its_question_can_still_be_answered() {
     let asked = kept.rfind("tool_waits").unwrap();
     let end = asked + kept[asked..].find('\n').unwrap() + 1;
     fs::write(lab.journal(), &journal[..end]).unwrap();
-    lab.agent(&["approve", id(&waiting[0])]).exits(0);
+    approve(&lab, &waiting[..1]);
     resumed(&lab, &[]);
     assert_eq!(lab.read("new.txt"), "new\n");
 }
@@ -401,7 +408,7 @@ fn s21_what_holds_a_secret_does_not_wait_but_is_refused() {
 fn s22_an_answer_is_for_the_arguments_that_were_shown() {
     let lab = lab().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
-    lab.agent(&["approve", id(&waiting[0])]).exits(0);
+    approve(&lab, &waiting[..1]);
     rewrite(&lab, |event| {
         if event["type"] == "model_response" {
             let call = event["message"]["parts"].as_array_mut().unwrap().last_mut().unwrap();
@@ -419,7 +426,7 @@ fn s22_an_answer_is_for_the_tool_that_was_shown() {
     let lab = lab().unprivileged();
     let find = call("find_files", &json!({"pattern": "alpha"}));
     let (_, waiting) = paused(&lab, vec![find], &["--mode", "confirm-all"]);
-    lab.agent(&["approve", id(&waiting[0])]).exits(0);
+    approve(&lab, &waiting[..1]);
     rewrite(&lab, |event| {
         if event["type"] == "model_response" {
             event["message"]["parts"].as_array_mut().unwrap().last_mut().unwrap()["name"] =
@@ -434,7 +441,7 @@ fn s22_an_answer_is_for_the_tool_that_was_shown() {
 fn s22_an_answer_is_for_the_question_that_was_shown_and_no_mode_frees_another() {
     let lab = lab().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
-    lab.agent(&["approve", id(&waiting[0])]).exits(0);
+    approve(&lab, &waiting[..1]);
     rewrite(&lab, |event| {
         if event["type"] == "tool_waits" {
             event["approval"]["summary"] = json!("harmless.txt");
@@ -451,9 +458,7 @@ fn s22_an_answer_is_for_the_files_as_they_were_and_for_where_paths_led() {
     std::os::unix::fs::symlink("real", lab.ws().join("link")).unwrap();
     let lab = lab.unprivileged();
     let (_, waiting) = paused(&lab, vec![edit("a.txt", "alpha", "beta"), edit("link/x", "x", "y")], &[]);
-    for waiting in &waiting {
-        lab.agent(&["approve", id(waiting)]).exits(0);
-    }
+    approve(&lab, &waiting);
     fs::write(lab.ws().join("a.txt"), "alpha\nand more\n").unwrap();
     fs::remove_file(lab.ws().join("link")).unwrap();
     std::os::unix::fs::symlink("other", lab.ws().join("link")).unwrap();
@@ -470,7 +475,7 @@ fn s22_a_file_that_changed_since_it_was_read_is_refused_as_usual() {
     let server = Server::start(&script(&[vec![read], vec![edit("a.txt", "alpha", "beta")]]));
     lab.run(&server, &PAUSE).exits(2);
     fs::write(lab.ws().join("a.txt"), "alpha\nand more\n").unwrap();
-    lab.agent(&["approve", id(&listed(&lab)[0])]).exits(0);
+    approve(&lab, &listed(&lab)[..1]);
     let (_, told) = resumed(&lab, &[]);
     assert!(told[1].contains("a.txt"), "{}", told[1]);
     assert_eq!(lab.read("a.txt"), "alpha\nand more\n");
@@ -480,9 +485,7 @@ fn s22_a_file_that_changed_since_it_was_read_is_refused_as_usual() {
 fn s22_the_policy_is_asked_again_when_an_approved_call_runs() {
     let lab = lab().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("a.lock"), write("new.txt"), command("touch made")], &[]);
-    for waiting in &waiting {
-        lab.agent(&["approve", id(waiting)]).exits(0);
-    }
+    approve(&lab, &waiting);
     let rules = json!({
         "policy": {"rules": [{"action": "deny", "command": "touch", "reason": "changed my mind"}]},
         "guardrails": {"protected_files": ["*.lock"]},
@@ -504,7 +507,7 @@ fn s22_what_a_hook_made_of_the_arguments_is_shown_approved_and_run() {
         let lab = lab().config(&hook("hooked.txt")).unprivileged();
         let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
         assert_eq!(waiting[0]["summary"], "hooked.txt (1 line)");
-        lab.agent(&["approve", id(&waiting[0])]).exits(0);
+        approve(&lab, &waiting[..1]);
         let lab = lab.config(&hook(path));
         let (_, told) = resumed(&lab, &[]);
         assert_eq!(told[0].contains("its arguments are not those that were approved"), !runs, "{}", told[0]);
@@ -522,7 +525,7 @@ fn s21_a_call_that_a_hook_made_harmless_keeps_its_place_behind_one_that_waits() 
         paused(&lab, vec![write("new.txt"), command("touch made")], &["--log-level", "human"]);
     assert_eq!(waiting.len(), 1);
     assert!(done.stderr.contains("WAITS for the calls before it"), "{}", done.stderr);
-    lab.agent(&["approve", id(&waiting[0])]).exits(0);
+    approve(&lab, &waiting[..1]);
     let (_, told) = resumed(&lab, &[]);
     assert!(told[1].contains("new\n") && told[1].contains("A hook changed"), "{}", told[1]);
     assert!(!lab.exists("made"));
@@ -533,9 +536,9 @@ fn s22_a_confined_command_cannot_answer_for_the_person() {
     let lab = lab().unprivileged();
     let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
     let (home, agent) = (lab.home(), env!("CARGO_BIN_EXE_agent"));
-    let approve = format!("AGENT_HOME={} {agent} approve {}; echo code $?", home.display(), id(&waiting[0]));
+    let answer = format!("AGENT_HOME={} {agent} approve {}; echo code $?", home.display(), id(&waiting[0]));
     let tried = |sandbox: &str| {
-        let server = Server::start(&script(&[vec![command(&approve)]]));
+        let server = Server::start(&script(&[vec![command(&answer)]]));
         let done = lab.run(&server, &["--mode", "yolo", "--json", "--sandbox", sandbox]).exits(0);
         (results(&server).remove(0), done.json()["sandbox"] != "none")
     };
