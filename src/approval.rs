@@ -63,11 +63,3 @@ pub enum Answer {
         reason: Option<String>,
     },
 }
-
-impl Approval {
-    /// A hash of the whole question, which the answer carries: an answer to another question is none to this.
-    pub fn digest(&self) -> String {
-        let text = serde_json::to_vec(self).unwrap_or_default();
-        blake3::hash(&text).to_hex().to_string()
-    }
-}

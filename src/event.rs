@@ -331,10 +331,10 @@ pub enum Event {
     ApprovalAnswered {
         /// Which question.
         id: String,
-        /// The digest of the question that was answered.
-        digest: String,
         /// What was said.
         answer: Answer,
+        /// Shows that it was said here, in this session and to this question.
+        seal: String,
     },
     /// A command goes on in the background.
     BackgroundStart {

@@ -4,7 +4,7 @@ use crate::approval::Answer;
 use crate::cli::app::App;
 use crate::cli::approvals::waiting;
 use crate::cli::args::PlaceArgs;
-use crate::cli::earlier::store;
+use crate::cli::earlier::seal;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
 use crate::cli::past::Past;
@@ -37,13 +37,14 @@ pub fn answer(app: &App, id: &str, answer: &Answer, place: &PlaceArgs) -> CliRes
     let none =
         || CliError::new(ErrorKind::Session, messages::nothing_waits_under(&one_line(id, SHOWN_CHARS)));
     let settings = app.load_place(place)?.settings;
-    let found = waiting(&store(&settings))?.into_iter().find(|call| call.approval.id == id);
+    let found = waiting(&settings)?.into_iter().find(|call| call.approval.id == id);
     let session = found.ok_or_else(none)?.session_id;
     // What waits is looked at again once nobody else can write to the session.
     let (mut past, journal) = Past::hold(app, place, Some(&session))?;
     let asked = past.approvals.all().iter().find(|waiting| waiting.approval.id == id).ok_or_else(none)?;
     let asked = asked.approval.clone();
-    let event = Event::ApprovalAnswered { id: id.to_owned(), digest: asked.digest(), answer: answer.clone() };
+    let seal = seal(&settings, &session)?.on(&asked, answer);
+    let event = Event::ApprovalAnswered { id: id.to_owned(), answer: answer.clone(), seal };
     past.approvals.note(&event);
     past.tell(app, journal, event)?;
     let call = one_line(&format!("{} {}", asked.tool, asked.summary), SHOWN_CHARS);

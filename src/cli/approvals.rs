@@ -2,12 +2,13 @@
 
 use crate::cli::app::App;
 use crate::cli::args::{ApprovalsCommand, PlaceArgs};
-use crate::cli::earlier::store;
+use crate::cli::earlier::{store, verified};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
+use crate::config::settings::Settings;
 use crate::failure::ErrorKind;
 use crate::journal::approvals::Approvals;
-use crate::journal::store::{SessionError, Store};
+use crate::journal::store::SessionError;
 use crate::messages;
 use crate::report::waiting::{self, WaitingCall};
 use crate::terminal::one_line;
@@ -24,7 +25,7 @@ pub fn approvals(app: &App, command: &ApprovalsCommand, place: &PlaceArgs) -> Cl
     let ApprovalsCommand::List { json } = command;
     let settings = app.load_place(place)?.settings;
     let redactor = app.redactor(&settings);
-    let mut all = waiting(&store(&settings))?;
+    let mut all = waiting(&settings)?;
     for call in &mut all {
         redactor.approval(&mut call.approval);
     }
@@ -41,15 +42,16 @@ pub fn approvals(app: &App, command: &ApprovalsCommand, place: &PlaceArgs) -> Cl
 ///
 /// # Errors
 /// When a session cannot be read.
-pub fn waiting(store: &Store) -> CliResult<Vec<WaitingCall>> {
-    let mut all = Vec::new();
+pub fn waiting(settings: &Settings) -> CliResult<Vec<WaitingCall>> {
+    let (store, mut all) = (store(settings), Vec::new());
     for id in store.list()? {
         let approvals = Approvals::read(&store.journal_path(&id)?)
             .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
+        let approvals = verified(settings, &id, approvals)?;
         all.extend(approvals.all().iter().map(|waiting| WaitingCall {
             session_id: id.clone(),
             approval: waiting.approval.clone(),
-            answer: waiting.answer.as_ref().map(|answered| answered.answer.clone()),
+            answer: waiting.said().cloned(),
         }));
     }
     Ok(all)

@@ -72,8 +72,17 @@ pub struct Manner {
     pub asked: Option<CancellationToken>,
     /// What becomes of a call that nobody can be asked about.
     pub unanswered: Unanswered,
+    /// What was asked and answered between runs.
+    pub approvals: Approvals,
     /// Reads run, everything else is only described.
     pub dry_run: bool,
+}
+
+impl Manner {
+    /// Of a call that belongs to no session, where it could wait.
+    pub fn of_one_call(asked: Option<CancellationToken>) -> Self {
+        Self { asked, unanswered: Unanswered::Refuse, approvals: Approvals::default(), dry_run: false }
+    }
 }
 
 /// What a run's engine stands on.
@@ -346,7 +355,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         hooks,
         approver,
         granted: Granted::default(),
-        approvals: Approvals::default(),
+        approvals: manner.approvals,
         holds: Cell::new(false),
         source: Rc::clone(&app.source),
         baseline: Arc::new(Mutex::new(Baseline::new(workspace.clone()))),
@@ -379,9 +388,8 @@ pub fn definitions(engine: &Engine) -> Vec<ToolDefinition> {
     offered.cloned().collect()
 }
 
-/// What the model has seen in earlier runs of the session, by content, and what was answered since.
-pub fn restore(engine: &mut Engine, records: &[Record]) {
-    engine.approvals = Approvals::of(records);
+/// What the model has seen in earlier runs of the session, by content.
+pub fn restore(engine: &Engine, records: &[Record]) {
     let ledger = &engine.ledger;
     for record in records {
         let Event::ToolEnd { seen, changed, result, .. } = &record.event else { continue };

@@ -1,15 +1,19 @@
 //! A session on disk, locked: a new one, or an earlier one that is gone on with.
 
 use crate::cli::app::App;
-use crate::cli::error::CliResult;
+use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
 use crate::config::load::Loaded;
 use crate::config::settings::Settings;
 use crate::engine::approve::Unanswered;
 use crate::event::{Event, Record, SCHEMA_VERSION};
+use crate::failure::ErrorKind;
+use crate::journal::approvals::Approvals;
 use crate::journal::read::{self, Reading};
+use crate::journal::seal::Seal;
 use crate::journal::store::{SessionError, Store};
 use crate::journal::write::Journal;
+use crate::messages;
 use std::path::Path;
 
 /// How often a new session looks for an id that no other process took in the same millisecond.
@@ -18,6 +22,26 @@ const ID_TRIES: u32 = 5;
 /// The sessions of the workspace.
 pub fn store(settings: &Settings) -> Store {
     Store::new(settings.state.join("sessions"))
+}
+
+/// What shows that an answer in session `id` was given here.
+///
+/// # Errors
+/// When the key cannot be made, or cannot be believed.
+pub fn seal(settings: &Settings, id: &str) -> CliResult<Seal> {
+    Seal::of(&settings.state, id)
+        .map_err(|error| CliError::new(ErrorKind::Session, messages::no_seal(&settings.state, &error)))
+}
+
+/// The `approvals` of session `id`, knowing which answers were given here.
+///
+/// # Errors
+/// As [`seal`].
+pub fn verified(settings: &Settings, id: &str, approvals: Approvals) -> CliResult<Approvals> {
+    if approvals.all().iter().all(|waiting| waiting.answer.is_none()) {
+        return Ok(approvals);
+    }
+    Ok(approvals.verified(&seal(settings, id)?))
 }
 
 /// A session on disk, locked.

@@ -8,7 +8,6 @@ use crate::cli::output::print;
 use crate::config::flags::Flags;
 use crate::decision::Decision;
 use crate::emit::Emitter;
-use crate::engine::approve::Unanswered;
 use crate::engine::policy::MODE_RULES;
 use crate::engine::rules::Action;
 use crate::engine::{Engine, arguments};
@@ -34,8 +33,7 @@ pub fn policy(app: &App, command: PolicyCommand, place: &PlaceArgs) -> CliResult
     let outputs = settings.state.join("calls");
     let toolbox = compose::toolbox(settings);
     let bench = compose::Bench { launcher, emitter: Rc::new(emitter), outputs, toolbox, displaced: None };
-    let manner = compose::Manner { asked: None, unanswered: Unanswered::Refuse, dry_run: false };
-    let engine = compose::engine(app, settings, bench, manner)?;
+    let engine = compose::engine(app, settings, bench, compose::Manner::of_one_call(None))?;
     let wrong = |problem: String| CliError::new(ErrorKind::Usage, problem);
     let tool = engine.toolbox.get(name).map_err(wrong)?;
     let plan = plan(tool, about.trim()).map_err(wrong)?;

@@ -8,7 +8,6 @@ use crate::cli::home;
 use crate::cli::output::print;
 use crate::config::flags::Flags;
 use crate::emit::Emitter;
-use crate::engine::approve::Unanswered;
 use crate::engine::policy::Mode;
 use crate::event::{Event, EventSink, Record};
 use crate::failure::ErrorKind;
@@ -92,8 +91,7 @@ async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResu
         displaced: None,
         toolbox: compose::toolbox(settings),
     };
-    let asked = Some(interrupt.token().clone());
-    let manner = compose::Manner { asked, unanswered: Unanswered::Refuse, dry_run: false };
+    let manner = compose::Manner::of_one_call(Some(interrupt.token().clone()));
     let engine = compose::engine(app, settings, bench, manner)?;
     for text in compose::recover(&engine) {
         app.tell(Style::Caution, &text);

@@ -9,7 +9,7 @@ use crate::cli::args::{ResumeArgs, RunArgs, SandboxArg, WorkArgs};
 use crate::cli::chain::Models;
 use crate::cli::compose::{self, Bench, Briefing, Manner};
 use crate::cli::costs;
-use crate::cli::earlier::{Earlier, store};
+use crate::cli::earlier::{Earlier, store, verified};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::cli::home;
@@ -23,6 +23,7 @@ use crate::config::trust::TrustWish;
 use crate::emit::{EmitError, Emitter};
 use crate::event::{Event, EventSink, Level, Origin, Record};
 use crate::failure::{ErrorKind, Failure};
+use crate::journal::approvals::Approvals;
 use crate::journal::read::Reading;
 use crate::llm::prefix::Prefix;
 use crate::message::ToolCall;
@@ -37,6 +38,7 @@ use crate::workspace::executables;
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
+use tokio_util::sync::CancellationToken;
 
 /// What is to be done.
 enum Task {
@@ -139,9 +141,9 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let displaced = Some(compose::displaced(app, &settings));
     let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, displaced, toolbox };
     let asked = (!options.json).then(|| interrupt.clone());
-    let manner = Manner { asked, unanswered: settings.approvals, dry_run: options.dry_run };
-    let mut engine = compose::engine(app, &settings, bench, manner)?;
-    compose::restore(&mut engine, &reading.records);
+    let manner = manner(options, &settings, asked, (&id, &reading))?;
+    let engine = compose::engine(app, &settings, bench, manner)?;
+    compose::restore(&engine, &reading.records);
     let meanwhile = compose::meanwhile(&engine, &reading.records);
     let words = words(task, &id, &session.borrow())?;
     let prefix = RefCell::new(Prefix::new(session.borrow().prefix().cloned()));
@@ -217,6 +219,17 @@ fn words(task: Task, id: &str, session: &Session) -> CliResult<Option<String>> {
             Ok(session.waits_for_words().then(|| messages::GO_ON.to_owned()))
         }
     }
+}
+
+/// How the run behaves towards people, with what they have answered since the last run of the session, if they have.
+fn manner(
+    options: &WorkArgs,
+    settings: &Settings,
+    asked: Option<CancellationToken>,
+    (id, reading): (&str, &Reading),
+) -> CliResult<Manner> {
+    let approvals = verified(settings, id, Approvals::of(&reading.records))?;
+    Ok(Manner { asked, unanswered: settings.approvals, approvals, dry_run: options.dry_run })
 }
 
 /// What the first events of a run tell.

@@ -66,7 +66,7 @@ impl Engine {
     /// What is no longer as it was when the person was asked.
     fn difference(&self, told: Told<'_>, asked: &Approval, answered: &Answered) -> Option<String> {
         let (then, now) = (&asked.subject, self.subject(told));
-        if answered.digest != asked.digest() {
+        if !answered.is_genuine {
             return Some(messages::OTHER_QUESTION.to_owned());
         }
         if asked.tool != told.tool {

@@ -3,5 +3,6 @@
 pub mod approvals;
 pub mod history;
 pub mod read;
+pub mod seal;
 pub mod store;
 pub mod write;

@@ -3,10 +3,11 @@
 
 use super::figures::count;
 use crate::approval::Answer;
+use std::path::Path;
 use std::time::Duration;
 
-/// Why a call that a person has approved is not that call: somebody changed the record of the question.
-pub const OTHER_QUESTION: &str = "what was asked is not what was answered";
+/// Why a call is not what a person has approved: the answer is of another session or workspace, or to another question.
+pub const OTHER_QUESTION: &str = "the answer was not given here to this question";
 /// The same: it is a call of another tool.
 pub const OTHER_TOOL: &str = "it is another tool";
 /// The same: it has other arguments.
@@ -30,6 +31,15 @@ pub fn not_what_was_approved(what: &str) -> String {
 /// What the model reads when nobody could be asked and a call cannot wait.
 pub fn cannot_wait(reason: &str) -> String {
     format!("{reason}\nIt cannot wait for an answer either: it holds a secret, which is kept nowhere.")
+}
+
+/// The key with which answers are sealed cannot be used.
+pub fn no_seal(state: &Path, error: &std::io::Error) -> String {
+    format!(
+        "the key of the answers, {}, cannot be used: {error}. Remove it to have a new one made; answers given so far no longer \
+         count then",
+        state.join("answers.key").display()
+    )
 }
 
 /// How an answer begins its line.

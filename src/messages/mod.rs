@@ -16,8 +16,8 @@ mod workspace;
 
 pub use approvals::{
     HOW_TO_ANSWER, NOTHING_WAITS, OTHER_ARGUMENTS, OTHER_PLACES, OTHER_QUESTION, OTHER_TOOL, UNANSWERED, ago,
-    answer_in_words, answered, asked, cannot_wait, not_what_was_approved, nothing_waits_under, other_file,
-    then_resume,
+    answer_in_words, answered, asked, cannot_wait, no_seal, not_what_was_approved, nothing_waits_under,
+    other_file, then_resume,
 };
 pub use background::{
     background_disturbed, background_end, background_ended, background_gone, background_start,

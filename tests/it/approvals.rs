@@ -342,6 +342,14 @@ fn s21_an_approved_call_waits_its_turn_behind_one_that_is_asked_about_later() {
 }
 
 #[test]
+fn s21_a_call_without_a_session_cannot_wait() {
+    let lab = lab().config("policy: {approvals: pause}\n").unprivileged();
+    let arguments = json!({"path": "new.txt", "content": "x"}).to_string();
+    let done = lab.agent(&["tools", "call", "write_file", &arguments]).exits(1);
+    assert!(done.stderr.contains("there is nobody to ask"), "{}", done.stderr);
+}
+
+#[test]
 fn s21_sessions_show_tells_of_questions_and_answers() {
     let lab = lab().unprivileged();
     let (done, waiting) = paused(&lab, vec![write("new.txt")], &[]);
@@ -448,8 +456,37 @@ fn s22_an_answer_is_for_the_question_that_was_shown_and_no_mode_frees_another() 
         }
     });
     let (_, told) = resumed(&lab, &["--mode", "yolo"]);
-    assert!(told[0].contains("what was asked is not what was answered"), "{}", told[0]);
+    assert!(told[0].contains("the answer was not given here to this question"), "{}", told[0]);
     assert!(!lab.exists("new.txt"));
+}
+
+#[test]
+fn s22_an_answer_that_was_not_given_here_is_none_in_any_mode() {
+    let denied = || {
+        let lab = lab().unprivileged();
+        let (_, waiting) = paused(&lab, vec![write("new.txt")], &[]);
+        (lab, waiting)
+    };
+    let refused = |lab: &Lab| {
+        let (_, told) = resumed(lab, &["--mode", "yolo"]);
+        assert!(told[0].contains("the answer was not given here to this question"), "{}", told[0]);
+        assert!(!lab.exists("new.txt"));
+    };
+    let (lab, waiting) = denied();
+    lab.agent(&["deny", id(&waiting[0])]).exits(0);
+    rewrite(&lab, |event| {
+        if event["type"] == "approval_answered" {
+            event["answer"] = json!({"says": "approve"});
+        }
+    });
+    refused(&lab);
+    let (lab, waiting) = denied();
+    approve(&lab, &waiting);
+    let state = lab.journal().ancestors().nth(3).unwrap().to_owned();
+    assert_eq!(listed(&lab)[0]["answer"]["says"], "approve");
+    fs::remove_file(state.join("answers.key")).unwrap();
+    assert_eq!(listed(&lab)[0]["answer"], Value::Null);
+    refused(&lab);
 }
 
 #[test]

@@ -29,8 +29,8 @@ fn wait(session: &mut Session, id: &str, is_asked: bool) {
 }
 
 fn approve(session: &mut Session, id: &str) {
-    let (id, digest) = (format!("ask-{id}"), String::new());
-    session.apply(&Event::ApprovalAnswered { id, digest, answer: Answer::Approve });
+    let (id, seal) = (format!("ask-{id}"), String::new());
+    session.apply(&Event::ApprovalAnswered { id, answer: Answer::Approve, seal });
 }
 
 /// A session whose model made these calls.
