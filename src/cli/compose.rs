@@ -79,7 +79,7 @@ pub struct Manner {
 }
 
 impl Manner {
-    /// Of a call that belongs to no session, where it could wait.
+    /// Of a call outside of any session: it cannot wait for an answer.
     pub fn of_one_call(asked: Option<CancellationToken>) -> Self {
         Self { asked, unanswered: Unanswered::Refuse, approvals: Approvals::default(), dry_run: false }
     }
