@@ -1,5 +1,6 @@
 //! What happens during a run, as typed facts, and the sink they are told to.
 
+use crate::approval::{Answer, Approval};
 use crate::change::{Change, Seen};
 use crate::decision::Denial;
 use crate::failure::{ErrorKind, Failure};
@@ -326,6 +327,24 @@ pub enum Event {
         /// Decision, hooks and execution.
         duration_ms: u64,
     },
+    /// A tool call was not run: it waits, for a person's answer or for a call before it that does (`--approvals pause`).
+    #[serde(rename = "tool_call_waits")]
+    ToolWaits {
+        /// The call.
+        call_id: String,
+        /// What a person is asked; absent when it waits its turn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approval: Option<Approval>,
+    },
+    /// The person answered, between runs (`agent approve`, `agent deny`); the last answer counts.
+    ApprovalAnswered {
+        /// Which question.
+        id: String,
+        /// What was said.
+        answer: Answer,
+        /// Shows that it was said here, in this session and to this question.
+        seal: String,
+    },
     /// A command goes on in the background.
     BackgroundStart {
         /// What the model calls it.
@@ -365,7 +384,7 @@ pub enum Event {
         /// What was to be told of.
         at_usd: Usd,
     },
-    /// The step's tools have their results, or it had none.
+    /// The step's tools have their results or wait, or it had none.
     StepEnd,
     /// Something worth telling.
     Notice {

@@ -5,6 +5,7 @@
 //! `cli/exit_code.rs`. The modules below stand in layer order: each uses only those above it.
 
 // L0: vocabulary and pure text
+pub mod approval;
 pub mod change;
 pub mod decision;
 pub mod event;

@@ -135,6 +135,19 @@ impl<T: Into<String>> From<T> for Output {
     }
 }
 
+/// A call that waits for a person's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct AwaitedCall {
+    /// What `agent approve` and `agent deny` take.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// What it is to do, one line.
+    pub summary: String,
+    /// Why it is asked.
+    pub reason: String,
+}
+
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunResult {
@@ -180,6 +193,9 @@ pub struct RunResult {
     pub cache: CacheUse,
     /// Calls that were refused.
     pub permission_denials: Vec<Denial>,
+    /// Calls that wait for an answer; absent without any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub awaiting_approval: Vec<AwaitedCall>,
     /// What confined commands; null when no run began.
     pub sandbox: Option<String>,
     /// The limit that ended the run.

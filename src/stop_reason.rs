@@ -25,6 +25,8 @@ pub enum StopReason {
     ContentFilter,
     /// The answer stayed cut after the allowed continuations.
     Truncated,
+    /// A call waits for a person's answer.
+    AwaitingApproval,
     /// SIGINT, SIGTERM, or `a` at a prompt.
     UserInterrupt,
     /// The provider was unusable after the retries.
@@ -49,7 +51,7 @@ pub enum Status {
 
 impl StopReason {
     /// Every reason, in the order of the table in the README.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::LlmDone,
         Self::MaxSteps,
         Self::BudgetExceeded,
@@ -59,6 +61,7 @@ impl StopReason {
         Self::Guardrail,
         Self::ContentFilter,
         Self::Truncated,
+        Self::AwaitingApproval,
         Self::UserInterrupt,
         Self::LlmError,
         Self::AuthError,
@@ -77,6 +80,7 @@ impl StopReason {
             | Self::Guardrail
             | Self::ContentFilter
             | Self::Truncated
+            | Self::AwaitingApproval
             | Self::UserInterrupt => Status::Partial,
             Self::LlmError | Self::AuthError | Self::InternalError => Status::Failed,
         }
@@ -94,6 +98,7 @@ impl StopReason {
             Self::Guardrail => "guardrail",
             Self::ContentFilter => "content_filter",
             Self::Truncated => "truncated",
+            Self::AwaitingApproval => "awaiting_approval",
             Self::UserInterrupt => "user_interrupt",
             Self::LlmError => "llm_error",
             Self::AuthError => "auth_error",

@@ -15,7 +15,7 @@ use crate::config::load::{USER_AGENTS, USER_FILE};
 use crate::config::schema::{SandboxMode, Web};
 use crate::config::settings::Settings;
 use crate::emit::Emitter;
-use crate::engine::approve::{Approver, Nobody};
+use crate::engine::approve::{Approver, Nobody, Unanswered};
 use crate::engine::command_class::CommandOptions;
 use crate::engine::granted::Granted;
 use crate::engine::hooks::Hooks;
@@ -28,6 +28,7 @@ use crate::fetch::Fetcher;
 use crate::fetch::target::HostPattern;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
+use crate::journal::approvals::Approvals;
 use crate::journal::history;
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::edit_format::EditFormat;
@@ -69,8 +70,19 @@ use tokio_util::sync::CancellationToken;
 pub struct Manner {
     /// Who is asked: the person at the terminal until the token fires, or nobody.
     pub asked: Option<CancellationToken>,
+    /// What becomes of a call that nobody can be asked about.
+    pub unanswered: Unanswered,
+    /// What was asked and answered between runs.
+    pub approvals: Approvals,
     /// Reads run, everything else is only described.
     pub dry_run: bool,
+}
+
+impl Manner {
+    /// Of a call outside of any session: it cannot wait for an answer.
+    pub fn of_one_call(asked: Option<CancellationToken>) -> Self {
+        Self { asked, unanswered: Unanswered::Refuse, approvals: Approvals::default(), dry_run: false }
+    }
 }
 
 /// What a run's engine stands on.
@@ -343,6 +355,8 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         hooks,
         approver,
         granted: Granted::default(),
+        approvals: manner.approvals,
+        holds: Cell::new(false),
         source: Rc::clone(&app.source),
         baseline: Arc::new(Mutex::new(Baseline::new(workspace.clone()))),
         workspace: Rc::new(workspace),
@@ -353,6 +367,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         emitter: bench.emitter,
         options: EngineOptions {
             parallel: settings.tools.parallel,
+            unanswered: manner.unanswered,
             dry_run: manner.dry_run,
             result_format: settings.tools.result_format,
             max_result_tokens: max_result_tokens(settings),

@@ -1,11 +1,11 @@
 //! `agent demo`: the real loop on a small project with a scripted model; needs nothing but `/bin/sh`.
 
 use crate::cli::app::App;
-use crate::cli::args::{RunArgs, WorkArgs};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
 use crate::cli::place::PlaceArgs;
 use crate::cli::work;
+use crate::cli::work_args::{RunArgs, WorkArgs};
 use crate::config::environment::Environment;
 use crate::engine::policy::Mode;
 use crate::failure::ErrorKind;

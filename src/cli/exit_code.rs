@@ -57,7 +57,8 @@ impl ExitCode {
             | StopReason::ConsecutiveErrors
             | StopReason::Guardrail
             | StopReason::ContentFilter
-            | StopReason::Truncated => Self::Partial,
+            | StopReason::Truncated
+            | StopReason::AwaitingApproval => Self::Partial,
             StopReason::Timeout => Self::Timeout,
             StopReason::UserInterrupt => Self::Interrupted,
             StopReason::LlmError | StopReason::InternalError => Self::Failed,
@@ -127,7 +128,7 @@ mod tests {
     fn every_reason_has_the_code_of_the_contract() {
         let codes: Vec<u8> =
             StopReason::ALL.into_iter().map(|reason| ExitCode::of_run(reason).code()).collect();
-        assert_eq!(codes, [0, 2, 2, 2, 5, 2, 2, 2, 2, 130, 1, 4, 1]);
+        assert_eq!(codes, [0, 2, 2, 2, 5, 2, 2, 2, 2, 2, 130, 1, 4, 1]);
     }
 
     #[test]

@@ -10,6 +10,11 @@ use std::fmt::Write;
 const PAGES: &[(&str, &str, &str)] = &[
     ("agents", "agents: the built-in ones and your own", include_str!("../../config/help/agents.md")),
     (
+        "approvals",
+        "calls that wait for your answer between runs",
+        include_str!("../../config/help/approvals.md"),
+    ),
+    (
         "caching",
         "prompts that providers keep, answers that you keep",
         include_str!("../../config/help/caching.md"),

@@ -1,8 +1,10 @@
 //! The command line: one file per command, composition, exit codes.
 
 pub mod agents;
+pub mod answer;
 pub mod app;
 pub mod apply_patch;
+pub mod approvals;
 pub mod approver;
 pub mod args;
 pub mod chain;
@@ -13,6 +15,7 @@ pub mod costs;
 pub mod demo;
 pub mod diff;
 pub mod doctor;
+mod earlier;
 pub mod error;
 pub mod exit_code;
 pub mod help;
@@ -37,7 +40,9 @@ pub mod tools;
 pub mod trust;
 pub mod undo;
 pub mod work;
+pub mod work_args;
 
+use crate::approval::Answer;
 use crate::cli::app::App;
 use crate::cli::args::{Cli, Command};
 use crate::cli::error::CliResult;
@@ -67,6 +72,9 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Run(args) => return work::run(app, args),
         Command::Resume(args) => return work::resume(app, args),
         Command::Sessions { command, place } => sessions::sessions(app, command, &place),
+        Command::Approvals { command, place } => approvals::approvals(app, &command, &place),
+        Command::Approve { id, place } => answer::answer(app, &id, &Answer::Approve, &place),
+        Command::Deny { id, reason, place } => answer::deny(app, &id, reason, &place),
         Command::Diff(args) => diff::diff(app, &args),
         Command::Undo(args) => undo::undo(app, &args),
         Command::Redo(args) => redo::redo(app, &args),

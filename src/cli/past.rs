@@ -3,9 +3,13 @@
 use crate::change::FileState;
 use crate::cli::app::App;
 use crate::cli::compose;
+use crate::cli::earlier::store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::place::PlaceArgs;
+use crate::emit::Emitter;
+use crate::event::Event;
 use crate::failure::ErrorKind;
+use crate::journal::approvals::Approvals;
 use crate::journal::history::History;
 use crate::journal::read;
 use crate::journal::store::{SessionError, Store};
@@ -16,6 +20,7 @@ use crate::workspace::contents::Contents;
 use crate::workspace::error::FileError;
 use crate::workspace::file::hash_reader;
 use crate::workspace::path::RelPath;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A session, its workspace and what its changes displaced.
@@ -24,6 +29,8 @@ pub struct Past {
     pub id: String,
     /// What it did to files.
     pub history: History,
+    /// Its calls that wait for an answer.
+    pub approvals: Approvals,
     /// The number that its next record gets.
     pub next_seq: u64,
     /// The files.
@@ -59,7 +66,7 @@ impl Past {
         hold: impl Fn(&Store, &str) -> Result<T, SessionError>,
     ) -> CliResult<(Self, T)> {
         let settings = app.load_place(place)?.settings;
-        let store = Store::new(settings.state.join("sessions"));
+        let store = store(&settings);
         let id = id.map_or_else(|| store.last(), |id| Ok(id.to_owned()))?;
         let held = hold(&store, &id)?;
         let reading = read::read(&store.journal_path(&id)?)
@@ -71,12 +78,25 @@ impl Past {
         let past = Self {
             id,
             history: History::of(&reading.records),
+            approvals: Approvals::of(&reading.records),
             next_seq: reading.next_seq(),
             workspace,
             contents,
             redactor: app.redactor(&settings),
         };
         Ok((past, held))
+    }
+
+    /// Writes what the person did into the session's journal.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn tell(&self, app: &App, journal: Journal, event: Event) -> CliResult<()> {
+        let (source, run) = (Rc::clone(&app.source), app.source.short_id());
+        let emitter = Emitter::new(source, run, self.next_seq, vec![Box::new(journal)]);
+        let emitter = emitter.redacting(Arc::clone(&self.redactor));
+        let told = emitter.emit(event).and_then(|_| emitter.sync());
+        told.map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })
     }
 
     /// What `file`, as a person wrote it, is called in the history.

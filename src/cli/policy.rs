@@ -34,7 +34,7 @@ pub fn policy(app: &App, command: PolicyCommand, place: &PlaceArgs) -> CliResult
     let outputs = settings.state.join("calls");
     let toolbox = compose::toolbox(settings);
     let bench = compose::Bench { launcher, emitter: Rc::new(emitter), outputs, toolbox, displaced: None };
-    let engine = compose::engine(app, settings, bench, compose::Manner { asked: None, dry_run: false })?;
+    let engine = compose::engine(app, settings, bench, compose::Manner::of_one_call(None))?;
     let wrong = |problem: String| CliError::new(ErrorKind::Usage, problem);
     let tool = engine.toolbox.get(name).map_err(wrong)?;
     let plan = plan(tool, about.trim()).map_err(wrong)?;

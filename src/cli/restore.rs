@@ -6,16 +6,12 @@ use crate::cli::args::RestoreArgs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
 use crate::cli::past::Past;
-use crate::emit::{EmitError, Emitter};
 use crate::event::{Event, Way};
 use crate::failure::ErrorKind;
 use crate::journal::history::Restoration;
-use crate::journal::write::Journal;
 use crate::messages;
 use crate::terminal::Style;
 use crate::workspace::replace::Expected;
-use std::rc::Rc;
-use std::sync::Arc;
 
 /// One file, as it is to be and as it is.
 struct Task {
@@ -72,25 +68,14 @@ pub fn restore(app: &App, args: &RestoreArgs, way: Way, to_step: u32) -> CliResu
     if !changed.is_empty() {
         let said = clean(messages::restored(way, &changed));
         let event = Event::Restored { way, to_step, changed };
-        record(app, &past, journal, event)
-            .map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })?;
+        past.tell(app, journal, event)?;
+        past.contents.prune();
         print(&app.terminal, &said)?;
     }
     if problems.is_empty() {
         return Ok(());
     }
     Err(CliError::new(ErrorKind::Request, clean(problems.join("\n"))))
-}
-
-/// Tells the session's journal what was done.
-fn record(app: &App, past: &Past, journal: Journal, event: Event) -> Result<(), EmitError> {
-    let (source, run) = (Rc::clone(&app.source), app.source.short_id());
-    let emitter = Emitter::new(source, run, past.next_seq, vec![Box::new(journal)]);
-    let emitter = emitter.redacting(Arc::clone(&past.redactor));
-    emitter.emit(event)?;
-    emitter.sync()?;
-    past.contents.prune();
-    Ok(())
 }
 
 /// Puts back one file after the other, however it goes with those before.

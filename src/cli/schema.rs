@@ -14,6 +14,7 @@ pub fn schema(terminal: &Terminal, what: SchemaArg) -> CliResult<()> {
         SchemaArg::Events => include_str!("../../config/schema/events.json"),
         SchemaArg::Result => include_str!("../../config/schema/result.json"),
         SchemaArg::Config => include_str!("../../config/schema/config.json"),
+        SchemaArg::Approvals => include_str!("../../config/schema/approvals.json"),
         SchemaArg::Journal => include_str!("../../config/schema/journal.json"),
     };
     print(terminal, text)

@@ -92,7 +92,7 @@ async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResu
         displaced: None,
         toolbox: compose::toolbox(settings),
     };
-    let manner = compose::Manner { asked: Some(interrupt.token().clone()), dry_run: false };
+    let manner = compose::Manner::of_one_call(Some(interrupt.token().clone()));
     let engine = compose::engine(app, settings, bench, manner)?;
     for text in compose::recover(&engine) {
         app.tell(Style::Caution, &text);

@@ -5,27 +5,27 @@ use crate::agent::run;
 use crate::agent::session::{Session, Verdict, unknown_outcome};
 use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
-use crate::cli::args::{ResumeArgs, RunArgs, SandboxArg, WorkArgs};
 use crate::cli::chain::Models;
 use crate::cli::compose::{self, Bench, Briefing, Manner};
 use crate::cli::costs;
+use crate::cli::earlier::{Earlier, store, verified};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::cli::home;
 use crate::cli::prompt::prompt;
 use crate::cli::structured;
+use crate::cli::work_args::{ResumeArgs, RunArgs, SandboxArg, WorkArgs};
 use crate::config::flags::Flags;
 use crate::config::load::Loaded;
 use crate::config::schema::{LogLevel, SandboxMode};
 use crate::config::settings::Settings;
 use crate::config::trust::TrustWish;
 use crate::emit::{EmitError, Emitter};
-use crate::event::{Event, EventSink, Level, Origin, Record, SCHEMA_VERSION};
+use crate::event::{Event, EventSink, Level, Origin, Record};
 use crate::failure::{ErrorKind, Failure};
-use crate::journal::read::{self, Reading};
+use crate::journal::approvals::Approvals;
+use crate::journal::read::Reading;
 use crate::journal::retention::clean;
-use crate::journal::store::{SessionError, Store};
-use crate::journal::write::Journal;
 use crate::llm::prefix::Prefix;
 use crate::message::ToolCall;
 use crate::messages;
@@ -38,11 +38,8 @@ use crate::tools::Access;
 use crate::workspace::executables;
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
-use std::path::Path;
 use std::rc::Rc;
-
-/// How often a new session looks for an id that no other process took in the same millisecond.
-const ID_TRIES: u32 = 5;
+use tokio_util::sync::CancellationToken;
 
 /// What is to be done.
 enum Task {
@@ -144,16 +141,16 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let displaced = Some(compose::displaced(app, &settings));
     let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, displaced, toolbox };
     let asked = (options.format() == Format::Text).then(|| interrupt.clone());
-    let engine = compose::engine(app, &settings, bench, Manner { asked, dry_run: options.dry_run })?;
+    let manner = manner(options, &settings, asked, (&id, &reading))?;
+    let engine = compose::engine(app, &settings, bench, manner)?;
     compose::restore(&engine, &reading.records);
     let meanwhile = compose::meanwhile(&engine, &reading.records);
-    let definitions = compose::definitions(&engine);
     let words = words(task, &id, &session.borrow())?;
     let prefix = RefCell::new(Prefix::new(session.borrow().prefix().cloned()));
     let agent = Agent {
         models: models.clients,
+        definitions: compose::definitions(&engine),
         engine,
-        definitions,
         session,
         emitter,
         prefix,
@@ -223,6 +220,17 @@ fn words(task: Task, id: &str, session: &Session) -> CliResult<Option<String>> {
             Ok(session.waits_for_words().then(|| messages::GO_ON.to_owned()))
         }
     }
+}
+
+/// How the run behaves towards people, with what they have answered since the last run of the session, if they have.
+fn manner(
+    options: &WorkArgs,
+    settings: &Settings,
+    asked: Option<CancellationToken>,
+    (id, reading): (&str, &Reading),
+) -> CliResult<Manner> {
+    let approvals = verified(settings, id, Approvals::of(&reading.records))?;
+    Ok(Manner { asked, unanswered: settings.approvals, approvals, dry_run: options.dry_run })
 }
 
 /// What the first events of a run tell.
@@ -308,8 +316,8 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
     for text in compose::recover(&agent.engine) {
         emitter.emit(Event::Notice { level: Level::Warn, text })?;
     }
-    let unanswered = agent.session.borrow().unanswered();
-    for call in unanswered {
+    let cut_off = agent.session.borrow().cut_off();
+    for call in cut_off {
         for text in compose::clear_leftovers(&agent.engine, &call) {
             emitter.emit(Event::Notice { level: Level::Warn, text })?;
         }
@@ -360,87 +368,16 @@ fn interrupted(call: ToolCall) -> Event {
     }
 }
 
-/// A session on disk, locked.
-struct Earlier {
-    id: String,
-    journal: Journal,
-    reading: Reading,
-}
-
-impl Earlier {
-    /// A session in which nothing has happened yet.
-    fn create(app: &App, store: &Store) -> CliResult<Self> {
-        let mut id = app.source.session_id();
-        let mut created = store.create(&id);
-        for _ in 0..ID_TRIES {
-            if !matches!(created, Err(SessionError::Busy(_) | SessionError::Exists(_))) {
-                break;
-            }
-            id = app.source.session_id();
-            created = store.create(&id);
-        }
-        Ok(Self { id, journal: created?, reading: Reading::default() })
-    }
-
-    fn open(settings: &Settings, id: Option<&str>) -> CliResult<Self> {
-        let store = store(settings);
-        let id = match id {
-            Some(id) => id.to_owned(),
-            None => store.last()?,
-        };
-        let journal = store.open(&id)?;
-        let path = store.journal_path(&id)?;
-        let unreadable = |why: String| SessionError::Unreadable(id.clone(), why);
-        let reading = read::read(&path).map_err(|error| unreadable(error.to_string()))?;
-        if reading.records.is_empty() {
-            return Err(unreadable("its journal holds no intact record".to_owned()).into());
-        }
-        if reading.records.iter().any(|record| record.v > SCHEMA_VERSION) {
-            return Err(unreadable("a later version of agent has written to it".to_owned()).into());
-        }
-        if let Some(other) = elsewhere(&reading, &settings.workspace) {
-            return Err(unreadable(format!("it belongs to another workspace, {other}")).into());
-        }
-        Ok(Self { id, journal, reading })
-    }
-
-    /// `flags` with what the session knows and nobody said otherwise: its agent and, without a configured one, its model.
-    fn complete(&self, flags: Flags, loaded: &Loaded) -> Flags {
-        let last = self.reading.records.iter().rev().find_map(|record| match &record.event {
-            Event::RunStart { agent, model, .. } => Some((agent.clone(), model.clone())),
-            _ => None,
-        });
-        let Some((agent, model)) = last else { return flags };
-        Flags {
-            agent: flags.agent.or(Some(agent)),
-            model: flags.model.or_else(|| loaded.settings.llm.model.is_none().then_some(model)),
-            ..flags
-        }
-    }
-}
-
-/// The workspace a session began in, when it is not this one: what the model has read is not what is here.
-fn elsewhere(reading: &Reading, here: &Path) -> Option<String> {
-    let began = reading.records.iter().find_map(|record| match &record.event {
-        Event::SessionStart { workspace, .. } => Some(workspace),
-        _ => None,
-    });
-    began.filter(|began| **began != here.to_string_lossy()).cloned()
-}
-
 /// What the reader of the journal had to leave out, in words.
 fn damage(reading: &Reading) -> Option<String> {
     (!reading.damaged.is_empty()).then(|| messages::journal_damaged(&reading.damaged))
-}
-
-fn store(settings: &Settings) -> Store {
-    Store::new(settings.state.join("sessions"))
 }
 
 fn flags(options: &WorkArgs) -> Flags {
     Flags {
         agent: options.agent.clone(),
         mode: options.mode,
+        approvals: options.approvals,
         model: options.model.clone(),
         api_base: options.api_base.clone(),
         api_key: options.api_key.as_deref().map(Secret::new),

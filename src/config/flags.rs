@@ -7,6 +7,7 @@ use super::layers::{Layers, Level};
 use super::rule::Rule;
 use super::schema::SandboxMode;
 use super::trust::TrustWish;
+use crate::engine::approve::Unanswered;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::secret::Secret;
@@ -25,6 +26,8 @@ pub struct Flags {
     pub agent: Option<String>,
     /// `--mode`: how much is asked.
     pub mode: Option<Mode>,
+    /// `--approvals`: what becomes of a call that nobody can be asked about.
+    pub approvals: Option<Unanswered>,
     /// `--model`: the language model.
     pub model: Option<String>,
     /// `--fallback-model`: the models that take over, in order; empty: as configured.
@@ -102,6 +105,7 @@ pub fn flags_layer(rules: &Rule, flags: &Flags) -> Result<Layers, ConfigError> {
     let values = [
         ("--workspace", "workspace.root", flags.workspace.as_ref().map(path)),
         ("--mode", "mode", flags.mode.map(|mode| mode.name().into())),
+        ("--approvals", "policy.approvals", flags.approvals.map(|approvals| approvals.name().into())),
         ("--model", "llm.model", flags.model.clone().map(Value::from)),
         (
             "--fallback-model",

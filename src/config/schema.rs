@@ -7,6 +7,7 @@
 //! the items of a list or the keys of a map must be (`rule::Format`). `x-unit`: what a number counts.
 
 use crate::agent::watchdogs::OnLimit;
+use crate::engine::approve::Unanswered;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::Mode;
 use crate::engine::rules::PolicyRule;
@@ -398,12 +399,15 @@ pub struct Guardrails {
 }
 
 /// What may run, besides what modes and guardrails say.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySettings {
     /// Rules about tool calls; the first that matches decides (`agent help permissions`). A project may ask and deny.
     #[schemars(extend("x-scope" = "never-from-project", "x-merge" = "first"))]
     pub rules: Vec<PolicyRule>,
+    /// What becomes of a call that nobody can be asked about: refused, or the run pauses (`agent help approvals`).
+    #[schemars(extend("x-scope" = "needs-trust"))]
+    pub approvals: Unanswered,
 }
 
 /// What the loop does at its limits.

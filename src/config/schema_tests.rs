@@ -161,7 +161,8 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "costs.budget_usd"
             | "costs.max_tokens"
             | "costs.max_tool_calls"
-            | "logging.level" => Scope::NeedsTrust,
+            | "logging.level"
+            | "policy.approvals" => Scope::NeedsTrust,
             "commands.blocked_patterns" | "agents.NAME.description" => Scope::Anywhere,
             key if key.starts_with("llm.providers.") => Scope::NeverFromProject,
             key if ["hooks.", "commands.", "agents."].iter().any(|group| key.starts_with(group)) => {

@@ -9,6 +9,7 @@ use super::schema::{
     AnswerCache, Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Sandbox, Sessions,
     Tools, Web,
 };
+use crate::engine::approve::Unanswered;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
 use crate::llm::catalog::{self, TableError};
@@ -60,6 +61,8 @@ pub struct Settings {
     pub hooks: BTreeMap<HookEvent, Vec<HookRule>>,
     /// What may run.
     pub policy: PolicyOptions,
+    /// What becomes of a call that nobody can be asked about.
+    pub approvals: Unanswered,
     /// What the loop does at its limits.
     pub run_loop: RunLoop,
     /// What a run may cost; the file is absolute.
@@ -135,6 +138,7 @@ impl Settings {
             web: document.web,
             hooks: document.hooks.by_event(),
             policy,
+            approvals: document.policy.approvals,
             run_loop: document.run_loop,
             costs: Costs { prices_file: document.costs.prices_file.map(absolute), ..document.costs },
             logging: Logging { file: document.logging.file.map(absolute), ..document.logging },

@@ -1,6 +1,28 @@
 //! Who answers when a call must be asked: a person at a terminal, or nobody.
 
 use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What becomes of a call that is asked about where nobody answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Unanswered {
+    /// It is refused, and the run goes on.
+    Refuse,
+    /// It waits, and the run ends.
+    Pause,
+}
+
+impl Unanswered {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Pause => "pause",
+        }
+    }
+}
 
 /// What a person is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -36,11 +36,37 @@ impl Engine {
         cancel: &CancellationToken,
     ) -> Result<(), EmitError> {
         let prepared: Vec<Prepared<'_>> = calls.iter().map(|call| self.prepare(call)).collect();
+        self.holds.set(false);
         let mut rest = prepared.as_slice();
         while !rest.is_empty() {
             let (group, later) = rest.split_at(self.group_len(rest));
             self.run_group(group, interrupt, cancel).await?;
+            if self.holds.get() {
+                return self.ask_ahead(group, later, interrupt, cancel).await;
+            }
             rest = later;
+        }
+        Ok(())
+    }
+
+    /// Asks about the calls behind `waiting`, so that a person can answer all of them at once. A call that changes a
+    /// file which one before it is to change is asked about in its turn: what it would do is not known yet.
+    async fn ask_ahead(
+        &self,
+        waiting: &[Prepared<'_>],
+        later: &[Prepared<'_>],
+        interrupt: &CancellationToken,
+        cancel: &CancellationToken,
+    ) -> Result<(), EmitError> {
+        let mut taken: BTreeSet<String> =
+            waiting.iter().flat_map(|prepared| self.written_files(prepared)).collect();
+        for prepared in later {
+            let written = self.written_files(prepared);
+            let is_free = written.is_disjoint(&taken);
+            taken.extend(written);
+            if is_free && self.asks(prepared) && !cancel.is_cancelled() {
+                self.run_call(prepared, interrupt, cancel).await?;
+            }
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! One tool call, from the model's words to its result.
 
+use crate::approval::Approval;
 use crate::decision::{Decision, Denial};
 use crate::emit::EmitError;
-use crate::engine::approve::{Answer, Question};
+use crate::engine::approve::{Answer, Question, Unanswered};
 use crate::engine::arguments;
 use crate::engine::command_class::{CommandClass, Verdict, classify, readings};
 use crate::engine::fire::{Told, append};
@@ -45,6 +46,15 @@ struct Outcome {
     simulated: bool,
     /// What it did instead of what was asked, one line, where a hook changed the arguments.
     summary: Option<String>,
+    waits: Option<Waits>,
+}
+
+/// What a call waits for.
+enum Waits {
+    /// The calls before it.
+    ItsTurn,
+    /// A person's answer.
+    Answer(Box<Approval>),
 }
 
 impl From<ToolOutput> for Outcome {
@@ -102,7 +112,10 @@ impl Engine {
             Ok(_) if cancel.is_cancelled() => not_executed(interrupt).into(),
             Ok(ready) => self.decide_and_run(call, ready, interrupt, cancel).await?,
         };
-        let Outcome { output, denial, simulated, summary: done } = outcome;
+        let Outcome { output, denial, simulated, summary: done, waits } = outcome;
+        if let Some(waits) = waits {
+            return self.hold(call, waits);
+        }
         for seen in &output.seen {
             self.ledger.note(&seen.path, &seen.hash);
         }
@@ -126,6 +139,16 @@ impl Engine {
         Ok(())
     }
 
+    /// Tells that a call waits: from here on no call of the answer runs.
+    fn hold(&self, call: &ToolCall, waits: Waits) -> Result<(), EmitError> {
+        self.holds.set(true);
+        let approval = match waits {
+            Waits::ItsTurn => None,
+            Waits::Answer(approval) => Some(*approval),
+        };
+        self.emitter.emit(Event::ToolWaits { call_id: call.id.clone(), approval }).map(drop)
+    }
+
     async fn decide_and_run(
         &self,
         call: &ToolCall,
@@ -140,7 +163,7 @@ impl Engine {
             return Ok(ToolOutput::error(messages::marker_echoed(&marker)).into());
         }
         let cx = self.context(call, cancel);
-        let decision = match self.decide(ready) {
+        let decision = match self.decide(&call.id, ready) {
             Decision::Deny { reason, rule } => return Ok(refused(ready, reason, rule)),
             Decision::Ask { .. } if self.options.dry_run => Decision::Allow,
             decision => decision,
@@ -171,7 +194,7 @@ impl Engine {
             }
         };
         let updated = Ready { tool: ready.tool, args, plan };
-        let decision = self.decide(&updated);
+        let decision = self.decide(&call.id, &updated);
         let mut context = vec![messages::arguments_changed(&updated.args.to_string())];
         context.extend(before.context);
         let outcome = self.settle(&updated, decision, &cx, context, interrupt).await?;
@@ -193,9 +216,10 @@ impl Engine {
         context: Vec<String>,
         interrupt: &CancellationToken,
     ) -> Result<Outcome, EmitError> {
-        match decision {
-            Decision::Allow => self.execute(ready, cx, context).await,
+        match self.with_answer(&cx.call_id, ready.told(), decision) {
             Decision::Deny { reason, rule } => Ok(refused(ready, reason, rule)),
+            Decision::Allow if self.holds.get() => Ok(waiting(Waits::ItsTurn)),
+            Decision::Allow => self.execute(ready, cx, context).await,
             Decision::Ask { reason, rule } => {
                 match self.approve(ready, cx, (reason, rule), interrupt).await {
                     Some(outcome) => Ok(outcome),
@@ -231,13 +255,18 @@ impl Engine {
         Ok(output.into())
     }
 
-    /// What may happen to a call, what the person has allowed until the run ends included.
-    fn decide(&self, ready: &Ready<'_>) -> Decision {
-        let decision = self.judge(ready.tool, &ready.plan);
-        if matches!(decision, Decision::Ask { .. }) && self.granted.holds(&self.grant(ready)) {
-            return Decision::Allow;
+    /// What may happen to a call, what the person has answered before included.
+    fn decide(&self, call_id: &str, ready: &Ready<'_>) -> Decision {
+        match self.judge(ready.tool, &ready.plan) {
+            refusal @ Decision::Deny { .. } => refusal,
+            decision => self.denied(call_id).unwrap_or_else(|| self.unless_granted(decision, ready)),
         }
-        decision
+    }
+
+    /// The decision, where the person has not allowed the call until the run ends.
+    fn unless_granted(&self, decision: Decision, ready: &Ready<'_>) -> Decision {
+        let is_asked = matches!(decision, Decision::Ask { .. });
+        if is_asked && self.granted.holds(&self.grant(ready)) { Decision::Allow } else { decision }
     }
 
     /// The calls like this one.
@@ -290,7 +319,7 @@ impl Engine {
 
     /// Whether a person would be asked about a call, as things stand.
     pub(super) fn asks(&self, prepared: &Prepared<'_>) -> bool {
-        let decided = prepared.ready.as_ref().map(|ready| self.decide(ready));
+        let decided = prepared.ready.as_ref().map(|ready| self.decide(&prepared.call.id, ready));
         !self.options.dry_run && matches!(decided, Ok(Decision::Ask { .. }))
     }
 
@@ -335,14 +364,23 @@ impl Engine {
             Answer::No(reason) => {
                 Some(refused(ready, messages::said_no(reason.as_deref()), SAID_NO_RULE.to_owned()))
             }
-            Answer::Nobody => match nobody_to_ask(tool, &rule) {
-                Decision::Deny { reason, rule } => Some(refused(ready, reason, rule)),
-                Decision::Allow | Decision::Ask { .. } => Some(refused(ready, rule.clone(), rule)),
-            },
+            Answer::Nobody => Some(self.unanswered(ready, &question, rule, &cx.call_id)),
             Answer::Abort => {
                 interrupt.cancel();
                 Some(not_executed(interrupt).into())
             }
+        }
+    }
+
+    /// What becomes of a call that nobody could be asked about.
+    fn unanswered(&self, ready: &Ready<'_>, question: &Question, rule: String, call_id: &str) -> Outcome {
+        let reason = nobody_to_ask(ready.tool.name(), &rule);
+        if self.options.unanswered == Unanswered::Refuse {
+            return refused(ready, reason, rule);
+        }
+        match self.to_be_answered(call_id, ready.told(), question) {
+            Some(approval) => waiting(Waits::Answer(Box::new(approval))),
+            None => refused(ready, messages::cannot_wait(&reason), rule),
         }
     }
 
@@ -372,6 +410,10 @@ impl Engine {
 fn not_executed(interrupt: &CancellationToken) -> ToolOutput {
     let why = if interrupt.is_cancelled() { "the run was interrupted" } else { "the run's time was up" };
     ToolOutput::error(format!("not executed: {why}"))
+}
+
+fn waiting(waits: Waits) -> Outcome {
+    Outcome { waits: Some(waits), ..Outcome::default() }
 }
 
 fn refused(ready: &Ready<'_>, reason: String, rule: String) -> Outcome {

@@ -5,6 +5,7 @@ use crate::engine::command_class::{NamedFile, named_files};
 use crate::messages;
 use crate::tools::{Plan, Touch};
 use crate::workspace::error::FileError;
+use crate::workspace::file;
 use crate::workspace::path::RelPath;
 
 /// Links that a question tells of; a command may name hundreds.
@@ -33,6 +34,15 @@ pub fn notes(links: &[Link]) -> Vec<String> {
     };
     let more = links.len().checked_sub(MAX_TOLD).filter(|more| *more > 0).map(messages::more_links);
     links.iter().take(MAX_TOLD).map(note).chain(more).collect()
+}
+
+/// A hash of where `links` lead.
+pub fn digest(links: &[Link]) -> String {
+    let places: Vec<[Option<&str>; 2]> = links
+        .iter()
+        .map(|link| [Some(link.path.as_str()), link.real.as_ref().map(RelPath::as_str)])
+        .collect();
+    file::hash(serde_json::json!(places).to_string().as_bytes())
 }
 
 impl Engine {

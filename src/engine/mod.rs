@@ -13,14 +13,16 @@ mod parts;
 mod patterns;
 pub mod policy;
 pub mod rules;
+mod waiting;
 mod watched;
 
 use crate::emit::Emitter;
-use crate::engine::approve::Approver;
+use crate::engine::approve::{Approver, Unanswered};
 use crate::engine::command_class::CommandOptions;
 use crate::engine::granted::Granted;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::Policy;
+use crate::journal::approvals::Approvals;
 use crate::process::launch::Launcher;
 use crate::source::Source;
 use crate::tools::background::Background;
@@ -64,6 +66,8 @@ pub enum ResultFormat {
 pub struct EngineOptions {
     /// Which calls of one turn run together.
     pub parallel: Parallel,
+    /// What becomes of a call that nobody can be asked about.
+    pub unanswered: Unanswered,
     /// Reads run, everything else is only described.
     pub dry_run: bool,
     /// The form of a result for the model.
@@ -86,6 +90,10 @@ pub struct Engine {
     pub approver: Box<dyn Approver>,
     /// What was answered for all of the run.
     pub granted: Granted,
+    /// What was asked and answered between runs.
+    pub approvals: Approvals,
+    /// Whether a call of the answer at work waits: no call after it runs.
+    pub holds: Cell<bool>,
     /// Where every fact is told.
     pub emitter: Rc<Emitter>,
     /// The clock.

@@ -229,18 +229,17 @@ pub const MODE_RULES: &str = "mode.";
 /// What stands in place of a rule where the person who was asked said no.
 pub const SAID_NO_RULE: &str = "person";
 
-/// What a question becomes when there is nobody to answer it: a refusal the model is told about.
-pub fn nobody_to_ask(tool: &str, rule: &str) -> Decision {
+/// What a question becomes when there is nobody to answer it: a refusal, in these words for the model.
+pub fn nobody_to_ask(tool: &str, rule: &str) -> String {
     let remedy = if rule.starts_with(MODE_RULES) {
         "A person can allow it with `--mode yolo`, look at it with `--dry-run`, or set `mode: yolo` for this agent."
     } else {
         "A person can allow it at a terminal, or with a rule that stands before this one."
     };
-    let reason = format!(
+    format!(
         "`{tool}` needs a confirmation and there is nobody to ask ({rule}).\nIt did not run. {remedy} Go on with what \
          needs no confirmation, and say in your answer what was left undone."
-    );
-    deny(rule, reason)
+    )
 }
 
 fn by_rule(Ruling { action, rule, reason }: Ruling) -> Decision {

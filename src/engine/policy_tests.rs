@@ -199,13 +199,11 @@ fn a_literal_pattern_matches_only_that_path_and_what_is_below() {
 
 #[test]
 fn s03_without_a_person_a_question_becomes_a_refusal_with_three_remedies() {
-    let Decision::Deny { reason, rule } = nobody_to_ask("write_file", "mode.confirm-sensitive") else {
-        panic!()
-    };
+    let reason = nobody_to_ask("write_file", "mode.confirm-sensitive");
     for remedy in ["`--mode yolo`", "`--dry-run`", "`mode: yolo`"] {
         assert!(reason.contains(remedy), "{reason}");
     }
-    assert_eq!(rule, "mode.confirm-sensitive");
+    assert!(reason.contains("(mode.confirm-sensitive)"), "{reason}");
 }
 
 /// A path as a model might write it instead of `components`.

@@ -1,9 +1,11 @@
 //! What survives: the append-only journal of a session, its lock and its reader.
 
+pub mod approvals;
 pub mod copy;
 pub mod glance;
 pub mod history;
 pub mod read;
 pub mod retention;
+pub mod seal;
 pub mod store;
 pub mod write;

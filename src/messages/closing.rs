@@ -101,6 +101,7 @@ pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
         | StopReason::Truncated
         | StopReason::Guardrail
         | StopReason::ContentFilter
+        | StopReason::AwaitingApproval
         | StopReason::UserInterrupt
         | StopReason::LlmError
         | StopReason::AuthError
@@ -113,6 +114,7 @@ pub fn fixed_closing(reason: StopReason, steps: u32) -> String {
     let how_to_go_on = match (reason, steps) {
         (StopReason::ContextFull, 0) => FULL_FROM_THE_START,
         (StopReason::ContextFull, _) => AFTER_CONTEXT_FULL,
+        (StopReason::AwaitingApproval, _) => AFTER_AN_ANSWER,
         _ => "",
     };
     format!(
@@ -126,6 +128,10 @@ pub fn fixed_closing(reason: StopReason, steps: u32) -> String {
 /// How to go on when the conversation is too long for its model.
 const AFTER_CONTEXT_FULL: &str = " To go on, give the rest of the task to a new session (`agent run`), or resume this one with \
                                   a model that holds more (`agent resume --last --model …`).";
+
+/// How to go on when a call waits for an answer.
+const AFTER_AN_ANSWER: &str = " `agent approvals list` shows the calls that wait; answer with `agent approve ID` or `agent \
+                               deny ID`, then go on with `agent resume`.";
 
 /// The same where nothing was said yet: a new session would be as long.
 const FULL_FROM_THE_START: &str = " Instructions, tools and task alone are too long: resume with a model that holds \
@@ -143,6 +149,7 @@ pub fn reason_in_words(reason: StopReason) -> &'static str {
         StopReason::Guardrail => "a hook ended the run",
         StopReason::ContentFilter => "the model refused, or its provider filtered the answer",
         StopReason::Truncated => "the answer stayed cut by the output limit",
+        StopReason::AwaitingApproval => "a tool call waits for your answer",
         StopReason::UserInterrupt => "it was interrupted",
         StopReason::LlmError => "the LLM could not be used",
         StopReason::AuthError => "the provider refused the key, or there is none",

@@ -121,6 +121,16 @@ impl Form {
         format!("      {}REFUSED{}: {reason}", self.pick("✗ ", ""), self.named(call))
     }
 
+    /// A tool call waits for an answer, under this id and for this reason.
+    pub fn tool_call_waits(self, id: &str, reason: &str) -> String {
+        format!("      {}WAITS for an answer ({id}): {reason}", self.pick("⏸ ", ""))
+    }
+
+    /// A tool call waits for those before it.
+    pub fn tool_waits_its_turn(self) -> String {
+        format!("      {}WAITS for the calls before it", self.pick("⏸ ", ""))
+    }
+
     fn named(self, call: Option<(&str, &str)>) -> String {
         call.map_or_else(String::new, |(name, summary)| format!(" ({name}{}{summary})", self.arrow(summary)))
     }
@@ -245,6 +255,25 @@ impl Form {
         format!("   Continue with: agent resume {session}")
     }
 
+    /// How many calls wait for an answer.
+    pub fn waiting(self, number: usize) -> String {
+        let number = u64::try_from(number).unwrap_or(u64::MAX);
+        let verb = if number == 1 { "waits" } else { "wait" };
+        format!("{}{} {verb} for your answer:", self.pick("⚠️ ", "warning: "), count(number, "call"))
+    }
+
+    /// One call that waits.
+    pub fn awaited(self, id: &str, tool: &str, summary: &str) -> String {
+        format!("   {id}  {tool}{}{summary}", self.arrow(summary))
+    }
+
+    /// What to do about calls that wait, the first of them under `id`.
+    pub fn how_to_answer(self, id: &str) -> String {
+        format!(
+            "   Look with: agent approvals list\n   Answer with: agent approve {id} (or: agent deny {id} --reason \"…\")"
+        )
+    }
+
     /// How many actions were refused.
     pub fn refusals(self, number: usize) -> String {
         let number = u64::try_from(number).unwrap_or(u64::MAX);
@@ -264,8 +293,8 @@ impl Form {
 
     /// What to do about actions that nobody could be asked about.
     pub fn remedies(self) -> &'static str {
-        "   What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first \
-         with --dry-run."
+        "   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow \
+         what would be asked, or look first with --dry-run."
     }
 
     /// What to do about actions that a rule refused in every mode.

@@ -1,5 +1,6 @@
 //! Every text for people, and the few the loop itself says to the model: one place to read, correct and translate.
 
+mod approvals;
 mod background;
 mod closing;
 mod figures;
@@ -13,6 +14,11 @@ mod trust;
 mod undo;
 mod workspace;
 
+pub use approvals::{
+    HOW_TO_ANSWER, NOTHING_WAITS, OTHER_ARGUMENTS, OTHER_PLACES, OTHER_QUESTION, OTHER_TOOL, UNANSWERED, ago,
+    answer_in_words, answered, asked, cannot_wait, no_seal, not_what_was_approved, nothing_waits_under,
+    other_file, then_resume,
+};
 pub use background::{
     background_disturbed, background_end, background_ended, background_gone, background_start,
 };

@@ -1,6 +1,7 @@
 //! Events without secrets.
 
 use super::Redactor;
+use crate::approval::{Answer, Approval};
 use crate::decision::Denial;
 use crate::event::Event;
 use crate::message::{Message, Part};
@@ -34,6 +35,10 @@ impl Redactor {
                     self.denial(denial);
                 }
             }
+            Event::ToolWaits { approval: Some(approval), .. } => self.approval(approval),
+            Event::ApprovalAnswered { answer: Answer::Deny { reason: Some(reason) }, .. } => {
+                self.clean(reason);
+            }
             Event::Restored { changed, .. } => {
                 for change in changed {
                     self.clean(&mut change.path);
@@ -62,6 +67,8 @@ impl Redactor {
             | Event::ModelAbandoned { .. }
             | Event::BudgetWarning { .. }
             | Event::StepEnd
+            | Event::ToolWaits { .. }
+            | Event::ApprovalAnswered { .. }
             | Event::Closing { .. } => {}
         }
     }
@@ -86,6 +93,15 @@ impl Redactor {
         }
     }
 
+    /// Replaces the secrets in what a person is asked.
+    pub fn approval(&self, approval: &mut Approval) {
+        let Approval { tool, summary, reason, notes, preview, subject, .. } = approval;
+        let paths = subject.files.iter_mut().map(|file| &mut file.path);
+        for text in [tool, summary, reason].into_iter().chain(notes).chain(preview).chain(paths) {
+            self.clean(text);
+        }
+    }
+
     fn denial(&self, denial: &mut Denial) {
         self.clean(&mut denial.summary);
         self.clean(&mut denial.reason);
@@ -103,6 +119,11 @@ impl Redactor {
         result.files_modified.iter_mut().for_each(|file| self.clean(&mut file.path));
         result.executables.files.iter_mut().for_each(|path| self.clean(path));
         result.permission_denials.iter_mut().for_each(|denial| self.denial(denial));
+        for call in &mut result.awaiting_approval {
+            for text in [&mut call.tool, &mut call.summary, &mut call.reason] {
+                self.clean(text);
+            }
+        }
         result.error.iter_mut().for_each(|failure| self.clean(&mut failure.message));
     }
 

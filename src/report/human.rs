@@ -1,5 +1,6 @@
 //! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
 
+use crate::approval::Approval;
 use crate::engine::policy::{MODE_RULES, SAID_NO_RULE};
 use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
 use crate::message::{Message, ToolCall, ToolResult};
@@ -19,7 +20,7 @@ const LINE_CHARS: usize = 160;
 const NOTICE_CHARS: usize = 1_000;
 /// Lines shown of what a hook said; the model reads all of it.
 const HOOK_LINES: usize = 5;
-/// Refused actions listed at the end; the JSON document lists all.
+/// Refused actions, and calls that wait, listed at the end; the JSON document lists all.
 const LISTED_REFUSALS: usize = 10;
 /// Bytes of streamed text kept to recognise the final answer in it; a longer answer is printed again.
 const KEPT_TEXT_BYTES: usize = 1 << 20;
@@ -222,6 +223,14 @@ impl HumanLog {
         self.say(Detail::Human, style, &line)
     }
 
+    fn tool_call_waits(&self, approval: Option<&Approval>) -> io::Result<()> {
+        let line = match approval {
+            Some(asked) => self.form.tool_call_waits(&asked.id, &one_line(&asked.reason, LINE_CHARS)),
+            None => self.form.tool_waits_its_turn(),
+        };
+        self.say(Detail::Human, Style::Caution, &line)
+    }
+
     fn hook_end(&self, hook: &str, verdict: HookVerdict, output: &str) -> io::Result<()> {
         let (style, least) = match verdict {
             HookVerdict::Allow => (Style::Dim, Detail::Human),
@@ -310,10 +319,27 @@ impl HumanLog {
         }
         // The same model would stop at the same place: the answer says how to go on.
         let goes_on = result.status != Status::Success && result.stop_reason != Some(StopReason::ContextFull);
+        let least = if self.awaited(result)? { Detail::Error } else { Detail::Human };
         if let (true, Some(session)) = (goes_on, &result.session_id) {
-            self.say(Detail::Human, Style::Plain, &self.form.resume(&one_line(session, LINE_CHARS)))?;
+            self.say(least, Style::Plain, &self.form.resume(&one_line(session, LINE_CHARS)))?;
         }
         self.refusals(result)
+    }
+
+    /// Told whatever the level: nobody answers what nobody hears of. Whether there was something to tell.
+    fn awaited(&self, result: &RunResult) -> io::Result<bool> {
+        let all = &result.awaiting_approval;
+        let Some(first) = all.first() else { return Ok(false) };
+        self.terminal.say(Style::Caution, &self.form.waiting(all.len()))?;
+        for call in all.iter().take(LISTED_REFUSALS) {
+            let [tool, summary] = [&call.tool, &call.summary].map(|text| one_line(text, LINE_CHARS));
+            self.terminal.say(Style::Plain, &self.form.awaited(&call.id, &tool, &summary))?;
+        }
+        if let Some(more @ 1..) = all.len().checked_sub(LISTED_REFUSALS) {
+            self.terminal.say(Style::Plain, &self.form.more(more))?;
+        }
+        self.terminal.say(Style::Plain, &self.form.how_to_answer(&first.id))?;
+        Ok(true)
     }
 
     /// Told whatever the level: a refusal that nobody hears of is a trap.
@@ -363,10 +389,11 @@ impl EventSink for HumanLog {
             Event::StepStart { purpose: Purpose::Step, messages } => {
                 self.say(Detail::Human, Style::Bold, &self.form.step(step, *messages))
             }
-            // Files are restored between runs, by a command that says so itself.
+            // What people do between runs is told by their commands.
             Event::StepStart { .. }
             | Event::StepEnd
             | Event::ModelAbandoned { .. }
+            | Event::ApprovalAnswered { .. }
             | Event::Restored { .. } => Ok(()),
             Event::RequestSent { attempt } => self.notice(Level::Debug, &messages::request_sent(*attempt)),
             Event::RequestPrefix { changed, .. } => self.prefix(changed),
@@ -395,6 +422,7 @@ impl EventSink for HumanLog {
             Event::ModelSwitched { from, to, .. } => self.model_switched(from, to),
             Event::ToolStart { call, summary } => self.tool_start(call, summary),
             event @ Event::ToolEnd { .. } => self.tool_end(event),
+            Event::ToolWaits { approval, .. } => self.tool_call_waits(approval.as_ref()),
             Event::HookEnd { hook, verdict, output, .. } => self.hook_end(hook, *verdict, output),
             Event::Notice { level, text } => self.notice(*level, text),
             Event::BudgetWarning { spent_usd, at_usd } => {

@@ -62,7 +62,7 @@ are fine.
    Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown | 12.3 s
 ⚠️ 1 action was refused:
    run_command → rm -r build: there is no terminal to ask at
-   What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first with --dry-run.
+   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
 ";
 
 const WORDS: &str = r"session 20260102-030405-abcdef, openai/gpt, agent build, mode confirm-sensitive, sandbox none
@@ -92,7 +92,7 @@ Agent completed (2 steps)
    Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown | 12.3 s
 warning: 1 action was refused:
    run_command: rm -r build: there is no terminal to ask at
-   What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first with --dry-run.
+   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
 ";
 
 const STOPPED_ICONS: &str = r"─── resumed session 20250101-000000-000000 · openai/gpt · agent build · mode yolo · sandbox none ───

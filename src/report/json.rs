@@ -43,6 +43,7 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
         cost: Cost::default(),
         cache: CacheUse::default(),
         permission_denials: Vec::<Denial>::new(),
+        awaiting_approval: Vec::new(),
         sandbox: None,
         limit: None,
         error: Some(failure),

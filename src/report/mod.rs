@@ -8,6 +8,7 @@ pub mod log_file;
 pub mod progress;
 pub mod schema;
 pub mod stream;
+pub mod waiting;
 
 use crate::event::EventSink;
 use crate::messages;

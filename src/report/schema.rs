@@ -1,5 +1,6 @@
 //! JSON Schemas of what scripts read, generated from the Rust types; `config/schema/` holds them as files.
 
+use super::waiting::WaitingCalls;
 use crate::event::Record;
 use crate::report::stream::Line;
 use crate::result::RunResult;
@@ -19,6 +20,11 @@ pub fn events() -> String {
 /// The schema of one line of `--log-file` and of what a journal holds: a record with its event.
 pub fn journal() -> String {
     text::<Record>()
+}
+
+/// The schema of the document of `agent approvals list --json`.
+pub fn approvals() -> String {
+    text::<WaitingCalls>()
 }
 
 /// For readers of what is written: a key that is always there is required.
@@ -58,6 +64,11 @@ mod tests {
     #[test]
     fn o21_the_journal_schema_is_the_one_of_the_types() {
         file_is("journal.json", &journal());
+    }
+
+    #[test]
+    fn s21_the_schema_of_waiting_calls_is_the_one_of_the_types() {
+        file_is("approvals.json", &approvals());
     }
 
     /// The first cells of a page's table rows that are code.

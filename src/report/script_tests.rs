@@ -103,6 +103,7 @@ pub(crate) fn result(reason: StopReason, output: &str) -> RunResult {
         duration_seconds: 12.34,
         usage: Usage { input: 12_150, cached_read: 300, output: 3_200, ..Usage::default() },
         permission_denials: vec![denial()],
+        awaiting_approval: Vec::new(),
         error: None,
         ..json::not_started(
             crate::failure::Failure { kind: ErrorKind::Internal, message: String::new(), retryable: false },

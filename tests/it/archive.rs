@@ -280,3 +280,22 @@ fn figures_are_told_by_session_model_and_day() {
     );
     assert!(table.ends_with("+?: what 1 request cost is not known and not in it\n"), "{table}");
 }
+
+#[test]
+fn a_fork_takes_no_question_along_and_no_answer() {
+    let script = "turns:
+  - calls: [{name: write_file, arguments: {path: b.txt, content: x}}]
+";
+    let lab = lab();
+    let done = lab.run(&Server::start(script), &["--approvals", "pause", "--json"]).exits(2).json();
+    let asked = done["awaiting_approval"][0]["id"].as_str().unwrap().to_owned();
+    lab.agent(&["approve", &asked]).exits(0);
+    let id = done["session_id"].as_str().unwrap();
+    let fork = sessions(&lab, &["fork", id]).exits(0).stdout.trim().to_owned();
+    let server = Server::start("turns: [{text: gone on}]");
+    let url = server.url();
+    lab.agent(&["resume", &fork, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY]).exits(0);
+    assert!(!lab.exists("b.txt"));
+    let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
+    assert!(sent.last().unwrap()["content"].as_str().unwrap().contains("outcome unknown"), "{sent:?}");
+}

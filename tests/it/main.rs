@@ -2,6 +2,7 @@
 #![cfg(test)]
 #![expect(clippy::disallowed_methods, reason = "tests make their own files and processes")]
 
+mod approvals;
 mod archive;
 mod background;
 mod bad_input;

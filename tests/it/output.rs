@@ -76,7 +76,7 @@ Agent completed (2 steps)
    Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | Cost: unknown | T s
 warning: 1 action was refused:
    write_file: c.txt (1 line): REASON
-   What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first with --dry-run.
+   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
 ";
 
 /// The parts of the log that belong to others: the server's address, the rule's words.
@@ -236,7 +236,7 @@ nothing to do.
    Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | Cost: unknown | T s
 ⚠️ 1 action was refused:
    write_file → c.txt (1 line): REASON
-   What to do: run it at a terminal to be asked, add --mode yolo to allow what would be asked, or look first with --dry-run.
+   What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
 ";
 
 #[test]

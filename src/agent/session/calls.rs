@@ -1,6 +1,6 @@
 //! The calls of a turn: which of them run, and how their results join the conversation.
 
-use super::{Session, Step};
+use super::{Moment, Session, Step};
 use crate::event::Event;
 use crate::llm::calls::CALLS_CAP;
 use crate::message::{Message, ToolCall, ToolResult};
@@ -12,16 +12,20 @@ impl Session {
         self.pending.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
     }
 
-    /// The tools that are to run, and then the calls that are too many.
-    pub(super) fn tools_step(&self) -> Step {
+    /// The tools that are to run, as far as none of them waits, and then the calls that are too many.
+    pub(super) fn tools_step(&self, moment: Moment) -> Step {
         let affordable = self.run.spending.runnable(&self.limits.caps, self.pending.len());
         let (run, beyond) = self.pending.split_at(affordable.min(CALLS_CAP).min(self.pending.len()));
         let open = |calls: &[ToolCall]| -> Vec<ToolCall> {
             calls.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
         };
         let run = open(run);
-        if !run.is_empty() {
-            return Step::RunTools(run);
+        let ready = run.iter().take_while(|call| !self.waiting.is_open(&call.id));
+        match ready.count() {
+            _ if run.is_empty() => {}
+            0 => return self.paused(moment),
+            _ if self.ends_before_the_rest(moment) => return self.paused(moment),
+            ready => return Step::RunTools(run.into_iter().take(ready).collect()),
         }
         let why = if affordable > CALLS_CAP {
             messages::too_many_calls(CALLS_CAP)
@@ -67,6 +71,7 @@ impl Session {
         let ordered: Vec<ToolResult> = self.pending.drain(..).map(&mut marked).collect();
         if !ordered.is_empty() {
             self.push(Message::results(ordered));
+            self.released();
         }
     }
 }

@@ -4,6 +4,7 @@ mod calls;
 mod ending;
 mod model;
 mod structured;
+mod waiting;
 
 use crate::agent::context::Filling;
 use crate::agent::spending::Spending;
@@ -21,6 +22,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use structured::Demand;
+use waiting::Waiting;
 
 /// What the loop has to do next.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,6 +126,7 @@ pub struct Session {
     /// How long the conversation is.
     filling: Filling,
     pending: Vec<ToolCall>,
+    waiting: Waiting,
     results: BTreeMap<String, ToolResult>,
     call_ids: HashSet<String>,
     finish: Option<FinishReason>,
@@ -154,6 +157,7 @@ impl Session {
             messages: Vec::new(),
             filling: Filling::default(),
             pending: Vec::new(),
+            waiting: Waiting::default(),
             results: BTreeMap::new(),
             call_ids: HashSet::new(),
             finish: None,
@@ -232,7 +236,7 @@ impl Session {
     /// What is next. Pure: the same session at the same moment gives the same answer.
     pub fn next_step(&self, moment: Moment) -> Step {
         if !self.pending.is_empty() {
-            return self.tools_step();
+            return self.tools_step(moment);
         }
         let interrupted = moment.interrupted || self.run.abandoned == Some(StopReason::UserInterrupt);
         match &self.run.closing {
@@ -266,17 +270,14 @@ impl Session {
 
     /// Takes note of an event.
     pub fn apply(&mut self, event: &Event) {
+        self.waiting.note(event);
         match event {
             Event::SessionStart { session_id, .. } => self.session_start(session_id),
             Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),
             Event::System { text } => self.set_system(text),
             Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
-            Event::StepStart { purpose: Purpose::Step, .. } => {
-                self.run.steps = self.run.steps.saturating_add(1);
-                self.reserve(Purpose::Step);
-                self.tally.steps = self.tally.steps.saturating_add(1);
-            }
+            Event::StepStart { purpose: Purpose::Step, .. } => self.step_start(),
             Event::RequestSent { .. } => self.requested(),
             Event::RequestPrefix { hashes, changed } => {
                 self.prefix = Some(hashes.clone());
@@ -318,6 +319,8 @@ impl Session {
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolStart { .. }
+            | Event::ToolWaits { .. }
+            | Event::ApprovalAnswered { .. }
             | Event::BackgroundStart { .. }
             | Event::BackgroundEnd { .. }
             | Event::HookEnd { .. }
@@ -325,6 +328,12 @@ impl Session {
             | Event::Notice { .. }
             | Event::RunEnd { .. } => {}
         }
+    }
+
+    fn step_start(&mut self) {
+        self.run.steps = self.run.steps.saturating_add(1);
+        self.reserve(Purpose::Step);
+        self.tally.steps = self.tally.steps.saturating_add(1);
     }
 
     /// A hook has ended the run, for this reason.
@@ -354,6 +363,7 @@ impl Session {
             cost: self.tally.total(self.terms().price.is_some()),
             cache: self.tally.cache(),
             permission_denials: self.tally.denials.clone(),
+            awaiting_approval: self.awaited(),
             sandbox: self.sandbox.clone(),
             limit: verdict.limit,
             error: verdict.error,
@@ -392,6 +402,7 @@ impl Session {
     fn run_start(&mut self, model: &str, sandbox: &str) {
         self.sandbox = Some(sandbox.to_owned());
         self.run = RunState::default();
+        self.run.spending.called(self.taken_over());
         self.speak_to(model);
         self.demand.begin();
         self.malformed = 0;
@@ -409,6 +420,9 @@ impl Session {
     }
 
     fn user_message(&mut self, text: &str, origin: Origin) {
+        if self.held_back(text, origin) {
+            return;
+        }
         self.close_pending();
         match origin {
             Origin::Continuation => {
@@ -477,3 +491,5 @@ mod model_tests;
 mod shared_purse_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waiting_tests;

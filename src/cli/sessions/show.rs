@@ -1,6 +1,7 @@
 //! `agent sessions show`: what happened in a session, one line an event.
 
 use super::{Archive, TASK_CHARS};
+use crate::approval::Approval;
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
 use crate::event::{Event, Origin, Record};
@@ -68,11 +69,8 @@ fn describe(record: &Record) -> Option<String> {
         Event::Retry { attempt, message, .. } => {
             format!("  retry after attempt {attempt}: {}", one_line(message, RESULT_CHARS))
         }
-        Event::ToolEnd { name, summary, result, .. } => {
-            let mark = if result.is_error { "failed" } else { "ok" };
-            let first = one_line(result.gist(), RESULT_CHARS);
-            format!("  {name} {}: {mark}: {first}", one_line(summary, TASK_CHARS))
-        }
+        event @ (Event::ToolEnd { .. } | Event::ToolWaits { .. }) => return tool(event),
+        Event::ApprovalAnswered { id, answer, .. } => messages::answered(id, answer),
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
         Event::Restored { way, changed, .. } => messages::restored(*way, changed),
         Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd),
@@ -93,4 +91,20 @@ fn describe(record: &Record) -> Option<String> {
         | Event::StepEnd
         | Event::Notice { .. } => return None,
     })
+}
+
+/// What became of a tool call; one that waits its turn is told of when it has come.
+fn tool(event: &Event) -> Option<String> {
+    match event {
+        Event::ToolEnd { name, summary, result, .. } => {
+            let mark = if result.is_error { "failed" } else { "ok" };
+            let first = one_line(result.gist(), RESULT_CHARS);
+            Some(format!("  {name} {}: {mark}: {first}", one_line(summary, TASK_CHARS)))
+        }
+        Event::ToolWaits { approval, .. } => {
+            let Approval { id, tool, summary, .. } = approval.as_ref()?;
+            Some(format!("  {tool} {}: waits for an answer ({id})", one_line(summary, TASK_CHARS)))
+        }
+        _ => None,
+    }
 }

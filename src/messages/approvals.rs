@@ -1,0 +1,127 @@
+//! Calls that wait for an answer: what is said in the log, by `agent approvals`, `agent approve` and `agent deny`, and to the
+//! model.
+
+use super::figures::count;
+use crate::approval::Answer;
+use std::path::Path;
+use std::time::Duration;
+
+/// Why a call is not what a person has approved: the answer is of another session or workspace, or to another question.
+pub const OTHER_QUESTION: &str = "the answer was not given here to this question";
+/// The same: it is a call of another tool.
+pub const OTHER_TOOL: &str = "it is another tool";
+/// The same: it has other arguments.
+pub const OTHER_ARGUMENTS: &str = "its arguments are not those that were approved";
+/// The same: links lead its paths elsewhere.
+pub const OTHER_PLACES: &str = "its paths lead elsewhere than they did";
+
+/// The same: a file that it changes is another.
+pub fn other_file(path: &str) -> String {
+    format!("{path} is not what it was")
+}
+
+/// What the model reads when a call was approved and something has changed since.
+pub fn not_what_was_approved(what: &str) -> String {
+    format!(
+        "Approved, but not this: {what}.\nIt did not run. Look at how things are now and make the call again if it is still \
+         needed; the person will be asked about it."
+    )
+}
+
+/// What the model reads when nobody could be asked and a call cannot wait.
+pub fn cannot_wait(reason: &str) -> String {
+    format!("{reason}\nIt cannot wait for an answer either: it holds a secret, which is kept nowhere.")
+}
+
+/// The key with which answers are sealed cannot be used.
+pub fn no_seal(state: &Path, error: &std::io::Error) -> String {
+    format!(
+        "the key of the answers, {}, cannot be used: {error}. Remove it to have a new one made; answers given so far no longer \
+         count then",
+        state.join("answers.key").display()
+    )
+}
+
+/// How an answer begins its line.
+pub fn answer_in_words(answer: &Answer) -> &'static str {
+    match answer {
+        Answer::Approve => "approved",
+        Answer::Deny { .. } => "denied",
+    }
+}
+
+/// The person's answer, in a list of what happened.
+pub fn answered(id: &str, answer: &Answer) -> String {
+    let why = match answer {
+        Answer::Deny { reason: Some(reason) } => format!(": {reason}"),
+        Answer::Approve | Answer::Deny { reason: None } => String::new(),
+    };
+    format!("{}: {id}{why}", answer_in_words(answer))
+}
+
+/// Where `agent resume` follows an answer.
+pub fn then_resume(session: &str, open: usize) -> String {
+    match u64::try_from(open).unwrap_or(u64::MAX) {
+        0 => format!("go on with: agent resume {session}"),
+        open => {
+            let verb = if open == 1 { "waits" } else { "wait" };
+            format!(
+                "{} of this session still {verb} for an answer: agent approvals list",
+                count(open, "call")
+            )
+        }
+    }
+}
+
+/// There is no such question.
+pub fn nothing_waits_under(id: &str) -> String {
+    format!("no call waits under `{id}`; `agent approvals list` shows those that do")
+}
+
+/// Nothing waits at all.
+pub const NOTHING_WAITS: &str = "no call waits for an answer\n";
+
+/// How long ago, in the largest unit that fits.
+pub fn ago(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (number, unit) = match seconds {
+        0..60 => (seconds, "second"),
+        60..3_600 => (seconds / 60, "minute"),
+        3_600..86_400 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    format!("{} ago", count(number, unit))
+}
+
+/// A question in a list: its call is the line before.
+pub fn asked(session: &str, ago: &str, state: &str, reason: &str) -> String {
+    format!("   session {session}, asked {ago}, {state}\n   Asked because {reason}\n")
+}
+
+/// The state of a question that nobody has answered.
+pub const UNANSWERED: &str = "not answered";
+
+/// The end of a list of questions.
+pub const HOW_TO_ANSWER: &str = "Answer with `agent approve ID` or `agent deny ID --reason \"…\"`, then go on with `agent resume SESSION`.\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_told_in_its_largest_unit() {
+        let of = |seconds| ago(Duration::from_secs(seconds));
+        assert_eq!(of(1), "1 second ago");
+        assert_eq!(of(59), "59 seconds ago");
+        assert_eq!(of(60), "1 minute ago");
+        assert_eq!(of(7_199), "1 hour ago");
+        assert_eq!(of(200_000), "2 days ago");
+    }
+
+    #[test]
+    fn going_on_is_advised_once_everything_is_answered() {
+        assert_eq!(then_resume("S", 0), "go on with: agent resume S");
+        assert!(then_resume("S", 1).starts_with("1 call of this session still waits"));
+        assert!(then_resume("S", 2).starts_with("2 calls of this session still wait "));
+    }
+}
