@@ -63,3 +63,19 @@ pub enum Answer {
         reason: Option<String>,
     },
 }
+
+/// A question about a call, for tests.
+#[cfg(test)]
+pub(crate) fn question(id: &str, call_id: &str) -> Approval {
+    Approval {
+        id: id.into(),
+        call_id: call_id.into(),
+        tool: "write_file".into(),
+        summary: "a.txt".into(),
+        reason: "it changes a file".into(),
+        notes: Vec::new(),
+        preview: None,
+        asked_ms: 1,
+        subject: Subject { arguments: "0".into(), links: "0".into(), files: Vec::new() },
+    }
+}

@@ -127,23 +127,12 @@ impl Approvals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approval::Subject;
+    use crate::approval::question;
     use crate::event::{FinishReason, Purpose};
     use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 
     fn waits(id: &str, call_id: &str) -> Event {
-        let approval = Approval {
-            id: id.into(),
-            call_id: call_id.into(),
-            tool: "write_file".into(),
-            summary: "a.txt".into(),
-            reason: "it changes a file".into(),
-            notes: Vec::new(),
-            preview: None,
-            asked_ms: 1,
-            subject: Subject { arguments: "0".into(), links: "0".into(), files: Vec::new() },
-        };
-        Event::ToolWaits { call_id: call_id.into(), approval: Some(approval) }
+        Event::ToolWaits { call_id: call_id.into(), approval: Some(question(id, call_id)) }
     }
 
     fn says(id: &str, answer: Answer) -> Event {
@@ -201,8 +190,8 @@ mod tests {
     fn s22_an_answer_is_genuine_where_it_bears_the_seal() {
         let dir = tempfile::tempdir().unwrap();
         let seal = Seal::of(dir.path(), "s1").unwrap();
-        let question = waits("a", "c1");
-        let Event::ToolWaits { approval: Some(asked), .. } = &question else { panic!("no question") };
+        let asks = waits("a", "c1");
+        let Event::ToolWaits { approval: Some(asked), .. } = &asks else { panic!("no question") };
         let sealed = Event::ApprovalAnswered {
             id: "a".into(),
             answer: Answer::Approve,
@@ -211,10 +200,10 @@ mod tests {
         let is_genuine = |events: Vec<Event>, seal: &Seal| {
             fold(events).verified(seal).answered("c1").unwrap().1.is_genuine
         };
-        assert!(is_genuine(vec![question.clone(), sealed.clone()], &seal));
-        assert!(!is_genuine(vec![question.clone(), says("a", Answer::Approve)], &seal));
+        assert!(is_genuine(vec![asks.clone(), sealed.clone()], &seal));
+        assert!(!is_genuine(vec![asks.clone(), says("a", Answer::Approve)], &seal));
         let other = Seal::of(dir.path(), "s2").unwrap();
-        assert!(!is_genuine(vec![question, sealed], &other), "another session, as of one that was copied");
+        assert!(!is_genuine(vec![asks, sealed], &other), "another session, as of one that was copied");
     }
 
     fn response(calls: &[&str]) -> Event {

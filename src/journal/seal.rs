@@ -73,37 +73,23 @@ fn make(state: &Path, path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approval::Subject;
+    use crate::approval::question;
     use std::collections::BTreeSet;
-
-    fn question() -> Approval {
-        Approval {
-            id: "a".into(),
-            call_id: "c1".into(),
-            tool: "write_file".into(),
-            summary: "a.txt".into(),
-            reason: "it changes a file".into(),
-            notes: Vec::new(),
-            preview: None,
-            asked_ms: 1,
-            subject: Subject { arguments: "0".into(), links: "0".into(), files: Vec::new() },
-        }
-    }
 
     #[test]
     fn s22_a_seal_is_on_one_answer_to_all_of_one_question_in_one_session_of_one_workspace() {
         let [here, there] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let seal = Seal::of(here.path(), "s1").unwrap();
         let with = |change: fn(&mut Approval)| {
-            let mut other = question();
+            let mut other = question("a", "c1");
             change(&mut other);
             seal.on(&other, &Answer::Approve)
         };
         let all = [
-            seal.on(&question(), &Answer::Approve),
-            seal.on(&question(), &Answer::Deny { reason: None }),
-            Seal::of(here.path(), "s2").unwrap().on(&question(), &Answer::Approve),
-            Seal::of(there.path(), "s1").unwrap().on(&question(), &Answer::Approve),
+            seal.on(&question("a", "c1"), &Answer::Approve),
+            seal.on(&question("a", "c1"), &Answer::Deny { reason: None }),
+            Seal::of(here.path(), "s2").unwrap().on(&question("a", "c1"), &Answer::Approve),
+            Seal::of(there.path(), "s1").unwrap().on(&question("a", "c1"), &Answer::Approve),
             with(|asked| asked.id = "b".into()),
             with(|asked| asked.call_id = "c2".into()),
             with(|asked| asked.tool = "run_command".into()),
@@ -116,7 +102,7 @@ mod tests {
         let unique: BTreeSet<&String> = all.iter().collect();
         assert_eq!(unique.len(), all.len());
         let again = Seal::of(here.path(), "s1").unwrap();
-        assert_eq!(again.on(&question(), &Answer::Approve), all[0], "the key stays");
+        assert_eq!(again.on(&question("a", "c1"), &Answer::Approve), all[0], "the key stays");
     }
 
     #[test]

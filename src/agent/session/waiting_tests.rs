@@ -3,7 +3,7 @@
 use super::tests::{answer_call, begun, call, ended, limits, now, prompt, respond, stop_of, text};
 use super::*;
 use crate::agent::spending::Caps;
-use crate::approval::{Answer, Approval, Subject};
+use crate::approval::{Answer, question};
 use crate::message::Part;
 
 fn start(session: &mut Session, id: &str) {
@@ -14,17 +14,7 @@ fn start(session: &mut Session, id: &str) {
 /// The call was taken up and waits, for an answer or for its turn.
 fn wait(session: &mut Session, id: &str, is_asked: bool) {
     start(session, id);
-    let approval = is_asked.then(|| Approval {
-        id: format!("ask-{id}"),
-        call_id: id.into(),
-        tool: "write_file".into(),
-        summary: id.into(),
-        reason: "it changes a file".into(),
-        notes: Vec::new(),
-        preview: None,
-        asked_ms: 1,
-        subject: Subject { arguments: String::new(), links: String::new(), files: Vec::new() },
-    });
+    let approval = is_asked.then(|| question(&format!("ask-{id}"), id));
     session.apply(&Event::ToolWaits { call_id: id.into(), approval });
 }
 
