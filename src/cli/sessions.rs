@@ -100,7 +100,11 @@ fn describe(record: &Record) -> Option<String> {
         Event::UserMessage { text, origin } => {
             let who = match origin {
                 Origin::Prompt => "you",
-                Origin::System | Origin::Background | Origin::Continuation | Origin::Repair => "loop",
+                Origin::System
+                | Origin::Background
+                | Origin::Continuation
+                | Origin::Repair
+                | Origin::Guardrail => "loop",
                 Origin::Hook => "hook",
             };
             format!("{who}: {}", one_line(text, RESULT_CHARS))
@@ -129,6 +133,7 @@ fn describe(record: &Record) -> Option<String> {
             format!("  {name} {}: {mark}: {first}", one_line(summary, TASK_CHARS))
         }
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
+        Event::Guardrail { triggered } => format!("  {}", messages::guardrail(triggered)),
         Event::Restored { way, changed, .. } => messages::restored(*way, changed),
         Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd),
         Event::Closing { reason } => format!("closing: {reason}"),

@@ -22,6 +22,7 @@ use crate::config::trust::TrustWish;
 use crate::emit::{EmitError, Emitter};
 use crate::event::{Event, EventSink, Level, Origin, Record, SCHEMA_VERSION};
 use crate::failure::{ErrorKind, Failure};
+use crate::guardrail::Counted;
 use crate::journal::read::{self, Reading};
 use crate::journal::store::{SessionError, Store};
 use crate::journal::write::Journal;
@@ -351,6 +352,7 @@ fn interrupted(call: ToolCall) -> Event {
         seen: Vec::new(),
         denial: None,
         simulated: false,
+        counted: Counted::default(),
         duration_ms: 0,
     }
 }

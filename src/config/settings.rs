@@ -8,6 +8,7 @@ use super::layers::Layers;
 use super::schema::{
     AnswerCache, Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Sandbox, Tools, Web,
 };
+use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
 use crate::llm::catalog::{self, TableError};
@@ -59,6 +60,8 @@ pub struct Settings {
     pub hooks: BTreeMap<HookEvent, Vec<HookRule>>,
     /// What may run.
     pub policy: PolicyOptions,
+    /// What is looked at and counted besides.
+    pub guardrails: GuardrailSettings,
     /// What the loop does at its limits.
     pub run_loop: RunLoop,
     /// What a run may cost; the file is absolute.
@@ -88,16 +91,18 @@ impl Settings {
         let agents = agents::all(layers, document.agents.into_iter())?;
         let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
         let agent = agents::select(&agents, name)?.clone();
+        let guardrails = document.guardrails.in_force();
         let policy = PolicyOptions {
             mode: agent.mode,
             agent: agent.name.clone(),
             allowed_tools: agent.allowed_tools.clone(),
             protected_files: with_own_directories(
-                document.guardrails.protected_files,
+                guardrails.protected_files.clone(),
                 &directories,
                 &workspace,
             ),
-            sensitive_files: document.guardrails.sensitive_files,
+            sensitive_files: guardrails.sensitive_files.clone(),
+            blocked_commands: guardrails.blocked_commands.clone(),
             allowed_only: document.commands.allowed_only,
             contained: false,
             rules: document.policy.rules,
@@ -132,6 +137,7 @@ impl Settings {
             web: document.web,
             hooks: document.hooks.by_event(),
             policy,
+            guardrails,
             run_loop: document.run_loop,
             costs: Costs { prices_file: document.costs.prices_file.map(absolute), ..document.costs },
             logging: Logging { file: document.logging.file.map(absolute), ..document.logging },

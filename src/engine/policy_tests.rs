@@ -11,6 +11,7 @@ fn options(mode: Mode) -> PolicyOptions {
         allowed_tools: Vec::new(),
         protected_files: vec![".env".into(), "*.pem".into(), "config/*.yml".into(), "vault/".into()],
         sensitive_files: vec!["secret.txt".into(), "private/**".into()],
+        blocked_commands: vec!["^docker".into()],
         contained: false,
         allowed_only: false,
         rules: Vec::new(),

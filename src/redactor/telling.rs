@@ -22,7 +22,17 @@ impl Redactor {
                 self.clean(&mut call.arguments);
                 self.clean(summary);
             }
-            Event::ToolEnd { name, summary, result, changed, seen, denial, simulated: _, duration_ms: _ } => {
+            Event::ToolEnd {
+                name,
+                summary,
+                result,
+                changed,
+                seen,
+                denial,
+                simulated: _,
+                counted: _,
+                duration_ms: _,
+            } => {
                 self.clean(name);
                 self.clean(summary);
                 let changed = changed.iter_mut().map(|change| &mut change.path);
@@ -43,6 +53,7 @@ impl Redactor {
                 self.clean(hook);
                 self.clean(output);
             }
+            Event::Guardrail { triggered } => self.clean(&mut triggered.message),
             Event::RunEnd { result } => self.result(result),
             Event::BackgroundStart { command, .. } => self.clean(command),
             Event::BackgroundEnd { command, outcome, .. } => {
@@ -103,6 +114,7 @@ impl Redactor {
         result.files_modified.iter_mut().for_each(|file| self.clean(&mut file.path));
         result.executables.files.iter_mut().for_each(|path| self.clean(path));
         result.permission_denials.iter_mut().for_each(|denial| self.denial(denial));
+        result.guardrails.iter_mut().for_each(|triggered| self.clean(&mut triggered.message));
         result.error.iter_mut().for_each(|failure| self.clean(&mut failure.message));
     }
 

@@ -396,6 +396,7 @@ impl EventSink for HumanLog {
             event @ Event::ToolEnd { .. } => self.tool_end(event),
             Event::HookEnd { hook, verdict, output, .. } => self.hook_end(hook, *verdict, output),
             Event::Notice { level, text } => self.notice(*level, text),
+            Event::Guardrail { triggered } => self.notice(Level::Warn, &messages::guardrail(triggered)),
             Event::BudgetWarning { spent_usd, at_usd } => {
                 self.notice(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd))
             }

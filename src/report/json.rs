@@ -43,6 +43,7 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
         cost: Cost::default(),
         cache: CacheUse::default(),
         permission_denials: Vec::<Denial>::new(),
+        guardrails: Vec::new(),
         sandbox: None,
         limit: None,
         error: Some(failure),
