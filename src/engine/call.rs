@@ -109,7 +109,7 @@ impl Engine {
         self.emitter.redactor().clean_for_model(&mut text);
         if let Some(note) = self.withheld(&text)? {
             text = note;
-            output.seen.clear();
+            output.seen.drain(..).for_each(|seen| self.ledger.forget(&seen.path));
         }
         for seen in &output.seen {
             self.ledger.note(&seen.path, &seen.hash);
