@@ -98,16 +98,7 @@ fn describe(record: &Record) -> Option<String> {
         }
         Event::Instructions { file } => messages::instructions(file),
         Event::UserMessage { text, origin } => {
-            let who = match origin {
-                Origin::Prompt => "you",
-                Origin::System
-                | Origin::Background
-                | Origin::Continuation
-                | Origin::Repair
-                | Origin::Guardrail => "loop",
-                Origin::Hook => "hook",
-            };
-            format!("{who}: {}", one_line(text, RESULT_CHARS))
+            format!("{}: {}", teller(*origin), one_line(text, RESULT_CHARS))
         }
         Event::BackgroundStart { id, command } => messages::background_start(id, command),
         Event::BackgroundEnd { id, outcome, with_run, .. } => {
@@ -153,6 +144,16 @@ fn describe(record: &Record) -> Option<String> {
         | Event::StepEnd
         | Event::Notice { .. } => return None,
     })
+}
+
+fn teller(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Prompt => "you",
+        Origin::System | Origin::Background | Origin::Continuation | Origin::Repair | Origin::Guardrail => {
+            "loop"
+        }
+        Origin::Hook => "hook",
+    }
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> CliError {

@@ -231,6 +231,24 @@ fn disguised(components: &'static [&'static str]) -> impl Strategy<Value = Strin
 }
 
 #[test]
+fn s14_a_blocked_command_is_refused_in_every_mode_and_by_its_own_name() {
+    for mode in MODES {
+        let rules = vec![serde_json::from_str(r#"{"action": "allow", "command": "docker"}"#).unwrap()];
+        let policy = Policy::new(PolicyOptions { rules, ..options(mode) }).unwrap();
+        let decide = |text: &str| {
+            let plan = Plan { command: Some(text.into()), ..Plan::default() };
+            policy.decide("run_command", Access::Execute, &plan, Some(&SAFE))
+        };
+        let Decision::Deny { reason, rule } = decide("ls && env A=1 docker ps") else { panic!("{mode:?}") };
+        assert_eq!(rule, "guardrails.blocked_commands");
+        assert!(reason.contains("(pattern: ^docker)"), "{reason}");
+        assert_ne!(outcome(&decide("ls docker")), "guardrails.blocked_commands");
+    }
+    let blocked_commands = vec!["(".into()];
+    assert!(Policy::new(PolicyOptions { blocked_commands, ..options(Mode::Yolo) }).is_err());
+}
+
+#[test]
 fn s20_rules_stand_between_refusals_and_modes() {
     for mode in MODES {
         let rule = |text: &str| serde_json::from_str(text).unwrap();

@@ -22,28 +22,7 @@ impl Redactor {
                 self.clean(&mut call.arguments);
                 self.clean(summary);
             }
-            Event::ToolEnd {
-                name,
-                summary,
-                result,
-                changed,
-                seen,
-                denial,
-                simulated: _,
-                counted: _,
-                duration_ms: _,
-            } => {
-                self.clean(name);
-                self.clean(summary);
-                let changed = changed.iter_mut().map(|change| &mut change.path);
-                for path in changed.chain(seen.iter_mut().map(|seen| &mut seen.path)) {
-                    self.clean(path);
-                }
-                self.clean_for_model(&mut result.text);
-                if let Some(denial) = denial {
-                    self.denial(denial);
-                }
-            }
+            Event::ToolEnd { .. } => self.tool_end(event),
             Event::Restored { changed, .. } => {
                 for change in changed {
                     self.clean(&mut change.path);
@@ -74,6 +53,33 @@ impl Redactor {
             | Event::BudgetWarning { .. }
             | Event::StepEnd
             | Event::Closing { .. } => {}
+        }
+    }
+
+    fn tool_end(&self, event: &mut Event) {
+        let Event::ToolEnd {
+            name,
+            summary,
+            result,
+            changed,
+            seen,
+            denial,
+            simulated: _,
+            counted: _,
+            duration_ms: _,
+        } = event
+        else {
+            return;
+        };
+        self.clean(name);
+        self.clean(summary);
+        let changed = changed.iter_mut().map(|change| &mut change.path);
+        for path in changed.chain(seen.iter_mut().map(|seen| &mut seen.path)) {
+            self.clean(path);
+        }
+        self.clean_for_model(&mut result.text);
+        if let Some(denial) = denial {
+            self.denial(denial);
         }
     }
 

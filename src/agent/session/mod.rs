@@ -227,11 +227,6 @@ impl Session {
         self.is_answered() || self.told_to_close
     }
 
-    /// Whether a hook has ended this run.
-    pub fn is_stopped(&self) -> bool {
-        self.run.stopped.is_some()
-    }
-
     /// Whether the last word is the model's.
     fn is_answered(&self) -> bool {
         self.pending.is_empty() && self.messages.last().is_none_or(|message| message.role == Role::Assistant)
@@ -337,11 +332,6 @@ impl Session {
             | Event::Notice { .. }
             | Event::RunEnd { .. } => {}
         }
-    }
-
-    /// A hook has ended the run, for this reason.
-    fn stopped(&mut self, reason: &str) {
-        self.run.stopped = Some(reason.to_owned());
     }
 
     /// The result of a run that ended with `verdict` after `duration`.
@@ -490,5 +480,7 @@ impl Session {
 mod budget_tests;
 #[cfg(test)]
 mod model_tests;
+#[cfg(test)]
+mod screening_tests;
 #[cfg(test)]
 mod tests;

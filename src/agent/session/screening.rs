@@ -1,4 +1,4 @@
-//! What a session does when a guardrail on the conversation has spoken: asks for another answer, or ends the run.
+//! What a session does when a guardrail or a hook has spoken: asks for another answer, or ends the run.
 
 use super::{Session, Step};
 use crate::event::Origin;
@@ -45,6 +45,16 @@ pub enum Unread<'a> {
 }
 
 impl Session {
+    /// Whether a hook has ended this run.
+    pub fn is_stopped(&self) -> bool {
+        self.run.stopped.is_some()
+    }
+
+    /// A hook has ended the run, for this reason.
+    pub(super) fn stopped(&mut self, reason: &str) {
+        self.run.stopped = Some(reason.to_owned());
+    }
+
     /// What the model reads first with the next request, our own words aside.
     pub fn unread(&self) -> impl Iterator<Item = Unread<'_>> {
         let new = self.messages.iter().rev().take_while(|message| message.role != Role::Assistant);

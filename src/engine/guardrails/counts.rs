@@ -1,6 +1,7 @@
 //! What a session has changed and run so far, as the fold of its events, and how much of it may be.
 
 use super::edit::Edit;
+use super::test_commands::TestCommands;
 use crate::change::{Change, FileState};
 use crate::decision::Refusal;
 use crate::event::Event;
@@ -45,17 +46,19 @@ impl Counts {
                 Some(true) => self.untested.clear(),
                 // What tests write themselves is not what they are to test.
                 Some(false) => {}
-                None => changed.iter().for_each(|change| self.note(change)),
+                None => self.changed(changed),
             }
         } else if let Event::Restored { changed, .. } = event {
-            changed.iter().for_each(|change| self.note(change));
+            self.changed(changed);
         }
     }
 
-    fn note(&mut self, change: &Change) {
-        let was = self.untested.entry(change.path.clone()).or_insert_with(|| change.was());
-        if *was == change.became() && *was != FileState::Unknown {
-            self.untested.remove(&change.path);
+    fn changed(&mut self, changes: &[Change]) {
+        for change in changes {
+            let was = self.untested.entry(change.path.clone()).or_insert_with(|| change.was());
+            if *was == change.became() && *was != FileState::Unknown {
+                self.untested.remove(&change.path);
+            }
         }
     }
 
@@ -143,41 +146,51 @@ impl Counts {
         }
     }
 
-    /// Whether `edits` may be made without a test: where nothing has changed since tests passed, or to put back what has.
+    /// Whether `edits` may be made before one of `tests` has run: where nothing has changed since tests passed, or to put
+    /// back what has.
     ///
     /// # Errors
     /// The refusal, which says what to do.
-    pub fn check_tested(&self, edits: &[Edit]) -> Result<(), Refusal> {
+    pub fn check_tested(&self, tests: &TestCommands, edits: &[Edit]) -> Result<(), Refusal> {
         let puts_back = |edit: &Edit| self.untested.get(&edit.path).is_some_and(|was| *was == edit.becomes());
-        if self.untested.is_empty() || edits.iter().all(puts_back) { Ok(()) } else { Err(self.untested()) }
+        if self.untested.is_empty() || edits.iter().all(puts_back) {
+            Ok(())
+        } else {
+            Err(self.untested(tests))
+        }
     }
 
-    /// Whether a command that writes files and tests nothing may run.
+    /// Whether a command that writes the files `named`, and tests nothing, may run before one of `tests` has.
     ///
     /// # Errors
     /// As [`check_tested`](Self::check_tested).
-    pub fn check_writes_tested(&self, named: &BTreeSet<String>) -> Result<(), Refusal> {
-        if self.untested.is_empty() || named.is_empty() { Ok(()) } else { Err(self.untested()) }
+    pub fn check_writes(&self, tests: &TestCommands, named: &BTreeSet<String>) -> Result<(), Refusal> {
+        if self.untested.is_empty() || named.is_empty() { Ok(()) } else { Err(self.untested(tests)) }
     }
 
-    fn untested(&self) -> Refusal {
+    fn untested(&self, tests: &TestCommands) -> Refusal {
         refusal(
             "require_test_after_edit",
             format!(
-                "Change refused by guardrail: no test has passed since {} changed.\nNothing was written. Run the tests now \
-                 with run_command, in the foreground, alone or joined to other commands by `&&`: neither in a pipe nor before \
-                 `;`. As long as they fail, only a change is allowed that makes a file again what it was when they passed; then \
+                "Change refused by guardrail: no test has passed since {} changed, and nothing else changes until one has.\nRun \
+                 the tests with run_command ({}): in the foreground, alone or joined to other commands by `&&`, neither in a \
+                 pipe nor before `;`. While they fail, the only change that is allowed puts a file back as it was before; then \
                  make the whole change in one call.",
-                named(self.untested.keys())
+                named(self.untested.keys()),
+                tests.examples()
             ),
         )
     }
 }
 
-fn named<'a>(paths: impl Iterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>) -> String {
+fn named(paths: impl Iterator<Item = impl AsRef<str>>) -> String {
     enumerated(paths.map(|path| path.as_ref().to_owned()), NAMED_FILES).unwrap_or_default()
 }
 
 fn refusal(key: &str, reason: String) -> Refusal {
     Refusal { reason, rule: format!("guardrails.{key}") }
 }
+
+#[cfg(test)]
+#[path = "counts_tests.rs"]
+mod tests;

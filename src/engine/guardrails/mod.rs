@@ -21,7 +21,7 @@ use test_commands::TestCommands;
 use text_rules::{TextRule, TextRules};
 
 /// Limits that hold for every call and every text. A project may only tighten them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GuardrailSettings {
     /// Whether the other keys of this section hold; what is built in holds always.
@@ -95,24 +95,7 @@ impl GuardrailSettings {
     /// These settings, or none of them where they are switched off.
     #[must_use]
     pub fn in_force(self) -> Self {
-        if self.enabled { self } else { Self::none() }
-    }
-
-    /// Nothing but what is built in.
-    pub fn none() -> Self {
-        Self {
-            enabled: true,
-            protected_files: Vec::new(),
-            sensitive_files: Vec::new(),
-            blocked_commands: Vec::new(),
-            max_files_modified: None,
-            max_lines_changed: None,
-            max_commands_executed: None,
-            code_rules: Vec::new(),
-            require_test_after_edit: false,
-            test_commands: Vec::new(),
-            text_rules: Vec::new(),
-        }
+        if self.enabled { self } else { Self::default() }
     }
 }
 
@@ -162,8 +145,8 @@ impl Guardrails {
     /// Why it may not.
     pub fn check_edits(&self, edits: &[Edit]) -> Result<Vec<String>, Refusal> {
         let counts = self.counts.borrow();
-        if self.tests.is_some() {
-            counts.check_tested(edits)?;
+        if let Some(tests) = &self.tests {
+            counts.check_tested(tests, edits)?;
         }
         counts.check_edits(&self.limits, edits)?;
         let findings: Vec<_> = edits.iter().flat_map(|edit| self.code.find(edit)).collect();
@@ -192,7 +175,7 @@ impl Guardrails {
         let counts = self.counts.borrow();
         counts.check_command(&self.limits, named, *class == CommandClass::Safe)?;
         match &self.tests {
-            Some(tests) if !tests.is_test(command) => counts.check_writes_tested(named),
+            Some(tests) if !tests.is_test(command) => counts.check_writes(tests, named),
             _ => Ok(()),
         }
     }

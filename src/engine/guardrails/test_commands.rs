@@ -1,6 +1,7 @@
 //! Which commands are tests: those whose success says that the tests passed.
 
 use crate::engine::command_class::program;
+use crate::text::lines::enumerated;
 use crate::text::shell::{self, Simple};
 
 /// Commands that test: the words that they begin with.
@@ -63,6 +64,9 @@ const NOT_TESTING: &[&str] = &[
     "-h",
 ];
 
+/// Commands that the model is told of.
+const EXAMPLES: usize = 5;
+
 /// Commands that test.
 #[derive(Debug, Clone)]
 pub struct TestCommands(Vec<Vec<String>>);
@@ -73,6 +77,12 @@ impl TestCommands {
         let all = more.iter().map(String::as_str).chain(TESTS.iter().copied());
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         Self(all.map(words).filter(|words| !words.is_empty()).collect())
+    }
+
+    /// Some of them, for the model: those of the configuration come first.
+    pub fn examples(&self) -> String {
+        let all = self.0.iter().map(|words| format!("`{}`", words.join(" ")));
+        enumerated(all, EXAMPLES).unwrap_or_default()
     }
 
     /// Whether `command` succeeds only when tests pass: it is one, alone or among others that `&&` joins. In a pipe or
