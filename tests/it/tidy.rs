@@ -106,6 +106,8 @@ fn layers() -> BTreeMap<String, usize> {
 fn crate_paths(text: &str) -> BTreeSet<String> {
     let code: String =
         text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    // A visibility uses nothing.
+    let code = code.replace("pub(in crate::", "pub(in ");
     let mut paths = BTreeSet::new();
     for (at, _) in code.match_indices("crate::") {
         let rest = &code[at + "crate::".len()..];
