@@ -294,21 +294,21 @@ fn s16_a_code_rule_holds_for_every_form_of_edit() {
 #[test]
 fn s16_a_warning_is_appended_to_the_result_and_old_code_is_left_alone() {
     let lab = lab(&json!({"code_rules": [
-        {"pattern": "FIXME", "message": "finish it"},
+        {"pattern": "LATER", "message": "finish it"},
         {"pattern": "println!", "message": "log instead", "severity": "block", "path": "src/"},
     ]}))
     .file("src/old.rs", "println!();\nfn f() {}\n");
     let told = one_by_one(
         &lab,
         &[
-            write("c.txt", "1\nFIXME\n"),
+            write("c.txt", "1\nLATER\n"),
             edit("src/old.rs", "fn f() {}", "fn g() {}"),
             write("d.rs", "println!();\n"),
             edit("src/old.rs", "fn g() {}", "println!();"),
-            edit("c.txt", "FIXME", "FIXME again and FIXME"),
+            edit("c.txt", "LATER", "LATER again and LATER"),
         ],
     );
-    assert!(told[0].ends_with("Code rule: c.txt:2: finish it (pattern: FIXME)"), "{}", told[0]);
+    assert!(told[0].ends_with("Code rule: c.txt:2: finish it (pattern: LATER)"), "{}", told[0]);
     assert!(!told[1].contains("ode rule") && !told[2].contains("ode rule"), "{told:#?}");
     assert!(told[3].contains("src/old.rs:2: log instead"), "{}", told[3]);
     assert_eq!(told[4].matches("Code rule").count(), 1, "{}", told[4]);
