@@ -5,7 +5,7 @@ use regex::{Error, Regex, RegexBuilder};
 /// Bytes of a compiled expression: one from a file must not eat the memory.
 const MAX_BYTES: usize = 1 << 20;
 
-/// Compiles `pattern` as it is written; `^` and `$` stand at the ends of lines.
+/// Compiles `pattern` as it is written; `^` and `$` stand at the ends of lines, whichever endings those have.
 ///
 /// # Errors
 /// When it is no regular expression, or too large.
@@ -22,5 +22,6 @@ pub fn any_case(pattern: &str) -> Result<Regex, Error> {
 }
 
 fn compile(pattern: &str, any_case: bool) -> Result<Regex, Error> {
-    RegexBuilder::new(pattern).case_insensitive(any_case).multi_line(true).size_limit(MAX_BYTES).build()
+    let mut builder = RegexBuilder::new(pattern);
+    builder.case_insensitive(any_case).multi_line(true).crlf(true).size_limit(MAX_BYTES).build()
 }

@@ -455,6 +455,20 @@ fn s19_a_blocked_answer_is_asked_for_again_and_no_more_than_twice() {
 }
 
 #[test]
+fn s19_a_closing_summary_is_looked_at_too() {
+    for (action, code, reason, output) in [
+        ("block", 2, "max_steps", "[Withheld by the guardrail `marked`: not for models]"),
+        ("halt", 2, "guardrail", "not for models"),
+    ] {
+        let lab = texts(&[rule("output", "CODEWORD", action)]);
+        let server = answers(&json!([{"calls": [append("a.txt", "x")]}, {"text": "CODEWORD"}]));
+        let finished = lab.run(&server, &["--mode", "yolo", "--json", "--max-steps", "1"]);
+        let document = finished.exits(code).json();
+        assert_eq!((&document["stop_reason"], &document["output"]), (&json!(reason), &json!(output)));
+    }
+}
+
+#[test]
 fn s19_a_prompt_that_trips_is_sent_to_no_model() {
     for action in ["halt", "block"] {
         let lab = texts(&[rule("input", "task", action)]);

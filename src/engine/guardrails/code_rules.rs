@@ -3,6 +3,7 @@
 use super::edit::Edit;
 use crate::engine::patterns::Patterns;
 use crate::text::diff::Replaced;
+use crate::text::lines::BOM;
 use crate::text::pattern;
 use regex::Regex;
 use schemars::JsonSchema;
@@ -104,6 +105,7 @@ impl CodeRules {
     /// What the rules say about `edit`, each about the first place that it matches.
     pub fn find(&self, edit: &Edit) -> Vec<Finding> {
         let Some(new) = edit.new.as_deref().filter(|_| !self.is_empty()) else { return Vec::new() };
+        let new = new.strip_prefix(BOM).unwrap_or(new);
         let windows = windows(new, &edit.replaced);
         let finding = |(index, rule): (usize, &Rule)| {
             if !rule.is_about(edit, &self.root) {
@@ -231,6 +233,11 @@ mod tests {
             "what was taken out brought them together"
         );
         assert_eq!(found("a\nb", "a\nb\nx\n", "a\nb\n"), Vec::<String>::new());
+        assert_eq!(
+            found("^bad$", "", "\u{feff}bad\r\n"),
+            ["a.py:1"],
+            "whatever the file begins and its lines end with"
+        );
         let (before, after) = ("e\n".repeat(1000), "f\n".repeat(1000));
         let text = |middle: &str| format!("{before}{middle}{after}");
         assert_eq!(found("new", &text("old\n"), &text("new\n")), ["a.py:1001"]);
