@@ -1,6 +1,6 @@
 //! What guardrails look at when a call is decided on and when it has run: what it makes of files, and how much that is.
 
-use crate::change::Change;
+use crate::change::{Change, FileState};
 use crate::decision::Refusal;
 use crate::emit::EmitError;
 use crate::engine::Engine;
@@ -98,12 +98,14 @@ impl Engine {
         let workspace = Workspace::clone(&self.workspace);
         let count = move || {
             let mut bytes = 0_usize;
-            let differing = changes.iter().map_while(|change| {
-                let (old, new) = contents(&workspace, change);
+            let texts = changes.iter().filter_map(|change| {
+                Some((kept(&workspace, &change.was())?, kept(&workspace, &change.became())?))
+            });
+            let counted = texts.map_while(|(old, new)| {
                 bytes = bytes.saturating_add(old.len()).saturating_add(new.len());
                 (bytes <= MAX_COUNTED_BYTES).then(|| edit::lines(&diff::replaced(&old, &new)))
             });
-            differing.sum()
+            counted.sum()
         };
         tokio::task::spawn_blocking(count).await.unwrap_or_default()
     }
@@ -117,11 +119,11 @@ impl Engine {
     }
 }
 
-/// What a file was and became, where it is kept as text.
-fn contents(workspace: &Workspace, change: &Change) -> (String, String) {
-    let text = |hash: Option<&str>| {
-        let bytes = hash.and_then(|hash| workspace.displaced()?.get(hash));
-        bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
-    };
-    (text(change.before.as_deref()), text(change.after.as_deref()))
+/// The text of a file in this state, where it is kept and is one.
+fn kept(workspace: &Workspace, state: &FileState) -> Option<String> {
+    match state {
+        FileState::Absent => Some(String::new()),
+        FileState::Content(hash) => String::from_utf8(workspace.displaced()?.get(hash)?).ok(),
+        FileState::Unknown => None,
+    }
 }

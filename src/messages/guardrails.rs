@@ -7,13 +7,10 @@ pub fn withheld(name: &str, message: &str) -> String {
     format!("[Withheld by the guardrail `{name}`: {message}]")
 }
 
-/// Asks the model for another answer.
-pub fn answer_withheld(name: &str, message: &str) -> String {
-    format!(
-        "[SYSTEM] Your last answer was withheld by the guardrail `{name}`: {message}\nNothing of it was shown, and no call in \
-         it ran. Answer again without what it is about."
-    )
-}
+/// Asks the model for another answer. Why stands in the place of the last one, and not here: the words of a guardrail may be
+/// those of a project, which does not speak for us.
+pub const ANSWER_WITHHELD: &str = "[SYSTEM] Your last answer was withheld by a guardrail; what stands in its place says why. \
+                                   Nothing of it was shown, and no call in it ran. Answer again without what it is about.";
 
 /// What a guardrail did, for people.
 pub fn guardrail(Triggered { name, on, severity, action, message }: &Triggered) -> String {

@@ -194,21 +194,23 @@ fn s15_what_commands_change_counts_and_afterwards_only_those_that_read_run() {
 
 #[test]
 fn s15_lines_are_those_of_edits_patches_and_commands() {
-    let lab = lab(&json!({"max_lines_changed": 10}));
+    let lab = lab(&json!({"max_lines_changed": 14})).file("data.bin", [0xff, b'\n']);
     let told = one_by_one(
         &lab,
         &[
             edit("a.txt", "alpha", "one\ntwo"),
             patch("--- a/b.txt\n+++ b/b.txt\n@@ -1 +1,2 @@\n beta\n+gamma\n"),
             command("printf '1\\n2\\n3\\n' > c.txt"),
-            write("long.txt", "1\n2\n3\n4\n"),
-            write("d.txt", "1\n2\n3\n"),
-            append("d.txt", "4\n"),
+            command("sed -i s/beta/delta/ b.txt; rm c.txt; echo x >> data.bin"),
+            write("long.txt", "1\n2\n3\n"),
+            write("d.txt", "1\n2\n"),
+            append("d.txt", "3\n"),
             command("ls"),
         ],
     );
-    assert!(told[3].contains("adds and removes 4 lines, and 7 of at most 10 are used"), "{}", told[3]);
-    assert_eq!(refused(&told, "guardrail"), [false, false, false, true, false, true, false], "{told:#?}");
+    assert!(told[4].contains("adds and removes 3 lines, and 12 of at most 14 are used"), "{}", told[4]);
+    let expected = [false, false, false, false, true, false, true, false];
+    assert_eq!(refused(&told, "guardrail"), expected, "{told:#?}");
 }
 
 #[test]
@@ -444,10 +446,8 @@ fn s19_a_blocked_answer_is_asked_for_again_and_no_more_than_twice() {
     assert_eq!((&document["output"], &document["tool_calls"]), (&json!("fine"), &json!(0)));
     assert_eq!(document["guardrails"].as_array().unwrap().len(), 2);
     let last = server.requests().last().unwrap().body.to_string();
-    assert!(
-        last.contains("withheld by the guardrail `marked`: not for models") && !last.contains("CODEWORD"),
-        "{last}"
-    );
+    assert!(last.contains("[Withheld by the guardrail `marked`: not for models]"), "{last}");
+    assert!(last.contains("what stands in its place says why") && !last.contains("CODEWORD"), "{last}");
 
     let server = answers(&json!([{"text": "CODEWORD {i}", "repeat": 3}]));
     ended_by_a_guardrail(lab.run(&server, &["--mode", "yolo", "--json"]), "not for models");

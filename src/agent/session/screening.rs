@@ -15,8 +15,8 @@ const MAX_ASKED_AGAIN: u32 = 2;
 pub(super) struct Screening {
     /// Why the run ends.
     halted: Option<String>,
-    /// What withheld the last answer.
-    withheld: Option<Triggered>,
+    /// Why the last answer was withheld.
+    withheld: Option<String>,
     /// Answers that were withheld in a row.
     in_a_row: u32,
 }
@@ -80,7 +80,7 @@ impl Session {
         match (triggered.action, triggered.on) {
             (Reaction::Halt, _) => screening.halted = Some(triggered.message.clone()),
             (Reaction::Block, Side::Output) => {
-                screening.withheld = Some(triggered.clone());
+                screening.withheld = Some(triggered.message.clone());
                 screening.in_a_row = screening.in_a_row.saturating_add(1);
             }
             (Reaction::Block, Side::Input) => {}
@@ -95,11 +95,11 @@ impl Session {
 
     /// What follows an answer that was withheld.
     pub(super) fn withheld(&self) -> Option<Step> {
-        let Triggered { name, message, .. } = self.run.screening.withheld.as_ref()?;
+        let reason = self.run.screening.withheld.clone()?;
         Some(if self.run.screening.in_a_row <= MAX_ASKED_AGAIN {
-            Step::Say(Origin::Guardrail, messages::answer_withheld(name, message))
+            Step::Say(Origin::Guardrail, messages::ANSWER_WITHHELD.to_owned())
         } else {
-            self.verdict(StopReason::Guardrail, message.clone(), None)
+            self.verdict(StopReason::Guardrail, reason, None)
         })
     }
 }
