@@ -244,6 +244,27 @@ mod tests {
     }
 
     #[test]
+    fn s16_what_stands_before_and_behind_a_change_is_passed_over() {
+        assert_eq!(found("eval", "a\neval(x)\n", "b\neval(x)\n"), Vec::<String>::new());
+        assert_eq!(found("^$", "a\n", "a\n\n"), ["a.py:2"], "a match may be empty");
+        assert_eq!(found("^$|old\nnew", "\nold\n", "\nold\nnew\n"), ["a.py:2"], "behind an empty one");
+        let many = "AAAA\n".repeat(CONTEXT_LINES);
+        assert_eq!(found("A", &format!("{many}b\nA\n"), &format!("{many}c\nA\n")), Vec::<String>::new());
+        assert_eq!(found("A|c", &format!("{many}b\n"), &format!("{many}c\n")), ["a.py:21"]);
+    }
+
+    #[test]
+    fn s16_what_surrounds_a_change_is_bounded_however_long_its_lines_are() {
+        let around = |length: usize| {
+            let line = "L".repeat(length);
+            let (before, after) = (format!("{line}\nnew\n"), format!("new\n{line}\n"));
+            let first = found("L\nnew", &format!("{line}\nold\n"), &before);
+            (first.len(), found("new\nL", &format!("old\n{line}\n"), &after).len())
+        };
+        assert_eq!((around(CONTEXT_BYTES - 1), around(CONTEXT_BYTES)), ((1, 1), (0, 0)));
+    }
+
+    #[test]
     fn s16_a_rule_is_about_its_files() {
         let rules =
             CodeRules::new(vec![rule("x", Some("*.py")), rule("x", Some("src/"))], "/w".to_owned()).unwrap();
