@@ -24,6 +24,21 @@ pub enum Decision {
     },
 }
 
+/// Why a call may not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Why, and what to do instead.
+    pub reason: String,
+    /// The rule that refuses.
+    pub rule: String,
+}
+
+impl From<Refusal> for Decision {
+    fn from(Refusal { reason, rule }: Refusal) -> Self {
+        Self::Deny { reason, rule }
+    }
+}
+
 /// A call that did not run because it was not permitted; listed in the result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Denial {

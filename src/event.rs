@@ -4,6 +4,7 @@ use crate::approval::{Answer, Approval};
 use crate::change::{Change, Seen};
 use crate::decision::Denial;
 use crate::failure::{ErrorKind, Failure};
+use crate::guardrail::{Counted, Triggered};
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::price::Usd;
 use crate::result::{InstructionFile, RunResult};
@@ -58,6 +59,8 @@ pub enum Origin {
     Continuation,
     /// The loop itself, asking for a structured answer that fits its schema.
     Repair,
+    /// The loop itself, asking for another answer in place of one that a guardrail withheld.
+    Guardrail,
     /// A hook's additional context.
     Hook,
 }
@@ -324,6 +327,9 @@ pub enum Event {
         /// Set when it was simulated (`--dry-run`).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         simulated: bool,
+        /// What it counts towards the limits of guardrails.
+        #[serde(default, skip_serializing_if = "Counted::is_nothing")]
+        counted: Counted,
         /// Decision, hooks and execution.
         duration_ms: u64,
     },
@@ -376,6 +382,11 @@ pub enum Event {
         output: String,
         /// How long it took.
         duration_ms: u64,
+    },
+    /// A guardrail withheld a text or ended the run.
+    Guardrail {
+        /// Which, and why.
+        triggered: Triggered,
     },
     /// The run has cost as much as one wants to be told of; once in a run.
     BudgetWarning {

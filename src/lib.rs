@@ -10,6 +10,7 @@ pub mod change;
 pub mod decision;
 pub mod event;
 pub mod failure;
+pub mod guardrail;
 pub mod message;
 pub mod messages;
 pub mod price;

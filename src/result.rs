@@ -3,6 +3,7 @@
 use crate::change::{ChangeAction, ChangedBy};
 use crate::decision::Denial;
 use crate::failure::Failure;
+use crate::guardrail::Triggered;
 use crate::price::Usd;
 use crate::stop_reason::{Limit, Status, StopReason};
 use crate::usage::Usage;
@@ -196,6 +197,9 @@ pub struct RunResult {
     /// Calls that wait for an answer; absent without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub awaiting_approval: Vec<AwaitedCall>,
+    /// Guardrails on the conversation that withheld a text or ended the run; the first hundred.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guardrails: Vec<Triggered>,
     /// What confined commands; null when no run began.
     pub sandbox: Option<String>,
     /// The limit that ended the run.

@@ -21,12 +21,12 @@ enum Unanswered {
 }
 
 /// Calls the model for `purpose` and tells the outcome; false when what is left to spend no longer allows it, which
-/// hooks may have brought about since the session wanted it.
+/// hooks may have brought about since the session wanted it, or what it would read ends the run.
 ///
 /// # Errors
 /// When the journal can no longer be written.
 pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
-    if !agent.affords(purpose) {
+    if !agent.affords(purpose) || agent.halts()? {
         return Ok(false);
     }
     let (messages, begun, max_output_tokens) = {
@@ -70,7 +70,7 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
             Event::ModelResponse {
                 purpose,
                 cost_usd: agent.cost(&response),
-                message: settle(agent, purpose, response.message),
+                message: agent.screened(settle(agent, purpose, response.message))?,
                 finish: response.finish,
                 usage: response.usage,
                 latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
@@ -99,6 +99,9 @@ async fn answer(
     let out_of_time = || request.deadline.is_some_and(|deadline| spent() >= deadline);
     let outcome = {
         let mut tell = |progress: Progress<'_>| {
+            if agent.screens() && matches!(progress, Progress::Text(_) | Progress::Thinking(_)) {
+                return;
+            }
             if let Err(error) = agent.emitter.emit(event_of(agent, &progress)) {
                 told = Err(error);
             }

@@ -7,6 +7,7 @@ pub mod context;
 pub mod prompt;
 pub mod purse;
 pub mod run;
+mod screen;
 pub mod session;
 pub mod spending;
 pub mod structured;

@@ -7,6 +7,7 @@ use crate::emit::EmitError;
 use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
 use crate::engine::within;
 use crate::event::{Event, Level, Origin, Purpose};
+use crate::guardrail::Counted;
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::stop_reason::StopReason;
@@ -148,6 +149,7 @@ impl Agent {
                 seen: Vec::new(),
                 denial: None,
                 simulated: false,
+                counted: Counted::default(),
                 duration_ms: 0,
             })?;
         }

@@ -3,6 +3,7 @@
 use crate::change::{Change, ChangeAction};
 use crate::decision::Denial;
 use crate::event::Purpose;
+use crate::guardrail::Triggered;
 use crate::message::ToolResult;
 use crate::price::Usd;
 use crate::result::{CacheUse, Cost, InstructionFile, ModifiedFile, ToolUse};
@@ -14,6 +15,9 @@ const MAX_ERROR_CHARS: usize = 200;
 
 /// Changes of a prefix that the result lists: a session in which it changes with every step shows it early.
 const MAX_PREFIX_CHANGES: usize = 100;
+
+/// Guardrails that the result lists: one that speaks often is known by then.
+const MAX_GUARDRAILS: usize = 100;
 
 /// Counters and lists that only grow.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,6 +48,8 @@ pub struct Tally {
     pub instructions: Option<InstructionFile>,
     /// Calls refused in this run.
     pub denials: Vec<Denial>,
+    /// Guardrails on the conversation that spoke in this run.
+    pub guardrails: Vec<Triggered>,
 }
 
 impl Tally {
@@ -80,6 +86,13 @@ impl Tally {
     pub fn prefix_changed(&mut self, changed: &[String]) {
         let room = MAX_PREFIX_CHANGES.saturating_sub(self.prefix_changes.len());
         self.prefix_changes.extend(changed.iter().take(room).cloned());
+    }
+
+    /// Notes a guardrail that spoke.
+    pub fn guardrail(&mut self, triggered: &Triggered) {
+        if self.guardrails.len() < MAX_GUARDRAILS {
+            self.guardrails.push(triggered.clone());
+        }
     }
 
     /// Notes the outcome of one tool call, as the use number `place` (from 0).

@@ -18,6 +18,7 @@ use crate::emit::Emitter;
 use crate::engine::approve::{Approver, Nobody, Unanswered};
 use crate::engine::command_class::CommandOptions;
 use crate::engine::granted::Granted;
+use crate::engine::guardrails::Guardrails;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::{Policy, PolicyOptions};
 use crate::engine::rules::{Action, PolicyRule};
@@ -342,6 +343,8 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     }
     let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
         .map_err(|error| wrong(error.into()))?;
+    let guardrails = Guardrails::new(settings.guardrails.clone(), settings.policy.root.clone())
+        .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)
         .map_err(|error| wrong(error.into()))?;
     let approver: Box<dyn Approver> = match manner.asked {
@@ -351,6 +354,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     Ok(Engine {
         toolbox: bench.toolbox,
         policy,
+        guardrails,
         commands,
         hooks,
         approver,
@@ -388,10 +392,11 @@ pub fn definitions(engine: &Engine) -> Vec<ToolDefinition> {
     offered.cloned().collect()
 }
 
-/// What the model has seen in earlier runs of the session, by content.
+/// What the model has seen in earlier runs of the session, by content, and what they count towards limits.
 pub fn restore(engine: &Engine, records: &[Record]) {
     let ledger = &engine.ledger;
     for record in records {
+        engine.guardrails.note(&record.event);
         let Event::ToolEnd { seen, changed, result, .. } = &record.event else { continue };
         engine.emitter.redactor().recall(&result.text);
         for seen in seen {

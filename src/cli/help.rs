@@ -38,6 +38,11 @@ const PAGES: &[(&str, &str, &str)] = &[
         include_str!("../../config/help/errors.md"),
     ),
     ("exit-codes", "what the exit code says", include_str!("../../config/help/exit-codes.md")),
+    (
+        "guardrails",
+        "guardrails: limits, blocked commands, code, tests, texts",
+        include_str!("../../config/help/guardrails.md"),
+    ),
     ("hooks", "hooks: your programs around tool and model calls", include_str!("../../hooks/README.md")),
     ("json", "the document of --json", include_str!("../../config/help/json.md")),
     ("output", "what goes where, and how loud", include_str!("../../config/help/output.md")),

@@ -15,6 +15,7 @@ use crate::engine::{Engine, arguments};
 use crate::failure::ErrorKind;
 use crate::fetch::target;
 use crate::tools::{Access, Plan, Tool};
+use serde_json::Value;
 use std::fmt::Write;
 use std::rc::Rc;
 
@@ -37,14 +38,15 @@ pub fn policy(app: &App, command: PolicyCommand, place: &PlaceArgs) -> CliResult
     let engine = compose::engine(app, settings, bench, compose::Manner::of_one_call(None))?;
     let wrong = |problem: String| CliError::new(ErrorKind::Usage, problem);
     let tool = engine.toolbox.get(name).map_err(wrong)?;
-    let plan = plan(tool, about.trim()).map_err(wrong)?;
-    print(&app.terminal, &app.redactor(settings).text(&explained(&engine, tool, &plan)))
+    let about = about.trim();
+    let args = about.starts_with('{').then(|| arguments::read(about)).transpose().map_err(wrong)?;
+    let plan = args.as_ref().map_or_else(|| named(tool, about), |args| tool.plan(args)).map_err(wrong)?;
+    print(&app.terminal, &app.redactor(settings).text(&explained(&engine, tool, args.as_ref(), &plan)))
 }
 
-/// What a call would do: by its arguments, a JSON object, or by the one thing that it is about.
-fn plan(tool: &dyn Tool, about: &str) -> Result<Plan, String> {
+/// What a call would do, by the one thing that it is about.
+fn named(tool: &dyn Tool, about: &str) -> Result<Plan, String> {
     match tool.access() {
-        _ if about.starts_with('{') => tool.plan(&arguments::read(about)?),
         _ if about.is_empty() => Ok(Plan::default()),
         Access::Execute => {
             Ok(Plan { summary: about.to_owned(), command: Some(about.to_owned()), ..Plan::default() })
@@ -57,9 +59,9 @@ fn plan(tool: &dyn Tool, about: &str) -> Result<Plan, String> {
     }
 }
 
-fn explained(engine: &Engine, tool: &dyn Tool, plan: &Plan) -> String {
+fn explained(engine: &Engine, tool: &dyn Tool, args: Option<&Value>, plan: &Plan) -> String {
     let mode = || format!("{MODE_RULES}{}", engine.policy.mode().name());
-    let (verdict, rule, reason) = match engine.judge(tool, plan) {
+    let (verdict, rule, reason) = match engine.judge(tool, args, plan) {
         Decision::Deny { reason, rule } => ("deny", rule, Some(reason)),
         Decision::Ask { reason, rule } => ("ask", rule, Some(reason)),
         Decision::Allow => match engine.policy.ruling(tool.name(), &engine.resolved(plan)) {

@@ -23,6 +23,7 @@ use crate::config::trust::TrustWish;
 use crate::emit::{EmitError, Emitter};
 use crate::event::{Event, EventSink, Level, Origin, Record};
 use crate::failure::{ErrorKind, Failure};
+use crate::guardrail::Counted;
 use crate::journal::approvals::Approvals;
 use crate::journal::read::Reading;
 use crate::journal::retention::clean;
@@ -364,6 +365,7 @@ fn interrupted(call: ToolCall) -> Event {
         seen: Vec::new(),
         denial: None,
         simulated: false,
+        counted: Counted::default(),
         duration_ms: 0,
     }
 }

@@ -4,6 +4,7 @@ use super::error::{ConfigError, did_you_mean, harmless, quoted};
 use super::rule::{Format, Kind, Rule};
 use super::yaml::{Content, Entry, Node};
 use crate::fetch::target::HostPattern;
+use crate::text::pattern;
 use serde_json::{Map, Value};
 use std::net::SocketAddr;
 
@@ -125,8 +126,6 @@ fn formatted(rule: &Rule, value: &Value, line: u64, key: &str) -> Result<Value, 
 
 /// Whether `text` is what `format` asks for; else what is wrong.
 fn well_formed(format: Format, text: &str) -> Result<(), String> {
-    /// Bytes of a compiled expression, the same as where it is used: a regex from a file must not eat the memory.
-    const REGEX_BYTES: usize = 1 << 20;
     /// Bytes of a name: an agent's becomes a file name and a column of a table.
     const NAME_MAX: usize = 64;
     let named = |first: &str, rest: &str| {
@@ -136,14 +135,11 @@ fn well_formed(format: Format, text: &str) -> Result<(), String> {
     };
     match format {
         Format::Matcher if text == "*" => Ok(()),
-        Format::Regex | Format::Matcher => match regex::RegexBuilder::new(text)
-            .size_limit(REGEX_BYTES)
-            .build()
-        {
+        Format::Glob | Format::Filled | Format::Regex if text.trim().is_empty() => Err("must not be empty".to_owned()),
+        Format::Regex | Format::Matcher => match pattern::any_case(text) {
             Ok(_) => Ok(()),
             Err(error) => Err(format!("{} is not a regular expression: {}", quoted(text), last_line(&error))),
         },
-        Format::Glob | Format::Filled if text.trim().is_empty() => Err("must not be empty".to_owned()),
         Format::Glob => match globset::Glob::new(text) {
             Ok(_) => Ok(()),
             Err(error) => Err(format!("{} is not a file pattern: {}", quoted(text), error.kind())),

@@ -94,15 +94,6 @@ pub fn quoted(text: &str) -> String {
     format!("`{}`", harmless(text))
 }
 
-/// The first `most` of `items` and how many more there are, in words; nothing when there are none.
-pub fn enumerated(items: impl Iterator<Item = String>, most: usize) -> Option<String> {
-    let mut items = items.fuse();
-    let first: Vec<String> = items.by_ref().take(most).collect();
-    let more = items.count();
-    let rest = (more > 0).then(|| format!(", and {more} more"));
-    (!first.is_empty()).then(|| first.join(", ") + &rest.unwrap_or_default())
-}
-
 /// `text` on one line, control and direction characters visible, at most 80 characters.
 pub fn harmless(text: &str) -> String {
     /// Characters; enough to recognise a value.

@@ -177,7 +177,11 @@ impl Layers {
                 continue;
             }
             let listed = |value: &Value| rule.is_some_and(|rule| rule.tightens.contains(value));
-            let harmless = |value: &Value| listed(value) || tightens_agent(&key, value, below);
+            let lowers = |value: &Value| {
+                rule.is_some_and(|rule| rule.lowers) && is_at_most(value, below.value(&key).as_ref())
+            };
+            let harmless =
+                |value: &Value| listed(value) || lowers(value) || tightens_agent(&key, value, below);
             let is_harmless = statements.iter().all(|statement| harmless(&statement.value));
             let place = match scope {
                 Scope::Anywhere => &mut *self,
@@ -216,6 +220,14 @@ fn rules_where(statements: &[Statement], wanted: impl Fn(&str) -> bool) -> Vec<S
         (!rules.is_empty()).then(|| Statement { value: Value::Array(rules), ..statement.clone() })
     };
     statements.iter().filter_map(only).collect()
+}
+
+/// Whether a limit is not above another; no limit is above all others.
+fn is_at_most(value: &Value, limit: Option<&Value>) -> bool {
+    match (value.as_u64(), limit.and_then(Value::as_u64)) {
+        (Some(value), limit) => limit.is_none_or(|limit| value <= limit),
+        (None, limit) => limit.is_none(),
+    }
 }
 
 /// Whether a setting of an agent defines a new one or only takes permission away from what holds for that agent in

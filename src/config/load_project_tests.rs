@@ -45,6 +45,28 @@ fn a_project_may_take_permission_away() {
 }
 
 #[test]
+fn s15_a_project_may_lower_a_limit_and_not_raise_or_lift_it() {
+    let loaded = |user: &str, project: &str| {
+        let key = "max_files_modified";
+        let section = |value: &str| format!("guardrails:\n  {key}: {value}\n");
+        let loaded =
+            World::new().user(&section(user)).project(&section(project)).load(&Flags::default()).unwrap();
+        (loaded.settings.guardrails.max_files_modified, loaded.notices.len())
+    };
+    for (user, project, expected) in [
+        ("5", "4", (Some(4), 0)),
+        ("5", "5", (Some(5), 0)),
+        ("5", "6", (Some(5), 1)),
+        ("5", "null", (Some(5), 1)),
+        ("null", "6", (Some(6), 0)),
+        ("null", "null", (None, 0)),
+        ("0", "1", (Some(0), 1)),
+    ] {
+        assert_eq!(loaded(user, project), expected, "{user} {project}");
+    }
+}
+
+#[test]
 fn a_project_cannot_loosen_the_users_stricter_mode_through_an_agent() {
     let world = World::new()
         .user("mode: confirm-all\n")

@@ -3,11 +3,12 @@
 
 use super::agents;
 use super::check;
-use super::error::{ConfigError, enumerated, harmless};
+use super::error::{ConfigError, harmless};
 use super::file::{inside, read_text};
 use super::layers::{Entry, Layers, Level, TakenOut};
 use super::rule::Rule;
 use super::yaml;
+use crate::text::lines::enumerated;
 use std::path::Path;
 
 /// Bytes of a configuration file; ten times the largest sensible one.

@@ -94,6 +94,8 @@ pub struct Rule {
     pub scope: Scope,
     /// Values that an untrusted project may set nevertheless.
     pub tightens: Vec<Value>,
+    /// Whether it may set a lower number than what holds without it, or any where nothing does.
+    pub lowers: bool,
     /// What becomes of a list that several layers set.
     pub merge: Merge,
     /// What the text must be.
@@ -220,6 +222,7 @@ fn rule(schema: Schema<'_>, inherited: Scope) -> Rule {
         required: required.map(str::to_owned).collect(),
         scope,
         tightens: schema.list("x-tightens").to_vec(),
+        lowers: schema.get("x-lowers") == Some(&Value::Bool(true)),
         merge: match schema.text("x-merge") {
             Some("add") => Merge::Add,
             Some("first") => Merge::First,

@@ -2,12 +2,13 @@
 //! `config/default.yaml` and the table of the manual all come from these types.
 //!
 //! `x-scope`: who may set a key; absent is `anywhere`. `x-tightens`: values that even an untrusted project may set,
-//! because they only take permission away. `x-merge: add`: lists of all layers are joined; `first`: so that what was said
+//! because they only take permission away; `x-lowers`: so may it a lower number. `x-merge: add`: lists of all layers are joined; `first`: so that what was said
 //! on a higher layer comes first, and what a project says last. `x-format`: what a text,
 //! the items of a list or the keys of a map must be (`rule::Format`). `x-unit`: what a number counts.
 
 use crate::agent::watchdogs::OnLimit;
 use crate::engine::approve::Unanswered;
+use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::Mode;
 use crate::engine::rules::PolicyRule;
@@ -60,8 +61,8 @@ pub struct Document {
     #[serde(default)]
     #[schemars(extend("x-scope" = "needs-trust"))]
     pub hooks: Hooks,
-    /// Files that tools may not change or read.
-    pub guardrails: Guardrails,
+    /// Limits that hold for every call and every text, in every mode (`agent help guardrails`).
+    pub guardrails: GuardrailSettings,
     /// What may run, besides what modes and guardrails say.
     pub policy: PolicySettings,
     /// What the loop does at its limits.
@@ -384,18 +385,6 @@ impl Hooks {
         ];
         pairs.into_iter().filter(|(_, rules)| !rules.is_empty()).collect()
     }
-}
-
-/// Files that tools may not change or read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Guardrails {
-    /// Globs of files and directories that may be read but not changed, besides the built-in ones.
-    #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
-    pub protected_files: Vec<String>,
-    /// Globs of files and directories that may be neither read nor changed.
-    #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
-    pub sensitive_files: Vec<String>,
 }
 
 /// What may run, besides what modes and guardrails say.

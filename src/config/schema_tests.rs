@@ -37,8 +37,8 @@ fn facts(rule: &Rule) -> String {
         _ => check::expected(rule),
     };
     let nothing = if rule.nullable { ", or null" } else { "" };
-    let tight: Vec<String> =
-        rule.tightens.iter().map(|value| value.to_string().trim_matches('"').to_owned()).collect();
+    let words = rule.tightens.iter().map(|value| value.to_string().trim_matches('"').to_owned());
+    let tight: Vec<String> = words.chain(rule.lowers.then(|| "a lower number".to_owned())).collect();
     let except = if tight.is_empty() { String::new() } else { format!(" except {}", tight.join(", ")) };
     format!("{kind}{nothing}; {}{except}", scope_name(rule.scope))
 }
@@ -161,6 +161,12 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "costs.budget_usd"
             | "costs.max_tokens"
             | "costs.max_tool_calls"
+            | "guardrails.enabled"
+            | "guardrails.max_files_modified"
+            | "guardrails.max_lines_changed"
+            | "guardrails.max_commands_executed"
+            | "guardrails.require_test_after_edit"
+            | "guardrails.test_commands"
             | "logging.level"
             | "policy.approvals" => Scope::NeedsTrust,
             "commands.blocked_patterns" | "agents.NAME.description" => Scope::Anywhere,

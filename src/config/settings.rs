@@ -10,6 +10,7 @@ use super::schema::{
     Tools, Web,
 };
 use crate::engine::approve::Unanswered;
+use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
 use crate::llm::catalog::{self, TableError};
@@ -63,6 +64,8 @@ pub struct Settings {
     pub policy: PolicyOptions,
     /// What becomes of a call that nobody can be asked about.
     pub approvals: Unanswered,
+    /// What is looked at and counted besides.
+    pub guardrails: GuardrailSettings,
     /// What the loop does at its limits.
     pub run_loop: RunLoop,
     /// What a run may cost; the file is absolute.
@@ -94,16 +97,14 @@ impl Settings {
         let agents = agents::all(layers, document.agents.into_iter())?;
         let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
         let agent = agents::select(&agents, name)?.clone();
+        let guardrails = document.guardrails.in_force();
         let policy = PolicyOptions {
             mode: agent.mode,
             agent: agent.name.clone(),
             allowed_tools: agent.allowed_tools.clone(),
-            protected_files: with_own_directories(
-                document.guardrails.protected_files,
-                &directories,
-                &workspace,
-            ),
-            sensitive_files: document.guardrails.sensitive_files,
+            protected_files: with_own_directories(&guardrails.protected_files, &directories, &workspace),
+            sensitive_files: guardrails.sensitive_files.clone(),
+            blocked_commands: guardrails.blocked_commands.clone(),
             allowed_only: document.commands.allowed_only,
             contained: false,
             rules: document.policy.rules,
@@ -139,6 +140,7 @@ impl Settings {
             hooks: document.hooks.by_event(),
             policy,
             approvals: document.policy.approvals,
+            guardrails,
             run_loop: document.run_loop,
             costs: Costs { prices_file: document.costs.prices_file.map(absolute), ..document.costs },
             logging: Logging { file: document.logging.file.map(absolute), ..document.logging },
@@ -167,7 +169,8 @@ fn own_row(error: &TableError, layers: &Layers) -> ConfigError {
 }
 
 /// Protects the user's own directories where the workspace contains them, as a home directory does.
-fn with_own_directories(mut patterns: Vec<String>, own: &Directories, workspace: &Path) -> Vec<String> {
+fn with_own_directories(patterns: &[String], own: &Directories, workspace: &Path) -> Vec<String> {
+    let mut patterns = patterns.to_vec();
     for directory in [&own.config, &own.state, &own.cache] {
         let real = directory.canonicalize().unwrap_or_else(|_| directory.clone());
         match real.strip_prefix(workspace) {

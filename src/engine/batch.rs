@@ -72,12 +72,13 @@ impl Engine {
     }
 
     /// How many of the first calls of `rest` form a group. A call that a person is asked about is alone, so that the
-    /// question stands below the call and nothing is told beside it.
+    /// question stands below the call and nothing is told beside it; so is one that counts towards a limit.
     fn group_len(&self, rest: &[Prepared<'_>]) -> usize {
+        let counts = |call: &Prepared<'_>| call.access != Access::Read && self.guardrails.count();
         let together = |call: &&Prepared<'_>| match self.options.parallel {
             Parallel::Off => false,
             Parallel::Reads => call.access == Access::Read && !self.asks(call),
-            Parallel::All => !self.asks(call),
+            Parallel::All => !counts(call) && !self.asks(call),
         };
         rest.iter().take_while(together).count().max(1)
     }

@@ -1,7 +1,7 @@
 //! One tool call, from the model's words to its result.
 
 use crate::approval::Approval;
-use crate::decision::{Decision, Denial};
+use crate::decision::{Decision, Denial, Refusal};
 use crate::emit::EmitError;
 use crate::engine::approve::{Answer, Question, Unanswered};
 use crate::engine::arguments;
@@ -11,6 +11,7 @@ use crate::engine::granted::Grant;
 use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
 use crate::engine::{Engine, ResultFormat, links};
 use crate::event::Event;
+use crate::guardrail::Counted;
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::text::{diff, invisible};
@@ -44,6 +45,7 @@ struct Outcome {
     output: ToolOutput,
     denial: Option<Denial>,
     simulated: bool,
+    counted: Counted,
     /// What it did instead of what was asked, one line, where a hook changed the arguments.
     summary: Option<String>,
     waits: Option<Waits>,
@@ -112,21 +114,25 @@ impl Engine {
             Ok(_) if cancel.is_cancelled() => not_executed(interrupt).into(),
             Ok(ready) => self.decide_and_run(call, ready, interrupt, cancel).await?,
         };
-        let Outcome { output, denial, simulated, summary: done, waits } = outcome;
+        let Outcome { mut output, denial, simulated, counted, summary: done, waits } = outcome;
         if let Some(waits) = waits {
             return self.hold(call, waits);
+        }
+        let mut text = self.tag(&call.name, &output);
+        self.emitter.redactor().clean_for_model(&mut text);
+        if let Some(note) = self.withheld(&text)? {
+            text = note;
+            output.seen.drain(..).for_each(|seen| self.ledger.forget(&seen.path));
         }
         for seen in &output.seen {
             self.ledger.note(&seen.path, &seen.hash);
         }
-        let mut text = self.tag(&call.name, &output);
-        self.emitter.redactor().clean_for_model(&mut text);
         if let Some(note) = invisible::note("this result", &text) {
             append(&mut text, &note);
         }
         let text = self.outputs.fit(&call.id, text, self.options.max_result_tokens);
         let took = self.source.elapsed().saturating_sub(started);
-        self.emitter.emit(Event::ToolEnd {
+        let event = Event::ToolEnd {
             name: call.name.clone(),
             summary: done.unwrap_or(summary),
             result: ToolResult { call_id: call.id.clone(), text, is_error: output.is_error },
@@ -134,9 +140,11 @@ impl Engine {
             seen: output.seen,
             denial,
             simulated,
+            counted,
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        })?;
-        Ok(())
+        };
+        self.guardrails.note(&event);
+        self.emitter.emit(event).map(drop)
     }
 
     /// Tells that a call waits: from here on no call of the answer runs.
@@ -162,7 +170,7 @@ impl Engine {
         if let Some(marker) = self.echoed(ready) {
             return Ok(ToolOutput::error(messages::marker_echoed(&marker)).into());
         }
-        let cx = self.context(call, cancel);
+        let cx = self.context(&call.id, cancel);
         let decision = match self.decide(&call.id, ready) {
             Decision::Deny { reason, rule } => return Ok(refused(ready, reason, rule)),
             Decision::Ask { .. } if self.options.dry_run => Decision::Allow,
@@ -236,6 +244,11 @@ impl Engine {
         cx: &ToolContext,
         context: Vec<String>,
     ) -> Result<Outcome, EmitError> {
+        // Hooks, and the person who was asked, may have changed files since the decision.
+        let mut passed = match self.guard(ready.tool, Some(&ready.args), &ready.plan) {
+            Ok(passed) => passed,
+            Err(Refusal { reason, rule }) => return Ok(refused(ready, reason, rule)),
+        };
         let access = ready.tool.access();
         if access != Access::Read {
             self.emitter.sync()?;
@@ -247,17 +260,19 @@ impl Engine {
         if let Some(text) = output.warning.take() {
             self.warn(text)?;
         }
-        for text in context {
+        let counted = self.counted(&ready.plan, &output, &passed).await;
+        let remarks = passed.remarks.drain(..).filter(|_| !output.is_error);
+        for text in context.into_iter().chain(remarks) {
             append(&mut output.text, &text);
         }
         self.emitter.redactor().clean_for_model(&mut output.text);
         self.fire_after(ready.told(), &mut output, &cx.cancel).await?;
-        Ok(output.into())
+        Ok(Outcome { counted, ..output.into() })
     }
 
     /// What may happen to a call, what the person has answered before included.
     fn decide(&self, call_id: &str, ready: &Ready<'_>) -> Decision {
-        match self.judge(ready.tool, &ready.plan) {
+        match self.judge(ready.tool, Some(&ready.args), &ready.plan) {
             refusal @ Decision::Deny { .. } => refusal,
             decision => self.denied(call_id).unwrap_or_else(|| self.unless_granted(decision, ready)),
         }
@@ -274,11 +289,15 @@ impl Engine {
         Grant::of(ready.tool.name(), &ready.args, &self.resolved(&ready.plan))
     }
 
-    /// What may happen to a call of `tool` that would do what `plan` says, by refusals, rules and mode.
-    pub fn judge(&self, tool: &dyn Tool, plan: &Plan) -> Decision {
-        let plan = self.resolved(plan);
-        let command = plan.command.as_deref().map(|command| self.verdict(command, &plan));
-        self.policy.decide(tool.name(), tool.access(), &plan, command.as_ref())
+    /// What may happen to a call of `tool` that would do what `plan` says, by refusals, guardrails, rules and mode. What
+    /// it would make of files is known only with its arguments.
+    pub fn judge(&self, tool: &dyn Tool, args: Option<&Value>, plan: &Plan) -> Decision {
+        let resolved = self.resolved(plan);
+        let command = resolved.command.as_deref().map(|command| self.verdict(command, &resolved));
+        match self.policy.decide(tool.name(), tool.access(), &resolved, command.as_ref()) {
+            refused @ Decision::Deny { .. } => refused,
+            decision => self.guard(tool, args, plan).map_or_else(Decision::from, |_| decision),
+        }
     }
 
     /// The plan with all files that it names, each by its name and by where its links lead.
@@ -384,7 +403,7 @@ impl Engine {
         }
     }
 
-    fn context(&self, call: &ToolCall, cancel: &CancellationToken) -> ToolContext {
+    pub(super) fn context(&self, call_id: &str, cancel: &CancellationToken) -> ToolContext {
         ToolContext {
             workspace: Rc::clone(&self.workspace),
             launcher: Rc::clone(&self.launcher),
@@ -393,7 +412,7 @@ impl Engine {
             outputs: Rc::clone(&self.outputs),
             hidden: self.hidden(),
             cancel: cancel.clone(),
-            call_id: call.id.clone(),
+            call_id: call_id.to_owned(),
         }
     }
 

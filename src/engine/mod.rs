@@ -7,6 +7,8 @@ pub mod call;
 pub mod command_class;
 pub mod fire;
 pub mod granted;
+mod guard;
+pub mod guardrails;
 pub mod hooks;
 pub mod links;
 mod parts;
@@ -20,6 +22,7 @@ use crate::emit::Emitter;
 use crate::engine::approve::{Approver, Unanswered};
 use crate::engine::command_class::CommandOptions;
 use crate::engine::granted::Granted;
+use crate::engine::guardrails::Guardrails;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::Policy;
 use crate::journal::approvals::Approvals;
@@ -82,6 +85,8 @@ pub struct Engine {
     pub toolbox: Toolbox,
     /// What may run.
     pub policy: Arc<Policy>,
+    /// What is looked at besides, and counted.
+    pub guardrails: Guardrails,
     /// How commands are classified.
     pub commands: CommandOptions,
     /// The hooks.

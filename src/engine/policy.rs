@@ -1,6 +1,7 @@
-//! What may run: modes compiled to rules, the agent's tools, protected and sensitive files.
+//! What may run: modes compiled to rules, the agent's tools, protected and sensitive files, blocked commands.
 
 use super::command_class::{CommandClass, Verdict};
+use super::guardrails::blocked_commands::BlockedCommands;
 use super::patterns::Patterns;
 use super::rules::{Action, PolicyRule, RuleError, Rules, Ruling};
 use crate::decision::Decision;
@@ -47,6 +48,8 @@ pub struct PolicyOptions {
     pub protected_files: Vec<String>,
     /// Globs of files that may be neither read nor changed.
     pub sensitive_files: Vec<String>,
+    /// Regular expressions of commands that never run.
+    pub blocked_commands: Vec<String>,
     /// Whether dangerous commands are refused in every mode.
     pub allowed_only: bool,
     /// Whether the kernel keeps commands inside the workspace, and that is enough to build and test unasked.
@@ -68,6 +71,7 @@ pub struct Policy {
     root: String,
     protected: Patterns,
     sensitive: Patterns,
+    blocked: BlockedCommands,
     rules: Rules,
 }
 
@@ -77,6 +81,9 @@ pub enum PolicyError {
     /// A pattern of the guardrails.
     #[error("guardrails: {0}")]
     Pattern(#[from] globset::Error),
+    /// A regular expression of blocked commands.
+    #[error("guardrails.blocked_commands: {0}")]
+    Blocked(#[from] regex::Error),
     /// One of the rules.
     #[error(transparent)]
     Rule(#[from] RuleError),
@@ -101,6 +108,7 @@ impl Policy {
             root: options.root,
             protected,
             sensitive: Patterns::new(options.sensitive_files.into_iter())?,
+            blocked: BlockedCommands::new(&options.blocked_commands)?,
         })
     }
 
@@ -156,7 +164,17 @@ impl Policy {
         plan.touches
             .iter()
             .find_map(|touch| self.file_refusal(&touch.path, touch.write))
+            .or_else(|| self.blocked_refusal(plan.command.as_deref()?))
             .or_else(|| self.command_refusal(command?))
+    }
+
+    fn blocked_refusal(&self, command: &str) -> Option<Decision> {
+        let pattern = self.blocked.find(command)?;
+        let reason = format!(
+            "Command blocked by guardrail (pattern: {pattern}).\nIt never runs, in no mode and in no other words: reach \
+             the goal in another way, or say in your answer what a person should run."
+        );
+        Some(deny("guardrails.blocked_commands", reason))
     }
 
     fn file_refusal(&self, path: &str, write: bool) -> Option<Decision> {

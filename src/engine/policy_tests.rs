@@ -11,6 +11,7 @@ fn options(mode: Mode) -> PolicyOptions {
         allowed_tools: Vec::new(),
         protected_files: vec![".env".into(), "*.pem".into(), "config/*.yml".into(), "vault/".into()],
         sensitive_files: vec!["secret.txt".into(), "private/**".into()],
+        blocked_commands: vec!["^docker".into()],
         contained: false,
         allowed_only: false,
         rules: Vec::new(),
@@ -225,6 +226,24 @@ fn disguised(components: &'static [&'static str]) -> impl Strategy<Value = Strin
     let root = prop::sample::select(vec!["", "./", "/srv/shop/", "/srv/shop/./", "sub/../"]);
     (root, components.iter().copied().map(part).collect::<Vec<_>>())
         .prop_map(|(root, parts)| format!("{root}{}", parts.join("/")))
+}
+
+#[test]
+fn s14_a_blocked_command_is_refused_in_every_mode_and_by_its_own_name() {
+    for mode in MODES {
+        let rules = vec![serde_json::from_str(r#"{"action": "allow", "command": "docker"}"#).unwrap()];
+        let policy = Policy::new(PolicyOptions { rules, ..options(mode) }).unwrap();
+        let decide = |text: &str| {
+            let plan = Plan { command: Some(text.into()), ..Plan::default() };
+            policy.decide("run_command", Access::Execute, &plan, Some(&SAFE))
+        };
+        let Decision::Deny { reason, rule } = decide("ls && env A=1 docker ps") else { panic!("{mode:?}") };
+        assert_eq!(rule, "guardrails.blocked_commands");
+        assert!(reason.contains("(pattern: ^docker)"), "{reason}");
+        assert_ne!(outcome(&decide("ls docker")), "guardrails.blocked_commands");
+    }
+    let blocked_commands = vec!["(".into()];
+    assert!(Policy::new(PolicyOptions { blocked_commands, ..options(Mode::Yolo) }).is_err());
 }
 
 #[test]

@@ -148,6 +148,7 @@ mod tests {
             seen: Vec::new(),
             denial: None,
             simulated: false,
+            counted: crate::guardrail::Counted::default(),
             duration_ms: 1,
         }
     }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::change::ChangedBy;
 use crate::event::SCHEMA_VERSION;
+use crate::guardrail::Counted;
 use crate::message::ToolResult;
 use proptest::prelude::*;
 
@@ -25,6 +26,7 @@ fn tool(step: u32, changed: &[Change]) -> Record {
         seen: Vec::new(),
         denial: None,
         simulated: false,
+        counted: Counted::default(),
         duration_ms: 0,
     };
     record(step, event)

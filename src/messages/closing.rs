@@ -146,7 +146,7 @@ pub fn reason_in_words(reason: StopReason) -> &'static str {
         StopReason::ContextFull => "the conversation no longer fits into the model's window",
         StopReason::Timeout => "the time limit was reached",
         StopReason::ConsecutiveErrors => "too many tool calls in a row could not be read",
-        StopReason::Guardrail => "a hook ended the run",
+        StopReason::Guardrail => "a guardrail or a hook ended the run",
         StopReason::ContentFilter => "the model refused, or its provider filtered the answer",
         StopReason::Truncated => "the answer stayed cut by the output limit",
         StopReason::AwaitingApproval => "a tool call waits for your answer",

@@ -384,7 +384,9 @@ pub fn system_message(size: usize) -> String {
 pub fn user_message(origin: Origin, text: &str) -> String {
     let from = match origin {
         Origin::Prompt => "prompt",
-        Origin::System | Origin::Background | Origin::Continuation | Origin::Repair => "the loop says",
+        Origin::System | Origin::Background | Origin::Continuation | Origin::Repair | Origin::Guardrail => {
+            "the loop says"
+        }
         Origin::Hook => "a hook adds",
     };
     format!("{from}: {text}")

@@ -4,6 +4,7 @@ mod approvals;
 mod background;
 mod closing;
 mod figures;
+mod guardrails;
 mod home;
 mod log;
 mod model;
@@ -28,6 +29,7 @@ pub use closing::{
     reason_in_words, said_no, too_many_calls,
 };
 pub use figures::{bytes, count, duration, thousands};
+pub use guardrails::{ANSWER_WITHHELD, guardrail, withheld};
 pub use home::{ANOTHER_HOME, home_unusable};
 pub use log::{
     DRY_RUN_PLAN, Ending, Form, KEPT_ANSWER, LOG_LEVELS, NOTHING_PLANNED, Session, answer_not_written,

@@ -23,18 +23,7 @@ impl Redactor {
                 self.clean(&mut call.arguments);
                 self.clean(summary);
             }
-            Event::ToolEnd { name, summary, result, changed, seen, denial, simulated: _, duration_ms: _ } => {
-                self.clean(name);
-                self.clean(summary);
-                let changed = changed.iter_mut().map(|change| &mut change.path);
-                for path in changed.chain(seen.iter_mut().map(|seen| &mut seen.path)) {
-                    self.clean(path);
-                }
-                self.clean_for_model(&mut result.text);
-                if let Some(denial) = denial {
-                    self.denial(denial);
-                }
-            }
+            Event::ToolEnd { .. } => self.tool_end(event),
             Event::ToolWaits { approval: Some(approval), .. } => self.approval(approval),
             Event::ApprovalAnswered { answer: Answer::Deny { reason: Some(reason) }, .. } => {
                 self.clean(reason);
@@ -48,6 +37,7 @@ impl Redactor {
                 self.clean(hook);
                 self.clean(output);
             }
+            Event::Guardrail { triggered } => self.clean(&mut triggered.message),
             Event::RunEnd { result } => self.result(result),
             Event::BackgroundStart { command, .. } => self.clean(command),
             Event::BackgroundEnd { command, outcome, .. } => {
@@ -70,6 +60,33 @@ impl Redactor {
             | Event::ToolWaits { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Closing { .. } => {}
+        }
+    }
+
+    fn tool_end(&self, event: &mut Event) {
+        let Event::ToolEnd {
+            name,
+            summary,
+            result,
+            changed,
+            seen,
+            denial,
+            simulated: _,
+            counted: _,
+            duration_ms: _,
+        } = event
+        else {
+            return;
+        };
+        self.clean(name);
+        self.clean(summary);
+        let changed = changed.iter_mut().map(|change| &mut change.path);
+        for path in changed.chain(seen.iter_mut().map(|seen| &mut seen.path)) {
+            self.clean(path);
+        }
+        self.clean_for_model(&mut result.text);
+        if let Some(denial) = denial {
+            self.denial(denial);
         }
     }
 
@@ -124,6 +141,7 @@ impl Redactor {
                 self.clean(text);
             }
         }
+        result.guardrails.iter_mut().for_each(|triggered| self.clean(&mut triggered.message));
         result.error.iter_mut().for_each(|failure| self.clean(&mut failure.message));
     }
 

@@ -247,6 +247,13 @@ impl HumanLog {
         Ok(())
     }
 
+    fn user_message(&self, text: &str, origin: Origin) -> io::Result<()> {
+        match origin {
+            Origin::Repair => self.notice(Level::Warn, &messages::repairing(text)),
+            origin => self.notice(Level::Debug, &messages::user_message(origin, &one_line(text, LINE_CHARS))),
+        }
+    }
+
     fn notice(&self, level: Level, text: &str) -> io::Result<()> {
         let (least, style) = match level {
             Level::Debug => (Detail::Debug, Style::Dim),
@@ -379,12 +386,7 @@ impl EventSink for HumanLog {
             event @ Event::RunStart { .. } => self.run_start(event),
             Event::Instructions { file } => self.instructions(file),
             Event::System { text } => self.notice(Level::Debug, &messages::system_message(text.len())),
-            Event::UserMessage { text, origin: Origin::Repair } => {
-                self.notice(Level::Warn, &messages::repairing(text))
-            }
-            Event::UserMessage { text, origin } => {
-                self.notice(Level::Debug, &messages::user_message(*origin, &one_line(text, LINE_CHARS)))
-            }
+            Event::UserMessage { text, origin } => self.user_message(text, *origin),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
             Event::StepStart { purpose: Purpose::Step, messages } => {
                 self.say(Detail::Human, Style::Bold, &self.form.step(step, *messages))
@@ -425,6 +427,7 @@ impl EventSink for HumanLog {
             Event::ToolWaits { approval, .. } => self.tool_call_waits(approval.as_ref()),
             Event::HookEnd { hook, verdict, output, .. } => self.hook_end(hook, *verdict, output),
             Event::Notice { level, text } => self.notice(*level, text),
+            Event::Guardrail { triggered } => self.notice(Level::Warn, &messages::guardrail(triggered)),
             Event::BudgetWarning { spent_usd, at_usd } => {
                 self.notice(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd))
             }

@@ -44,6 +44,7 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
         cache: CacheUse::default(),
         permission_denials: Vec::<Denial>::new(),
         awaiting_approval: Vec::new(),
+        guardrails: Vec::new(),
         sandbox: None,
         limit: None,
         error: Some(failure),

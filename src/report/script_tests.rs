@@ -3,6 +3,7 @@
 use crate::decision::Denial;
 use crate::event::{Event, FinishReason, HookVerdict, Level, Origin, Purpose, Record, SCHEMA_VERSION};
 use crate::failure::ErrorKind;
+use crate::guardrail::Counted;
 use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::report::json;
 use crate::result::RunResult;
@@ -69,6 +70,7 @@ pub(crate) fn end(id: &str, name: &str, summary: &str, error: Option<&str>, deni
         seen: Vec::new(),
         denial,
         simulated: false,
+        counted: Counted::default(),
         duration_ms: 3,
     }
 }
@@ -104,6 +106,7 @@ pub(crate) fn result(reason: StopReason, output: &str) -> RunResult {
         usage: Usage { input: 12_150, cached_read: 300, output: 3_200, ..Usage::default() },
         permission_denials: vec![denial()],
         awaiting_approval: Vec::new(),
+        guardrails: Vec::new(),
         error: None,
         ..json::not_started(
             crate::failure::Failure { kind: ErrorKind::Internal, message: String::new(), retryable: false },

@@ -1,8 +1,9 @@
 //! Unified diffs: whole for the person who decides, cut for the model that knows what it wrote, bounded in time.
 
-use similar::TextDiff;
+use similar::{DiffTag, TextDiff};
 use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Longest time spent on the smallest diff; after that a larger but true one is taken.
@@ -36,6 +37,24 @@ pub fn whole(path: &str, old: &str, new: &str) -> String {
     diff.split_inclusive('\n')
         .map(|line| moved(line, before).map_or(Cow::Borrowed(line), Cow::Owned))
         .collect()
+}
+
+/// Lines of one text that others take the place of, counted from 0. Either range may be empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// The lines as they were.
+    pub old: Range<usize>,
+    /// The lines as they become.
+    pub new: Range<usize>,
+}
+
+/// The lines that differ, in order.
+pub fn replaced(old: &str, new: &str) -> Vec<Replaced> {
+    let (before, old, new) = around_change(old, new);
+    let diff = TextDiff::configure().timeout(DEADLINE).diff_lines(old, new);
+    let further = |lines: Range<usize>| lines.start + before..lines.end + before;
+    let differs = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
+    differs.map(|op| Replaced { old: further(op.old_range()), new: further(op.new_range()) }).collect()
 }
 
 /// The parts of both texts that differ, whole lines with as many around them as a diff shows and more; and how many equal
@@ -149,13 +168,22 @@ mod tests {
             let (old, new) = (text(&old), text(&new));
             let patch = whole("f", &old, &new);
             if patch.is_empty() {
-                prop_assert_eq!(old, new);
+                prop_assert_eq!(&old, &new);
             } else {
                 let sections = patch::parse(&patch, Some("f")).unwrap();
                 let patched = patch::apply::apply(&old, sections[0].hunks()).unwrap();
-                prop_assert_eq!(patched.text, new);
+                prop_assert_eq!(&patched.text, &new);
                 prop_assert!(patched.rungs.iter().all(|rung| *rung == Rung::Exact));
             }
+            let (was, is): (Vec<_>, Vec<_>) = (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+            let (mut made, mut at) = (Vec::<&str>::new(), 0);
+            for part in replaced(&old, &new) {
+                made.extend(&was[at..part.old.start]);
+                made.extend(&is[part.new]);
+                at = part.old.end;
+            }
+            made.extend(&was[at..]);
+            prop_assert_eq!(made, is);
         }
     }
 

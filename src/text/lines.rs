@@ -120,6 +120,15 @@ pub fn counted(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
+/// The first `most` of `items` and how many more there are, in words; nothing when there are none.
+pub fn enumerated(items: impl Iterator<Item = String>, most: usize) -> Option<String> {
+    let mut items = items.fuse();
+    let first: Vec<String> = items.by_ref().take(most).collect();
+    let more = items.count();
+    let rest = (more > 0).then(|| format!(", and {more} more"));
+    (!first.is_empty()).then(|| first.join(", ") + &rest.unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! Pure functions on text: edits, patches, shell texts, excerpts, diffs, lines, tokens, marks, HTML as Markdown, and the bounds of JSON.
+//! Pure functions on text: edits, patches, patterns, shell texts, excerpts, diffs, lines, tokens, marks, HTML as Markdown, and the bounds of JSON.
 
 pub mod diff;
 pub mod edit;
@@ -10,6 +10,7 @@ pub mod json_bounds;
 pub mod lines;
 pub mod mark;
 pub mod patch;
+pub mod pattern;
 pub mod placeholder;
 pub mod places;
 pub mod rung;

@@ -8,7 +8,8 @@ use crate::text::patch::hunk::Hunk;
 use crate::text::patch::section::{Action, Section};
 use crate::text::{diff, patch};
 use crate::tools::delete_file::DISABLED;
-use crate::tools::guarded::{self, Loaded, Rewrite};
+use crate::tools::guarded;
+use crate::tools::rewrite::{Loaded, Rewrite};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, Touch, TypedTool};
 use crate::workspace::path::RelPath;
 use futures_util::future::LocalBoxFuture;
@@ -60,6 +61,11 @@ impl TypedTool for ApplyPatch {
             touches: paths.iter().map(|path| Touch { path: (*path).to_owned(), write: true }).collect(),
             ..Plan::default()
         }
+    }
+
+    fn rewrites(&self, args: &Args, cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
+        let (_, work) = self.work(args, cx)?;
+        Ok(work.into_iter().flat_map(|part| part.rewrites).collect())
     }
 
     fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {
@@ -171,7 +177,7 @@ impl ApplyPatch {
                 free(cx, &path)?;
                 let said = format!("File {path} created ({}).", counted(text.lines().count(), "line"));
                 let diff = diff::whole(path.as_str(), "", text);
-                let rewrite = Rewrite { path, old: None, new: Some(text.clone()), mode: None };
+                let rewrite = Rewrite::to(path, None, text.clone());
                 Ok(Part { rewrites: vec![rewrite], said, diff, is_told: false })
             }
             Action::Delete(hunks) => {
@@ -198,7 +204,7 @@ impl ApplyPatch {
                     None => {
                         let said = format!("Patch applied to {path}. {}", figures(&new, hunks));
                         let diff = diff::whole(path.as_str(), &old.text, &new.text);
-                        let rewrite = Rewrite { path, old: Some(old), new: Some(new.text), mode: None };
+                        let rewrite = Rewrite::to(path, Some(old), new.text);
                         Ok(Part { rewrites: vec![rewrite], said, diff, is_told: true })
                     }
                 }

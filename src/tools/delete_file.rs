@@ -1,6 +1,7 @@
 //! `delete_file`: removes one file, where the configuration allows it.
 
 use crate::tools::guarded;
+use crate::tools::rewrite::Rewrite;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
 use crate::workspace::path::RelPath;
@@ -37,11 +38,11 @@ impl TypedTool for DeleteFile {
         Plan::file(&args.path, true)
     }
 
-    fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {
+    fn rewrites(&self, args: &Args, cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
         let path = self.deletable(args, cx)?;
         // What is no text has no diff, and can be deleted all the same.
         let old = guarded::load(cx, &path).ok().flatten();
-        Ok(old.and_then(|old| guarded::preview(&path, &old.text, "")))
+        Ok(vec![Rewrite { path, old, new: None, mode: None }])
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {

@@ -3,7 +3,8 @@
 use crate::text::edit::{self, Edited, Replacement};
 use crate::text::lines::counted;
 use crate::text::{diff, rung::Rung};
-use crate::tools::guarded::{self, Loaded};
+use crate::tools::guarded;
+use crate::tools::rewrite::{Loaded, Rewrite};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::path::RelPath;
 use futures_util::future::LocalBoxFuture;
@@ -53,9 +54,9 @@ impl TypedTool for EditFile {
         Plan::change(&args.path, &format!("{old}→{}", counted(new, "line")))
     }
 
-    fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {
+    fn rewrites(&self, args: &Args, cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
         let (path, old, new) = edited(args, cx)?;
-        Ok(guarded::preview(&path, &old.text, &new.text))
+        Ok(vec![Rewrite::to(path, Some(old), new.text)])
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {

@@ -2,9 +2,9 @@
 
 use crate::change::{Change, ChangeAction, ChangedBy, Seen};
 use crate::messages;
-use crate::text::diff;
 use crate::text::lines::{BOM, Ending};
 use crate::tools::arguments::nearest;
+use crate::tools::rewrite::{Loaded, Rewrite};
 use crate::tools::{ToolContext, ToolOutput};
 use crate::workspace::error::FileError;
 use crate::workspace::path::RelPath;
@@ -16,32 +16,6 @@ pub const MAX_EDIT_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Names of a directory looked at for "did you mean".
 const MAX_NEIGHBOURS: usize = 2000;
-
-/// A text file as it was loaded.
-#[derive(Debug)]
-pub struct Loaded {
-    /// Where it really is.
-    pub path: RelPath,
-    /// Its content.
-    pub text: String,
-    /// Its hash.
-    pub hash: String,
-    /// Its permission bits.
-    pub mode: u32,
-}
-
-/// What becomes of one of several files.
-#[derive(Debug)]
-pub struct Rewrite {
-    /// The file.
-    pub path: RelPath,
-    /// What it is; absent when it is to be made.
-    pub old: Option<Loaded>,
-    /// What it becomes; absent when it is to go.
-    pub new: Option<String>,
-    /// The permission bits of a file that is made; absent: the usual ones.
-    pub mode: Option<u32>,
-}
 
 /// What the model passed as `path`, refused when it is outside or sensitive.
 ///
@@ -201,11 +175,6 @@ pub fn missing(cx: &ToolContext, path: &RelPath) -> String {
         Some(name) => format!("{text}. Did you mean {}?", parent.join(name)),
         None => format!("{text}. find_files finds a file by its name."),
     }
-}
-
-/// The diff a change would make, for the person who is asked.
-pub fn preview(path: &RelPath, old: &str, new: &str) -> Option<String> {
-    Some(diff::whole(&path.to_string(), old, new)).filter(|diff| !diff.is_empty())
 }
 
 #[cfg(test)]

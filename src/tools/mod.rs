@@ -14,6 +14,7 @@ pub mod list_files;
 pub mod outputs;
 pub mod page;
 pub mod read_file;
+pub mod rewrite;
 pub mod run_command;
 pub mod search_code;
 pub mod searching;
@@ -28,6 +29,7 @@ pub mod write_file;
 use crate::change::{Change, Seen};
 use crate::process::launch::Launcher;
 use crate::text::lines::{QUOTE_CHARS, one_line};
+use crate::tools::rewrite::Rewrite;
 use crate::workspace::Workspace;
 use crate::workspace::search::Hidden;
 use futures_util::future::LocalBoxFuture;
@@ -107,6 +109,19 @@ pub struct ToolOutput {
     pub seen: Vec<Seen>,
     /// What the person and the journal are told besides.
     pub warning: Option<String>,
+    /// What became of the command that it started.
+    pub ran: Option<Ran>,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ran {
+    /// It ended with exit code 0 and disturbed nothing.
+    Well,
+    /// It ended otherwise.
+    Badly,
+    /// It goes on in the background.
+    On,
 }
 
 impl Plan {
@@ -173,12 +188,21 @@ pub trait TypedTool {
     /// What a call with `args` would do.
     fn plan(&self, args: &Self::Args) -> Plan;
 
+    /// What would become of files, as they are now. Has no effect.
+    ///
+    /// # Errors
+    /// A text for the model when the call could only fail.
+    fn rewrites(&self, _args: &Self::Args, _cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
+        Ok(Vec::new())
+    }
+
     /// What a person is shown before it happens: a diff or the command. Has no effect.
     ///
     /// # Errors
     /// A text for the model when the call could only fail: nobody needs to be asked about it.
-    fn preview(&self, _args: &Self::Args, _cx: &ToolContext) -> Result<Option<String>, String> {
-        Ok(None)
+    fn preview(&self, args: &Self::Args, cx: &ToolContext) -> Result<Option<String>, String> {
+        let diffs: String = self.rewrites(args, cx)?.iter().map(Rewrite::diff).collect();
+        Ok(Some(diffs).filter(|diffs| !diffs.is_empty()))
     }
 
     /// Does it.
@@ -201,6 +225,12 @@ pub trait Tool {
     /// # Errors
     /// A text for the model when the arguments do not fit: names the argument and the tool's arguments.
     fn plan(&self, args: &Value) -> Result<Plan, String>;
+
+    /// What would become of files, as they are now.
+    ///
+    /// # Errors
+    /// A text for the model when the call could only fail.
+    fn rewrites(&self, args: &Value, cx: &ToolContext) -> Result<Vec<Rewrite>, String>;
 
     /// What a person is shown before it happens.
     ///
@@ -231,6 +261,11 @@ impl<T: TypedTool> Tool for T {
 
     fn plan(&self, args: &Value) -> Result<Plan, String> {
         arguments::parse::<T::Args>(T::NAME, args).map(|args| TypedTool::plan(self, &args))
+    }
+
+    fn rewrites(&self, args: &Value, cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
+        let args = arguments::parse::<T::Args>(T::NAME, args)?;
+        TypedTool::rewrites(self, &args, cx)
     }
 
     fn preview(&self, args: &Value, cx: &ToolContext) -> Result<Option<String>, String> {

@@ -2,7 +2,7 @@
 
 use super::outputs::Outputs;
 use super::walls;
-use super::{Access, Plan, ToolContext, ToolOutput, TypedTool};
+use super::{Access, Plan, Ran, ToolContext, ToolOutput, TypedTool};
 use crate::messages;
 use crate::process::capture::{Captured, Kept};
 use crate::process::environment;
@@ -128,7 +128,7 @@ impl RunCommand {
         };
         if args.background {
             let command = cx.background.start(&cx.launcher, spec, limit, (&cx.outputs, &cx.call_id))?;
-            return Ok(ToolOutput::ok(in_background(&command.id)));
+            return Ok(ToolOutput { ran: Some(Ran::On), ..ToolOutput::ok(in_background(&command.id)) });
         }
         let open = Some(|| cx.outputs.writer(&cx.call_id));
         let keeping = Keeping { open, idle: self.options.idle_timeout, recent: None };
@@ -172,7 +172,8 @@ impl RunCommand {
         } else {
             text.push_str(&end);
         }
-        ToolOutput { text, is_error, ..ToolOutput::default() }
+        let ran = Some(if is_error { Ran::Badly } else { Ran::Well });
+        ToolOutput { text, is_error, ran, ..ToolOutput::default() }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::text::lines::{counted, quoted};
 use crate::text::placeholder::placeholder;
-use crate::tools::guarded::{self, Loaded};
+use crate::tools::guarded;
+use crate::tools::rewrite::{Loaded, Rewrite};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
 use crate::workspace::path::RelPath;
@@ -48,10 +49,10 @@ impl TypedTool for WriteFile {
         }
     }
 
-    fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {
+    fn rewrites(&self, args: &Args, cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
         let (path, old) = writable(args, cx)?;
-        let before = old.as_ref().map_or("", |old| &old.text);
-        Ok(guarded::preview(&path, before, &args.written(old.as_ref())))
+        let new = args.written(old.as_ref());
+        Ok(vec![Rewrite::to(path, old, new)])
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {

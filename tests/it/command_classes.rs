@@ -96,6 +96,8 @@ fn s11_what_a_command_writes_is_held_to_the_rules_about_files_in_every_form() {
         "timeout 5 env A=1 tee kept.txt",
         "cd sub && echo x > ../kept.txt",
         "echo x > $'kept\\x2etxt'",
+        "patch kept.txt a.txt",
+        "rsync a.txt kept.txt",
     ];
     all_are_told(&lab, "yolo", &refused, "Protected file blocked by guardrail");
     all_are_told(&lab, "yolo", &["cd .git && echo x > hooks/pre-commit"], "(pattern: .git)");

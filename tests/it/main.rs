@@ -26,6 +26,7 @@ mod file_modes;
 mod file_tools;
 mod formats;
 mod fuzz;
+mod guardrails;
 mod hidden;
 mod hook_scripts;
 mod hooks;

@@ -749,6 +749,7 @@ fn the_manual_has_a_list_and_pages_that_can_be_read() {
         "config",
         "errors",
         "exit-codes",
+        "guardrails",
         "hooks",
         "json",
         "output",

@@ -369,8 +369,14 @@ fn s11_protected_files_are_read_but_neither_written_patched_deleted_nor_redirect
 fn s11_a_sensitive_file_is_not_shown_by_commands_that_name_it() {
     let lab = lab().file("secret.pem", "the secret\n");
     let lab = lab.config("guardrails: {sensitive_files: ['*.pem']}\n").unprivileged();
-    let server =
-        Server::start(&script(&[command("cat secret.pem"), command("head -n 1 < a.txt secret.pem")]));
+    let commands = [
+        "cat secret.pem",
+        "head -n 1 < a.txt secret.pem",
+        "tar -cf - secret.pem",
+        "git diff --no-index a.txt secret.pem",
+        "git show HEAD:secret.pem",
+    ];
+    let server = Server::start(&script(&commands.map(command)));
     lab.run(&server, &["--mode", "yolo"]).exits(0);
     for request in &server.requests()[1..] {
         assert!(

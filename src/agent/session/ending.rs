@@ -54,6 +54,9 @@ impl Session {
 
     /// The model answered without asking for tools: is that the end?
     pub(super) fn answered(&self) -> Step {
+        if let Some(step) = self.withheld() {
+            return step;
+        }
         let text = self.answer();
         let failure = |kind, what: String| {
             let message = messages::broken_off(&what, self.dropped);

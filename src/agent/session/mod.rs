@@ -3,6 +3,7 @@
 mod calls;
 mod ending;
 mod model;
+mod screening;
 mod structured;
 mod waiting;
 
@@ -18,6 +19,8 @@ use crate::result::{Executables, Output, RunResult};
 use crate::stop_reason::{Limit, StopReason};
 use crate::text::mark::Mark;
 pub use calls::unknown_outcome;
+use screening::Screening;
+pub use screening::Unread;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +89,8 @@ struct RunState {
     abandoned: Option<StopReason>,
     /// Why a hook ended it.
     stopped: Option<String>,
+    /// What guardrails have done.
+    screening: Screening,
     /// Which of its models is in use, by its place in the chain.
     model: usize,
     /// What went wrong with those before it, in words.
@@ -137,6 +142,8 @@ pub struct Session {
     malformed: u32,
     /// The model was told to close a run and the person has not said anything since.
     told_to_close: bool,
+    /// What it was told since it last answered, our own words aside.
+    unread: Vec<String>,
     /// What the answer must fit.
     demand: Demand,
     tally: Tally,
@@ -166,6 +173,7 @@ impl Session {
             continuations: 0,
             malformed: 0,
             told_to_close: false,
+            unread: Vec::new(),
             demand: Demand::default(),
             tally: Tally::default(),
             prefix: None,
@@ -223,11 +231,6 @@ impl Session {
         self.is_answered() || self.told_to_close
     }
 
-    /// Whether a hook has ended this run.
-    pub fn is_stopped(&self) -> bool {
-        self.run.stopped.is_some()
-    }
-
     /// Whether the last word is the model's.
     fn is_answered(&self) -> bool {
         self.pending.is_empty() && self.messages.last().is_none_or(|message| message.role == Role::Assistant)
@@ -237,6 +240,9 @@ impl Session {
     pub fn next_step(&self, moment: Moment) -> Step {
         if !self.pending.is_empty() {
             return self.tools_step(moment);
+        }
+        if let Some(end) = self.halted() {
+            return end;
         }
         let interrupted = moment.interrupted || self.run.abandoned == Some(StopReason::UserInterrupt);
         match &self.run.closing {
@@ -313,6 +319,7 @@ impl Session {
             Event::ToolEnd { .. } => self.tool_end(event),
             Event::Closing { reason } => self.close_for(*reason),
             Event::StepStart { purpose: Purpose::Closing, .. } => self.reserve(Purpose::Closing),
+            Event::Guardrail { triggered } => self.triggered(triggered),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
             Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => self.stopped(output),
             Event::Restored { changed, .. } => changed.iter().for_each(|change| self.tally.change(change)),
@@ -334,11 +341,6 @@ impl Session {
         self.run.steps = self.run.steps.saturating_add(1);
         self.reserve(Purpose::Step);
         self.tally.steps = self.tally.steps.saturating_add(1);
-    }
-
-    /// A hook has ended the run, for this reason.
-    fn stopped(&mut self, reason: &str) {
-        self.run.stopped = Some(reason.to_owned());
     }
 
     /// The result of a run that ended with `verdict` after `duration`.
@@ -364,6 +366,7 @@ impl Session {
             cache: self.tally.cache(),
             permission_denials: self.tally.denials.clone(),
             awaiting_approval: self.awaited(),
+            guardrails: self.tally.guardrails.clone(),
             sandbox: self.sandbox.clone(),
             limit: verdict.limit,
             error: verdict.error,
@@ -407,6 +410,7 @@ impl Session {
         self.demand.begin();
         self.malformed = 0;
         self.tally.denials.clear();
+        self.tally.guardrails.clear();
     }
 
     fn set_system(&mut self, text: &str) {
@@ -431,8 +435,9 @@ impl Session {
             }
             // A hook may speak before any call, also between the pieces of an answer; so may the end of a command.
             Origin::Hook | Origin::Background => {}
-            Origin::Prompt | Origin::System | Origin::Repair => self.reset_answer(),
+            Origin::Prompt | Origin::System | Origin::Repair | Origin::Guardrail => self.reset_answer(),
         }
+        self.note_words(text, origin);
         if origin == Origin::System {
             self.told_to_close = true;
             self.closing_is(Stage::Instructed);
@@ -478,6 +483,8 @@ impl Session {
         }
         self.finish = Some(finish.clone());
         self.run.answered = true;
+        self.run.screening.answered();
+        self.unread.clear();
         self.run.spending.called(self.pending.len());
         self.push(message);
     }
@@ -487,6 +494,8 @@ impl Session {
 mod budget_tests;
 #[cfg(test)]
 mod model_tests;
+#[cfg(test)]
+mod screening_tests;
 #[cfg(test)]
 mod shared_purse_tests;
 #[cfg(test)]

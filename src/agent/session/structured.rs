@@ -38,7 +38,7 @@ impl Demand {
                 self.repairing = true;
             }
             Origin::Prompt | Origin::System => self.repairing = false,
-            Origin::Background | Origin::Continuation | Origin::Hook => {}
+            Origin::Background | Origin::Continuation | Origin::Guardrail | Origin::Hook => {}
         }
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::agent::chain::Chain;
 use crate::agent::spending::Caps;
 use crate::failure::ErrorKind;
+use crate::guardrail::Counted;
 use crate::message::Opaque;
 use crate::message::Part;
 use crate::stop_reason::Status;
@@ -73,6 +74,7 @@ pub(super) fn ended(id: &str) -> Event {
         seen: Vec::new(),
         denial: None,
         simulated: false,
+        counted: Counted::default(),
         duration_ms: 1,
     }
 }
@@ -108,6 +110,7 @@ fn results_stand_in_the_models_order_whatever_finishes_first() {
         seen: Vec::new(),
         denial: None,
         simulated: false,
+        counted: Counted::default(),
         duration_ms: 1,
     });
     let used: Vec<&str> = session.tally().tools_used.iter().map(|used| used.name.as_str()).collect();

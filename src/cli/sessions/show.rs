@@ -44,12 +44,7 @@ fn describe(record: &Record) -> Option<String> {
         }
         Event::Instructions { file } => messages::instructions(file),
         Event::UserMessage { text, origin } => {
-            let who = match origin {
-                Origin::Prompt => "you",
-                Origin::System | Origin::Background | Origin::Continuation | Origin::Repair => "loop",
-                Origin::Hook => "hook",
-            };
-            format!("{who}: {}", one_line(text, RESULT_CHARS))
+            format!("{}: {}", teller(*origin), one_line(text, RESULT_CHARS))
         }
         Event::BackgroundStart { id, command } => messages::background_start(id, command),
         Event::BackgroundEnd { id, outcome, with_run, .. } => {
@@ -72,6 +67,7 @@ fn describe(record: &Record) -> Option<String> {
         event @ (Event::ToolEnd { .. } | Event::ToolWaits { .. }) => return tool(event),
         Event::ApprovalAnswered { id, answer, .. } => messages::answered(id, answer),
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
+        Event::Guardrail { triggered } => format!("  {}", messages::guardrail(triggered)),
         Event::Restored { way, changed, .. } => messages::restored(*way, changed),
         Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd),
         Event::Closing { reason } => format!("closing: {reason}"),
@@ -106,5 +102,15 @@ fn tool(event: &Event) -> Option<String> {
             Some(format!("  {tool} {}: waits for an answer ({id})", one_line(summary, TASK_CHARS)))
         }
         _ => None,
+    }
+}
+
+fn teller(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Prompt => "you",
+        Origin::System | Origin::Background | Origin::Continuation | Origin::Repair | Origin::Guardrail => {
+            "loop"
+        }
+        Origin::Hook => "hook",
     }
 }

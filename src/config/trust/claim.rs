@@ -1,9 +1,10 @@
 //! What a project asks to be trusted with: the content of every file that counts, as one hash.
 
 use super::named;
-use crate::config::error::{ConfigError, enumerated, harmless};
+use crate::config::error::{ConfigError, harmless};
 use crate::config::layers::{Layers, Statement};
 use crate::config::project::Project;
+use crate::text::lines::enumerated;
 use rustix::fs::OFlags;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};

@@ -26,18 +26,18 @@ const PROGRAMS: &[(Use, &[&str])] = &[
     (
         Use::Reads,
         &[
-            ".", "base64", "bat", "cat", "cmp", "comm", "cut", "diff", "expand", "fold", "head", "hexdump",
-            "less", "more", "nl", "od", "paste", "rev", "sort", "source", "strings", "tac", "tail", "uniq",
-            "xxd", "zcat",
+            ".", "base64", "bat", "bzip2", "cat", "cmp", "comm", "cut", "diff", "expand", "fold", "gzip",
+            "head", "hexdump", "less", "more", "nl", "od", "paste", "rev", "sort", "source", "strings",
+            "tac", "tail", "tar", "uniq", "wc", "xxd", "xz", "zcat", "zip", "zstd",
         ],
     ),
     (Use::ReadsAfterPattern, &["awk", "egrep", "fgrep", "gawk", "grep", "rg", "sed"]),
-    (Use::Copies, &["cp", "install", "ln"]),
+    (Use::Copies, &["cp", "install", "ln", "rsync", "scp", "split"]),
     (
         Use::Writes,
         &[
-            "chgrp", "chmod", "chown", "mkdir", "mv", "rm", "rmdir", "shred", "tee", "touch", "truncate",
-            "unlink",
+            "chgrp", "chmod", "chown", "ed", "ex", "mkdir", "mv", "patch", "rm", "rmdir", "shred", "tee",
+            "touch", "truncate", "unlink",
         ],
     ),
     (Use::Dd, &["dd"]),
@@ -90,7 +90,12 @@ fn arguments(program: &Program<'_>) -> Option<Vec<NamedFile>> {
     let operands: Vec<&str> = program.operands().collect();
     let named = |path: &str, write| NamedFile { path: path.to_owned(), write };
     if program.name == "git" {
-        return Some(written_by_git(&operands).iter().map(|path| named(path, true)).collect());
+        let written = given_to_git(&operands, &["checkout", "mv", "restore", "rm"]).iter();
+        let shown = given_to_git(&operands, &["blame", "cat-file", "diff", "show"]).iter();
+        let shown = shown.map(|path| path.split_once(':').map_or(*path, |(_, path)| path));
+        return Some(
+            written.map(|path| named(path, true)).chain(shown.map(|path| named(path, false))).collect(),
+        );
     }
     let (use_of, _) = PROGRAMS.iter().find(|(_, names)| names.contains(&program.name.as_str()))?;
     let last = operands.len().saturating_sub(1);
@@ -111,13 +116,10 @@ fn arguments(program: &Program<'_>) -> Option<Vec<NamedFile>> {
     })
 }
 
-/// The files that git is told to write: those of `checkout`, `restore`, `rm` and `mv`.
-fn written_by_git<'a>(operands: &'a [&'a str]) -> &'a [&'a str] {
-    let writes = |word: &&str| matches!(*word, "checkout" | "mv" | "restore" | "rm");
-    match operands.iter().position(writes) {
-        Some(at) => operands.get(at + 1..).unwrap_or_default(),
-        None => &[],
-    }
+/// What stands behind the first of `commands` that git is given.
+fn given_to_git<'a>(operands: &'a [&'a str], commands: &[&str]) -> &'a [&'a str] {
+    let at = operands.iter().position(|word| commands.contains(word));
+    at.and_then(|at| operands.get(at + 1..)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -147,7 +149,9 @@ mod tests {
         assert_eq!(named("cat .env"), all(false, &[".env"]));
         assert_eq!(named("A=1 head -n1 .env > out"), [(".env".to_owned(), false), ("out".to_owned(), true)]);
         assert_eq!(named("python < .env; cat <<< text"), all(false, &[".env"]));
-        assert_eq!(named("git log .env"), []);
+        assert_eq!(named("git log .env; git add .env"), []);
+        assert_eq!(named("git diff HEAD .env; git show -q HEAD:.env"), all(false, &["HEAD", ".env", ".env"]));
+        assert_eq!(named("tar -czf out .env; wc .env"), all(false, &["out", ".env", ".env"]));
     }
 
     #[test]
@@ -164,6 +168,8 @@ mod tests {
         assert_eq!(named("mv a b"), all(true, &["a", "b"]));
         let both = [("{}".to_owned(), false), ("b".to_owned(), true)];
         assert_eq!(named("find . -exec cp {} b ';' -exec cp {} b \\;"), both);
+        assert_eq!(named("patch -p1 a"), all(true, &["a"]));
+        assert_eq!(named("rsync -a a b"), [("a".to_owned(), false), ("b".to_owned(), true)]);
         assert_eq!(named("ln -s a b"), [("a".to_owned(), false), ("b".to_owned(), true)]);
         assert_eq!(
             named("git -C d checkout -q -- a b; git restore a; git log c"),

@@ -1,0 +1,42 @@
+//! A change of one file as guardrails look at it, before it happens.
+
+use crate::change::FileState;
+use crate::text::diff::{self, Replaced};
+use crate::tools::rewrite::Rewrite;
+use crate::workspace::file::hash;
+
+/// A change of one file.
+#[derive(Debug)]
+pub struct Edit {
+    /// Where the file really is.
+    pub path: String,
+    /// What it is called.
+    pub named: String,
+    /// What it becomes; absent when it is to go.
+    pub new: Option<String>,
+    /// The lines that others take the place of.
+    pub replaced: Vec<Replaced>,
+}
+
+impl Edit {
+    /// The change that `rewrite` makes of the file that is really at `path`.
+    pub fn new(path: String, rewrite: Rewrite) -> Self {
+        let replaced = diff::replaced(rewrite.old_text(), rewrite.new.as_deref().unwrap_or_default());
+        Self { path, named: rewrite.path.as_str().to_owned(), new: rewrite.new, replaced }
+    }
+
+    /// How many lines it adds and removes.
+    pub fn lines(&self) -> u64 {
+        lines(&self.replaced)
+    }
+
+    /// What the file is afterwards.
+    pub fn becomes(&self) -> FileState {
+        self.new.as_ref().map_or(FileState::Absent, |text| FileState::Content(hash(text.as_bytes())))
+    }
+}
+
+/// How many lines are added and removed where these are replaced.
+pub fn lines(replaced: &[Replaced]) -> u64 {
+    replaced.iter().map(|part| (part.old.len() + part.new.len()) as u64).sum()
+}

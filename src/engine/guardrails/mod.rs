@@ -1,0 +1,187 @@
+//! Guardrails: what the configuration says about every call and every text, whoever makes them.
+
+pub mod blocked_commands;
+pub mod code_rules;
+pub mod counts;
+pub mod edit;
+pub mod test_commands;
+pub mod text_rules;
+
+use crate::decision::Refusal;
+use crate::engine::command_class::CommandClass;
+use crate::event::Event;
+use code_rules::{CodeRule, CodeRuleError, CodeRules, CodeSeverity};
+use counts::{Counts, Limits};
+use edit::Edit;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use test_commands::TestCommands;
+use text_rules::{TextRule, TextRules};
+
+/// Limits that hold for every call and every text. A project may only tighten them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GuardrailSettings {
+    /// Whether the other keys of this section hold; what is built in holds always.
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [true]))]
+    pub enabled: bool,
+    /// Globs of files and directories that may be read but not changed, besides the built-in ones.
+    #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
+    pub protected_files: Vec<String>,
+    /// Globs of files and directories that may be neither read nor changed.
+    #[schemars(extend("x-merge" = "add", "x-format" = "glob"))]
+    pub sensitive_files: Vec<String>,
+    /// Regular expressions of commands that never run: held against each program of a command, and all of it.
+    #[schemars(extend("x-merge" = "add", "x-format" = "regex"))]
+    pub blocked_commands: Vec<String>,
+    /// Files that a session may change; absent: no limit.
+    #[schemars(
+        range(min = 0, max = 1_000_000),
+        extend("x-scope" = "needs-trust", "x-lowers" = true, "x-unit" = "files")
+    )]
+    pub max_files_modified: Option<u64>,
+    /// Lines that a session may add and remove, together; absent: no limit.
+    #[schemars(
+        range(min = 0, max = 1_000_000_000),
+        extend("x-scope" = "needs-trust", "x-lowers" = true, "x-unit" = "lines")
+    )]
+    pub max_lines_changed: Option<u64>,
+    /// Commands that a session may run; absent: no limit.
+    #[schemars(
+        range(min = 0, max = 1_000_000),
+        extend("x-scope" = "needs-trust", "x-lowers" = true, "x-unit" = "commands")
+    )]
+    pub max_commands_executed: Option<u64>,
+    /// Regular expressions of what edits must not write, or should not: `pattern`, `message`, `severity`, `path`.
+    #[schemars(extend("x-merge" = "add"))]
+    pub code_rules: Vec<CodeRule>,
+    /// Whether files are changed again only when a test has passed since they last were.
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [true]))]
+    pub require_test_after_edit: bool,
+    /// Beginnings of commands that are tests, besides the built-in ones.
+    #[schemars(extend("x-scope" = "needs-trust", "x-merge" = "add", "x-format" = "filled"))]
+    pub test_commands: Vec<String>,
+    /// Regular expressions of what the model must not read or write: `name`, `on`, `pattern`, `message`, `severity`, `action`.
+    #[schemars(extend("x-merge" = "add"))]
+    pub text_rules: Vec<TextRule>,
+}
+
+/// A guardrail that cannot be compiled.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardrailError {
+    /// One of the rules about code.
+    #[error("guardrails.code_rules: {0}")]
+    Code(#[from] CodeRuleError),
+    /// One of the rules about texts.
+    #[error("guardrails.text_rules: {0}")]
+    Text(#[from] regex::Error),
+}
+
+/// The guardrails of a run, and what counts towards them. Those that need no content of files are in the policy.
+#[derive(Debug)]
+pub struct Guardrails {
+    /// What texts must not hold.
+    pub texts: TextRules,
+    code: CodeRules,
+    limits: Limits,
+    /// What a test is, where edits must be tested.
+    tests: Option<TestCommands>,
+    counts: RefCell<Counts>,
+}
+
+impl GuardrailSettings {
+    /// These settings, or none of them where they are switched off.
+    #[must_use]
+    pub fn in_force(self) -> Self {
+        if self.enabled { self } else { Self::default() }
+    }
+}
+
+impl Guardrails {
+    /// Compiles what `settings` say; absolute paths count from `root`.
+    ///
+    /// # Errors
+    /// A pattern that is none.
+    pub fn new(settings: GuardrailSettings, root: String) -> Result<Self, GuardrailError> {
+        let tests = settings.require_test_after_edit.then(|| TestCommands::new(&settings.test_commands));
+        Ok(Self {
+            texts: TextRules::new(settings.text_rules)?,
+            code: CodeRules::new(settings.code_rules, root)?,
+            limits: Limits {
+                files: settings.max_files_modified,
+                lines: settings.max_lines_changed,
+                commands: settings.max_commands_executed,
+            },
+            tests,
+            counts: RefCell::default(),
+        })
+    }
+
+    /// Takes note of what counts.
+    pub fn note(&self, event: &Event) {
+        self.counts.borrow_mut().apply(event);
+    }
+
+    /// Whether the order matters in which calls run that do more than read.
+    pub fn count(&self) -> bool {
+        self.limits != Limits::default() || self.tests.is_some()
+    }
+
+    /// Whether lines are counted.
+    pub fn count_lines(&self) -> bool {
+        self.limits.lines.is_some()
+    }
+
+    /// Whether it matters what edits do.
+    pub fn look_at_edits(&self) -> bool {
+        self.count() || !self.code.is_empty()
+    }
+
+    /// Looks at what a call would make of files; what the model is told of it besides the result.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn check_edits(&self, edits: &[Edit]) -> Result<Vec<String>, Refusal> {
+        let counts = self.counts.borrow();
+        if let Some(tests) = &self.tests {
+            counts.check_tested(tests, edits)?;
+        }
+        counts.check_edits(&self.limits, edits)?;
+        let findings: Vec<_> = edits.iter().flat_map(|edit| self.code.find(edit)).collect();
+        match findings.iter().find(|finding| finding.severity == CodeSeverity::Block) {
+            Some(finding) => Err(Refusal {
+                reason: format!(
+                    "Change blocked by a code rule: {}.\nNothing was written: write it in another way.",
+                    finding.text
+                ),
+                rule: format!("guardrails.code_rules[{}]", finding.index),
+            }),
+            None => Ok(findings.into_iter().map(|finding| format!("Code rule: {}", finding.text)).collect()),
+        }
+    }
+
+    /// Looks at a command of `class` that writes the files `named`.
+    ///
+    /// # Errors
+    /// Why it may not run.
+    pub fn check_command(
+        &self,
+        command: &str,
+        class: &CommandClass,
+        named: &BTreeSet<String>,
+    ) -> Result<(), Refusal> {
+        let counts = self.counts.borrow();
+        counts.check_command(&self.limits, named, *class == CommandClass::Safe)?;
+        match &self.tests {
+            Some(tests) if !tests.is_test(command) => counts.check_writes(tests, named),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether `command` runs tests that are asked for.
+    pub fn is_test(&self, command: &str) -> bool {
+        self.tests.as_ref().is_some_and(|tests| tests.is_test(command))
+    }
+}
