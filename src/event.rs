@@ -295,6 +295,14 @@ pub enum Event {
         /// What it is to do, one line.
         summary: String,
     },
+    /// A call is about to change files. Where the process is killed before the call has its result, this is what tells the
+    /// next one what may have become of it.
+    Changing {
+        /// The call.
+        call_id: String,
+        /// What is to become of files; nothing for a program, whose changes are found by comparison.
+        changes: Vec<Change>,
+    },
     /// A tool call has its result.
     ToolEnd {
         /// The tool's name.

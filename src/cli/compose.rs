@@ -33,7 +33,6 @@ use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::edit_format::EditFormat;
 use crate::llm::response_cache::{self, CachedModel};
 use crate::llm::{LlmClient, ToolDefinition};
-use crate::message::ToolCall;
 use crate::messages;
 use crate::process;
 use crate::process::environment::child_environment;
@@ -81,10 +80,18 @@ pub struct Bench {
     pub emitter: Rc<Emitter>,
     /// Where long outputs go.
     pub outputs: PathBuf,
-    /// Where what changes displace is kept; nothing where there is no session that could undo them.
-    pub displaced: Option<Contents>,
+    /// Where it is kept what the files were; nothing where there is no session that could undo changes.
+    pub kept: Option<Kept>,
     /// The tools.
     pub toolbox: Toolbox,
+}
+
+/// What undoes the changes of a session.
+pub struct Kept {
+    /// The contents that changes displace.
+    pub contents: Contents,
+    /// Where the files are written as they were before a command.
+    pub baseline: PathBuf,
 }
 
 /// The starter of children, with an environment free of keys, as firm as the settings demand.
@@ -324,10 +331,11 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
     workspace.keep_from_tools(Policy::guard(&policy));
     workspace.keep_repositories(bench.launcher.repositories());
-    workspace.keep_records_in(settings.state.join("transactions"));
-    if let Some(contents) = bench.displaced {
+    workspace.keep_records_in(records(settings));
+    let baseline = bench.kept.map(|Kept { contents, baseline }| {
         workspace.keep_displaced(contents);
-    }
+        baseline
+    });
     let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
         .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)
@@ -344,7 +352,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         approver,
         granted: Granted::default(),
         source: Rc::clone(&app.source),
-        baseline: Arc::new(Mutex::new(Baseline::new(workspace.clone()))),
+        baseline: Arc::new(Mutex::new(Baseline::new(workspace.clone(), baseline))),
         workspace: Rc::new(workspace),
         launcher: bench.launcher,
         ledger: Rc::new(Ledger::default()),
@@ -360,6 +368,11 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         stopped: Cell::new(false),
         unwatched_told: Cell::new(false),
     })
+}
+
+/// Where changes of several files are recorded while they are under way.
+pub fn records(settings: &Settings) -> PathBuf {
+    settings.state.join("transactions")
 }
 
 /// Where what changes displace is kept: outside of the workspace, for all of its sessions.
@@ -397,23 +410,9 @@ pub fn meanwhile(engine: &Engine, records: &[Record]) -> Vec<String> {
     gone.into_iter().chain(restored).collect()
 }
 
-/// Removes what an edit that was killed left beside its file; says what had to be kept.
-pub fn clear_leftovers(engine: &Engine, call: &ToolCall) -> Vec<String> {
-    let prepared = engine.prepare(call);
-    let paths = prepared.written_paths().filter_map(|raw| engine.workspace.path(raw).ok());
-    let kept = paths.flat_map(|path| {
-        let real = engine.workspace.resolve(&path).unwrap_or_else(|_| path.clone());
-        engine.workspace.clear_leftovers(&path, engine.ledger.seen(real.as_str()).as_deref()).kept
-    });
-    kept.map(|path| messages::leftover_kept(path.as_str())).collect()
-}
-
 /// Undoes changes of several files that a process now dead did not end; says what became of them.
-pub fn recover(engine: &Engine) -> Vec<String> {
-    if engine.options.dry_run {
-        return Vec::new();
-    }
-    let Recovered { restored, left } = engine.workspace.recover();
+pub fn recover(workspace: &Workspace) -> Vec<String> {
+    let Recovered { restored, left } = workspace.recover();
     let restored = restored.iter().map(|path| messages::change_undone(path));
     restored.chain(left.iter().map(|path| messages::change_left(path))).collect()
 }

@@ -23,7 +23,7 @@ pub fn history(app: &App, args: &HistoryArgs) -> CliResult<()> {
         let (time, files) = (messages::minute(step.wall_ms), messages::named(&distinct(&step.files)));
         let _infallible = writeln!(text, "{:>5}  {time:<16}  {files}", step.number);
     }
-    print(&app.terminal, &past.redactor.text(&text))
+    print(&app.terminal, &past.clean(&text))
 }
 
 /// Each file once.

@@ -10,6 +10,7 @@ pub mod completions;
 mod compose;
 pub mod config;
 pub mod costs;
+pub mod cut_off;
 pub mod demo;
 pub mod diff;
 pub mod doctor;

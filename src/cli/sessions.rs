@@ -87,6 +87,15 @@ pub fn show(terminal: &Terminal, store: &Store, redactor: &Redactor, id: &str) -
     print(terminal, &text)
 }
 
+/// Who said what stands in the conversation as a user's message.
+fn speaker(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Prompt => "you",
+        Origin::System | Origin::Background | Origin::Continuation | Origin::Repair => "loop",
+        Origin::Hook => "hook",
+    }
+}
+
 fn describe(record: &Record) -> Option<String> {
     Some(match &record.event {
         Event::SessionStart { session_id, workspace, program } => {
@@ -98,12 +107,7 @@ fn describe(record: &Record) -> Option<String> {
         }
         Event::Instructions { file } => messages::instructions(file),
         Event::UserMessage { text, origin } => {
-            let who = match origin {
-                Origin::Prompt => "you",
-                Origin::System | Origin::Background | Origin::Continuation | Origin::Repair => "loop",
-                Origin::Hook => "hook",
-            };
-            format!("{who}: {}", one_line(text, RESULT_CHARS))
+            format!("{}: {}", speaker(*origin), one_line(text, RESULT_CHARS))
         }
         Event::BackgroundStart { id, command } => messages::background_start(id, command),
         Event::BackgroundEnd { id, outcome, with_run, .. } => {
@@ -145,6 +149,7 @@ fn describe(record: &Record) -> Option<String> {
         | Event::TextDelta { .. }
         | Event::ThinkingDelta { .. }
         | Event::ToolStart { .. }
+        | Event::Changing { .. }
         | Event::StepEnd
         | Event::Notice { .. } => return None,
     })

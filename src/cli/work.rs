@@ -2,13 +2,14 @@
 
 use crate::agent::context::result_tokens;
 use crate::agent::run;
-use crate::agent::session::{Session, Verdict, unknown_outcome};
+use crate::agent::session::{Session, Verdict};
 use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
 use crate::cli::args::{ResumeArgs, RunArgs, SandboxArg, WorkArgs};
 use crate::cli::chain::Models;
-use crate::cli::compose::{self, Bench, Briefing, Manner};
+use crate::cli::compose::{self, Bench, Briefing, Kept, Manner};
 use crate::cli::costs;
+use crate::cli::cut_off::CutOffs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::cli::home;
@@ -26,7 +27,6 @@ use crate::journal::read::{self, Reading};
 use crate::journal::store::{SessionError, Store};
 use crate::journal::write::Journal;
 use crate::llm::prefix::Prefix;
-use crate::message::ToolCall;
 use crate::messages;
 use crate::report::human::{AnswerShown, Detail};
 use crate::report::{self, Format, Listeners, ReportOptions};
@@ -134,29 +134,28 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         None => Earlier::create(app, &store(&settings))?,
     };
     notices.extend(damage(&reading));
-    let session = Session::replay(limits, &reading.records).demanding(schema);
-    let session = Rc::new(RefCell::new(session));
+    let session = Rc::new(RefCell::new(Session::replay(limits, &reading.records).demanding(schema)));
     let mut all: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
     all.extend(sinks);
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), reading.next_seq(), all);
     let emitter = Rc::new(emitter.redacting(redactor));
-    let outputs = store(&settings).outputs_dir(&id)?;
-    let displaced = Some(compose::displaced(app, &settings));
-    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, displaced, toolbox };
+    let (outputs, baseline) = (store(&settings).outputs_dir(&id)?, store(&settings).baseline_path(&id)?);
+    let kept = Some(Kept { contents: compose::displaced(app, &settings), baseline: baseline.clone() });
+    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, kept, toolbox };
     let asked = (!options.json).then(|| interrupt.clone());
     let engine = compose::engine(app, &settings, bench, Manner { asked, dry_run: options.dry_run })?;
     compose::restore(&engine, &reading.records);
     let meanwhile = compose::meanwhile(&engine, &reading.records);
     let definitions = compose::definitions(&engine);
     let words = words(task, &id, &session.borrow())?;
-    let prefix = RefCell::new(Prefix::new(session.borrow().prefix().cloned()));
+    let prefix = session.borrow().prefix().cloned();
     let agent = Agent {
         models: models.clients,
         engine,
         definitions,
         session,
         emitter,
-        prefix,
+        prefix: RefCell::new(Prefix::new(prefix)),
         source: Rc::clone(&app.source),
         interrupt,
         name: settings.agent.name.clone(),
@@ -164,11 +163,12 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         stream: settings.llm.stream,
         began,
     };
-    let resumed = !reading.records.is_empty();
-    let has_system = has_system(&reading.records, &settings.agent.name);
+    let cut_off = CutOffs::of(&reading.records, baseline);
+    let (resumed, has_system) =
+        (!reading.records.is_empty(), has_system(&reading.records, &settings.agent.name));
     // The session holds what it needs of them; a long one would fill the memory twice.
     drop(reading);
-    let start = Start { settings: &settings, id, words, notices, resumed, has_system, meanwhile };
+    let start = Start { settings: &settings, id, words, notices, resumed, has_system, meanwhile, cut_off };
     Ok((drive(app, &agent, start).await, answer_shown))
 }
 
@@ -232,6 +232,8 @@ struct Start<'a> {
     notices: Vec<String>,
     /// What the model is told of what happened since the run before.
     meanwhile: Vec<String>,
+    /// The calls that were under way when the run before was killed.
+    cut_off: CutOffs,
     /// The session has had a run before.
     resumed: bool,
     /// Its system message stays: a prefix that stays is one that is cached.
@@ -282,7 +284,7 @@ fn broken(agent: &Agent, error: &EmitError) -> RunResult {
 
 /// Tells how the run begins: the session, the run, the task, the system message.
 fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
-    let Start { settings, id, words, mut notices, resumed, has_system, meanwhile } = start;
+    let Start { settings, id, words, mut notices, resumed, has_system, meanwhile, cut_off } = start;
     let emitter = &agent.emitter;
     if !resumed {
         emitter.emit(Event::SessionStart {
@@ -300,16 +302,12 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         resumed,
         sandbox: agent.engine.launcher.tier().name().to_owned(),
     })?;
-    for text in compose::recover(&agent.engine) {
-        emitter.emit(Event::Notice { level: Level::Warn, text })?;
-    }
-    let unanswered = agent.session.borrow().unanswered();
-    for call in unanswered {
-        for text in compose::clear_leftovers(&agent.engine, &call) {
+    if !agent.engine.options.dry_run {
+        for text in compose::recover(&agent.engine.workspace) {
             emitter.emit(Event::Notice { level: Level::Warn, text })?;
         }
-        emitter.emit(interrupted(call))?;
     }
+    cut_off.end(agent)?;
     for text in meanwhile {
         emitter.emit(Event::UserMessage { text, origin: Origin::Background })?;
     }
@@ -339,20 +337,6 @@ fn has_system(records: &[Record], agent: &str) -> bool {
         _ => None,
     });
     last == Some(agent) && records.iter().any(|record| matches!(record.event, Event::System { .. }))
-}
-
-/// The result of a call that was running when an earlier process died.
-fn interrupted(call: ToolCall) -> Event {
-    Event::ToolEnd {
-        name: call.name,
-        summary: String::new(),
-        result: unknown_outcome(call.id),
-        changed: Vec::new(),
-        seen: Vec::new(),
-        denial: None,
-        simulated: false,
-        duration_ms: 0,
-    }
 }
 
 /// A session on disk, locked.

@@ -10,6 +10,8 @@ struct Standing {
     step: u32,
     before: FileState,
     after: FileState,
+    /// How many directories were made for it.
+    directories: u32,
 }
 
 /// One file that the session changed.
@@ -46,6 +48,8 @@ pub struct Restoration {
     pub wanted: FileState,
     /// Somebody else changed the file between the changes that are to be undone: that would be lost too.
     pub mixed: bool,
+    /// How many of the directories that it is in go with it, from the innermost, if nothing else is in them.
+    pub directories: u32,
 }
 
 /// The fold of a journal.
@@ -101,7 +105,7 @@ impl History {
             .filter_map(|(path, changes)| {
                 let left = self.trails.get(path)?.left.clone();
                 let wanted = changes.last()?.after.clone();
-                Some(Restoration { path: path.clone(), left, wanted, mixed: false })
+                Some(Restoration { path: path.clone(), left, wanted, mixed: false, directories: 0 })
             })
             .collect()
     }
@@ -112,7 +116,8 @@ impl History {
                 self.earlier = self.earlier.saturating_add(std::mem::take(&mut self.last));
             }
             Event::ToolEnd { changed, .. } if !changed.is_empty() => {
-                let number = self.earlier.saturating_add(record.step);
+                // A call that a killed process left is ended by another one, before its first step.
+                let number = self.earlier.saturating_add(record.step.max(self.last));
                 let files: Vec<String> = changed.iter().map(|change| change.path.clone()).collect();
                 match self.steps.last_mut().filter(|step| step.number == number) {
                     Some(step) => {
@@ -137,9 +142,11 @@ impl History {
     fn change(&mut self, step: u32, change: &Change) {
         let (before, after) = (change.was(), change.became());
         let trail = self.trail(&change.path, &before);
-        let new = Standing { step, before, after };
+        let new = Standing { step, before, after, directories: change.directories };
         // Of calls that ran together each may have told it.
-        if trail.standing.last() != Some(&new) {
+        let is_known =
+            |last: &Standing| last.step == new.step && last.before == new.before && last.after == new.after;
+        if !trail.standing.last().is_some_and(is_known) {
             trail.left = new.after.clone();
             trail.standing.push(new);
         }
@@ -179,9 +186,15 @@ impl History {
 fn restoration(path: &str, trail: &Trail, step: u32) -> Option<Restoration> {
     let kept = trail.standing.partition_point(|standing| standing.step <= step);
     let undone = trail.standing.get(kept..)?;
-    let wanted = undone.first()?.before.clone();
-    let mixed = undone.windows(2).any(|pair| matches!(pair, [one, next] if one.after != next.before));
-    Some(Restoration { path: path.to_owned(), left: trail.left.clone(), wanted, mixed })
+    let Standing { before, directories, .. } = undone.first()?;
+    let mixed = undone.windows(2).any(|pair| matches!(pair, [one, next] if !one.after.agrees(&next.before)));
+    Some(Restoration {
+        path: path.to_owned(),
+        left: trail.left.clone(),
+        wanted: before.clone(),
+        mixed,
+        directories: *directories,
+    })
 }
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ pub use trust::{
 };
 pub use undo::{
     NOTHING_CHANGED, cannot_be_undone, changed_by_others, changed_since, changes_left_out,
-    commands_not_undone, files_restored, minute, named, no_diff, not_kept, nothing_to_restore, restored,
+    commands_not_undone, files_restored, minute, modes, named, no_diff, not_kept, nothing_to_restore,
+    restored,
 };
 pub use workspace::{executables, instructions, instructions_invisible, instructions_not_compared};

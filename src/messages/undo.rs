@@ -48,6 +48,9 @@ pub fn restored(way: Way, changed: &[Change]) -> String {
     };
     let lines = changed.iter().map(|change| {
         let what = match change.action {
+            ChangeAction::Modified if change.before.is_some() && change.before == change.after => {
+                "has its earlier permissions again"
+            }
             ChangeAction::Created => "is there again",
             ChangeAction::Modified => "has its earlier content again",
             ChangeAction::Deleted => "is removed again",
@@ -78,6 +81,11 @@ pub fn not_kept(paths: &[String]) -> String {
 /// Said above a diff of a file that is not what the session left.
 pub fn changed_by_others(path: &str) -> String {
     format!("# somebody else has changed {} since\n", one_line(path, PATH_CHARS))
+}
+
+/// Said above a diff of a file that had other permissions, or was a link.
+pub fn modes(path: &str, old: u32, new: u32) -> String {
+    format!("# {}: mode {old:06o} became {new:06o}\n", one_line(path, PATH_CHARS))
 }
 
 /// Said instead of a diff.

@@ -34,7 +34,7 @@ impl Redactor {
                     self.denial(denial);
                 }
             }
-            Event::Restored { changed, .. } => {
+            Event::Restored { changed, .. } | Event::Changing { changes: changed, .. } => {
                 for change in changed {
                     self.clean(&mut change.path);
                 }

@@ -364,6 +364,7 @@ impl EventSink for HumanLog {
             }
             // Files are restored between runs, by a command that says so itself.
             Event::StepStart { .. }
+            | Event::Changing { .. }
             | Event::StepEnd
             | Event::ModelAbandoned { .. }
             | Event::Restored { .. } => Ok(()),

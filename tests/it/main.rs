@@ -14,6 +14,7 @@ mod commands;
 mod concurrent_runs;
 mod configuration;
 mod costs;
+mod crashes;
 mod display;
 mod edits;
 mod fallback;

@@ -318,6 +318,7 @@ impl Session {
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
             | Event::ToolStart { .. }
+            | Event::Changing { .. }
             | Event::BackgroundStart { .. }
             | Event::BackgroundEnd { .. }
             | Event::HookEnd { .. }

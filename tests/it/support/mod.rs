@@ -2,10 +2,12 @@
 
 pub mod calls;
 pub mod dialect;
+pub mod dying;
 pub mod kernel;
 pub mod run;
 pub mod server;
 pub mod site;
 pub mod sleepers;
 pub mod terminal;
+pub mod tree;
 pub mod wire_server;
