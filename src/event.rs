@@ -367,6 +367,18 @@ pub enum Event {
     },
     /// The step's tools have their results, or it had none.
     StepEnd,
+    /// What the session has made of files was written as a commit (`checkpoints.enabled`).
+    Checkpoint {
+        /// The step it shows, counted over all runs of the session.
+        step: u32,
+        /// What it is called in the repository.
+        reference: String,
+        /// Its name.
+        commit: String,
+        /// Changed files that are not in it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<String>,
+    },
     /// Something worth telling.
     Notice {
         /// How loudly.

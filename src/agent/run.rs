@@ -154,8 +154,8 @@ impl Agent {
     async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
         self.engine.run_batch(calls, &self.interrupt, self.time_left()).await?;
         self.tell_background()?;
-        self.emitter.emit(Event::StepEnd)?;
-        Ok(())
+        let step = self.emitter.emit(Event::StepEnd)?.step;
+        self.engine.checkpoint(step, &self.interrupt.child_token()).await
     }
 
     /// Fires the hooks of the end. They run even when an interrupt ended the run, and then only a second one ends
@@ -191,6 +191,8 @@ async fn work(agent: &Agent) -> Result<Verdict, EmitError> {
     let verdict = drive(agent).await;
     agent.end_background().await?;
     let verdict = verdict?;
+    // It takes a moment, and is made after an interrupt too.
+    agent.engine.last_checkpoint(&CancellationToken::new()).await?;
     agent.fire_end(&verdict).await?;
     Ok(verdict)
 }

@@ -9,6 +9,7 @@ use crate::cli::app::App;
 use crate::cli::approver::AtTerminal;
 use crate::cli::costs::measured;
 use crate::cli::error::{CliError, CliResult};
+use crate::cli::kept::{self, Kept};
 use crate::cli::secrets;
 use crate::config::instructions;
 use crate::config::load::{USER_AGENTS, USER_FILE};
@@ -54,7 +55,6 @@ use crate::tools::toolbox::{ToolOptions, Toolbox};
 use crate::tools::web_fetch::WebFetch;
 use crate::workspace::Workspace;
 use crate::workspace::baseline::Baseline;
-use crate::workspace::contents::Contents;
 use crate::workspace::index::project_index;
 use crate::workspace::transaction::Recovered;
 use std::cell::Cell;
@@ -84,14 +84,6 @@ pub struct Bench {
     pub kept: Option<Kept>,
     /// The tools.
     pub toolbox: Toolbox,
-}
-
-/// What undoes the changes of a session.
-pub struct Kept {
-    /// The contents that changes displace.
-    pub contents: Contents,
-    /// Where the files are written as they were before a command.
-    pub baseline: PathBuf,
 }
 
 /// The starter of children, with an environment free of keys, as firm as the settings demand.
@@ -331,11 +323,14 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
     workspace.keep_from_tools(Policy::guard(&policy));
     workspace.keep_repositories(bench.launcher.repositories());
-    workspace.keep_records_in(records(settings));
-    let baseline = bench.kept.map(|Kept { contents, baseline }| {
-        workspace.keep_displaced(contents);
-        baseline
-    });
+    workspace.keep_records_in(kept::records(settings));
+    let (baseline, checkpoints) = match bench.kept {
+        Some(Kept { contents, baseline, checkpoints }) => {
+            workspace.keep_displaced(contents);
+            (Some(baseline), checkpoints)
+        }
+        None => (None, None),
+    };
     let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
         .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)
@@ -366,18 +361,9 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
             max_result_tokens: max_result_tokens(settings),
         },
         stopped: Cell::new(false),
+        checkpoints: checkpoints.filter(|_| !manner.dry_run),
         unwatched_told: Cell::new(false),
     })
-}
-
-/// Where changes of several files are recorded while they are under way.
-pub fn records(settings: &Settings) -> PathBuf {
-    settings.state.join("transactions")
-}
-
-/// Where what changes displace is kept: outside of the workspace, for all of its sessions.
-pub fn displaced(app: &App, settings: &Settings) -> Contents {
-    Contents::new(settings.state.join("displaced"), app.redactor(settings))
 }
 
 /// The tools that the agent may use, as the model is told about them.

@@ -19,6 +19,7 @@ pub mod exit_code;
 pub mod help;
 pub mod history;
 mod home;
+pub mod kept;
 pub mod models;
 pub mod output;
 mod panics;

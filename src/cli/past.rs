@@ -6,6 +6,7 @@ use crate::cli::args::PlaceArgs;
 use crate::cli::compose;
 use crate::cli::cut_off;
 use crate::cli::error::{CliError, CliResult};
+use crate::cli::kept;
 use crate::config::settings::Settings;
 use crate::emit::{EmitError, Emitter};
 use crate::event::EventSink;
@@ -69,9 +70,9 @@ impl Past {
             .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
         let workspace = Workspace::open(&settings.workspace)
             .map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })?;
-        let contents = compose::displaced(app, settings);
+        let contents = kept::contents(app, settings);
         workspace.keep_displaced(contents.clone());
-        workspace.keep_records_in(compose::records(settings));
+        workspace.keep_records_in(kept::records(settings));
         let (source, run) = (Rc::clone(&app.source), app.source.short_id());
         let emitter =
             Emitter::new(source, run, reading.next_seq(), journal).redacting(app.redactor(settings));

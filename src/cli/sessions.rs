@@ -134,6 +134,7 @@ fn describe(record: &Record) -> Option<String> {
         }
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
         Event::Restored { way, changed, .. } => messages::restored(*way, changed),
+        Event::Checkpoint { reference, left_out, .. } => messages::checkpoint(reference, left_out),
         Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd),
         Event::Closing { reason } => format!("closing: {reason}"),
         Event::RunEnd { result } => {

@@ -7,12 +7,13 @@ use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
 use crate::cli::args::{ResumeArgs, RunArgs, SandboxArg, WorkArgs};
 use crate::cli::chain::Models;
-use crate::cli::compose::{self, Bench, Briefing, Kept, Manner};
+use crate::cli::compose::{self, Bench, Briefing, Manner};
 use crate::cli::costs;
 use crate::cli::cut_off::CutOffs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::cli::home;
+use crate::cli::kept::Kept;
 use crate::cli::prompt::prompt;
 use crate::cli::structured;
 use crate::config::flags::Flags;
@@ -139,9 +140,10 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     all.extend(sinks);
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), reading.next_seq(), all);
     let emitter = Rc::new(emitter.redacting(redactor));
-    let (outputs, baseline) = (store(&settings).outputs_dir(&id)?, store(&settings).baseline_path(&id)?);
-    let kept = Some(Kept { contents: compose::displaced(app, &settings), baseline: baseline.clone() });
-    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, kept, toolbox };
+    let outputs = store(&settings).outputs_dir(&id)?;
+    let kept = Kept::of(app, &settings, &id, &reading.records)?;
+    let cut_off = CutOffs::of(&reading.records, kept.baseline.clone());
+    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, kept: Some(kept), toolbox };
     let asked = (!options.json).then(|| interrupt.clone());
     let engine = compose::engine(app, &settings, bench, Manner { asked, dry_run: options.dry_run })?;
     compose::restore(&engine, &reading.records);
@@ -163,7 +165,6 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         stream: settings.llm.stream,
         began,
     };
-    let cut_off = CutOffs::of(&reading.records, baseline);
     let (resumed, has_system) =
         (!reading.records.is_empty(), has_system(&reading.records, &settings.agent.name));
     // The session holds what it needs of them; a long one would fill the memory twice.

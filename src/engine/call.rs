@@ -113,6 +113,9 @@ impl Engine {
         }
         let text = self.outputs.fit(&call.id, text, self.options.max_result_tokens);
         let took = self.source.elapsed().saturating_sub(started);
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.note(&output.changed);
+        }
         self.emitter.emit(Event::ToolEnd {
             name: call.name.clone(),
             summary: done.unwrap_or(summary),

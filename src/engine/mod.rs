@@ -4,6 +4,7 @@ pub mod approve;
 pub mod arguments;
 pub mod batch;
 pub mod call;
+pub mod checkpoints;
 pub mod command_class;
 pub mod fire;
 pub mod granted;
@@ -17,6 +18,7 @@ mod watched;
 
 use crate::emit::Emitter;
 use crate::engine::approve::Approver;
+use crate::engine::checkpoints::Checkpoints;
 use crate::engine::command_class::CommandOptions;
 use crate::engine::granted::Granted;
 use crate::engine::hooks::Hooks;
@@ -106,6 +108,8 @@ pub struct Engine {
     pub stopped: Cell<bool>,
     /// The files as they were before the command that runs, or after the last one.
     pub baseline: Arc<Mutex<Baseline>>,
+    /// Commits of what the session has made of files, where they are asked for.
+    pub checkpoints: Option<Checkpoints>,
     /// Whether it was said that changes made by commands cannot be listed.
     pub unwatched_told: Cell<bool>,
 }

@@ -27,7 +27,7 @@ struct Trail {
 type Undone = BTreeMap<String, Vec<Standing>>;
 
 /// One step that changed files.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Step {
     /// Counted over all runs of the session, from 1; 0 is what a run did before its first step.
     pub number: u32,
@@ -35,6 +35,8 @@ pub struct Step {
     pub wall_ms: u64,
     /// The files, in the order of the changes, each as often as it was changed.
     pub files: Vec<String>,
+    /// The commit that shows them as they were after it, where one was made.
+    pub checkpoint: Option<String>,
 }
 
 /// How one file is put back.
@@ -90,6 +92,17 @@ impl History {
         &self.steps
     }
 
+    /// The last step so far, counted over all runs.
+    pub fn last_step(&self) -> u32 {
+        self.earlier.saturating_add(self.last)
+    }
+
+    /// The files that changes stand in.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let changed = self.trails.iter().filter(|(_, trail)| !trail.standing.is_empty());
+        changed.map(|(path, _)| path.as_str())
+    }
+
     /// What puts back what the steps after `step` changed, of one `file` or of all.
     pub fn undo(&self, step: u32, file: Option<&str>) -> Vec<Restoration> {
         let wanted = |path: &&String| file.is_none_or(|file| file == *path);
@@ -118,16 +131,17 @@ impl History {
             Event::ToolEnd { changed, .. } if !changed.is_empty() => {
                 // A call that a killed process left is ended by another one, before its first step.
                 let number = self.earlier.saturating_add(record.step.max(self.last));
-                let files: Vec<String> = changed.iter().map(|change| change.path.clone()).collect();
-                match self.steps.last_mut().filter(|step| step.number == number) {
-                    Some(step) => {
-                        step.wall_ms = record.wall_ms;
-                        step.files.extend(files);
-                    }
-                    None => self.steps.push(Step { number, wall_ms: record.wall_ms, files }),
-                }
+                let step = self.step(number);
+                step.wall_ms = record.wall_ms;
+                step.files.extend(changed.iter().map(|change| change.path.clone()));
                 for change in changed {
                     self.change(number, change);
+                }
+            }
+            // Nothing was changed between the last step that is known and the checkpoint.
+            Event::Checkpoint { commit, .. } => {
+                if let Some(step) = self.steps.last_mut() {
+                    step.checkpoint = Some(commit.clone());
                 }
             }
             Event::Restored { way: Way::Undo, to_step, changed } => self.undid(*to_step, changed),
@@ -137,6 +151,12 @@ impl History {
         if !matches!(record.event, Event::Restored { .. }) {
             self.last = self.last.max(record.step);
         }
+    }
+
+    /// The step with this number, which is the last.
+    fn step(&mut self, number: u32) -> &mut Step {
+        let known = self.steps.pop_if(|step| step.number == number);
+        self.steps.push_mut(known.unwrap_or_else(|| Step { number, ..Step::default() }))
     }
 
     fn change(&mut self, step: u32, change: &Change) {

@@ -29,6 +29,25 @@ pub fn changes_left_out(more: usize) -> String {
     format!("the command changed {more} more files, which are not listed and cannot be undone")
 }
 
+/// A checkpoint that was made.
+pub fn checkpoint(reference: &str, left_out: &[String]) -> String {
+    if left_out.is_empty() {
+        return format!("checkpoint: {reference}");
+    }
+    format!(
+        "checkpoint: {reference}, without these, which are sensitive, hold a secret, are too large or belong to another repository: {}",
+        named(left_out)
+    )
+}
+
+/// Why there are no checkpoints in this run, although they are asked for.
+pub fn no_checkpoints(reason: &str) -> String {
+    format!(
+        "no checkpoints are made (checkpoints.enabled), `agent undo` works all the same: {}",
+        one_line(reason, PATH_CHARS)
+    )
+}
+
 /// A session without changes of files that stand.
 pub const NOTHING_CHANGED: &str = "no change of a file stands in this session\n";
 

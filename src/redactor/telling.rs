@@ -39,6 +39,7 @@ impl Redactor {
                     self.clean(&mut change.path);
                 }
             }
+            Event::Checkpoint { left_out, .. } => left_out.iter_mut().for_each(|path| self.clean(path)),
             Event::HookEnd { hook, output, .. } => {
                 self.clean(hook);
                 self.clean(output);

@@ -8,6 +8,7 @@ mod batches;
 mod bombs;
 mod boundary;
 mod caching;
+mod checkpoints;
 mod ci;
 mod command_classes;
 mod commands;

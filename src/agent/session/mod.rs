@@ -272,11 +272,7 @@ impl Session {
             Event::System { text } => self.set_system(text),
             Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
-            Event::StepStart { purpose: Purpose::Step, .. } => {
-                self.run.steps = self.run.steps.saturating_add(1);
-                self.reserve(Purpose::Step);
-                self.tally.steps = self.tally.steps.saturating_add(1);
-            }
+            Event::StepStart { purpose: Purpose::Step, .. } => self.step_start(),
             Event::RequestSent { .. } => self.requested(),
             Event::RequestPrefix { hashes, changed } => {
                 self.prefix = Some(hashes.clone());
@@ -319,6 +315,7 @@ impl Session {
             | Event::ThinkingDelta { .. }
             | Event::ToolStart { .. }
             | Event::Changing { .. }
+            | Event::Checkpoint { .. }
             | Event::BackgroundStart { .. }
             | Event::BackgroundEnd { .. }
             | Event::HookEnd { .. }
@@ -326,6 +323,12 @@ impl Session {
             | Event::Notice { .. }
             | Event::RunEnd { .. } => {}
         }
+    }
+
+    fn step_start(&mut self) {
+        self.run.steps = self.run.steps.saturating_add(1);
+        self.reserve(Purpose::Step);
+        self.tally.steps = self.tally.steps.saturating_add(1);
     }
 
     /// A hook has ended the run, for this reason.

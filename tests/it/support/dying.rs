@@ -101,14 +101,13 @@ fn watch(agent: Pid, fault: Fault) -> (Vec<Kind>, Option<i32>) {
                 }
                 (pid, None)
             }
-            Ok(WaitStatus::PtraceEvent(pid, ..)) => (pid, None),
             Ok(WaitStatus::Stopped(pid, Signal::SIGTRAP)) if pid == agent && !began => {
                 began = true;
                 ptrace::setoptions(agent, everything()).unwrap();
                 (pid, None)
             }
-            // Each new thread and process begins with one.
-            Ok(WaitStatus::Stopped(pid, Signal::SIGSTOP)) => (pid, None),
+            // Each new thread and process is told, and begins stopped.
+            Ok(WaitStatus::PtraceEvent(pid, ..) | WaitStatus::Stopped(pid, Signal::SIGSTOP)) => (pid, None),
             Ok(WaitStatus::Stopped(pid, signal)) => (pid, Some(signal)),
             Ok(_) => continue,
             Err(Errno::ECHILD) => return (calls, code),
