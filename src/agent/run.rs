@@ -155,7 +155,7 @@ impl Agent {
         self.engine.run_batch(calls, &self.interrupt, self.time_left()).await?;
         self.tell_background()?;
         let step = self.emitter.emit(Event::StepEnd)?.step;
-        self.engine.checkpoint(step, &self.interrupt.child_token()).await
+        self.engine.checkpoint(step).await
     }
 
     /// Fires the hooks of the end. They run even when an interrupt ended the run, and then only a second one ends
@@ -191,8 +191,7 @@ async fn work(agent: &Agent) -> Result<Verdict, EmitError> {
     let verdict = drive(agent).await;
     agent.end_background().await?;
     let verdict = verdict?;
-    // It takes a moment, and is made after an interrupt too.
-    agent.engine.last_checkpoint(&CancellationToken::new()).await?;
+    agent.engine.last_checkpoint().await?;
     agent.fire_end(&verdict).await?;
     Ok(verdict)
 }

@@ -6,6 +6,7 @@ pub mod batch;
 pub mod call;
 pub mod checkpoints;
 pub mod command_class;
+mod committed;
 pub mod fire;
 pub mod granted;
 pub mod hooks;
