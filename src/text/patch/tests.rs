@@ -328,7 +328,7 @@ proptest! {
         lines in prop::collection::btree_set("[a-d]{1,2}", 2..12), at in any::<prop::sample::Index>()
     ) {
         let lines: Vec<String> = lines.into_iter().collect();
-        let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+        let text = |lines: &[String]| lines.join("\n") + "\n";
         let mut new = lines.clone();
         new[0].push('x');
         new[lines.len() - 1].push('x');
