@@ -16,7 +16,9 @@ fn git(lab: &Lab, words: &[&str]) -> String {
         .args(words)
         .current_dir(lab.ws())
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .env("GIT_CONFIG_NOSYSTEM", "1");
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        // Whoever looks changes nothing.
+        .env("GIT_OPTIONAL_LOCKS", "0");
     if let Some(uid) = lab.uid() {
         std::os::unix::process::CommandExt::uid(&mut command, uid);
     }
