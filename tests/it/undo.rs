@@ -3,7 +3,7 @@
 use crate::support::calls::{call, command, write};
 use crate::support::run::{Lab, holding};
 use crate::support::server::Server;
-use crate::support::tree::tree;
+use crate::support::tree::{Tree, tree};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -262,4 +262,29 @@ fn a14_directories_made_for_files_go_with_them_and_one_in_which_somebody_works_s
     set(&lab, "new/mine", "mine\n");
     lab.agent(&["undo"]).exits(0);
     assert!(lab.exists("new/mine") && !lab.exists("new/deep") && !lab.exists("sub"));
+}
+
+/// Files and links alone: a directory that a redo empties stays.
+fn without_directories(tree: &Tree) -> Tree {
+    let mut files = tree.clone();
+    files.retain(|_, (_, mode)| *mode & 0o170_000 != 0o040_000);
+    files
+}
+
+#[test]
+fn a14_what_a_command_did_until_the_run_was_killed_is_undone_and_redone() {
+    let lab = Lab::new().file("a.txt", "a\n").file("d/b.txt", "b\n");
+    let before = tree(&lab.ws());
+    let server = server(&[command("echo x > a.txt; rm -r d; mkdir e; echo y > e/y; touch begun; sleep 60")]);
+    let running = lab.start_run(&server, &["--mode", "yolo"]);
+    lab.wait_for_file("begun");
+    running.signal(rustix::process::Signal::KILL);
+    running.finish();
+    let after = tree(&lab.ws());
+    let shown = lab.agent(&["diff"]).exits(0).stdout;
+    assert!(shown.contains("-a\n+x") && shown.contains("--- a/d/b.txt"), "{shown}");
+    for (words, wanted) in [("undo", &before), ("redo", &after), ("undo", &before)] {
+        lab.agent(&[words]).exits(0);
+        assert_eq!(without_directories(&tree(&lab.ws())), without_directories(wanted), "{words}");
+    }
 }
