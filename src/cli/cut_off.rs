@@ -46,16 +46,11 @@ impl CutOffs {
 
 /// What became of files through a call that was cut off; `baseline` is where the files before a program were written.
 pub fn made(workspace: &Workspace, baseline: &Path, call: &CutOff) -> Vec<Change> {
-    match call.announced.as_deref() {
-        None => Vec::new(),
-        Some([]) => {
-            let found = Baseline::of_the_dead(workspace.clone(), baseline).and_then(|mut it| it.changes());
-            found.map_or_else(Vec::new, |changes| changes.listed)
-        }
-        Some(announced) => {
-            announced.iter().filter(|change| has_happened(workspace, change)).cloned().collect()
-        }
+    if call.announced.is_empty() {
+        let found = Baseline::of_the_dead(workspace.clone(), baseline).and_then(|mut it| it.changes());
+        return found.map_or_else(Vec::new, |changes| changes.listed);
     }
+    call.announced.iter().filter(|change| has_happened(workspace, change)).cloned().collect()
 }
 
 /// Whether the file is no longer what it was. Then somebody else may have changed it, and an undo will say so.
@@ -70,7 +65,7 @@ fn has_happened(workspace: &Workspace, change: &Change) -> bool {
 /// Removes what a call that was cut off has left beside its files; says what had to be kept.
 pub fn clear(workspace: &Workspace, call: &CutOff) -> Vec<String> {
     let mut said = Vec::new();
-    for change in call.announced.iter().flatten() {
+    for change in &call.announced {
         let Ok(path) = workspace.path(&change.path) else { continue };
         let kept = workspace.clear_leftovers(&path, change.before.as_deref()).kept;
         said.extend(kept.iter().map(|path| messages::leftover_kept(path.as_str())));

@@ -1,35 +1,39 @@
-//! Calls that were under way when their process was killed, as the journal tells them.
+//! Calls that were changing files when their process was killed, as the journal tells them.
 
 use crate::change::Change;
 use crate::event::{Event, Record};
 use crate::message::ToolCall;
 
-/// A call that began and has no result.
+/// A call that has told that it changes files, and has no result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CutOff {
     /// The call.
     pub call: ToolCall,
     /// What it was to do, one line.
     pub summary: String,
-    /// What it was about to do to files when it was heard of last; nothing of a program, and nothing is listed of a call that
-    /// had not come so far.
-    pub announced: Option<Vec<Change>>,
+    /// What was to become of files; nothing is listed of a program.
+    pub announced: Vec<Change>,
 }
 
-/// Those of a session, in the order in which they began.
+/// Those of a session, in the order in which they began. One that has changed nothing is not among them: it may wait for
+/// something.
 pub fn cut_off<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<CutOff> {
-    let mut open: Vec<CutOff> = Vec::new();
+    let (mut begun, mut open) = (Vec::new(), Vec::<CutOff>::new());
     for record in records {
         match &record.event {
-            Event::ToolStart { call, summary } => {
-                open.push(CutOff { call: call.clone(), summary: summary.clone(), announced: None });
-            }
+            Event::ToolStart { call, summary } => begun.push((call, summary)),
             Event::Changing { call_id, changes } => {
-                if let Some(one) = open.iter_mut().find(|one| one.call.id == *call_id) {
-                    one.announced.get_or_insert_default().extend(changes.iter().cloned());
+                if let Some(known) = open.iter_mut().find(|one| one.call.id == *call_id) {
+                    known.announced.extend(changes.iter().cloned());
+                } else if let Some((call, summary)) = begun.iter().rfind(|(call, _)| call.id == *call_id) {
+                    let (call, summary) = ((*call).clone(), (*summary).clone());
+                    open.push(CutOff { call, summary, announced: changes.clone() });
                 }
             }
-            Event::ToolEnd { result, .. } => open.retain(|one| one.call.id != result.call_id),
+            Event::ToolEnd { result, .. } => {
+                begun.retain(|(call, _)| call.id != result.call_id);
+                open.retain(|one| one.call.id != result.call_id);
+            }
             _ => {}
         }
     }
