@@ -37,6 +37,9 @@ impl CutOffs {
                 agent.emitter.emit(Event::Notice { level: Level::Warn, text })?;
             }
             let changed = begun.map_or_else(Vec::new, |begun| made(workspace, &self.baseline, begun));
+            if let Some(checkpoints) = &agent.engine.checkpoints {
+                checkpoints.note(&changed);
+            }
             let summary = begun.map(|begun| begun.summary.clone()).unwrap_or_default();
             agent.emitter.emit(ended(call, summary, changed))?;
         }
