@@ -28,22 +28,46 @@ pub enum ChangedBy {
     Person,
 }
 
+/// The bits of a mode that say what kind of file it is, and the values of them for links and for files.
+const KIND_BITS: u32 = 0o170_000;
+const LINK: u32 = 0o120_000;
+const REGULAR: u32 = 0o100_000;
+
+/// The bits of a mode that content keeps: all but set-user-ID and set-group-ID, which end with the content they were given
+/// for, as the kernel has it for writes.
+const KEPT_BITS: u32 = KIND_BITS | 0o1777;
+
 /// What a file is at some moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileState {
     /// There is none.
     Absent,
-    /// It has the content with this hash.
-    Content(String),
+    /// It has some content.
+    Content {
+        /// The hash of the content; of a link that of what it points to.
+        hash: String,
+        /// Its kind and its permission bits (`st_mode`), where they are known.
+        mode: Option<u32>,
+    },
     /// It has some content, whose hash nobody knows.
     Unknown,
 }
 
 impl FileState {
-    fn of(exists: bool, hash: Option<&String>) -> Self {
+    /// A file with this hash and this `st_mode`.
+    pub fn with(hash: String, mode: u32) -> Self {
+        Self::Content { hash, mode: Some(mode & KEPT_BITS) }
+    }
+
+    /// A regular file with this hash and these permission bits.
+    pub fn file(hash: String, permissions: u32) -> Self {
+        Self::with(hash, REGULAR | permissions & !KIND_BITS)
+    }
+
+    fn of(exists: bool, hash: Option<&String>, mode: Option<u32>) -> Self {
         match hash {
             _ if !exists => Self::Absent,
-            Some(hash) => Self::Content(hash.clone()),
+            Some(hash) => Self::Content { hash: hash.clone(), mode },
             None => Self::Unknown,
         }
     }
@@ -51,8 +75,32 @@ impl FileState {
     /// The hash of its content, where it has one that is known.
     pub fn hash(&self) -> Option<&str> {
         match self {
-            Self::Content(hash) => Some(hash),
+            Self::Content { hash, .. } => Some(hash),
             Self::Absent | Self::Unknown => None,
+        }
+    }
+
+    /// Its kind and permission bits, where they are known.
+    pub fn mode(&self) -> Option<u32> {
+        match self {
+            Self::Content { mode, .. } => *mode,
+            Self::Absent | Self::Unknown => None,
+        }
+    }
+
+    /// Whether it is a link.
+    pub fn is_link(&self) -> bool {
+        self.mode().is_some_and(|mode| mode & KIND_BITS == LINK)
+    }
+
+    /// Whether it is the same as `other`, as far as both are known.
+    pub fn agrees(&self, other: &Self) -> bool {
+        let modes = (self.mode(), other.mode());
+        let same_mode =
+            matches!(modes, (Some(one), Some(two)) if one == two) || modes.0.is_none() || modes.1.is_none();
+        match (self, other) {
+            (Self::Content { hash: one, .. }, Self::Content { hash: two, .. }) => one == two && same_mode,
+            _ => self == other,
         }
     }
 }
@@ -67,12 +115,26 @@ pub struct Change {
     /// What changed it; older journals do not say it.
     #[serde(default)]
     pub by: ChangedBy,
-    /// Content hash before; absent when it did not exist.
+    /// Content hash before, of a link that of what it points to; absent when it did not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     /// Content hash after; absent when it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
+    /// Kind and permission bits before (`st_mode`); older journals do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_mode: Option<u32>,
+    /// Kind and permission bits after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_mode: Option<u32>,
+    /// How many of the directories it is in were made with it, from the innermost.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub directories: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 impl Change {
@@ -84,17 +146,26 @@ impl Change {
             (_, _) => ChangeAction::Modified,
         };
         let hash = |state: &FileState| state.hash().map(str::to_owned);
-        Self { path: path.to_owned(), action, by, before: hash(was), after: hash(became) }
+        Self {
+            path: path.to_owned(),
+            action,
+            by,
+            before: hash(was),
+            after: hash(became),
+            before_mode: was.mode(),
+            after_mode: became.mode(),
+            directories: 0,
+        }
     }
 
     /// What the file was before.
     pub fn was(&self) -> FileState {
-        FileState::of(self.action != ChangeAction::Created, self.before.as_ref())
+        FileState::of(self.action != ChangeAction::Created, self.before.as_ref(), self.before_mode)
     }
 
     /// What it was after.
     pub fn became(&self) -> FileState {
-        FileState::of(self.action != ChangeAction::Deleted, self.after.as_ref())
+        FileState::of(self.action != ChangeAction::Deleted, self.after.as_ref(), self.after_mode)
     }
 }
 

@@ -306,6 +306,14 @@ pub enum Event {
         /// What it is to do, one line.
         summary: String,
     },
+    /// A call is about to change files. Where the process is killed before the call has its result, this is what tells the
+    /// next one what may have become of it.
+    Changing {
+        /// The call.
+        call_id: String,
+        /// What is to become of files; nothing for a program, whose changes are found by comparison.
+        changes: Vec<Change>,
+    },
     /// A tool call has its result.
     #[serde(rename = "tool_call_end", alias = "tool_end")]
     ToolEnd {
@@ -397,6 +405,18 @@ pub enum Event {
     },
     /// The step's tools have their results or wait, or it had none.
     StepEnd,
+    /// What the session has made of files was written as a commit (`checkpoints.enabled`).
+    Checkpoint {
+        /// The step it shows, counted over all runs of the session.
+        step: u32,
+        /// What it is called in the repository.
+        reference: String,
+        /// Its name.
+        commit: String,
+        /// Changed files that are not in it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<String>,
+    },
     /// Something worth telling.
     Notice {
         /// How loudly.

@@ -160,8 +160,8 @@ impl Agent {
     async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
         self.engine.run_batch(calls, &self.interrupt, self.time_left()).await?;
         self.tell_background()?;
-        self.emitter.emit(Event::StepEnd)?;
-        Ok(())
+        let step = self.emitter.emit(Event::StepEnd)?.step;
+        self.engine.checkpoint(step).await
     }
 
     /// Fires the hooks of the end. They run even when an interrupt ended the run, and then only a second one ends
@@ -197,6 +197,7 @@ async fn work(agent: &Agent) -> Result<Verdict, EmitError> {
     let verdict = drive(agent).await;
     agent.end_background().await?;
     let verdict = verdict?;
+    agent.engine.last_checkpoint().await?;
     agent.fire_end(&verdict).await?;
     Ok(verdict)
 }

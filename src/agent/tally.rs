@@ -132,13 +132,18 @@ fn source(purpose: Purpose) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::ChangedBy;
+    use crate::change::{ChangedBy, FileState};
 
     fn after(actions: &[ChangeAction]) -> Vec<ChangeAction> {
         let mut tally = Tally::default();
         for action in actions {
-            let by = ChangedBy::Tool;
-            tally.change(&Change { path: "a".into(), action: *action, by, before: None, after: None });
+            let (none, some) = (FileState::Absent, FileState::Unknown);
+            let (was, became) = match action {
+                ChangeAction::Created => (&none, &some),
+                ChangeAction::Modified => (&some, &some),
+                ChangeAction::Deleted => (&some, &none),
+            };
+            tally.change(&Change::between("a", ChangedBy::Tool, was, became));
         }
         tally.files.iter().map(|file| file.action).collect()
     }

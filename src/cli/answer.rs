@@ -6,7 +6,7 @@ use crate::cli::approvals::waiting;
 use crate::cli::earlier::seal;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::cli::past::Past;
+use crate::cli::past::{Past, unwritten};
 use crate::cli::place::PlaceArgs;
 use crate::event::Event;
 use crate::failure::ErrorKind;
@@ -40,15 +40,15 @@ pub fn answer(app: &App, id: &str, answer: &Answer, place: &PlaceArgs) -> CliRes
     let found = waiting(&settings)?.into_iter().find(|call| call.approval.id == id);
     let session = found.ok_or_else(none)?.session_id;
     // What waits is looked at again once nobody else can write to the session.
-    let (mut past, journal) = Past::hold(app, place, Some(&session))?;
+    let mut past = Past::hold(app, place, Some(&session))?;
     let asked = past.approvals.all().iter().find(|waiting| waiting.approval.id == id).ok_or_else(none)?;
     let asked = asked.approval.clone();
     let seal = seal(&settings, &session)?.on(&asked, answer);
     let event = Event::ApprovalAnswered { id: id.to_owned(), answer: answer.clone(), seal };
     past.approvals.note(&event);
-    past.tell(app, journal, event)?;
+    past.emitter.emit(event).and_then(|_| past.emitter.sync()).map_err(unwritten)?;
     let call = one_line(&format!("{} {}", asked.tool, asked.summary), SHOWN_CHARS);
     let then = messages::then_resume(&session, past.approvals.open().count());
     let said = format!("{}: {call}\n{then}\n", messages::answer_in_words(answer));
-    print(&app.terminal, &past.redactor.text(&said))
+    print(&app.terminal, &past.clean(&said))
 }

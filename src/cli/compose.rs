@@ -9,6 +9,7 @@ use crate::cli::app::App;
 use crate::cli::approver::AtTerminal;
 use crate::cli::costs::measured;
 use crate::cli::error::{CliError, CliResult};
+use crate::cli::kept::{self, Kept};
 use crate::cli::secrets;
 use crate::config::instructions;
 use crate::config::load::{USER_AGENTS, USER_FILE};
@@ -35,7 +36,6 @@ use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::edit_format::EditFormat;
 use crate::llm::response_cache::{self, CachedModel};
 use crate::llm::{LlmClient, ToolDefinition};
-use crate::message::ToolCall;
 use crate::messages;
 use crate::process;
 use crate::process::environment::child_environment;
@@ -57,7 +57,6 @@ use crate::tools::toolbox::{ToolOptions, Toolbox};
 use crate::tools::web_fetch::WebFetch;
 use crate::workspace::Workspace;
 use crate::workspace::baseline::Baseline;
-use crate::workspace::contents::Contents;
 use crate::workspace::index::project_index;
 use crate::workspace::transaction::Recovered;
 use std::cell::Cell;
@@ -94,8 +93,8 @@ pub struct Bench {
     pub emitter: Rc<Emitter>,
     /// Where long outputs go.
     pub outputs: PathBuf,
-    /// Where what changes displace is kept; nothing where there is no session that could undo them.
-    pub displaced: Option<Contents>,
+    /// Where it is kept what the files were; nothing where there is no session that could undo changes.
+    pub kept: Option<Kept>,
     /// The tools.
     pub toolbox: Toolbox,
 }
@@ -337,10 +336,14 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
     workspace.keep_from_tools(Policy::guard(&policy));
     workspace.keep_repositories(bench.launcher.repositories());
-    workspace.keep_records_in(settings.state.join("transactions"));
-    if let Some(contents) = bench.displaced {
-        workspace.keep_displaced(contents);
-    }
+    workspace.keep_records_in(kept::records(settings));
+    let (baseline, checkpoints) = match bench.kept {
+        Some(Kept { contents, baseline, checkpoints }) => {
+            workspace.keep_displaced(contents);
+            (Some(baseline), checkpoints)
+        }
+        None => (None, None),
+    };
     let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
         .map_err(|error| wrong(error.into()))?;
     let guardrails = Guardrails::new(settings.guardrails.clone(), settings.policy.root.clone())
@@ -362,7 +365,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         approvals: manner.approvals,
         holds: Cell::new(false),
         source: Rc::clone(&app.source),
-        baseline: Arc::new(Mutex::new(Baseline::new(workspace.clone()))),
+        baseline: Arc::new(Mutex::new(Baseline::new(workspace.clone(), baseline))),
         workspace: Rc::new(workspace),
         launcher: bench.launcher,
         ledger: Rc::new(Ledger::default()),
@@ -377,13 +380,9 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
             max_result_tokens: max_result_tokens(settings),
         },
         stopped: Cell::new(false),
+        checkpoints: checkpoints.filter(|_| !manner.dry_run),
         unwatched_told: Cell::new(false),
     })
-}
-
-/// Where what changes displace is kept: outside of the workspace, for all of its sessions.
-pub fn displaced(app: &App, settings: &Settings) -> Contents {
-    Contents::new(settings.state.join("displaced"), app.redactor(settings))
 }
 
 /// The tools that the agent may use, as the model is told about them.
@@ -417,23 +416,9 @@ pub fn meanwhile(engine: &Engine, records: &[Record]) -> Vec<String> {
     gone.into_iter().chain(restored).collect()
 }
 
-/// Removes what an edit that was killed left beside its file; says what had to be kept.
-pub fn clear_leftovers(engine: &Engine, call: &ToolCall) -> Vec<String> {
-    let prepared = engine.prepare(call);
-    let paths = prepared.written_paths().filter_map(|raw| engine.workspace.path(raw).ok());
-    let kept = paths.flat_map(|path| {
-        let real = engine.workspace.resolve(&path).unwrap_or_else(|_| path.clone());
-        engine.workspace.clear_leftovers(&path, engine.ledger.seen(real.as_str()).as_deref()).kept
-    });
-    kept.map(|path| messages::leftover_kept(path.as_str())).collect()
-}
-
 /// Undoes changes of several files that a process now dead did not end; says what became of them.
-pub fn recover(engine: &Engine) -> Vec<String> {
-    if engine.options.dry_run {
-        return Vec::new();
-    }
-    let Recovered { restored, left } = engine.workspace.recover();
+pub fn recover(workspace: &Workspace) -> Vec<String> {
+    let Recovered { restored, left } = workspace.recover();
     let restored = restored.iter().map(|path| messages::change_undone(path));
     restored.chain(left.iter().map(|path| messages::change_left(path))).collect()
 }

@@ -26,7 +26,7 @@ pub fn diff(app: &App, args: &DiffArgs) -> CliResult<()> {
     }
     let for_person = app.terminal.facts().stdout != Stdout::Elsewhere;
     for restoration in changed {
-        let whole = past.redactor.text(&one(&past, &restoration)?).into_owned();
+        let whole = past.clean(&one(&past, &restoration)?);
         let text = if for_person { diff::cut(&whole) } else { whole };
         let lines: Vec<(Style, &str)> = text.lines().map(|line| (style(line), line)).collect();
         app.terminal.print_lines(&lines).map_err(|error| {
@@ -39,21 +39,28 @@ pub fn diff(app: &App, args: &DiffArgs) -> CliResult<()> {
 /// What happened to one file, with a line before it where it is not what the session left.
 fn one(past: &Past, Restoration { path, left, wanted, .. }: &Restoration) -> CliResult<String> {
     let now = past.state_of(path)?;
-    let note = if now == *left { String::new() } else { messages::changed_by_others(path) };
+    let mut note = if now.agrees(left) { String::new() } else { messages::changed_by_others(path) };
+    if now.agrees(wanted) {
+        return Ok(note);
+    }
+    if let (Some(old), Some(new)) = (wanted.mode(), now.mode())
+        && old != new
+    {
+        note.push_str(&messages::modes(path, old, new));
+    }
     let new = match &now {
         FileState::Absent => Some(Vec::new()),
-        FileState::Content(_) | FileState::Unknown => {
-            past.workspace.read(&past.path(path)?, MAX_FILE_BYTES).ok().map(|content| content.bytes)
+        FileState::Content { .. } | FileState::Unknown => {
+            past.workspace.content_of(&past.path(path)?, MAX_FILE_BYTES).ok()
         }
     };
     let old = match wanted {
         FileState::Absent => Some(Vec::new()),
-        FileState::Content(hash) => past.contents.get(hash),
+        FileState::Content { hash, .. } => past.contents.get(hash),
         FileState::Unknown => None,
     };
     let text = |bytes: Option<Vec<u8>>| bytes.and_then(|bytes| String::from_utf8(bytes).ok());
     Ok(match (text(old), text(new)) {
-        _ if now == *wanted => note,
         (Some(old), Some(new)) => format!("{note}{}", diff::whole(path, &old, &new)),
         _ => format!("{note}{}", messages::no_diff(path)),
     })

@@ -9,7 +9,10 @@ use crate::messages;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Prints the steps, oldest first.
+/// Characters of the name of a commit, as git itself shortens it.
+const COMMIT_CHARS: usize = 7;
+
+/// Prints the steps, oldest first, with the commits that were made of them.
 ///
 /// # Errors
 /// When there is no such session, it cannot be read, or standard output cannot be written.
@@ -18,12 +21,19 @@ pub fn history(app: &App, args: &HistoryArgs) -> CliResult<()> {
     if past.history.steps().is_empty() {
         return print(&app.terminal, messages::NOTHING_CHANGED);
     }
-    let mut text = format!("session {}\n{:>5}  {:<16}  FILES\n", past.id, "STEP", "TIME (UTC)");
-    for step in past.history.steps() {
+    let steps = past.history.steps();
+    let has_commits = steps.iter().any(|step| step.checkpoint.is_some());
+    let column =
+        |commit: &str| if has_commits { format!("{commit:<COMMIT_CHARS$}  ") } else { String::new() };
+    let commits = column("COMMIT");
+    let mut text = format!("session {}\n{:>5}  {:<16}  {commits}FILES\n", past.id, "STEP", "TIME (UTC)");
+    for step in steps {
         let (time, files) = (messages::minute(step.wall_ms), messages::named(&distinct(&step.files)));
-        let _infallible = writeln!(text, "{:>5}  {time:<16}  {files}", step.number);
+        let commit =
+            column(step.checkpoint.as_deref().and_then(|it| it.get(..COMMIT_CHARS)).unwrap_or_default());
+        let _infallible = writeln!(text, "{:>5}  {time:<16}  {commit}{files}", step.number);
     }
-    print(&app.terminal, &past.redactor.text(&text))
+    print(&app.terminal, &past.clean(&text))
 }
 
 /// Each file once.

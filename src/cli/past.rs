@@ -3,25 +3,25 @@
 use crate::change::FileState;
 use crate::cli::app::App;
 use crate::cli::compose;
+use crate::cli::cut_off;
 use crate::cli::earlier::store;
 use crate::cli::error::{CliError, CliResult};
+use crate::cli::kept;
 use crate::cli::place::PlaceArgs;
-use crate::emit::Emitter;
-use crate::event::Event;
+use crate::config::settings::Settings;
+use crate::emit::{EmitError, Emitter};
+use crate::event::EventSink;
 use crate::failure::ErrorKind;
 use crate::journal::approvals::Approvals;
+use crate::journal::cut_off::cut_off;
 use crate::journal::history::History;
 use crate::journal::read;
 use crate::journal::store::{SessionError, Store};
-use crate::journal::write::Journal;
-use crate::redactor::Redactor;
+use crate::terminal::Style;
 use crate::workspace::Workspace;
 use crate::workspace::contents::Contents;
-use crate::workspace::error::FileError;
-use crate::workspace::file::hash_reader;
 use crate::workspace::path::RelPath;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// A session, its workspace and what its changes displaced.
 pub struct Past {
@@ -31,14 +31,12 @@ pub struct Past {
     pub history: History,
     /// Its calls that wait for an answer.
     pub approvals: Approvals,
-    /// The number that its next record gets.
-    pub next_seq: u64,
+    /// Where the session is told what happens: its journal where it is held, and otherwise nowhere.
+    pub emitter: Emitter,
     /// The files.
     pub workspace: Workspace,
     /// The contents that were displaced.
     pub contents: Contents,
-    /// Keeps secrets out of what is told.
-    pub redactor: Arc<Redactor>,
 }
 
 impl Past {
@@ -47,56 +45,57 @@ impl Past {
     /// # Errors
     /// When the configuration is wrong, or there is no such session or it cannot be read.
     pub fn look(app: &App, place: &PlaceArgs, id: Option<&str>) -> CliResult<Self> {
-        Self::open(app, place, id, |_, _| Ok(())).map(|(past, ())| past)
+        let settings = app.load_place(place)?.settings;
+        let (store, id) = find(&settings, id)?;
+        Self::open(app, &settings, &store, id, Vec::new())
     }
 
-    /// Session `id`, or the newest, with its journal, which no other process has then.
+    /// Session `id`, or the newest, which no other process has then; what a killed process left is put in order.
     ///
     /// # Errors
-    /// As [`look`](Self::look), and when another process works on it.
-    pub fn hold(app: &App, place: &PlaceArgs, id: Option<&str>) -> CliResult<(Self, Journal)> {
-        Self::open(app, place, id, Store::open)
+    /// As [`look`](Self::look), and when another process works on it or its journal cannot be written.
+    pub fn hold(app: &App, place: &PlaceArgs, id: Option<&str>) -> CliResult<Self> {
+        let settings = app.load_place(place)?.settings;
+        let (store, id) = find(&settings, id)?;
+        let journal = store.open(&id)?;
+        Self::open(app, &settings, &store, id, vec![Box::new(journal)])
     }
 
     /// The journal is read once it is held: until then somebody may write to it.
-    fn open<T>(
+    fn open(
         app: &App,
-        place: &PlaceArgs,
-        id: Option<&str>,
-        hold: impl Fn(&Store, &str) -> Result<T, SessionError>,
-    ) -> CliResult<(Self, T)> {
-        let settings = app.load_place(place)?.settings;
-        let store = store(&settings);
-        let id = id.map_or_else(|| store.last(), |id| Ok(id.to_owned()))?;
-        let held = hold(&store, &id)?;
-        let reading = read::read(&store.journal_path(&id)?)
+        settings: &Settings,
+        store: &Store,
+        id: String,
+        journal: Vec<Box<dyn EventSink>>,
+    ) -> CliResult<Self> {
+        let is_held = !journal.is_empty();
+        let mut reading = read::read(&store.journal_path(&id)?)
             .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
         let workspace = Workspace::open(&settings.workspace)
             .map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })?;
-        let contents = compose::displaced(app, &settings);
+        let contents = kept::contents(app, settings);
         workspace.keep_displaced(contents.clone());
-        let past = Self {
-            id,
-            history: History::of(&reading.records),
-            approvals: Approvals::of(&reading.records),
-            next_seq: reading.next_seq(),
-            workspace,
-            contents,
-            redactor: app.redactor(&settings),
-        };
-        Ok((past, held))
-    }
-
-    /// Writes what the person did into the session's journal.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn tell(&self, app: &App, journal: Journal, event: Event) -> CliResult<()> {
+        workspace.keep_records_in(kept::records(settings));
         let (source, run) = (Rc::clone(&app.source), app.source.short_id());
-        let emitter = Emitter::new(source, run, self.next_seq, vec![Box::new(journal)]);
-        let emitter = emitter.redacting(Arc::clone(&self.redactor));
-        let told = emitter.emit(event).and_then(|_| emitter.sync());
-        told.map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })
+        let emitter =
+            Emitter::new(source, run, reading.next_seq(), journal).redacting(app.redactor(settings));
+        let calls = cut_off(&reading.records);
+        if is_held {
+            let cleared = calls.iter().flat_map(|call| cut_off::clear(&workspace, call));
+            for text in compose::recover(&workspace).into_iter().chain(cleared) {
+                app.tell(Style::Caution, &emitter.redactor().text(&text));
+            }
+        }
+        let baseline = store.baseline_path(&id)?;
+        for call in calls {
+            let changed = cut_off::made(&workspace, &baseline, &call);
+            let ended = emitter.emit(cut_off::ended(call.call, call.summary, changed));
+            reading.records.push(ended.map_err(unwritten)?);
+        }
+        let history = History::of(&reading.records);
+        let approvals = Approvals::of(&reading.records);
+        Ok(Self { id, history, approvals, emitter, workspace, contents })
     }
 
     /// What `file`, as a person wrote it, is called in the history.
@@ -112,17 +111,15 @@ impl Past {
     /// What is at `path` now.
     ///
     /// # Errors
-    /// When that is no file, or cannot be read.
+    /// When that is neither a file nor a link, or cannot be read.
     pub fn state_of(&self, path: &str) -> CliResult<FileState> {
-        let path = self.path(path)?;
-        let found = match self.workspace.open_file(&path) {
-            Ok(opened) => hash_reader(opened.file)
-                .map(FileState::Content)
-                .map_err(|error| FileError::io(&path, "read", error)),
-            Err(FileError::Missing(_) | FileError::NotDirectory(_)) => Ok(FileState::Absent),
-            Err(error) => Err(error),
-        };
+        let found = self.workspace.state_of(&self.path(path)?);
         found.map_err(|error| CliError { kind: ErrorKind::Request, cause: error.into() })
+    }
+
+    /// `text` without secrets.
+    pub fn clean(&self, text: &str) -> String {
+        self.emitter.redactor().text(text).into_owned()
     }
 
     /// The path that a person or the journal names.
@@ -132,4 +129,16 @@ impl Past {
     pub fn path(&self, raw: &str) -> CliResult<RelPath> {
         self.workspace.path(raw).map_err(|error| CliError { kind: ErrorKind::Usage, cause: error.into() })
     }
+}
+
+/// The sessions there are, and which of them is meant.
+fn find(settings: &Settings, id: Option<&str>) -> CliResult<(Store, String)> {
+    let store = store(settings);
+    let id = id.map_or_else(|| store.last(), |id| Ok(id.to_owned()))?;
+    Ok((store, id))
+}
+
+/// A journal that cannot be written.
+pub fn unwritten(error: EmitError) -> CliError {
+    CliError { kind: ErrorKind::Internal, cause: error.into() }
 }

@@ -34,7 +34,7 @@ pub fn policy(app: &App, command: PolicyCommand, place: &PlaceArgs) -> CliResult
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, Vec::new());
     let outputs = settings.state.join("calls");
     let toolbox = compose::toolbox(settings);
-    let bench = compose::Bench { launcher, emitter: Rc::new(emitter), outputs, toolbox, displaced: None };
+    let bench = compose::Bench { launcher, emitter: Rc::new(emitter), outputs, toolbox, kept: None };
     let engine = compose::engine(app, settings, bench, compose::Manner::of_one_call(None))?;
     let wrong = |problem: String| CliError::new(ErrorKind::Usage, problem);
     let tool = engine.toolbox.get(name).map_err(wrong)?;

@@ -5,13 +5,12 @@ use crate::cli::app::App;
 use crate::cli::args::RestoreArgs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::cli::past::Past;
+use crate::cli::past::{Past, unwritten};
 use crate::event::{Event, Way};
 use crate::failure::ErrorKind;
 use crate::journal::history::Restoration;
 use crate::messages;
 use crate::terminal::Style;
-use crate::workspace::replace::Expected;
 
 /// One file, as it is to be and as it is.
 struct Task {
@@ -43,7 +42,7 @@ struct Done {
 /// # Errors
 /// When there is no such session, it is busy, somebody else changed a file since, or one cannot be put back.
 pub fn restore(app: &App, args: &RestoreArgs, way: Way, to_step: u32) -> CliResult<()> {
-    let (past, journal) = Past::hold(app, &args.place, args.session.as_deref())?;
+    let past = Past::hold(app, &args.place, args.session.as_deref())?;
     let file = args.file.as_deref().map(|file| past.name_of(file)).transpose()?;
     let planned = match way {
         Way::Undo => past.history.undo(to_step, file.as_deref()),
@@ -53,44 +52,46 @@ pub fn restore(app: &App, args: &RestoreArgs, way: Way, to_step: u32) -> CliResu
         return print(&app.terminal, messages::nothing_to_restore(way));
     }
     let tasks = sorted(&past, planned)?;
-    let clean = |text: String| past.redactor.text(&text).into_owned();
     if !tasks.changed.is_empty() && !args.force {
         let message = messages::changed_since(way, &tasks.changed);
-        return Err(CliError::new(ErrorKind::Request, clean(message)));
+        return Err(CliError::new(ErrorKind::Request, past.clean(&message)));
     }
     let Done { changed, mut problems, warnings } = put_all_back(&past, tasks.ready);
     if !tasks.lost.is_empty() {
         problems.insert(0, messages::not_kept(&tasks.lost));
     }
     for warning in warnings {
-        app.tell(Style::Caution, &clean(warning));
+        app.tell(Style::Caution, &past.clean(&warning));
     }
     if !changed.is_empty() {
-        let said = clean(messages::restored(way, &changed));
+        let said = past.clean(&messages::restored(way, &changed));
         let event = Event::Restored { way, to_step, changed };
-        past.tell(app, journal, event)?;
+        past.emitter.emit(event).and_then(|_| past.emitter.sync()).map_err(unwritten)?;
         past.contents.prune();
         print(&app.terminal, &said)?;
     }
     if problems.is_empty() {
         return Ok(());
     }
-    Err(CliError::new(ErrorKind::Request, clean(problems.join("\n"))))
+    Err(CliError::new(ErrorKind::Request, past.clean(&problems.join("\n"))))
 }
 
-/// Puts back one file after the other, however it goes with those before.
+/// Puts back one file after the other, however it goes with those before; then the directories go that were made for them.
 fn put_all_back(past: &Past, tasks: Vec<Task>) -> Done {
     let mut done = Done::default();
+    let mut emptied = Vec::new();
     for task in tasks {
-        let Restoration { path, left, wanted, .. } = &task.restoration;
+        let Restoration { path, left, wanted, directories, .. } = &task.restoration;
         match put_back(past, &task) {
             Ok(unkept) => {
                 done.changed.push(Change::between(path, ChangedBy::Person, left, wanted));
                 done.warnings.extend(unkept.map(|why| messages::cannot_be_undone(path, &why)));
+                emptied.extend(past.workspace.path(path).ok().map(|path| (path, *directories)));
             }
             Err(problem) => done.problems.push(problem),
         }
     }
+    past.workspace.remove_directories(emptied);
     done
 }
 
@@ -100,17 +101,17 @@ fn sorted(past: &Past, planned: Vec<Restoration>) -> CliResult<Tasks> {
     for restoration in planned {
         let path = restoration.path.clone();
         let now = past.state_of(&path)?;
-        let is_done = now == restoration.wanted;
+        let is_done = now.agrees(&restoration.wanted);
         let is_kept = match &restoration.wanted {
             FileState::Absent => true,
-            FileState::Content(hash) => is_done || past.contents.get(hash).is_some(),
+            FileState::Content { hash, .. } => is_done || past.contents.get(hash).is_some(),
             FileState::Unknown => false,
         };
         if !is_kept {
             tasks.lost.push(path);
             continue;
         }
-        if !is_done && (now != restoration.left || restoration.mixed) {
+        if !is_done && (!now.agrees(&restoration.left) || restoration.mixed) {
             tasks.changed.push(path);
         }
         tasks.ready.push(Task { restoration, now });
@@ -120,23 +121,20 @@ fn sorted(past: &Past, planned: Vec<Restoration>) -> CliResult<Tasks> {
 
 /// Puts one file back, unless somebody changes it at this moment; says why what it displaced could not be kept.
 fn put_back(past: &Past, task: &Task) -> Result<Option<String>, String> {
-    let Restoration { path, wanted, .. } = &task.restoration;
-    if task.now == *wanted {
+    let Task { restoration: Restoration { path, wanted, left, .. }, now } = task;
+    let rel = past.path(path).map_err(|error| error.to_string())?;
+    // What an undo has left that was killed.
+    past.workspace.clear_leftovers(&rel, left.hash());
+    if now.agrees(wanted) {
         return Ok(None);
     }
-    let expected = match &task.now {
-        FileState::Absent => Expected::Absent,
-        FileState::Content(hash) => Expected::Hash(hash.clone()),
-        FileState::Unknown => Expected::Any,
-    };
-    let rel = past.path(path).map_err(|error| error.to_string())?;
-    let displaced = match wanted {
-        FileState::Content(hash) => {
+    let displaced = match wanted.hash() {
+        Some(hash) => {
             let bytes =
                 past.contents.get(hash).ok_or_else(|| messages::not_kept(std::slice::from_ref(path)))?;
-            past.workspace.replace(&rel, &expected, &bytes)
+            past.workspace.put_back(&rel, now, &bytes, wanted)
         }
-        FileState::Absent | FileState::Unknown => past.workspace.remove(&rel, &expected),
+        None => past.workspace.take_away(&rel, now),
     }
     .map_err(|error| error.to_string())?;
     Ok(displaced.unkept)

@@ -89,12 +89,12 @@ async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResu
         launcher,
         emitter: Rc::new(emitter),
         outputs,
-        displaced: None,
+        kept: None,
         toolbox: compose::toolbox(settings),
     };
     let manner = compose::Manner::of_one_call(Some(interrupt.token().clone()));
     let engine = compose::engine(app, settings, bench, manner)?;
-    for text in compose::recover(&engine) {
+    for text in compose::recover(&engine.workspace) {
         app.tell(Style::Caution, &text);
     }
     let token: &CancellationToken = interrupt.token();

@@ -2,16 +2,18 @@
 
 use crate::agent::context::result_tokens;
 use crate::agent::run;
-use crate::agent::session::{Session, Verdict, unknown_outcome};
+use crate::agent::session::{Session, Verdict};
 use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
 use crate::cli::chain::Models;
 use crate::cli::compose::{self, Bench, Briefing, Manner};
 use crate::cli::costs;
+use crate::cli::cut_off::CutOffs;
 use crate::cli::earlier::{Earlier, store, verified};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::cli::home;
+use crate::cli::kept::Kept;
 use crate::cli::prompt::prompt;
 use crate::cli::structured;
 use crate::cli::work_args::{ResumeArgs, RunArgs, SandboxArg, WorkArgs};
@@ -23,12 +25,10 @@ use crate::config::trust::TrustWish;
 use crate::emit::{EmitError, Emitter};
 use crate::event::{Event, EventSink, Level, Origin, Record};
 use crate::failure::{ErrorKind, Failure};
-use crate::guardrail::Counted;
 use crate::journal::approvals::Approvals;
 use crate::journal::read::Reading;
 use crate::journal::retention::clean;
 use crate::llm::prefix::Prefix;
-use crate::message::ToolCall;
 use crate::messages;
 use crate::report::human::{AnswerShown, Detail};
 use crate::report::{self, Format, Listeners, ReportOptions};
@@ -132,29 +132,29 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let Earlier { id, journal, reading } =
         earlier.map_or_else(|| Earlier::create(app, &store(&settings)), Ok)?;
     notices.extend(damage(&reading));
-    let session = Session::replay(limits, &reading.records).demanding(schema);
-    let session = Rc::new(RefCell::new(session));
+    let session = Rc::new(RefCell::new(Session::replay(limits, &reading.records).demanding(schema)));
     let mut all: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
     all.extend(sinks);
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), reading.next_seq(), all);
     let emitter = Rc::new(emitter.redacting(redactor));
     let outputs = store(&settings).outputs_dir(&id)?;
-    let displaced = Some(compose::displaced(app, &settings));
-    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, displaced, toolbox };
+    let kept = Kept::of(app, &settings, &id, &reading.records)?;
+    let cut_off = CutOffs::of(&reading.records, kept.baseline.clone());
+    let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, kept: Some(kept), toolbox };
     let asked = (options.format() == Format::Text).then(|| interrupt.clone());
     let manner = manner(options, &settings, asked, (&id, &reading))?;
     let engine = compose::engine(app, &settings, bench, manner)?;
     compose::restore(&engine, &reading.records);
     let meanwhile = compose::meanwhile(&engine, &reading.records);
     let words = words(task, &id, &session.borrow())?;
-    let prefix = RefCell::new(Prefix::new(session.borrow().prefix().cloned()));
+    let prefix = session.borrow().prefix().cloned();
     let agent = Agent {
         models: models.clients,
         definitions: compose::definitions(&engine),
         engine,
         session,
         emitter,
-        prefix,
+        prefix: RefCell::new(Prefix::new(prefix)),
         source: Rc::clone(&app.source),
         interrupt,
         name: settings.agent.name.clone(),
@@ -162,11 +162,11 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         stream: settings.llm.stream,
         began,
     };
-    let resumed = !reading.records.is_empty();
-    let has_system = has_system(&reading.records, &settings.agent.name);
+    let (resumed, has_system) =
+        (!reading.records.is_empty(), has_system(&reading.records, &settings.agent.name));
     // The session holds what it needs of them; a long one would fill the memory twice.
     drop(reading);
-    let start = Start { settings: &settings, id, words, notices, resumed, has_system, meanwhile };
+    let start = Start { settings: &settings, id, words, notices, resumed, has_system, meanwhile, cut_off };
     Ok((drive(app, &agent, start).await, answer_shown))
 }
 
@@ -242,6 +242,8 @@ struct Start<'a> {
     notices: Vec<String>,
     /// What the model is told of what happened since the run before.
     meanwhile: Vec<String>,
+    /// The calls that were under way when the run before was killed.
+    cut_off: CutOffs,
     /// The session has had a run before.
     resumed: bool,
     /// Its system message stays: a prefix that stays is one that is cached.
@@ -296,7 +298,7 @@ fn broken(agent: &Agent, error: &EmitError) -> RunResult {
 
 /// Tells how the run begins: the session, the run, the task, the system message.
 fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
-    let Start { settings, id, words, mut notices, resumed, has_system, meanwhile } = start;
+    let Start { settings, id, words, mut notices, resumed, has_system, meanwhile, cut_off } = start;
     let emitter = &agent.emitter;
     if !resumed {
         emitter.emit(Event::SessionStart {
@@ -314,16 +316,12 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         resumed,
         sandbox: agent.engine.launcher.tier().name().to_owned(),
     })?;
-    for text in compose::recover(&agent.engine) {
-        emitter.emit(Event::Notice { level: Level::Warn, text })?;
-    }
-    let cut_off = agent.session.borrow().cut_off();
-    for call in cut_off {
-        for text in compose::clear_leftovers(&agent.engine, &call) {
+    if !agent.engine.options.dry_run {
+        for text in compose::recover(&agent.engine.workspace) {
             emitter.emit(Event::Notice { level: Level::Warn, text })?;
         }
-        emitter.emit(interrupted(call))?;
     }
+    cut_off.end(agent)?;
     for text in meanwhile {
         emitter.emit(Event::UserMessage { text, origin: Origin::Background })?;
     }
@@ -353,21 +351,6 @@ fn has_system(records: &[Record], agent: &str) -> bool {
         _ => None,
     });
     last == Some(agent) && records.iter().any(|record| matches!(record.event, Event::System { .. }))
-}
-
-/// The result of a call that was running when an earlier process died.
-fn interrupted(call: ToolCall) -> Event {
-    Event::ToolEnd {
-        name: call.name,
-        summary: String::new(),
-        result: unknown_outcome(call.id),
-        changed: Vec::new(),
-        seen: Vec::new(),
-        denial: None,
-        simulated: false,
-        counted: Counted::default(),
-        duration_ms: 0,
-    }
 }
 
 /// What the reader of the journal had to leave out, in words.

@@ -47,6 +47,8 @@ pub struct Document {
     pub workspace: WorkspaceSettings,
     /// The overview of the project in the system message.
     pub indexer: Indexer,
+    /// Commits of what a session makes of files.
+    pub checkpoints: CheckpointSettings,
     /// What the model reads.
     pub context: Context,
     /// How tool calls run and answer.
@@ -216,6 +218,18 @@ impl Indexer {
             entries: INDEX_ENTRIES,
         })
     }
+}
+
+/// Commits of what a session makes of files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointSettings {
+    /// Whether they are made, under `refs/agent` of the repository.
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [false]))]
+    pub enabled: bool,
+    /// How many steps lie between two; the end of a run makes one too.
+    #[schemars(range(min = 1, max = 50), extend("x-unit" = "steps"))]
+    pub every_n_steps: u32,
 }
 
 /// What the model reads.

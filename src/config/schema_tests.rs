@@ -158,6 +158,7 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "timeout_seconds"
             | "step_timeout_seconds"
             | "workspace.allow_delete"
+            | "checkpoints.enabled"
             | "costs.budget_usd"
             | "costs.max_tokens"
             | "costs.max_tool_calls"

@@ -6,8 +6,8 @@ use super::error::ConfigError;
 use super::flags::Flags;
 use super::layers::Layers;
 use super::schema::{
-    AnswerCache, Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop, Sandbox, Sessions,
-    Tools, Web,
+    AnswerCache, CheckpointSettings, Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop,
+    Sandbox, Sessions, Tools, Web,
 };
 use crate::engine::approve::Unanswered;
 use crate::engine::guardrails::GuardrailSettings;
@@ -44,6 +44,8 @@ pub struct Settings {
     pub allow_delete: bool,
     /// The overview of the project.
     pub indexer: Indexer,
+    /// Commits of what a session makes of files.
+    pub checkpoints: CheckpointSettings,
     /// What the model reads.
     pub context: Context,
     /// How tool calls run.
@@ -126,6 +128,7 @@ impl Settings {
             step_timeout: document.step_timeout_seconds.map(Duration::from_secs),
             allow_delete: document.workspace.allow_delete,
             indexer: document.indexer,
+            checkpoints: document.checkpoints,
             context: document.context,
             tools: document.tools,
             commands: document.commands,

@@ -15,7 +15,7 @@ use crate::guardrail::Counted;
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::text::{diff, invisible};
-use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput, Touch};
+use crate::tools::{Access, Announce, Plan, Tool, ToolContext, ToolOutput, Touch};
 use crate::workspace::error::FileError;
 use serde_json::Value;
 use std::rc::Rc;
@@ -132,6 +132,9 @@ impl Engine {
         }
         let text = self.outputs.fit(&call.id, text, self.options.max_result_tokens);
         let took = self.source.elapsed().saturating_sub(started);
+        if let Some(checkpoints) = &self.checkpoints {
+            checkpoints.note(&output.changed);
+        }
         let event = Event::ToolEnd {
             name: call.name.clone(),
             summary: done.unwrap_or(summary),
@@ -254,7 +257,7 @@ impl Engine {
             self.emitter.sync()?;
         }
         let mut output = match access {
-            Access::Execute => self.watched(ready.tool.call(&ready.args, cx)).await?,
+            Access::Execute => self.watched(ready.tool.call(&ready.args, cx), &cx.announce).await?,
             Access::Read | Access::Write | Access::Network => ready.tool.call(&ready.args, cx).await,
         };
         if let Some(text) = output.warning.take() {
@@ -413,7 +416,14 @@ impl Engine {
             hidden: self.hidden(),
             cancel: cancel.clone(),
             call_id: call_id.to_owned(),
+            announce: self.announcer(call_id.to_owned()),
         }
+    }
+
+    /// Tells what a call is about to do to files.
+    fn announcer(&self, call_id: String) -> Announce {
+        let emitter = Rc::clone(&self.emitter);
+        Box::new(move |changes| emitter.emit(Event::Changing { call_id: call_id.clone(), changes }).map(drop))
     }
 
     /// The text the model reads, in the configured form.

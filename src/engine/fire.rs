@@ -1,6 +1,6 @@
 //! Where hooks meet the engine: before and after one tool call, and around model calls and the run.
 
-use crate::change::{Change, ChangeAction, ChangedBy, Seen};
+use crate::change::{Change, ChangeAction, ChangedBy, FileState, Seen};
 use crate::emit::EmitError;
 use crate::engine::Engine;
 use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
@@ -157,13 +157,9 @@ impl Engine {
             }
         };
         let (path, hash) = (path.as_str().to_owned(), after.as_ref().map(|after| after.hash.clone()));
-        output.changed.push(Change {
-            path: path.clone(),
-            action: if after.is_some() { ChangeAction::Modified } else { ChangeAction::Deleted },
-            by: ChangedBy::Command,
-            before: Some(before.hash),
-            after: hash.clone(),
-        });
+        let state = |content: &Content| FileState::file(content.hash.clone(), content.mode.as_raw_mode());
+        let became = after.as_ref().map_or(FileState::Absent, state);
+        output.changed.push(Change::between(&path, ChangedBy::Command, &state(&before), &became));
         // What the model has not seen whole stays unseen, although it is shown the difference.
         let was_seen = output.seen.iter().any(|seen| seen.path == path);
         output.seen.retain(|seen| seen.path != path);

@@ -123,7 +123,7 @@ impl Engine {
 fn kept(workspace: &Workspace, state: &FileState) -> Option<String> {
     match state {
         FileState::Absent => Some(String::new()),
-        FileState::Content(hash) => String::from_utf8(workspace.displaced()?.get(hash)?).ok(),
+        FileState::Content { hash, .. } => String::from_utf8(workspace.displaced()?.get(hash)?).ok(),
         FileState::Unknown => None,
     }
 }

@@ -4,7 +4,9 @@ pub mod approve;
 pub mod arguments;
 pub mod batch;
 pub mod call;
+pub mod checkpoints;
 pub mod command_class;
+mod committed;
 pub mod fire;
 pub mod granted;
 mod guard;
@@ -20,6 +22,7 @@ mod watched;
 
 use crate::emit::Emitter;
 use crate::engine::approve::{Approver, Unanswered};
+use crate::engine::checkpoints::Checkpoints;
 use crate::engine::command_class::CommandOptions;
 use crate::engine::granted::Granted;
 use crate::engine::guardrails::Guardrails;
@@ -119,6 +122,8 @@ pub struct Engine {
     pub stopped: Cell<bool>,
     /// The files as they were before the command that runs, or after the last one.
     pub baseline: Arc<Mutex<Baseline>>,
+    /// Commits of what the session has made of files, where they are asked for.
+    pub checkpoints: Option<Checkpoints>,
     /// Whether it was said that changes made by commands cannot be listed.
     pub unwatched_told: Cell<bool>,
 }

@@ -4,7 +4,7 @@ use crate::emit::EmitError;
 use crate::engine::Engine;
 use crate::event::{Event, Level};
 use crate::messages;
-use crate::tools::ToolOutput;
+use crate::tools::{Announce, ToolOutput};
 use crate::workspace::baseline::Baseline;
 use crate::workspace::contents::MAX_FILE_BYTES;
 use std::sync::{Arc, PoisonError};
@@ -14,8 +14,12 @@ impl Engine {
     pub(super) async fn watched(
         &self,
         program: impl Future<Output = ToolOutput>,
+        announce: &Announce,
     ) -> Result<ToolOutput, EmitError> {
         let compared = self.look(Baseline::prepare).await == Some(true);
+        if compared {
+            announce(Vec::new())?;
+        }
         let mut output = program.await;
         let changes = if compared { self.look(Baseline::changes).await.flatten() } else { None };
         let Some(changes) = changes else {

@@ -10,6 +10,8 @@ struct Standing {
     step: u32,
     before: FileState,
     after: FileState,
+    /// How many directories were made for it.
+    directories: u32,
 }
 
 /// One file that the session changed.
@@ -25,7 +27,7 @@ struct Trail {
 type Undone = BTreeMap<String, Vec<Standing>>;
 
 /// One step that changed files.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Step {
     /// Counted over all runs of the session, from 1; 0 is what a run did before its first step.
     pub number: u32,
@@ -33,6 +35,8 @@ pub struct Step {
     pub wall_ms: u64,
     /// The files, in the order of the changes, each as often as it was changed.
     pub files: Vec<String>,
+    /// The commit that shows them as they were after it, where one was made.
+    pub checkpoint: Option<String>,
 }
 
 /// How one file is put back.
@@ -46,6 +50,8 @@ pub struct Restoration {
     pub wanted: FileState,
     /// Somebody else changed the file between the changes that are to be undone: that would be lost too.
     pub mixed: bool,
+    /// How many of the directories that it is in go with it, from the innermost, if nothing else is in them.
+    pub directories: u32,
 }
 
 /// The fold of a journal.
@@ -86,6 +92,17 @@ impl History {
         &self.steps
     }
 
+    /// The last step so far, counted over all runs.
+    pub fn last_step(&self) -> u32 {
+        self.earlier.saturating_add(self.last)
+    }
+
+    /// The files that changes stand in.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let changed = self.trails.iter().filter(|(_, trail)| !trail.standing.is_empty());
+        changed.map(|(path, _)| path.as_str())
+    }
+
     /// What puts back what the steps after `step` changed, of one `file` or of all.
     pub fn undo(&self, step: u32, file: Option<&str>) -> Vec<Restoration> {
         let wanted = |path: &&String| file.is_none_or(|file| file == *path);
@@ -101,7 +118,7 @@ impl History {
             .filter_map(|(path, changes)| {
                 let left = self.trails.get(path)?.left.clone();
                 let wanted = changes.last()?.after.clone();
-                Some(Restoration { path: path.clone(), left, wanted, mixed: false })
+                Some(Restoration { path: path.clone(), left, wanted, mixed: false, directories: 0 })
             })
             .collect()
     }
@@ -112,17 +129,19 @@ impl History {
                 self.earlier = self.earlier.saturating_add(std::mem::take(&mut self.last));
             }
             Event::ToolEnd { changed, .. } if !changed.is_empty() => {
-                let number = self.earlier.saturating_add(record.step);
-                let files: Vec<String> = changed.iter().map(|change| change.path.clone()).collect();
-                match self.steps.last_mut().filter(|step| step.number == number) {
-                    Some(step) => {
-                        step.wall_ms = record.wall_ms;
-                        step.files.extend(files);
-                    }
-                    None => self.steps.push(Step { number, wall_ms: record.wall_ms, files }),
-                }
+                // A call that a killed process left is ended by another one, before its first step.
+                let number = self.earlier.saturating_add(record.step.max(self.last));
+                let step = self.step(number);
+                step.wall_ms = record.wall_ms;
+                step.files.extend(changed.iter().map(|change| change.path.clone()));
                 for change in changed {
                     self.change(number, change);
+                }
+            }
+            // Nothing was changed between the last step that is known and the checkpoint.
+            Event::Checkpoint { commit, .. } => {
+                if let Some(step) = self.steps.last_mut() {
+                    step.checkpoint = Some(commit.clone());
                 }
             }
             Event::Restored { way: Way::Undo, to_step, changed } => self.undid(*to_step, changed),
@@ -134,12 +153,20 @@ impl History {
         }
     }
 
+    /// The step with this number, which is the last.
+    fn step(&mut self, number: u32) -> &mut Step {
+        let known = self.steps.pop_if(|step| step.number == number);
+        self.steps.push_mut(known.unwrap_or_else(|| Step { number, ..Step::default() }))
+    }
+
     fn change(&mut self, step: u32, change: &Change) {
         let (before, after) = (change.was(), change.became());
         let trail = self.trail(&change.path, &before);
-        let new = Standing { step, before, after };
+        let new = Standing { step, before, after, directories: change.directories };
         // Of calls that ran together each may have told it.
-        if trail.standing.last() != Some(&new) {
+        let is_known =
+            |last: &Standing| last.step == new.step && last.before == new.before && last.after == new.after;
+        if !trail.standing.last().is_some_and(is_known) {
             trail.left = new.after.clone();
             trail.standing.push(new);
         }
@@ -179,9 +206,15 @@ impl History {
 fn restoration(path: &str, trail: &Trail, step: u32) -> Option<Restoration> {
     let kept = trail.standing.partition_point(|standing| standing.step <= step);
     let undone = trail.standing.get(kept..)?;
-    let wanted = undone.first()?.before.clone();
-    let mixed = undone.windows(2).any(|pair| matches!(pair, [one, next] if one.after != next.before));
-    Some(Restoration { path: path.to_owned(), left: trail.left.clone(), wanted, mixed })
+    let Standing { before, directories, .. } = undone.first()?;
+    let mixed = undone.windows(2).any(|pair| matches!(pair, [one, next] if !one.after.agrees(&next.before)));
+    Some(Restoration {
+        path: path.to_owned(),
+        left: trail.left.clone(),
+        wanted: before.clone(),
+        mixed,
+        directories: *directories,
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::message::ToolResult;
 use proptest::prelude::*;
 
 fn content(text: &str) -> FileState {
-    if text.is_empty() { FileState::Absent } else { FileState::Content(text.to_owned()) }
+    if text.is_empty() { FileState::Absent } else { FileState::Content { hash: text.to_owned(), mode: None } }
 }
 
 fn change(path: &str, was: &str, became: &str) -> Change {

@@ -2,6 +2,7 @@
 
 pub mod approvals;
 pub mod copy;
+pub mod cut_off;
 pub mod glance;
 pub mod history;
 pub mod read;

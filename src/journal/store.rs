@@ -80,6 +80,14 @@ impl Store {
         Ok(self.session_dir(id)?.join("outputs"))
     }
 
+    /// Where the files are written as they were before the last command of session `id`.
+    ///
+    /// # Errors
+    /// When `id` does not have the form of an id.
+    pub fn baseline_path(&self, id: &str) -> Result<PathBuf, SessionError> {
+        Ok(self.session_dir(id)?.join("baseline.json"))
+    }
+
     /// The journal file of an existing session.
     ///
     /// # Errors

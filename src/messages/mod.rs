@@ -56,7 +56,8 @@ pub use trust::{
     TRUSTED, other_content, trust_asked, trust_ended, trust_not_believed, trust_not_kept, trusted_this_run,
 };
 pub use undo::{
-    NOTHING_CHANGED, cannot_be_undone, changed_by_others, changed_since, changes_left_out,
-    commands_not_undone, day, files_restored, minute, named, no_diff, not_kept, nothing_to_restore, restored,
+    NOTHING_CHANGED, cannot_be_undone, changed_by_others, changed_since, changes_left_out, checkpoint,
+    commands_not_undone, day, files_restored, minute, modes, named, no_checkpoints, no_diff, not_kept,
+    nothing_to_restore, restored,
 };
 pub use workspace::{executables, instructions, instructions_invisible, instructions_not_compared};

@@ -29,6 +29,25 @@ pub fn changes_left_out(more: usize) -> String {
     format!("the command changed {more} more files, which are not listed and cannot be undone")
 }
 
+/// A checkpoint that was made.
+pub fn checkpoint(reference: &str, left_out: &[String]) -> String {
+    if left_out.is_empty() {
+        return format!("checkpoint: {reference}");
+    }
+    format!(
+        "checkpoint: {reference}, without these, which are sensitive, hold a secret, are too large or belong to another repository: {}",
+        named(left_out)
+    )
+}
+
+/// Why there are no checkpoints in this run, although they are asked for.
+pub fn no_checkpoints(reason: &str) -> String {
+    format!(
+        "no checkpoints are made (checkpoints.enabled), `agent undo` works all the same: {}",
+        one_line(reason, PATH_CHARS)
+    )
+}
+
 /// A session without changes of files that stand.
 pub const NOTHING_CHANGED: &str = "no change of a file stands in this session\n";
 
@@ -48,6 +67,9 @@ pub fn restored(way: Way, changed: &[Change]) -> String {
     };
     let lines = changed.iter().map(|change| {
         let what = match change.action {
+            ChangeAction::Modified if change.before.is_some() && change.before == change.after => {
+                "has its earlier permissions again"
+            }
             ChangeAction::Created => "is there again",
             ChangeAction::Modified => "has its earlier content again",
             ChangeAction::Deleted => "is removed again",
@@ -78,6 +100,11 @@ pub fn not_kept(paths: &[String]) -> String {
 /// Said above a diff of a file that is not what the session left.
 pub fn changed_by_others(path: &str) -> String {
     format!("# somebody else has changed {} since\n", one_line(path, PATH_CHARS))
+}
+
+/// Said above a diff of a file that had other permissions, or was a link.
+pub fn modes(path: &str, old: u32, new: u32) -> String {
+    format!("# {}: mode {old:06o} became {new:06o}\n", one_line(path, PATH_CHARS))
 }
 
 /// Said instead of a diff.

@@ -28,11 +28,12 @@ impl Redactor {
             Event::ApprovalAnswered { answer: Answer::Deny { reason: Some(reason) }, .. } => {
                 self.clean(reason);
             }
-            Event::Restored { changed, .. } => {
+            Event::Restored { changed, .. } | Event::Changing { changes: changed, .. } => {
                 for change in changed {
                     self.clean(&mut change.path);
                 }
             }
+            Event::Checkpoint { left_out, .. } => left_out.iter_mut().for_each(|path| self.clean(path)),
             Event::HookEnd { hook, output, .. } => {
                 self.clean(hook);
                 self.clean(output);

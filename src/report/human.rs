@@ -193,6 +193,11 @@ impl HumanLog {
         self.say(Detail::Human, Style::Plain, &line)
     }
 
+    fn checkpoint(&mut self, reference: &str, left_out: &[String]) -> io::Result<()> {
+        let level = if left_out.is_empty() { Level::Info } else { Level::Warn };
+        self.notice(level, &messages::checkpoint(reference, left_out))
+    }
+
     fn background(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::BackgroundStart { id, command } => {
@@ -393,10 +398,12 @@ impl EventSink for HumanLog {
             }
             // What people do between runs is told by their commands.
             Event::StepStart { .. }
+            | Event::Changing { .. }
             | Event::StepEnd
             | Event::ModelAbandoned { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Restored { .. } => Ok(()),
+            Event::Checkpoint { reference, left_out, .. } => self.checkpoint(reference, left_out),
             Event::RequestSent { attempt } => self.notice(Level::Debug, &messages::request_sent(*attempt)),
             Event::RequestPrefix { changed, .. } => self.prefix(changed),
             Event::KeptAnswer => {

@@ -1,5 +1,6 @@
 //! `delete_file`: removes one file, where the configuration allows it.
 
+use crate::change::{Change, ChangedBy, FileState};
 use crate::tools::guarded;
 use crate::tools::rewrite::Rewrite;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
@@ -62,10 +63,13 @@ impl DeleteFile {
         let path = self.deletable(args, cx)?;
         let real = cx.workspace.resolve_directory(&path).map_err(|error| error.to_string())?;
         let expected = cx.ledger.seen(real.as_str()).map_or(Expected::Any, Expected::Hash);
+        let was = cx.workspace.state_of(&path).unwrap_or(FileState::Unknown);
+        let change = Change::between(real.as_str(), ChangedBy::Tool, &was, &FileState::Absent);
+        guarded::announce(cx, vec![change])?;
         let displaced = cx.workspace.remove(&path, &expected).map_err(|error| match error {
             FileError::Missing(_) => guarded::missing(cx, &path),
             error => error.to_string(),
         })?;
-        Ok(guarded::changed(cx, displaced, format!("File {path} deleted")))
+        Ok(guarded::changed(cx, &displaced, format!("File {path} deleted")))
     }
 }

@@ -1,12 +1,13 @@
 //! What every tool that changes a file does the same way: load it as text, see that it is what the model saw, store it.
 
-use crate::change::{Change, ChangeAction, ChangedBy, Seen};
+use crate::change::{Change, ChangedBy, FileState, Seen};
 use crate::messages;
 use crate::text::lines::{BOM, Ending};
 use crate::tools::arguments::nearest;
 use crate::tools::rewrite::{Loaded, Rewrite};
 use crate::tools::{ToolContext, ToolOutput};
 use crate::workspace::error::FileError;
+use crate::workspace::file::hash;
 use crate::workspace::path::RelPath;
 use crate::workspace::replace::{Displaced, Expected};
 use crate::workspace::transaction::{Step, Version};
@@ -77,9 +78,10 @@ pub fn store(
     said: String,
 ) -> Result<ToolOutput, String> {
     let expected = old.map_or(Expected::Absent, |old| Expected::Hash(old.hash.clone()));
+    announce(cx, vec![intended(cx, path, old, Some(text))])?;
     let displaced =
         cx.workspace.replace(path, &expected, text.as_bytes()).map_err(|error| error.to_string())?;
-    Ok(changed(cx, displaced, said))
+    Ok(changed(cx, &displaced, said))
 }
 
 /// Makes all of the changes or none; the answer is `said` and names each.
@@ -87,6 +89,8 @@ pub fn store(
 /// # Errors
 /// A text for the model.
 pub fn store_all(cx: &ToolContext, rewrites: Vec<Rewrite>, said: String) -> Result<ToolOutput, String> {
+    let changes = rewrites.iter().map(|it| intended(cx, &it.path, it.old.as_ref(), it.new.as_deref()));
+    announce(cx, changes.collect())?;
     let version = |old: Loaded| Version { text: old.text, mode: old.mode };
     let steps: Vec<Step> = rewrites
         .into_iter()
@@ -95,13 +99,33 @@ pub fn store_all(cx: &ToolContext, rewrites: Vec<Rewrite>, said: String) -> Resu
     let displaced = cx.workspace.replace_all(&steps).map_err(|failed| failed.to_string())?;
     let mut output = ToolOutput::ok(said);
     for displaced in displaced {
-        tell_change(cx, displaced, &mut output);
+        tell_change(cx, &displaced, &mut output);
     }
     Ok(output)
 }
 
+/// Tells what is about to happen to files: should this process be killed, whoever comes after it knows where to look.
+///
+/// # Errors
+/// A text for the model, when it cannot be told; nothing is to happen then.
+pub fn announce(cx: &ToolContext, changes: Vec<Change>) -> Result<(), String> {
+    (cx.announce)(changes).map_err(|error| format!("nothing was changed: {error}"))
+}
+
+/// The change of `path` from `old` to `new`, before it happens.
+fn intended(cx: &ToolContext, path: &RelPath, old: Option<&Loaded>, new: Option<&str>) -> Change {
+    let real = cx.workspace.resolve(path).unwrap_or_else(|_| path.clone());
+    let was = old.map_or(FileState::Absent, |old| FileState::file(old.hash.clone(), old.mode));
+    let became = new.map_or(FileState::Absent, |text| match old {
+        Some(old) => FileState::file(hash(text.as_bytes()), old.mode),
+        None => FileState::Content { hash: hash(text.as_bytes()), mode: None },
+    });
+    let directories = if old.is_none() { cx.workspace.missing_directories(&real) } else { 0 };
+    Change { directories, ..Change::between(real.as_str(), ChangedBy::Tool, &was, &became) }
+}
+
 /// The answer about a change that happened, `said`; keeps the ledger in step.
-pub fn changed(cx: &ToolContext, displaced: Displaced, said: String) -> ToolOutput {
+pub fn changed(cx: &ToolContext, displaced: &Displaced, said: String) -> ToolOutput {
     let mut output = ToolOutput::ok(said);
     tell_change(cx, displaced, &mut output);
     output
@@ -110,9 +134,9 @@ pub fn changed(cx: &ToolContext, displaced: Displaced, said: String) -> ToolOutp
 /// Adds a change that happened to `output`.
 ///
 /// A file that was changed unseen stays unseen, so that it cannot be overwritten as if it were known.
-fn tell_change(cx: &ToolContext, displaced: Displaced, output: &mut ToolOutput) {
+fn tell_change(cx: &ToolContext, displaced: &Displaced, output: &mut ToolOutput) {
     let path = displaced.path.as_str().to_owned();
-    let known = displaced.before.is_none() || cx.ledger.seen(&path).is_some();
+    let known = displaced.was == FileState::Absent || cx.ledger.seen(&path).is_some();
     if let Some(reason) = &displaced.unsynced {
         let note = "The change is made, but the system did not confirm that it is on disk";
         output.text = format!("{}\n[{note}: {reason}]", output.text.trim_end_matches('\n'));
@@ -122,26 +146,16 @@ fn tell_change(cx: &ToolContext, displaced: Displaced, output: &mut ToolOutput) 
         output.warning =
             Some(output.warning.take().map_or_else(|| lost.clone(), |before| format!("{before}; {lost}")));
     }
-    match &displaced.after {
+    match displaced.became.hash() {
         Some(hash) if known => {
             cx.ledger.note(&path, hash);
-            output.seen.push(Seen { path: path.clone(), hash: hash.clone() });
+            output.seen.push(Seen { path: path.clone(), hash: hash.to_owned() });
         }
         Some(_) => {}
         None => cx.ledger.forget(&path),
     }
-    let action = match (&displaced.before, &displaced.after) {
-        (_, None) => ChangeAction::Deleted,
-        (None, Some(_)) => ChangeAction::Created,
-        (Some(_), Some(_)) => ChangeAction::Modified,
-    };
-    output.changed.push(Change {
-        path,
-        action,
-        by: ChangedBy::Tool,
-        before: displaced.before,
-        after: displaced.after,
-    });
+    let change = Change::between(&path, ChangedBy::Tool, &displaced.was, &displaced.became);
+    output.changed.push(Change { directories: displaced.directories, ..change });
 }
 
 /// `content` in the manner of the file it replaces or extends: its line endings and its byte order mark, which the model
@@ -186,10 +200,10 @@ mod tests {
     fn a_change_that_is_not_known_to_be_on_disk_is_a_change_all_the_same() {
         let fixture = Fixture::new();
         let path = fixture.cx.workspace.path("a.txt").unwrap();
-        let (before, after) = (None, Some("hash".to_owned()));
+        let (was, became) = (FileState::Absent, FileState::file("hash".to_owned(), 0o644));
         let unsynced = Some("Input/output error".to_owned());
-        let displaced = Displaced { path, before, after, unsynced, unkept: None };
-        let output = changed(&fixture.cx, displaced, "File a.txt created\n".to_owned());
+        let displaced = Displaced { path, was, became, directories: 0, unsynced, unkept: None };
+        let output = changed(&fixture.cx, &displaced, "File a.txt created\n".to_owned());
         assert_eq!(output.changed.len(), 1);
         assert_eq!(fixture.cx.ledger.seen("a.txt"), Some("hash".to_owned()));
         assert!(output.text.starts_with("File a.txt created\n[The change is made"), "{}", output.text);

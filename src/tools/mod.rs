@@ -27,6 +27,7 @@ pub mod web_fetch;
 pub mod write_file;
 
 use crate::change::{Change, Seen};
+use crate::emit::EmitError;
 use crate::process::launch::Launcher;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::rewrite::Rewrite;
@@ -76,6 +77,9 @@ pub struct Plan {
     pub host: Option<String>,
 }
 
+/// Tells what is about to happen to files, or says why it cannot be told.
+pub type Announce = Box<dyn Fn(Vec<Change>) -> Result<(), EmitError>>;
+
 /// What every tool may use.
 pub struct ToolContext {
     /// The project directory, held open.
@@ -94,6 +98,8 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// The call being run.
     pub call_id: String,
+    /// Tells what the call is about to do to files, before it does it.
+    pub announce: Announce,
 }
 
 /// What a tool answers.

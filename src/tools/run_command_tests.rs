@@ -19,6 +19,7 @@ fn context(dir: &Path) -> ToolContext {
         hidden: std::sync::Arc::new(|_| false),
         cancel: CancellationToken::new(),
         call_id: "c1".to_owned(),
+        announce: Box::new(|_| Ok(())),
     }
 }
 

@@ -32,6 +32,7 @@ impl Fixture {
             hidden: Arc::new(|path| path == ".env"),
             cancel: tokio_util::sync::CancellationToken::new(),
             call_id: "call_1".to_owned(),
+            announce: Box::new(|_| Ok(())),
         };
         let options = ToolOptions { allow_delete: true, ..ToolOptions::default() };
         Self { _dir: dir, root, cx, toolbox: Toolbox::standard(options, Vec::new()) }

@@ -3,11 +3,16 @@
 //! The files are looked at from outside before and after each command; what is new since the look before is read and kept.
 //! So the first command of a run waits until all files are kept, as far as the limits allow, and later ones hardly.
 
-use crate::change::{Change, ChangeAction};
+use crate::change::{Change, ChangeAction, ChangedBy, FileState};
 use crate::workspace::Workspace;
 use crate::workspace::contents::MAX_FILE_BYTES;
-use crate::workspace::snapshot::Snapshot;
+use crate::workspace::snapshot::{Difference, Look, Snapshot};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -31,20 +36,40 @@ pub struct Changes {
     pub unkept: Vec<String>,
 }
 
+/// Bytes of what is written of a baseline: more than the largest one that is looked at.
+const MAX_WRITTEN_BYTES: u64 = 64 << 20;
+
 /// The files of a workspace as they were at the last look, and their contents where the workspace keeps them.
 #[derive(Debug)]
 pub struct Baseline {
     workspace: Workspace,
+    /// Where it is written before a command, for whoever comes after a process that was killed.
+    place: Option<PathBuf>,
     /// Nothing before the first look, and where there are too many files.
     looks: Option<Snapshot>,
     /// The hashes of the contents that are kept, by path.
     hashes: BTreeMap<String, String>,
 }
 
+/// A baseline as it is written.
+#[derive(Serialize, Deserialize)]
+struct Written<L, H> {
+    looks: L,
+    hashes: H,
+}
+
 impl Baseline {
-    /// A baseline that knows nothing yet.
-    pub fn new(workspace: Workspace) -> Self {
-        Self { workspace, looks: None, hashes: BTreeMap::new() }
+    /// A baseline that knows nothing yet, and is written to `place`.
+    pub fn new(workspace: Workspace, place: Option<PathBuf>) -> Self {
+        Self { workspace, place, looks: None, hashes: BTreeMap::new() }
+    }
+
+    /// The baseline that a process has written to `place` before it was killed.
+    pub fn of_the_dead(workspace: Workspace, place: &Path) -> Option<Self> {
+        let mut text = Vec::new();
+        File::open(place).ok()?.take(MAX_WRITTEN_BYTES).read_to_end(&mut text).ok()?;
+        let Written { looks, hashes } = serde_json::from_slice(&text).ok()?;
+        Some(Self { workspace, place: None, looks: Some(looks), hashes })
     }
 
     /// Looks before a command: keeps whatever is not kept yet. `false` when there are too many files to be compared.
@@ -52,36 +77,64 @@ impl Baseline {
         let now = Snapshot::take(self.workspace.root());
         let before = self.looks.take().unwrap_or_default();
         if let Some(now) = &now {
-            for change in before.changes(now) {
-                self.hashes.remove(&change.path);
+            for difference in before.differences(now) {
+                self.hashes.remove(&difference.path);
             }
             let missing = now.sizes().filter(|(path, _)| !self.hashes.contains_key(*path));
             self.keep(missing.map(|(path, size)| (path.to_owned(), size)).collect());
+            self.write(now);
         }
         self.looks = now;
         self.looks.is_some()
+    }
+
+    /// Writes what is known. Not synced, as the kept contents are not; a part of it is as good as none.
+    fn write(&self, looks: &Snapshot) {
+        let Some(place) = &self.place else { return };
+        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(place);
+        if let Ok(file) = file {
+            let written = Written { looks, hashes: &self.hashes };
+            let _ = serde_json::to_writer(std::io::BufWriter::new(file), &written);
+        }
     }
 
     /// Looks after a command: what is different. Nothing when there are too many files to be compared.
     pub fn changes(&mut self) -> Option<Changes> {
         let before = self.looks.take()?;
         let now = Snapshot::take(self.workspace.root())?;
-        let mut changes = before.changes(&now);
-        for change in &mut changes {
-            change.before = self.hashes.remove(&change.path);
+        let differences = before.differences(&now);
+        let was: Vec<FileState> = differences.iter().map(|it| self.state(&it.path, it.before)).collect();
+        for difference in &differences {
+            self.hashes.remove(&difference.path);
         }
-        let new = changes.iter().filter_map(|change| Some((change.path.clone(), now.size(&change.path)?)));
+        let new = differences.iter().filter_map(|it| Some((it.path.clone(), it.after?.size)));
         self.keep(new.collect());
-        for change in &mut changes {
-            change.after = self.hashes.get(&change.path).cloned();
-        }
+        let changes = differences.iter().zip(was).map(|(it, was)| self.change(&before, it, &was)).collect();
         self.looks = Some(now);
         Some(self.told(changes))
     }
 
+    fn change(&self, before: &Snapshot, difference: &Difference, was: &FileState) -> Change {
+        let Difference { path, after, .. } = difference;
+        let mut change = Change::between(path, ChangedBy::Command, was, &self.state(path, *after));
+        if change.action == ChangeAction::Created {
+            change.directories = before.missing_directories(path);
+        }
+        change
+    }
+
+    /// What a file is that looks like this, as far as its content is kept.
+    fn state(&self, path: &str, look: Option<Look>) -> FileState {
+        match (look, self.hashes.get(path)) {
+            (None, _) => FileState::Absent,
+            (Some(look), Some(hash)) => FileState::with(hash.clone(), look.mode),
+            (Some(_), None) => FileState::Unknown,
+        }
+    }
+
     fn told(&self, mut changes: Vec<Change>) -> Changes {
         // A file that was only touched.
-        changes.retain(|change| change.before.is_none() || change.before != change.after);
+        changes.retain(|change| change.before.is_none() || change.was() != change.became());
         let left_out = changes.len().saturating_sub(MAX_CHANGES);
         changes.truncate(MAX_CHANGES);
         let keeps = self.workspace.displaced().is_some();
@@ -102,9 +155,8 @@ impl Baseline {
             if bytes > MAX_LOOK_BYTES || began.elapsed() > MAX_LOOK_TIME {
                 return;
             }
-            let opened =
-                self.workspace.path(&path).ok().and_then(|path| self.workspace.open_file(&path).ok());
-            if let Some(hash) = opened.and_then(|opened| contents.keep(&opened.file).ok()) {
+            let named = self.workspace.path(&path).ok();
+            if let Some(hash) = named.and_then(|named| self.workspace.keep(&named, &contents).ok()) {
                 self.hashes.insert(path, hash);
             }
         }
@@ -126,7 +178,7 @@ mod tests {
         if keeps {
             workspace.keep_displaced(Contents::new(dir.join("contents"), std::sync::Arc::default()));
         }
-        Baseline::new(workspace)
+        Baseline::new(workspace, None)
     }
 
     #[test]
@@ -172,7 +224,7 @@ mod tests {
         let file = dir.path().join("ws/a");
         std::fs::write(&file, "a").unwrap();
         assert!(baseline.prepare());
-        let touched = std::fs::File::options().write(true).open(&file).unwrap();
+        let touched = File::options().write(true).open(&file).unwrap();
         touched.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
         assert_eq!(baseline.changes(), Some(Changes::default()));
     }
@@ -181,7 +233,7 @@ mod tests {
     fn a_file_that_is_too_large_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let mut baseline = baseline(dir.path(), true);
-        let file = std::fs::File::create_new(dir.path().join("ws/large")).unwrap();
+        let file = File::create_new(dir.path().join("ws/large")).unwrap();
         file.set_len(MAX_FILE_BYTES + 1).unwrap();
         assert!(baseline.prepare());
         file.set_len(1).unwrap();

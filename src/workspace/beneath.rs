@@ -79,24 +79,25 @@ impl Beneath {
         self.open_plain(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
     }
 
-    /// Opens the directory `path`, which must hold no link, and makes the parts that are missing.
+    /// Opens the directory `path`, which must hold no link, and makes the parts that are missing; also says how many.
     ///
     /// # Errors
     /// When the system refuses, or a part of it is a link.
-    pub fn make_directory(&self, path: &RelPath) -> Result<OwnedFd, Errno> {
+    pub fn make_directory(&self, path: &RelPath) -> Result<(OwnedFd, u32), Errno> {
         match self.open_directory(path) {
             Err(Errno::NOENT) => {}
-            other => return other,
+            other => return other.map(|dir| (dir, 0)),
         }
-        let mut dir = self.open_directory(&RelPath::root())?;
+        let (mut dir, mut made) = (self.open_directory(&RelPath::root())?, 0);
         for part in path.parts() {
             match rustix::fs::mkdirat(&dir, part, Mode::from_raw_mode(0o777)) {
-                Ok(()) | Err(Errno::EXIST) => {}
+                Ok(()) => made += 1,
+                Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
             }
             dir = step(dir.as_fd(), part, OFlags::RDONLY)?;
         }
-        Ok(dir)
+        Ok((dir, made))
     }
 
     /// `path` with every link on the way replaced by what it points to; parts that do not exist stay as they are.

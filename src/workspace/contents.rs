@@ -56,8 +56,8 @@ pub enum Unkept {
     /// A key or token of this process stands in it.
     #[error("it holds a secret, of which no copy is made")]
     Secret,
-    /// Links and whatever else is no regular file are not kept.
-    #[error("it is no regular file")]
+    /// Pipes, devices and sockets have no content to keep.
+    #[error("it is neither a regular file nor a link")]
     NoFile,
     /// The system said no.
     #[error("{0}")]
@@ -125,11 +125,19 @@ impl Contents {
         if file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)? as u64 > MAX_FILE_BYTES {
             return Err(Unkept::TooLarge);
         }
-        if self.redactor.is_known_in(&bytes) {
+        self.keep_bytes(&bytes)
+    }
+
+    /// Keeps a content; returns its hash.
+    ///
+    /// # Errors
+    /// When it holds a secret, or cannot be written.
+    pub fn keep_bytes(&self, bytes: &[u8]) -> Result<String, Unkept> {
+        if self.redactor.is_known_in(bytes) {
             return Err(Unkept::Secret);
         }
-        let hash = hash(&bytes);
-        self.with_packs(|packs| if packs.renew(&hash) { Ok(()) } else { packs.add(&hash, &bytes) })?;
+        let hash = hash(bytes);
+        self.with_packs(|packs| if packs.renew(&hash) { Ok(()) } else { packs.add(&hash, bytes) })?;
         Ok(hash)
     }
 

@@ -150,7 +150,7 @@ fn a_content_is_kept_before_it_is_displaced() {
     );
     std::os::unix::fs::symlink("a", root.join("link")).unwrap();
     let removed = workspace.remove(&workspace.path("link").unwrap(), &Expected::Any).unwrap();
-    assert_eq!(removed.unkept, Some(Unkept::NoFile.to_string()));
+    assert_eq!((removed.unkept, contents.get(&hash(b"a"))), (None, Some(b"a".to_vec())), "what it points to");
 }
 
 proptest! {
@@ -183,12 +183,13 @@ proptest! {
         let later = open(dir.path());
         for displaced in done.into_iter().rev() {
             prop_assert_eq!(&displaced.unkept, &None);
-            let expected = displaced.after.map_or(Expected::Absent, Expected::Hash);
-            match displaced.before {
+            let (path, was) = (&displaced.path, &displaced.was);
+            match was.hash() {
                 Some(hash) => {
-                    workspace.replace(&displaced.path, &expected, &later.get(&hash).unwrap()).unwrap();
+                    let bytes = later.get(hash).unwrap();
+                    workspace.put_back(path, &displaced.became, &bytes, was).unwrap();
                 }
-                None => drop(workspace.remove(&displaced.path, &expected).unwrap()),
+                None => drop(workspace.take_away(path, &displaced.became).unwrap()),
             }
         }
         for (name, bytes) in names.iter().zip(before) {

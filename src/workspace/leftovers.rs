@@ -1,7 +1,6 @@
 //! What an edit that was killed left beside its file.
 
 use crate::workspace::Workspace;
-use crate::workspace::file::hash_reader;
 use crate::workspace::path::RelPath;
 use crate::workspace::replace::{Expected, TEMPORARY_PREFIX};
 use rustix::fs::Dir;
@@ -20,12 +19,13 @@ pub struct Leftovers {
 }
 
 impl Workspace {
-    /// Removes the temporary files that edits of `path` by processes now dead have left beside it. `before` is the
+    /// Removes the temporary files that changes of `path`, which must hold no link but its last part, by processes now dead have
+    /// left beside it. `before` is the
     /// content hash the file had before the edit, as far as it is known: once the file has another content, the
     /// temporary file holds what was displaced, and only the known old content is removed.
     pub fn clear_leftovers(&self, path: &RelPath, before: Option<&str>) -> Leftovers {
         let mut leftovers = Leftovers::default();
-        let Ok(real) = self.resolve(path) else { return leftovers };
+        let Ok(real) = self.resolve_directory(path) else { return leftovers };
         let Some((parent, _)) = real.split_last() else { return leftovers };
         // Both absent: a new file that was not there yet.
         let untouched = self.hash_of(&real).as_deref() == before;
@@ -53,7 +53,7 @@ impl Workspace {
     }
 
     fn hash_of(&self, path: &RelPath) -> Option<String> {
-        hash_reader(self.open_file(path).ok()?.file).ok()
+        self.state_of(path).ok()?.hash().map(str::to_owned)
     }
 }
 

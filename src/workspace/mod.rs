@@ -13,6 +13,7 @@ pub mod path;
 pub mod record;
 pub mod replace;
 mod repository;
+pub mod restore;
 pub mod search;
 pub mod snapshot;
 pub mod transaction;

@@ -4,6 +4,7 @@
 //! which bytes were displaced; if they are not the expected ones they are swapped back, so that a save by another
 //! program is never lost. At every instant the path holds the whole old or the whole new file.
 
+use crate::change::FileState;
 use crate::source::Source;
 use crate::workspace::Workspace;
 use crate::workspace::beneath::{Beneath, LastLink};
@@ -23,8 +24,12 @@ pub const TEMPORARY_PREFIX: &str = ".agent-tmp-";
 /// Names tried for a temporary file; each has 48 random bits, so the second try is already unheard of.
 const NAME_TRIES: usize = 8;
 
-/// The bits of a mode that content keeps.
+/// The bits of a mode that content keeps: set-user-ID and set-group-ID end with the content they were given for, as the
+/// kernel has it for writes.
 const PERMISSIONS: Mode = Mode::RWXU.union(Mode::RWXG).union(Mode::RWXO).union(Mode::SVTX);
+
+/// What every link has for its mode.
+const LINK_MODE: u32 = 0o120_777;
 
 /// What a file must be for a change to happen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,14 +47,25 @@ pub enum Expected {
 pub struct Displaced {
     /// Where the file really is, links resolved.
     pub path: RelPath,
-    /// The hash of the content before; `None` when there was no file.
-    pub before: Option<String>,
-    /// The hash of the content now; `None` when the file is gone.
-    pub after: Option<String>,
+    /// What it was before.
+    pub was: FileState,
+    /// What it is now.
+    pub became: FileState,
+    /// How many directories were made for it.
+    pub directories: u32,
     /// Why the system did not confirm that the change is on disk; the change stands.
     pub unsynced: Option<String>,
     /// Why the content before could not be kept: the change cannot be undone. Nothing is kept where nobody asked for it.
     pub unkept: Option<String>,
+}
+
+/// What a name is to hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum New<'a> {
+    /// A file with this content, and these permission bits or those of what it replaces.
+    File(&'a [u8], Option<Mode>),
+    /// A link to this.
+    Link(&'a [u8]),
 }
 
 impl Workspace {
@@ -63,7 +79,7 @@ impl Workspace {
         self.replace_with_mode(path, expected, bytes, None)
     }
 
-    /// As [`replace`](Self::replace); a file that is made gets the permission bits `mode`.
+    /// As [`replace`](Self::replace); the file gets the permission bits `mode`.
     ///
     /// # Errors
     /// As [`replace`](Self::replace).
@@ -74,34 +90,60 @@ impl Workspace {
         bytes: &[u8],
         mode: Option<Mode>,
     ) -> Result<Displaced, FileError> {
-        let real = self.writable(path, LastLink::Follow)?;
+        self.set(path, LastLink::Follow, expected, New::File(bytes, mode))
+    }
+
+    /// As [`replace`](Self::replace), for whatever a name may hold; a link that is the last part of `path` is followed or
+    /// replaced.
+    pub(super) fn set(
+        &self,
+        path: &RelPath,
+        last: LastLink,
+        expected: &Expected,
+        new: New<'_>,
+    ) -> Result<Displaced, FileError> {
+        let real = self.writable(path, last)?;
         let (parent, name) = real.split_last().ok_or_else(|| FileError::Directory(path.clone()))?;
-        let directory = self
+        let (directory, directories) = self
             .beneath()
             .make_directory(&parent)
             .map_err(|error| FileError::io(path, "open the directory of", error.into()))?;
         let target =
             Target { beneath: self.beneath(), path: &real, parent: &parent, directory: &directory, name };
-        let old = target.stat()?;
+        let done = self.fill(&target, last, expected, new);
+        if done.is_err() {
+            self.remove_directories([(real.clone(), directories)]);
+        }
+        done.map(|displaced| Displaced { directories, ..displaced })
+    }
+
+    fn fill(
+        &self,
+        target: &Target<'_>,
+        last: LastLink,
+        expected: &Expected,
+        new: New<'_>,
+    ) -> Result<Displaced, FileError> {
+        let real = target.path;
+        let old = target.stat(last)?;
         match (&old, expected) {
-            (Some(_), Expected::Absent) => return Err(FileError::Exists(real)),
+            (Some(_), Expected::Absent) => return Err(FileError::Exists(real.clone())),
             (None, Expected::Hash(_)) => return Err(target.changed(None)),
-            (Some(_), _) => target.may_be_written()?,
+            (Some(old), _) => target.may_be_written(old)?,
             (None, _) => {}
         }
-        let after = hash(bytes);
         let kept = self.displaced().filter(|_| old.is_some()).map(|contents| target.keep(contents));
-        let before = {
-            let mut temporary = target.write_temporary(bytes, old.as_ref(), mode)?;
-            if old.is_some() {
-                Some(target.exchange(&mut temporary, expected, &after)?)
-            } else {
-                target.place_new(&temporary, expected)?;
-                None
-            }
+        let (mut temporary, became) = target.write_temporary(new, old.as_ref())?;
+        let was = if let Some(old) = old {
+            let written = became.hash().unwrap_or_default();
+            FileState::with(target.exchange(&mut temporary, expected, written)?, old.st_mode)
+        } else {
+            target.place_new(&temporary, expected)?;
+            FileState::Absent
         };
-        let (unsynced, unkept) = (target.sync(), unkept(kept, before.as_deref()));
-        Ok(Displaced { path: real.clone(), before, after: Some(after), unsynced, unkept })
+        drop(temporary);
+        let (unsynced, unkept) = (target.sync(), unkept(kept, was.hash()));
+        Ok(Displaced { path: real.clone(), was, became, directories: 0, unsynced, unkept })
     }
 
     /// Removes the regular file or symbolic link `path`; a link's target stays.
@@ -119,9 +161,10 @@ impl Workspace {
         let target =
             Target { beneath: self.beneath(), path: &real, parent: &parent, directory: &directory, name };
         let kept = self.displaced().map(|contents| target.keep(contents));
-        let before = target.set_aside_and_remove(expected)?;
-        let (unsynced, unkept) = (target.sync(), unkept(kept, Some(&before)));
-        Ok(Displaced { path: real.clone(), before: Some(before), after: None, unsynced, unkept })
+        let was = target.set_aside_and_remove(expected)?;
+        let (unsynced, unkept) = (target.sync(), unkept(kept, was.hash()));
+        let became = FileState::Absent;
+        Ok(Displaced { path: real.clone(), was, became, directories: 0, unsynced, unkept })
     }
 
     fn writable(&self, path: &RelPath, last: LastLink) -> Result<RelPath, FileError> {
@@ -177,11 +220,12 @@ impl Target<'_> {
     }
 
     /// What the name holds now; `None` when nothing.
-    fn stat(&self) -> Result<Option<Stat>, FileError> {
+    fn stat(&self, last: LastLink) -> Result<Option<Stat>, FileError> {
         match rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => Ok(Some(stat)),
                 FileType::Directory => Err(FileError::Directory(self.path.clone())),
+                FileType::Symlink if last == LastLink::Keep => Ok(Some(stat)),
                 // It was resolved a moment ago, so it was put there since.
                 FileType::Symlink => Err(self.changed(None)),
                 _ => Err(FileError::Special(self.path.clone())),
@@ -193,31 +237,49 @@ impl Target<'_> {
 
     /// A name can be given to other content by whoever may write the directory; a file that is kept from being written,
     /// or belongs to somebody else, is to stay as it is all the same.
-    fn may_be_written(&self) -> Result<(), FileError> {
+    fn may_be_written(&self, old: &Stat) -> Result<(), FileError> {
+        if FileType::from_raw_mode(old.st_mode) == FileType::Symlink {
+            return Ok(());
+        }
         rustix::fs::accessat(self.directory, self.name, Access::WRITE_OK, AtFlags::EACCESS)
             .map_err(|error| self.io(error))
     }
 
-    /// Writes `bytes` durably to a new file beside the target, with the mode and owner of `old`, or with `mode`.
+    /// Makes `new` durably beside the target; a file gets the mode and owner of `old` where it is not said otherwise. Also
+    /// says what it is.
     fn write_temporary(
         &self,
-        bytes: &[u8],
+        new: New<'_>,
         old: Option<&Stat>,
-        mode: Option<Mode>,
-    ) -> Result<Temporary<'_>, FileError> {
+    ) -> Result<(Temporary<'_>, FileState), FileError> {
+        let (bytes, mode) = match new {
+            New::File(bytes, mode) => (bytes, mode),
+            New::Link(to) => return Ok((self.create_link(to)?, FileState::with(hash(to), LINK_MODE))),
+        };
+        let old = old.filter(|old| FileType::from_raw_mode(old.st_mode) == FileType::RegularFile);
         // Nobody else may read it while it is written, unless the file itself is to be new: then umask decides.
         let private = old.is_some() || mode.is_some();
         let (temporary, fd) =
             self.create_temporary(Mode::from_raw_mode(if private { 0o600 } else { 0o666 }))?;
         let mut file = File::from(fd);
         file.write_all(bytes).map_err(|error| FileError::io(self.path, "write", error))?;
+        let made = rustix::fs::fstat(&file).map_err(|error| self.io(error))?;
         if let Some(old) = old {
-            self.copy_owner_and_mode(&file, old)?;
-        } else if let Some(mode) = mode {
-            rustix::fs::fchmod(&file, mode & PERMISSIONS).map_err(|error| self.io(error))?;
+            give_away(&file, &made, old);
+        }
+        let kept = || old.map(|old| Mode::from_raw_mode(old.st_mode));
+        let mode = mode.or_else(kept).unwrap_or(Mode::from_raw_mode(made.st_mode)) & PERMISSIONS;
+        if private {
+            rustix::fs::fchmod(&file, mode).map_err(|error| self.io(error))?;
         }
         file.sync_all().map_err(|error| FileError::io(self.path, "write", error))?;
-        Ok(temporary)
+        Ok((temporary, FileState::file(hash(bytes), mode.as_raw_mode())))
+    }
+
+    fn create_link(&self, to: &[u8]) -> Result<Temporary<'_>, FileError> {
+        let name = temporary_name();
+        rustix::fs::symlinkat(to, self.directory, &name).map_err(|error| self.io(error))?;
+        Ok(Temporary { directory: self.directory.as_fd(), name, keep: false })
     }
 
     fn create_temporary(&self, mode: Mode) -> Result<(Temporary<'_>, OwnedFd), FileError> {
@@ -233,19 +295,6 @@ impl Target<'_> {
             }
         }
         Err(self.io(Errno::EXIST))
-    }
-
-    fn copy_owner_and_mode(&self, file: &File, old: &Stat) -> Result<(), FileError> {
-        let new = rustix::fs::fstat(file).map_err(|error| self.io(error))?;
-        if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) {
-            let (user, group) =
-                (rustix::fs::Uid::from_raw(old.st_uid), rustix::fs::Gid::from_raw(old.st_gid));
-            // Only root may give a file away; anyone else keeps what he wrote, as every editor does.
-            let _ = rustix::fs::fchown(file, Some(user), Some(group));
-        }
-        // Set-user-ID and set-group-ID end with the content they were given for, as the kernel has it for writes.
-        rustix::fs::fchmod(file, Mode::from_raw_mode(old.st_mode) & PERMISSIONS)
-            .map_err(|error| self.io(error))
     }
 
     /// Gives the temporary file the name, which must be free.
@@ -317,10 +366,10 @@ impl Target<'_> {
     }
 
     /// Moves the target to a temporary name, looks at it there, and removes it or puts it back.
-    fn set_aside_and_remove(&self, expected: &Expected) -> Result<String, FileError> {
-        let kind = rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
+    fn set_aside_and_remove(&self, expected: &Expected) -> Result<FileState, FileError> {
+        let old = rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW)
             .map_err(|error| FileError::io(self.path, "delete", error.into()))?;
-        match FileType::from_raw_mode(kind.st_mode) {
+        match FileType::from_raw_mode(old.st_mode) {
             FileType::RegularFile | FileType::Symlink => {}
             FileType::Directory => return Err(FileError::Directory(self.path.clone())),
             _ => return Err(FileError::Special(self.path.clone())),
@@ -332,7 +381,7 @@ impl Target<'_> {
         match self.hash_of(&aside) {
             Ok(found) if matches(expected, &found) => {
                 match rustix::fs::unlinkat(self.directory, &aside, AtFlags::empty()) {
-                    Ok(()) => Ok(found),
+                    Ok(()) => Ok(FileState::with(found, old.st_mode)),
                     Err(error) => {
                         let kept = FileError::io(self.path, "delete", error.into());
                         self.put_back(&aside).and(Err(kept))
@@ -360,13 +409,18 @@ impl Target<'_> {
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     }
 
-    /// Keeps the content that is about to be displaced; returns its hash. Only a regular file is opened: whoever opens a pipe
-    /// takes what is in it.
+    /// Keeps the content that is about to be displaced, of a link what it points to; returns its hash. Only a regular file is
+    /// opened: whoever opens a pipe takes what is in it.
     fn keep(&self, contents: &Contents) -> Result<String, Unkept> {
         let stat = rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW);
         let stat = stat.map_err(std::io::Error::from)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(Unkept::NoFile);
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Symlink => {
+                let to = rustix::fs::readlinkat(self.directory, self.name, Vec::new());
+                return contents.keep_bytes(to.map_err(std::io::Error::from)?.as_bytes());
+            }
+            _ => return Err(Unkept::NoFile),
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(self.directory, self.name, flags, Mode::empty());
@@ -402,6 +456,15 @@ impl Target<'_> {
             Ok(()) | Err(Errno::INVAL | Errno::NOTSUP | Errno::ROFS) => None,
             Err(error) => Some(error.to_string()),
         }
+    }
+}
+
+/// Gives `file` to whom `old` belongs.
+fn give_away(file: &File, made: &Stat, old: &Stat) {
+    if (made.st_uid, made.st_gid) != (old.st_uid, old.st_gid) {
+        let (user, group) = (rustix::fs::Uid::from_raw(old.st_uid), rustix::fs::Gid::from_raw(old.st_gid));
+        // Only root may give a file away; anyone else keeps what he wrote, as every editor does.
+        let _ = rustix::fs::fchown(file, Some(user), Some(group));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What no tool changes of a git repository, however its directory is called: judged by what lies around a file when it is
 //! changed.
 
-use crate::process::sandbox::repositories::{is_bare, is_kept_from_tools};
+use crate::process::sandbox::repositories::{GIT, is_bare, is_kept_from_tools};
 use crate::workspace::Workspace;
 use crate::workspace::alias;
 use crate::workspace::path::RelPath;
@@ -25,6 +25,15 @@ impl Workspace {
                     .any(|below| below.first().is_some_and(|first| first.eq_ignore_ascii_case(name)))
             };
             is_bare(|name| makes(name) || has(name))
+        })
+    }
+
+    /// Whether a directory below the root, in which `path` is, is a repository of its own.
+    pub fn is_in_repository_below(&self, path: &RelPath) -> bool {
+        let parts: Vec<&str> = path.parts().collect();
+        (1..parts.len()).any(|depth| {
+            let directory = RelPath::of_parts(parts.get(..depth).unwrap_or_default());
+            self.beneath().has(&directory.join(GIT))
         })
     }
 

@@ -1,9 +1,9 @@
 //! What the files of the workspace look like from outside, to see what a command changed.
 
-use crate::change::{Change, ChangeAction, ChangedBy};
 use crate::workspace::walk::{NEVER_WALKED, has_plain_ignore_files};
 use ignore::{DirEntry, WalkBuilder};
-use std::collections::BTreeMap;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
@@ -18,16 +18,34 @@ const MAX_TIME: Duration = Duration::from_millis(150);
 /// The file by which a tool marks a directory as its cache (bford.info/cachedir): `target` of cargo has one.
 const CACHE_TAG: &str = "CACHEDIR.TAG";
 
-/// Size, modification time and inode of every file that is not ignored.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Snapshot(BTreeMap<String, Look>);
+/// What every file and link that is not ignored looks like, and which directories there are.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Snapshot {
+    files: BTreeMap<String, Look>,
+    directories: BTreeSet<String>,
+}
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Look {
-    size: u64,
+/// What a file looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Look {
+    /// Bytes.
+    pub size: u64,
+    /// Its kind and permission bits (`st_mode`).
+    pub mode: u32,
     modified_s: i64,
     modified_ns: i64,
     inode: u64,
+}
+
+/// A file that looks different in one snapshot than in another; nothing where it is not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The file.
+    pub path: String,
+    /// What it looked like.
+    pub before: Option<Look>,
+    /// What it looks like.
+    pub after: Option<Look>,
 }
 
 impl Snapshot {
@@ -38,7 +56,7 @@ impl Snapshot {
 
     fn take_up_to(entries: usize, root: &Path) -> Option<Self> {
         let began = Instant::now();
-        let mut looks = BTreeMap::new();
+        let mut snapshot = Self::default();
         let plain = has_plain_ignore_files(root);
         let walk = WalkBuilder::new(root)
             .hidden(false)
@@ -54,46 +72,52 @@ impl Snapshot {
             if count > entries || (count % 256 == 0 && began.elapsed() > MAX_TIME) {
                 return None;
             }
-            let Ok(entry) = entry else { continue };
-            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
-                continue;
+            if let Ok(entry) = entry {
+                snapshot.add(root, &entry);
             }
-            let (Ok(path), Ok(metadata)) = (entry.path().strip_prefix(root), entry.metadata()) else {
-                continue;
-            };
+        }
+        Some(snapshot)
+    }
+
+    fn add(&mut self, root: &Path, entry: &DirEntry) {
+        let (Some(kind), Ok(path)) = (entry.file_type(), entry.path().strip_prefix(root)) else { return };
+        let path = path.to_string_lossy().into_owned();
+        if kind.is_dir() {
+            self.directories.insert(path);
+        } else if let (true, Ok(metadata)) = (kind.is_file() || kind.is_symlink(), entry.metadata()) {
             let look = Look {
                 size: metadata.size(),
+                mode: metadata.mode(),
                 modified_s: metadata.mtime(),
                 modified_ns: metadata.mtime_nsec(),
                 inode: metadata.ino(),
             };
-            looks.insert(path.to_string_lossy().into_owned(), look);
+            self.files.insert(path, look);
         }
-        Some(Self(looks))
     }
 
     /// Every file with its size in bytes.
     pub fn sizes(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.0.iter().map(|(path, look)| (path.as_str(), look.size))
+        self.files.iter().map(|(path, look)| (path.as_str(), look.size))
     }
 
-    /// The size of one file in bytes; nothing when there is none.
-    pub fn size(&self, path: &str) -> Option<u64> {
-        self.0.get(path).map(|look| look.size)
+    /// How many of the directories that `path` is in, from the innermost, are not in this snapshot.
+    pub fn missing_directories(&self, path: &str) -> u32 {
+        let above = Path::new(path).ancestors().skip(1).filter_map(Path::to_str);
+        let missing = above.take_while(|directory| !self.directories.contains(*directory)).count();
+        u32::try_from(missing).unwrap_or(u32::MAX)
     }
 
-    /// What is different in `after`, by path.
-    pub fn changes(&self, after: &Self) -> Vec<Change> {
-        let by = ChangedBy::Command;
-        let change =
-            |path: &str, action| Change { path: path.to_owned(), action, by, before: None, after: None };
-        let gone = self.0.keys().filter(|path| !after.0.contains_key(*path));
-        let new = after.0.iter().filter_map(|(path, look)| match self.0.get(path) {
-            None => Some(change(path, ChangeAction::Created)),
-            Some(before) if before != look => Some(change(path, ChangeAction::Modified)),
-            Some(_) => None,
+    /// What is different in `after`: what is gone, and then the rest, by path.
+    pub fn differences(&self, after: &Self) -> Vec<Difference> {
+        let gone = self.files.iter().filter(|(path, _)| !after.files.contains_key(*path));
+        let gone =
+            gone.map(|(path, look)| Difference { path: path.clone(), before: Some(*look), after: None });
+        let new = after.files.iter().filter_map(|(path, look)| {
+            let before = self.files.get(path).copied();
+            (before != Some(*look)).then(|| Difference { path: path.clone(), before, after: Some(*look) })
         });
-        gone.map(|path| change(path, ChangeAction::Deleted)).chain(new).collect()
+        gone.chain(new).collect()
     }
 }
 
@@ -140,15 +164,12 @@ mod tests {
         write("target/out", "a");
         write("built/out", "a");
         std::fs::remove_file(dir.path().join("gone")).unwrap();
-        let changes = before.changes(&Snapshot::take(dir.path()).unwrap());
-        let seen: Vec<(&str, ChangeAction)> = changes.iter().map(|c| (c.path.as_str(), c.action)).collect();
-        assert_eq!(
-            seen,
-            [
-                ("gone", ChangeAction::Deleted),
-                ("changed", ChangeAction::Modified),
-                ("sub/new", ChangeAction::Created)
-            ]
-        );
+        let differences = before.differences(&Snapshot::take(dir.path()).unwrap());
+        let seen: Vec<(&str, bool, bool)> = differences
+            .iter()
+            .map(|it| (it.path.as_str(), it.before.is_some(), it.after.is_some()))
+            .collect();
+        assert_eq!(seen, [("gone", true, false), ("changed", true, true), ("sub/new", false, true)]);
+        assert_eq!((before.missing_directories("sub/new"), before.missing_directories("new")), (1, 0));
     }
 }

@@ -97,6 +97,7 @@ impl Workspace {
                     let undone = undo.iter().zip(&done).rev().zip(steps.iter().take(done.len()).rev());
                     let left = undone.filter(|((undo, _), _)| self.undo(undo).is_none());
                     let left = left.map(|(_, step)| step.path.clone()).collect();
+                    self.remove_directories(done.into_iter().map(|it| (it.path, it.directories)));
                     return Err(Failed { error, left });
                 }
             }

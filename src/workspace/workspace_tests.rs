@@ -5,6 +5,7 @@ use super::error::FileError;
 use super::file::hash;
 use super::path::RelPath;
 use super::replace::{Expected, TEMPORARY_PREFIX};
+use crate::change::FileState;
 use proptest::prelude::*;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -127,7 +128,7 @@ fn replacing_keeps_mode_and_link_and_leaves_nothing_behind() {
     for workspace in place.both() {
         let done = workspace.replace(&rel("link"), &Expected::Any, b"new").unwrap();
         assert_eq!(done.path.as_str(), "d/script");
-        assert_eq!(done.after.as_deref(), Some(hash(b"new").as_str()));
+        assert_eq!(done.became.hash(), Some(hash(b"new").as_str()));
         assert_eq!(place.text("d/script"), "new");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o751);
         assert!(place.root.join("link").symlink_metadata().unwrap().is_symlink());
@@ -153,7 +154,7 @@ fn a_file_is_replaced_only_if_it_is_as_expected() {
         assert!(matches!(gone, Err(FileError::Changed { .. })));
         workspace.replace(&rel("a"), &Expected::Hash(hash(b"theirs")), b"new").unwrap();
         let removed = workspace.remove(&rel("a"), &Expected::Hash(hash(b"new"))).unwrap();
-        assert_eq!((removed.before, removed.after), (Some(hash(b"new")), None));
+        assert_eq!((removed.was.hash(), removed.became), (Some(hash(b"new").as_str()), FileState::Absent));
         assert!(place.names(".").is_empty());
     }
 }
@@ -173,7 +174,7 @@ fn a_new_file_gets_its_directories_and_a_plain_mode() {
     let place = Place::new();
     for (workspace, name) in place.both().into_iter().zip(["x/y/one", "x/z/two"]) {
         let done = workspace.replace(&rel(name), &Expected::Absent, b"new").unwrap();
-        assert_eq!(done.before, None);
+        assert_eq!(done.was, FileState::Absent);
         let mode = place.root.join(name).metadata().unwrap().mode() & 0o777;
         assert_eq!(mode & 0o600, 0o600);
         assert_eq!(mode & 0o111, 0);

@@ -12,6 +12,10 @@ use std::path::PathBuf;
 /// Three lines.
 const LINES: &str = "one\ntwo\nthree\n";
 
+fn edit(path: &str, old: &str, new: &str) -> Value {
+    call("edit_file", &json!({"path": path, "old_str": old, "new_str": new}))
+}
+
 fn envelope(sections: &str) -> Value {
     call("apply_patch", &json!({"patch": format!("*** Begin Patch\n{sections}*** End Patch\n")}))
 }
@@ -53,9 +57,6 @@ fn t04_a_passage_is_found_apart_from_what_cannot_mean_another_and_the_answer_say
         .file("quotes.txt", "say \u{201c}hi\u{201d}\n")
         .file("deep.txt", "{\n    {\n        one\n    }\n}\n")
         .file("twice.txt", "one \ntwo\none\t\ntwo\n");
-    let edit = |path: &str, old: &str, new: &str| {
-        call("edit_file", &json!({"path": path, "old_str": old, "new_str": new}))
-    };
     let said = told(
         &lab,
         vec![
@@ -82,9 +83,6 @@ fn t04_a_passage_is_found_apart_from_what_cannot_mean_another_and_the_answer_say
 #[test]
 fn t04_an_edit_that_would_destroy_or_change_nothing_is_refused_with_its_reason() {
     let lab = Lab::new().file("a.txt", LINES).file("far.txt", format!("one{}\ntwo\n", " ".repeat(3000)));
-    let edit = |path: &str, old: &str, new: &str| {
-        call("edit_file", &json!({"path": path, "old_str": old, "new_str": new}))
-    };
     let said = told(
         &lab,
         vec![

@@ -1,7 +1,7 @@
 //! Repositories that commands make or work in: plain ones are no obstacle, and one that would run programs does not stay.
 
 use crate::sandbox::{confining, project, run, said};
-use crate::support::calls::{call, told};
+use crate::support::calls::{call, command, told, write};
 use crate::support::kernel::{Kernel, confines};
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
@@ -187,7 +187,7 @@ fn with_repositories() -> Lab {
 /// Hooks and settings of every kind, in each form in which a tool changes a file.
 #[test]
 fn class_24_no_tool_changes_what_makes_git_run_programs_wherever_the_repository_is() {
-    let write = |path: &str| call("write_file", &json!({"path": path, "content": "echo owned\n"}));
+    let write = |path| write(path, "echo owned\n");
     let edit = json!({"path": "gd/config", "old_str": "[core]", "new_str": "[core]\n\tfsmonitor = ./evil"});
     let moved = "*** Begin Patch\n*** Update File: evil\n*** Move to: gd/hooks/post-merge\n@@\n-evil\n+owned\n*** End Patch\n";
     let attacks = vec![
@@ -226,14 +226,12 @@ fn class_24_no_tool_changes_a_repository_that_a_command_has_made_look_like_none(
         return;
     }
     let lab = with_repositories().unprivileged();
-    let run = |command| call("run_command", &json!({"command": command}));
-    let hook = json!({"path": "fix/repo.git/hooks/update", "content": "echo owned\n"});
     let said = told(
         &lab,
         vec![
-            run("mv fix/repo.git/refs fix/repo.git/r"),
-            call("write_file", &hook),
-            run("mv fix/repo.git/r fix/repo.git/refs"),
+            command("mv fix/repo.git/refs fix/repo.git/r"),
+            write("fix/repo.git/hooks/update", "echo owned\n"),
+            command("mv fix/repo.git/r fix/repo.git/refs"),
         ],
     );
     assert!(said[1].contains("configuration of a repository"), "{said:?}");
@@ -251,9 +249,7 @@ fn class_24_no_tool_makes_a_directory_a_repository() {
     ] {
         let lab = Lab::new();
         let paths = first.iter().copied().filter(|path| *path != last).chain([last]);
-        let write =
-            |path: &str| call("write_file", &json!({"path": path, "content": "ref: refs/heads/main\n"}));
-        let said = told(&lab, paths.clone().map(write).collect());
+        let said = told(&lab, paths.clone().map(|path| write(path, "ref: refs/heads/main\n")).collect());
         assert!(said.last().unwrap().contains("configuration of a repository"), "{last}: {said:?}");
         for path in paths {
             assert_eq!(lab.exists(path), path != last, "{path}: {said:?}");
@@ -265,8 +261,7 @@ fn class_24_no_tool_makes_a_directory_a_repository() {
 fn s24_what_is_no_configuration_of_a_repository_is_written_beside_and_in_it() {
     let paths = ["fix/repo.git/x", "fix/config", "HEAD", "objects/x.rs", "config", "hooks/x", "gd/info/x"];
     let lab = with_repositories();
-    let write = |path| call("write_file", &json!({"path": path, "content": "text\n"}));
-    let said = told(&lab, paths.map(write).to_vec());
+    let said = told(&lab, paths.map(|path| write(path, "text\n")).to_vec());
     for path in paths {
         assert!(lab.exists(path), "{path}: {said:?}");
     }

@@ -235,13 +235,12 @@ fn what_a_killed_edit_left_beside_its_file_is_cleared_on_resume() {
 ";
     let server = Server::start(script);
     let lab =
-        lab().config("hooks: {pre_tool_use: [{matcher: write_file, command: touch asked; sleep 60}]}\n");
+        lab().config("hooks: {post_tool_use: [{matcher: write_file, command: touch asked; sleep 60}]}\n");
     let run = lab.start_run(&server, &["--mode", "yolo"]);
     lab.wait_for_file("asked");
     run.signal(Signal::KILL);
     run.finish();
     // As if the kill had come between the swap and the end of the edit, and once with somebody's save.
-    fs::write(lab.ws().join("a.txt"), "beta").unwrap();
     fs::write(lab.ws().join(".agent-tmp-2147483647-1"), "alpha\n").unwrap();
     fs::write(lab.ws().join(".agent-tmp-2147483647-2"), "a person's save").unwrap();
     let server = Server::start("turns: [{text: done}]");

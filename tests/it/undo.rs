@@ -1,7 +1,9 @@
 //! Undo and redo of what a session did to files, by tools and by commands, and what stands in their way.
 
+use crate::support::calls::{call, command, write};
 use crate::support::run::{Lab, holding};
 use crate::support::server::Server;
+use crate::support::tree::{Tree, tree};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,14 +15,6 @@ fn server(calls: &[Value]) -> Server {
     let mut turns: Vec<Value> = calls.iter().map(|call| json!({"calls": [call]})).collect();
     turns.push(json!({"text": "done"}));
     Server::start(&json!({ "turns": turns }).to_string())
-}
-
-fn write(path: &str, content: &str) -> Value {
-    json!({"name": "write_file", "arguments": {"path": path, "content": content}})
-}
-
-fn command(command: &str) -> Value {
-    json!({"name": "run_command", "arguments": {"command": command}})
 }
 
 /// The files of the workspace with their contents, sorted by path.
@@ -191,4 +185,106 @@ fn a_session_that_runs_is_not_undone() {
     running.finish().exits(130);
     lab.agent(&["undo"]).exits(0);
     assert!(!lab.exists("begun"));
+}
+
+/// Does `calls` in one run, undoes and redoes them, and undoes them again: everything is as it was, kind and permissions too.
+fn goes_back_and_forth(lab: &Lab, calls: &[Value]) {
+    let before = tree(&lab.ws());
+    lab.run(&server(calls), &["--mode", "yolo"]).exits(0);
+    let after = tree(&lab.ws());
+    assert_ne!(before, after);
+    for (words, wanted) in [("undo", &before), ("redo", &after), ("undo", &before)] {
+        lab.agent(&[words]).exits(0);
+        assert_eq!(tree(&lab.ws()), *wanted, "{words}");
+    }
+}
+
+#[test]
+fn a14_permission_bits_go_back_and_forth_whatever_changed_or_removed_the_file() {
+    let lab = Lab::new()
+        .config("workspace: {allow_delete: true}\n")
+        .script("deleted.sh", "#!/bin/sh\n")
+        .script("moved.sh", "#!/bin/sh\necho\n")
+        .script("removed.sh", "#!/bin/sh\n# removed\n")
+        .script("edited.sh", "#!/bin/sh\n# edited\n")
+        .file("plain.txt", "plain\n");
+    let patch = "*** Begin Patch\n*** Update File: moved.sh\n*** Move to: elsewhere.sh\n*** End Patch\n";
+    goes_back_and_forth(
+        &lab,
+        &[
+            call("delete_file", &json!({"path": "deleted.sh"})),
+            call("apply_patch", &json!({"patch": patch})),
+            call("edit_file", &json!({"path": "edited.sh", "old_str": "# edited", "new_str": "true"})),
+            command("rm removed.sh; chmod 600 edited.sh; chmod +x plain.txt"),
+        ],
+    );
+    let told = lab.agent(&["redo"]).exits(0).stdout;
+    assert!(told.contains("redone: plain.txt has its earlier permissions again"), "{told}");
+    let diff = lab.agent(&["diff", "--file", "plain.txt"]).exits(0).stdout;
+    assert_eq!(diff, "# plain.txt: mode 100644 became 100755\n");
+    fs::set_permissions(lab.ws().join("plain.txt"), fs::Permissions::from_mode(0o700)).unwrap();
+    let refused = lab.agent(&["undo", "--file", "plain.txt"]).exits(1);
+    assert!(refused.stderr.contains("somebody else"), "{}", refused.stderr);
+}
+
+#[test]
+fn a14_links_that_were_made_changed_replaced_or_removed_go_back_and_forth() {
+    let lab = Lab::new()
+        .config("workspace: {allow_delete: true}\n")
+        .file("a.txt", "a\n")
+        .file("b.txt", "b\n")
+        .file("becomes-link", "a file\n");
+    for (link, to) in [("led", "a.txt"), ("gone", "nowhere"), ("becomes-file", "a.txt"), ("deleted", "b.txt")]
+    {
+        std::os::unix::fs::symlink(to, lab.ws().join(link)).unwrap();
+    }
+    goes_back_and_forth(
+        &lab,
+        &[
+            command("ln -s a.txt made; ln -sfn b.txt led; rm gone; rm becomes-file; echo x > becomes-file"),
+            command("rm becomes-link; ln -s ../outside becomes-link"),
+            call("delete_file", &json!({"path": "deleted"})),
+        ],
+    );
+    assert_eq!((lab.read("a.txt"), lab.read("b.txt")), ("a\n".to_owned(), "b\n".to_owned()));
+}
+
+#[test]
+fn a14_directories_made_for_files_go_with_them_and_one_in_which_somebody_works_stays() {
+    let lab = Lab::new().file("a.txt", "a\n");
+    let calls = [
+        write("new/deep/x.txt", "x\n"),
+        write("new/deep/y.txt", "y\n"),
+        command("mkdir -p sub/dir; echo z > sub/dir/z"),
+    ];
+    goes_back_and_forth(&lab, &calls);
+    lab.agent(&["redo"]).exits(0);
+    set(&lab, "new/mine", "mine\n");
+    lab.agent(&["undo"]).exits(0);
+    assert!(lab.exists("new/mine") && !lab.exists("new/deep") && !lab.exists("sub"));
+}
+
+/// Files and links alone: a directory that a redo empties stays.
+fn without_directories(tree: &Tree) -> Tree {
+    let mut files = tree.clone();
+    files.retain(|_, (_, mode)| *mode & 0o170_000 != 0o040_000);
+    files
+}
+
+#[test]
+fn a14_what_a_command_did_until_the_run_was_killed_is_undone_and_redone() {
+    let lab = Lab::new().file("a.txt", "a\n").file("d/b.txt", "b\n");
+    let before = tree(&lab.ws());
+    let server = server(&[command("echo x > a.txt; rm -r d; mkdir e; echo y > e/y; touch begun; sleep 60")]);
+    let running = lab.start_run(&server, &["--mode", "yolo"]);
+    lab.wait_for_file("begun");
+    running.signal(rustix::process::Signal::KILL);
+    running.finish();
+    let after = tree(&lab.ws());
+    let shown = lab.agent(&["diff"]).exits(0).stdout;
+    assert!(shown.contains("-a\n+x") && shown.contains("--- a/d/b.txt"), "{shown}");
+    for (words, wanted) in [("undo", &before), ("redo", &after), ("undo", &before)] {
+        lab.agent(&[words]).exits(0);
+        assert_eq!(without_directories(&tree(&lab.ws())), without_directories(wanted), "{words}");
+    }
 }

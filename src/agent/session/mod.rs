@@ -285,10 +285,7 @@ impl Session {
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             Event::StepStart { purpose: Purpose::Step, .. } => self.step_start(),
             Event::RequestSent { .. } => self.requested(),
-            Event::RequestPrefix { hashes, changed } => {
-                self.prefix = Some(hashes.clone());
-                self.tally.prefix_changed(changed);
-            }
+            Event::RequestPrefix { hashes, changed } => self.begins_with(hashes, changed),
             Event::KeptAnswer => self.tally.kept_answers = self.tally.kept_answers.saturating_add(1),
             Event::Retry { kind, billed, .. } => self.repeated(*kind, *billed),
             Event::ModelResponse { purpose, message, finish, usage, cost_usd, .. } => {
@@ -328,6 +325,8 @@ impl Session {
             | Event::ToolStart { .. }
             | Event::ToolWaits { .. }
             | Event::ApprovalAnswered { .. }
+            | Event::Changing { .. }
+            | Event::Checkpoint { .. }
             | Event::BackgroundStart { .. }
             | Event::BackgroundEnd { .. }
             | Event::HookEnd { .. }
@@ -335,6 +334,11 @@ impl Session {
             | Event::Notice { .. }
             | Event::RunEnd { .. } => {}
         }
+    }
+
+    fn begins_with(&mut self, hashes: &PrefixHashes, changed: &[String]) {
+        self.prefix = Some(hashes.clone());
+        self.tally.prefix_changed(changed);
     }
 
     fn step_start(&mut self) {

@@ -69,6 +69,7 @@ fn describe(record: &Record) -> Option<String> {
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
         Event::Guardrail { triggered } => format!("  {}", messages::guardrail(triggered)),
         Event::Restored { way, changed, .. } => messages::restored(*way, changed),
+        Event::Checkpoint { reference, left_out, .. } => messages::checkpoint(reference, left_out),
         Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd),
         Event::Closing { reason } => format!("closing: {reason}"),
         Event::RunEnd { result } => {
@@ -84,6 +85,7 @@ fn describe(record: &Record) -> Option<String> {
         | Event::TextDelta { .. }
         | Event::ThinkingDelta { .. }
         | Event::ToolStart { .. }
+        | Event::Changing { .. }
         | Event::StepEnd
         | Event::Notice { .. } => return None,
     })
@@ -105,6 +107,7 @@ fn tool(event: &Event) -> Option<String> {
     }
 }
 
+/// Who said what stands in the conversation as a user's message.
 fn teller(origin: Origin) -> &'static str {
     match origin {
         Origin::Prompt => "you",

@@ -56,7 +56,7 @@ impl Counts {
     fn changed(&mut self, changes: &[Change]) {
         for change in changes {
             let was = self.untested.entry(change.path.clone()).or_insert_with(|| change.was());
-            if *was == change.became() && *was != FileState::Unknown {
+            if was.agrees(&change.became()) && *was != FileState::Unknown {
                 self.untested.remove(&change.path);
             }
         }
@@ -152,7 +152,8 @@ impl Counts {
     /// # Errors
     /// The refusal, which says what to do.
     pub fn check_tested(&self, tests: &TestCommands, edits: &[Edit]) -> Result<(), Refusal> {
-        let puts_back = |edit: &Edit| self.untested.get(&edit.path).is_some_and(|was| *was == edit.becomes());
+        let puts_back =
+            |edit: &Edit| self.untested.get(&edit.path).is_some_and(|was| was.agrees(&edit.becomes()));
         if self.untested.is_empty() || edits.iter().all(puts_back) {
             Ok(())
         } else {

@@ -33,7 +33,7 @@ fn change(path: &str, was: Option<&str>, is: Option<&str>) -> Change {
 }
 
 fn state(text: Option<&str>) -> FileState {
-    text.map_or(FileState::Absent, |text| FileState::Content(hash(text.as_bytes())))
+    text.map_or(FileState::Absent, |text| FileState::Content { hash: hash(text.as_bytes()), mode: None })
 }
 
 fn edit(path: &str, old: &str, new: Option<&str>) -> Edit {
@@ -143,6 +143,9 @@ fn s17_what_nobody_knows_is_not_taken_for_what_it_was() {
         by: ChangedBy::Command,
         before: None,
         after: None,
+        before_mode: None,
+        after_mode: None,
+        directories: 0,
     };
     let mut counts = Counts::default();
     let Event::ToolEnd { name, summary, result, seen, counted, .. } = ended(&[], Counted::default()) else {

@@ -32,7 +32,9 @@ impl Edit {
 
     /// What the file is afterwards.
     pub fn becomes(&self) -> FileState {
-        self.new.as_ref().map_or(FileState::Absent, |text| FileState::Content(hash(text.as_bytes())))
+        self.new
+            .as_ref()
+            .map_or(FileState::Absent, |text| FileState::Content { hash: hash(text.as_bytes()), mode: None })
     }
 }
 

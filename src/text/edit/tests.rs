@@ -196,6 +196,16 @@ proptest! {
     }
 
     #[test]
+    fn an_edit_and_its_reverse_restore_every_byte_whatever_the_text_begins_and_ends_with(
+        before in "\u{feff}?([a-c]{0,3}\r?\n){0,4}", after in "(\r?\n[a-c]{0,3}){0,4}", new in "[x-z]{1,4}"
+    ) {
+        let text = format!("{before}ONLY{after}");
+        let there = edit(&text, "ONLY", &new).unwrap();
+        prop_assert_eq!(&there, &format!("{before}{new}{after}"));
+        prop_assert_eq!(edit(&there, &new, "ONLY").unwrap(), text);
+    }
+
+    #[test]
     fn nothing_panics(text in "(\\PC|[\r\n]){0,60}", old in "(\\PC|[\r\n]){0,8}", new in "(\\PC|[\r\n]){0,8}") {
         let _ = edit(&text, &old, &new);
     }

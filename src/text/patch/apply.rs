@@ -24,10 +24,22 @@ pub struct Patched {
 /// # Errors
 /// When one of them does not fit; nothing is applied then.
 pub fn apply(text: &str, hunks: &[Hunk]) -> Result<Patched, PatchError> {
-    // The mark in front of some texts is shown to nobody, so no patch has it; it stays in front.
-    let Some(rest) = text.strip_prefix(BOM) else { return apply_hunks(text, hunks) };
+    // The mark in front of some texts is shown to no model, so its patches do not have it and it stays in front. Diffs that
+    // programs make do have it.
+    let Some(rest) = text.strip_prefix(BOM).filter(|_| !names_bom(hunks)) else {
+        return apply_hunks(text, hunks);
+    };
     let patched = apply_hunks(rest, hunks)?;
     Ok(Patched { text: format!("{BOM}{}", patched.text), ..patched })
+}
+
+/// Whether the old text begins with a byte order mark, as the hunks have it.
+fn names_bom(hunks: &[Hunk]) -> bool {
+    let old = |line: &&Line| matches!(line, Line::Context(_) | Line::Removed(_));
+    let first = hunks.first().and_then(|hunk| hunk.lines.iter().find(old));
+    first.is_some_and(|line| match line {
+        Line::Context(text) | Line::Removed(text) | Line::Added(text) => text.starts_with(BOM),
+    })
 }
 
 fn apply_hunks(text: &str, hunks: &[Hunk]) -> Result<Patched, PatchError> {

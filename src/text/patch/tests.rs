@@ -33,6 +33,14 @@ fn a_byte_order_mark_stays_in_front_and_is_in_no_patch() {
 }
 
 #[test]
+fn a_diff_that_a_program_made_has_the_byte_order_mark_of_the_text_and_may_add_or_remove_it() {
+    let with = "\u{feff}one\ntwo\n";
+    assert_eq!(patched(with, "@@ -1,2 +1,2 @@\n \u{feff}one\n-two\n+2\n"), "\u{feff}one\n2\n");
+    assert_eq!(patched(with, "@@ -1 +1 @@\n-\u{feff}one\n+one\n"), "one\ntwo\n");
+    assert_eq!(patched("one\ntwo\n", "@@ -1 +1 @@\n-one\n+\u{feff}one\n"), with);
+}
+
+#[test]
 fn t06_two_hunks_apply_and_the_changes_are_counted() {
     let result = apply(
         TEN,
@@ -299,6 +307,47 @@ proptest! {
             prop_assert_eq!(old, new);
         } else {
             prop_assert_eq!(patched(&old, &patch), if old.is_empty() { new.replace("\r\n", "\n") } else { new });
+        }
+    }
+
+    #[test]
+    fn a_diff_and_the_diff_back_restore_every_byte_whatever_the_texts_begin_and_end_with(
+        bom in "\u{feff}?", crlf: bool, ends: bool, lines in prop::collection::vec("[ab-]{1,2}", 2..20),
+        others in prop::collection::vec("[ab+]{1,2}", 2..20)
+    ) {
+        let ending = if crlf { "\r\n" } else { "\n" };
+        let text = |lines: &[String]| format!("{bom}{}{}", lines.join(ending), if ends { ending } else { "" });
+        let (old, new) = (text(&lines), text(&others));
+        prop_assume!(old != new);
+        prop_assert_eq!(patched(&old, &diff::unified("f", &old, &new)), new.clone());
+        prop_assert_eq!(patched(&new, &diff::unified("f", &new, &old)), old);
+    }
+
+    #[test]
+    fn a_diff_of_another_text_fails_whole(
+        lines in prop::collection::btree_set("[a-d]{1,2}", 2..12), at in any::<prop::sample::Index>()
+    ) {
+        let lines: Vec<String> = lines.into_iter().collect();
+        let text = |lines: &[String]| lines.join("\n") + "\n";
+        let mut new = lines.clone();
+        new[0].push('x');
+        new[lines.len() - 1].push('x');
+        let patch = diff::unified("f", &text(&lines), &text(&new));
+        let mut alien = lines.clone();
+        let first_or_last = if at.index(2) == 0 { 0 } else { lines.len() - 1 };
+        alien[first_or_last] = "not it".to_owned();
+        prop_assert!(apply(&text(&alien), &patch).is_err());
+    }
+
+    #[test]
+    fn a_hunk_that_fits_in_two_places_is_an_error(
+        before in "([a-c]{0,2}\n){0,4}", between in "([a-c]{0,2}\n){0,4}", one in "[ \t]{1,2}", two in "[ \t]{1,2}"
+    ) {
+        for (one, two) in [("", ""), (one.as_str(), two.as_str())] {
+            let text = format!("{before}KEY{one}\nOLD\n{between}KEY{two}\nOLD\n");
+            let hunk = "@@\n KEY\n-OLD\n+NEW\n";
+            prop_assert!(enveloped(&text, hunk).is_err(), "{text:?}");
+            prop_assert!(apply(&text, hunk).is_err(), "{text:?}");
         }
     }
 

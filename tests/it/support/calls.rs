@@ -9,6 +9,16 @@ pub fn call(name: &str, arguments: &Value) -> Value {
     json!({"name": name, "arguments": arguments})
 }
 
+/// A call that writes a whole file.
+pub fn write(path: &str, content: &str) -> Value {
+    call("write_file", &json!({"path": path, "content": content}))
+}
+
+/// A call that runs a command.
+pub fn command(text: &str) -> Value {
+    call("run_command", &json!({"command": text}))
+}
+
 /// A script of these turns of calls, and a last answer.
 pub fn script(turns: &[Vec<Value>]) -> String {
     let mut all: Vec<Value> = turns.iter().map(|calls| json!({"calls": calls})).collect();

@@ -2,6 +2,7 @@
 
 pub mod calls;
 pub mod dialect;
+pub mod dying;
 pub mod kernel;
 pub mod run;
 pub mod schema;
@@ -9,4 +10,5 @@ pub mod server;
 pub mod site;
 pub mod sleepers;
 pub mod terminal;
+pub mod tree;
 pub mod wire_server;

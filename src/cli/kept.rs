@@ -1,0 +1,49 @@
+//! Where it is kept what undoes the changes of a session.
+
+use crate::cli::app::App;
+use crate::cli::error::CliResult;
+use crate::config::schema::CheckpointSettings;
+use crate::config::settings::Settings;
+use crate::engine::checkpoints::Checkpoints;
+use crate::event::Record;
+use crate::journal::history::History;
+use crate::journal::store::Store;
+use crate::workspace::contents::Contents;
+use std::path::PathBuf;
+
+/// What undoes the changes of a session.
+pub struct Kept {
+    /// The contents that changes displace.
+    pub contents: Contents,
+    /// Where the files are written as they were before a command.
+    pub baseline: PathBuf,
+    /// The commits that are made of them, where they are asked for.
+    pub checkpoints: Option<Checkpoints>,
+}
+
+impl Kept {
+    /// That of session `id`, of which `records` tell.
+    ///
+    /// # Errors
+    /// When `id` does not have the form of an id.
+    pub fn of(app: &App, settings: &Settings, id: &str, records: &[Record]) -> CliResult<Self> {
+        let CheckpointSettings { enabled, every_n_steps } = settings.checkpoints;
+        let checkpoints = enabled.then(|| {
+            let history = History::of(records);
+            let files = history.files().map(str::to_owned).collect();
+            Checkpoints::new(id.to_owned(), every_n_steps, history.last_step(), files)
+        });
+        let baseline = Store::new(settings.state.join("sessions")).baseline_path(id)?;
+        Ok(Self { contents: contents(app, settings), baseline, checkpoints })
+    }
+}
+
+/// Where what changes displace is kept: outside of the workspace, for all of its sessions.
+pub fn contents(app: &App, settings: &Settings) -> Contents {
+    Contents::new(settings.state.join("displaced"), app.redactor(settings))
+}
+
+/// Where changes of several files are recorded while they are under way.
+pub fn records(settings: &Settings) -> PathBuf {
+    settings.state.join("transactions")
+}

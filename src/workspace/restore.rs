@@ -1,0 +1,133 @@
+//! Names of the workspace as they are, links included, and put back to what they were.
+
+use crate::change::FileState;
+use crate::workspace::Workspace;
+use crate::workspace::beneath::LastLink;
+use crate::workspace::contents::{Contents, Unkept};
+use crate::workspace::error::FileError;
+use crate::workspace::file::{hash, hash_reader};
+use crate::workspace::path::RelPath;
+use crate::workspace::replace::{Displaced, Expected, New};
+use rustix::fs::{AtFlags, FileType, Mode};
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+
+impl Workspace {
+    /// What `path` holds; a link that is its last part is not followed.
+    ///
+    /// # Errors
+    /// When it is neither a file nor a link, or cannot be read.
+    pub fn state_of(&self, path: &RelPath) -> Result<FileState, FileError> {
+        if let Some((to, mode)) = self.link_at(path)? {
+            return Ok(FileState::with(hash(&to), mode));
+        }
+        let opened = match self.open_file(path) {
+            Err(FileError::Missing(_) | FileError::NotDirectory(_)) => return Ok(FileState::Absent),
+            opened => opened?,
+        };
+        let io = |error| FileError::io(path, "read", error);
+        let mode = opened.file.metadata().map_err(io)?.mode();
+        Ok(FileState::with(hash_reader(opened.file).map_err(io)?, mode))
+    }
+
+    /// The content of `path`, of a link what it points to; at most `limit` bytes.
+    ///
+    /// # Errors
+    /// As [`state_of`](Self::state_of), and when there is nothing or too much.
+    pub fn content_of(&self, path: &RelPath, limit: u64) -> Result<Vec<u8>, FileError> {
+        match self.link_at(path)? {
+            Some((to, _)) => Ok(to),
+            None => Ok(self.read(path, limit)?.bytes),
+        }
+    }
+
+    /// Keeps the content of `path`, of a link what it points to; returns its hash.
+    ///
+    /// # Errors
+    /// When it is no file that tools may see, or [`Contents`] does not keep it.
+    pub fn keep(&self, path: &RelPath, contents: &Contents) -> Result<String, Unkept> {
+        let unread = |error: FileError| Unkept::Io(std::io::Error::other(error));
+        match self.link_at(path).map_err(unread)? {
+            Some((to, _)) => contents.keep_bytes(&to),
+            None => contents.keep(&self.open_file(path).map_err(unread)?.file),
+        }
+    }
+
+    /// Gives `path`, which must be as `now`, this content and this `st_mode`: a link where that says so.
+    ///
+    /// # Errors
+    /// As [`replace`](Self::replace).
+    pub fn put_back(
+        &self,
+        path: &RelPath,
+        now: &FileState,
+        bytes: &[u8],
+        wanted: &FileState,
+    ) -> Result<Displaced, FileError> {
+        let new = if wanted.is_link() {
+            New::Link(bytes)
+        } else {
+            New::File(bytes, wanted.mode().map(Mode::from_raw_mode))
+        };
+        self.set(path, LastLink::Keep, &expected(now), new)
+    }
+
+    /// Removes what `path` holds, which must be as `now`.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
+    pub fn take_away(&self, path: &RelPath, now: &FileState) -> Result<Displaced, FileError> {
+        self.remove(path, &expected(now))
+    }
+
+    /// How many of the directories that `path` is in, from the innermost, are not there.
+    pub fn missing_directories(&self, path: &RelPath) -> u32 {
+        let parent = |path: &RelPath| path.split_last().map(|(parent, _)| parent);
+        let parents = std::iter::successors(parent(path), parent);
+        parents.take_while(|parent| !self.is_directory(parent)).fold(0, |count, _| count + 1)
+    }
+
+    /// Removes the innermost `count` of the directories that each of `files` was in, if nothing is in them.
+    pub fn remove_directories(&self, files: impl IntoIterator<Item = (RelPath, u32)>) {
+        let mut directories = BTreeSet::new();
+        for (file, count) in files {
+            let mut inner = file;
+            for _ in 0..count {
+                let Some((parent, _)) = inner.split_last() else { break };
+                directories.insert(parent.clone());
+                inner = parent;
+            }
+        }
+        // One inside of another is after it, by name.
+        for directory in directories.into_iter().rev() {
+            let Some((parent, name)) = directory.split_last() else { continue };
+            let Ok(parent) = self.beneath().open_directory(&parent) else { continue };
+            // One that holds something stays.
+            let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+        }
+    }
+
+    /// What the link `path` points to, and its mode; nothing where it is no link.
+    fn link_at(&self, path: &RelPath) -> Result<Option<(Vec<u8>, u32)>, FileError> {
+        let real = self.resolve_directory(path)?;
+        let Some((parent, name)) = real.split_last() else { return Ok(None) };
+        let Ok(directory) = self.beneath().open_directory(&parent) else { return Ok(None) };
+        let Ok(stat) = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            return Ok(None);
+        };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
+            return Ok(None);
+        }
+        let to = rustix::fs::readlinkat(&directory, name, Vec::new());
+        let to = to.map_err(|error| FileError::io(path, "read", error.into()))?;
+        Ok(Some((to.into_bytes(), stat.st_mode)))
+    }
+}
+
+fn expected(now: &FileState) -> Expected {
+    match now {
+        FileState::Absent => Expected::Absent,
+        FileState::Content { hash, .. } => Expected::Hash(hash.clone()),
+        FileState::Unknown => Expected::Any,
+    }
+}

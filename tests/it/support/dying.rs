@@ -1,0 +1,210 @@
+//! The agent under a debugger that lets it die, or refuses something, at the n-th system call that changes what is on disk.
+
+use super::run::Lab;
+use nix::errno::Errno;
+use nix::sys::ptrace::{self, Options};
+use nix::sys::signal::{self, Signal};
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use seccompiler::{
+    SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+};
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Tells a copy of this test binary to become the agent with these arguments, stopped at what changes files.
+const ARGUMENTS: &str = "AGENT_TEST_DYING";
+
+/// What a call does to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Write,
+    Rename,
+    Sync,
+    Link,
+    Unlink,
+}
+
+const KINDS: [Kind; 5] = [Kind::Write, Kind::Rename, Kind::Sync, Kind::Link, Kind::Unlink];
+
+/// What happens at the n-th call, counted from the first that makes something durable, which is number 0: until then nothing
+/// is changed but in the directory of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// The agent is killed before it.
+    Death(usize),
+    /// The call fails with this number.
+    Refusal(usize, Errno),
+}
+
+/// A run that was watched to its end.
+#[derive(Debug)]
+pub struct Watched {
+    /// What it did from there on, up to its death.
+    pub calls: Vec<Kind>,
+    /// What it exited with; nothing when it was killed.
+    pub code: Option<i32>,
+    pub stderr: String,
+}
+
+/// Runs the agent of `lab` with `fault`; nothing where nobody may watch another process.
+pub fn watched(lab: &Lab, args: &[&str], fault: Fault) -> Option<Watched> {
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let mut stand_in = Command::new(std::env::current_exe().unwrap());
+    stand_in
+        .args(["--exact", "support::dying::stand_in_dying", "--nocapture", "--test-threads", "1"])
+        .current_dir(lab.ws())
+        .env_clear()
+        .envs(lab.command(args).get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .env(ARGUMENTS, serde_json::to_string(args).unwrap())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log.reopen().unwrap());
+    if let Some(uid) = lab.uid() {
+        stand_in.uid(uid).gid(uid);
+    }
+    let agent = Pid::from_raw(stand_in.spawn().unwrap().id().try_into().unwrap());
+    let (calls, code) = watch(agent, fault);
+    let stderr = fs::read_to_string(log.path()).unwrap();
+    if stderr.contains(NOT_ALLOWED) {
+        eprintln!("nobody may watch another process here");
+        return None;
+    }
+    Some(Watched { calls, code, stderr })
+}
+
+/// What the stand-in says where it may not be watched.
+const NOT_ALLOWED: &str = "cannot be watched";
+
+/// Lets everything go on that `agent` starts, and it too until its fault; returns when all of them have ended.
+fn watch(agent: Pid, fault: Fault) -> (Vec<Kind>, Option<i32>) {
+    let (mut calls, mut code, mut began) = (Vec::new(), None, false);
+    // Other tests have children too.
+    let ours = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
+    loop {
+        let (stopped, signal) = match waitpid(None, Some(ours)) {
+            Ok(WaitStatus::Exited(pid, found)) => {
+                code = if pid == agent { Some(found) } else { code };
+                continue;
+            }
+            Ok(WaitStatus::PtraceEvent(pid, _, libc::PTRACE_EVENT_SECCOMP)) => {
+                if Path::new(&format!("/proc/{agent}/task/{pid}")).exists() {
+                    let kind = KINDS[usize::try_from(ptrace::getevent(pid).unwrap()).unwrap()];
+                    if kind == Kind::Sync || !calls.is_empty() {
+                        meet(pid, agent, calls.len(), fault);
+                        calls.push(kind);
+                    }
+                }
+                (pid, None)
+            }
+            Ok(WaitStatus::Stopped(pid, Signal::SIGTRAP)) if pid == agent && !began => {
+                began = true;
+                ptrace::setoptions(agent, everything()).unwrap();
+                (pid, None)
+            }
+            // Each new thread and process is told, and begins stopped.
+            Ok(WaitStatus::PtraceEvent(pid, ..) | WaitStatus::Stopped(pid, Signal::SIGSTOP)) => (pid, None),
+            Ok(WaitStatus::Stopped(pid, signal)) => (pid, Some(signal)),
+            Ok(_) => continue,
+            Err(Errno::ECHILD) => return (calls, code),
+            Err(error) => panic!("{error}"),
+        };
+        // One that was killed meanwhile cannot go on.
+        let _ = ptrace::cont(stopped, signal);
+    }
+}
+
+fn everything() -> Options {
+    Options::PTRACE_O_TRACESECCOMP
+        | Options::PTRACE_O_TRACECLONE
+        | Options::PTRACE_O_TRACEFORK
+        | Options::PTRACE_O_TRACEVFORK
+        | Options::PTRACE_O_TRACEEXEC
+        | Options::PTRACE_O_EXITKILL
+}
+
+/// What becomes of the call of `thread` with this number.
+fn meet(thread: Pid, agent: Pid, number: usize, fault: Fault) {
+    match fault {
+        Fault::Death(at) if at == number => signal::kill(agent, Signal::SIGKILL).unwrap(),
+        Fault::Refusal(at, errno) if at == number => refuse(thread, errno),
+        Fault::None | Fault::Death(_) | Fault::Refusal(..) => {}
+    }
+}
+
+/// Whether calls can be refused here.
+pub const REFUSES: bool = cfg!(target_arch = "x86_64");
+
+#[cfg(target_arch = "x86_64")]
+fn refuse(thread: Pid, errno: Errno) {
+    let mut registers = ptrace::getregs(thread).unwrap();
+    // No call has this number, so that none is made; what it answers is what it fails with.
+    registers.orig_rax = u64::MAX;
+    registers.rax = i64::from(-(errno as i32)).cast_unsigned();
+    ptrace::setregs(thread, registers).unwrap();
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn refuse(_thread: Pid, _errno: Errno) {}
+
+/// The calls of a kind that this architecture has; a write to the terminal changes no file.
+fn calls(kind: Kind) -> Vec<(i64, Vec<SeccompRule>)> {
+    let beyond = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Gt, 2).unwrap();
+    let to_files = || vec![SeccompRule::new(vec![beyond.clone()]).unwrap()];
+    match kind {
+        Kind::Write => {
+            [libc::SYS_write, libc::SYS_pwrite64, libc::SYS_writev].map(|call| (call, to_files())).into()
+        }
+        Kind::Rename => any(&[libc::SYS_renameat, libc::SYS_renameat2], &old::RENAME),
+        Kind::Sync => any(&[libc::SYS_fsync, libc::SYS_fdatasync], &[]),
+        Kind::Link => any(&[libc::SYS_linkat, libc::SYS_symlinkat], &old::LINK),
+        Kind::Unlink => any(&[libc::SYS_unlinkat], &old::UNLINK),
+    }
+}
+
+fn any(calls: &[i64], older: &[i64]) -> Vec<(i64, Vec<SeccompRule>)> {
+    calls.iter().chain(older).map(|call| (*call, Vec::new())).collect()
+}
+
+/// Calls that newer architectures do not have.
+#[cfg(target_arch = "x86_64")]
+mod old {
+    pub const RENAME: [i64; 1] = [libc::SYS_rename];
+    pub const LINK: [i64; 2] = [libc::SYS_link, libc::SYS_symlink];
+    pub const UNLINK: [i64; 2] = [libc::SYS_unlink, libc::SYS_rmdir];
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod old {
+    pub const RENAME: [i64; 0] = [];
+    pub const LINK: [i64; 0] = [];
+    pub const UNLINK: [i64; 0] = [];
+}
+
+/// Stops this thread, and whatever it becomes, at the calls of each kind.
+fn stop_at_changes() {
+    let arch = std::env::consts::ARCH.try_into().unwrap();
+    for (number, kind) in (0..).zip(KINDS) {
+        let (rules, stop) = (calls(kind).into_iter().collect(), SeccompAction::Trace(number));
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, stop, arch).unwrap();
+        let program: seccompiler::BpfProgram = filter.try_into().unwrap();
+        seccompiler::apply_filter(&program).unwrap();
+    }
+}
+
+/// Not a test: becomes the agent, watched by whoever started it.
+#[test]
+fn stand_in_dying() {
+    let Ok(arguments) = std::env::var(ARGUMENTS) else { return };
+    let arguments: Vec<String> = serde_json::from_str(&arguments).unwrap();
+    if let Err(error) = ptrace::traceme() {
+        panic!("{NOT_ALLOWED}: {error}");
+    }
+    stop_at_changes();
+    let error = Command::new(env!("CARGO_BIN_EXE_agent")).args(arguments).env_remove(ARGUMENTS).exec();
+    panic!("{error}");
+}
