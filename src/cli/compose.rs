@@ -8,7 +8,7 @@ use crate::change::ChangeAction;
 use crate::cli::app::App;
 use crate::cli::approver::AtTerminal;
 use crate::cli::costs::measured;
-use crate::cli::error::{CliError, CliResult};
+use crate::cli::error::{CliError, CliResult, ConfinedTooLittle};
 use crate::cli::secrets;
 use crate::config::instructions;
 use crate::config::load::{USER_AGENTS, USER_FILE};
@@ -95,8 +95,7 @@ pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
     let launcher = unsettled(app, settings).settled().map_err(|error| unfound(&error))?;
     let tier = launcher.tier();
     if !settings.sandbox_off && settings.sandbox.mode == SandboxMode::Require && !tier.has_own_view() {
-        let message = messages::sandbox_required(tier.name(), tier.meaning());
-        return Err(CliError::new(ErrorKind::Config, message));
+        return Err(CliError { kind: ErrorKind::Config, cause: ConfinedTooLittle { found: tier }.into() });
     }
     Ok(Rc::new(launcher))
 }

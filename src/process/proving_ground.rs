@@ -5,33 +5,33 @@ use super::scratch::private_directory;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
-use std::path::Path;
-use tempfile::TempDir;
+use std::path::{Path, PathBuf};
 
 /// Where the agent listens: any free port.
 const LOOPBACK: &str = "127.0.0.1:0";
 
-/// The stand-ins; dropping it removes them.
+/// The stand-ins. Their files go with the run: just after a trial the kernel is still taking its mounts down, and who removes
+/// what was a mount point waits for that.
 pub(super) struct ProvingGround {
     /// What the launcher process is told.
     pub(super) trial: Trial,
     /// The walls that are tried.
     pub(super) reach: Reach,
-    place: TempDir,
+    place: PathBuf,
     udp: UdpSocket,
     _tcp: TcpListener,
     _sockets: Vec<UnixListener>,
 }
 
 impl ProvingGround {
-    /// Sets the stand-ins up in a directory of their own below `parent`.
+    /// Sets the stand-ins up in a directory of their own below `parent`, which goes with the run.
     ///
     /// # Errors
     /// When it cannot be made, or this machine has no loopback device.
     #[expect(clippy::disallowed_methods, reason = "stand-ins are neither workspace nor state")]
     pub(super) fn new(parent: &Path) -> io::Result<Self> {
-        let place = private_directory(tempfile::Builder::new().prefix("trial-"), parent)?;
-        let root = place.path().canonicalize()?;
+        let place = private_directory(tempfile::Builder::new().prefix("trial-"), parent)?.keep();
+        let root = place.canonicalize()?;
         let [inside, around, outside, hidden, temporary] =
             ["inside", "around", "outside", "hidden", "temporary"].map(|name| root.join(name));
         let (protected, nested) = (inside.join("protected"), around.join("deep/hidden"));
@@ -50,7 +50,7 @@ impl ProvingGround {
         let trial = Trial {
             inside: inside.clone(),
             around: around.clone(),
-            outside,
+            outside: outside.clone(),
             hidden: hidden.clone(),
             tcp: tcp.local_addr()?,
             udp: udp.local_addr()?,
@@ -59,7 +59,9 @@ impl ProvingGround {
             agent_started: started(agent).unwrap_or(0),
         };
         let (writable, read_only, hidden) = (vec![inside, around], vec![protected], vec![hidden, nested]);
-        let reach = Reach { writable, read_only, hidden, temporary, ..Reach::default() };
+        // Below the machine's `/tmp` it would not be there, and nothing be known of how it is held.
+        let visible = vec![outside];
+        let reach = Reach { writable, read_only, visible, hidden, temporary, network: false };
         Ok(Self { trial, reach, place, udp, _tcp: tcp, _sockets: sockets })
     }
 
@@ -71,7 +73,7 @@ impl ProvingGround {
 
     /// Where the launcher process is started.
     pub(super) fn place(&self) -> &Path {
-        self.place.path()
+        &self.place
     }
 }
 

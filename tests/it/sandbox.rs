@@ -96,7 +96,7 @@ fn k24_the_log_the_document_and_doctor_name_the_same_confinement_in_each_kernel(
             if !here(&lab, kernel, tier) {
                 continue;
             }
-            let server = Server::start("turns: [{text: done}, {text: done}]");
+            let server = Server::start("turns: [{text: done}, {text: done}, {text: done}, {text: done}]");
             let url = server.url();
             let args = [
                 "run",
@@ -111,10 +111,12 @@ fn k24_the_log_the_document_and_doctor_name_the_same_confinement_in_each_kernel(
             ];
             let json = kernel.agent(&lab, &[&args[..], &["--json"]].concat()).exits(0).json();
             assert_eq!(json["sandbox"], tier, "{kernel:?}");
-            let told = kernel.agent(&lab, &args).exits(0).stderr;
-            let first = told.lines().next().unwrap();
-            assert!(first.contains(&format!("sandbox {tier}")), "{kernel:?}: {told}");
-            assert_eq!(told.contains("commands are NOT confined"), tier == "none", "{kernel:?}: {told}");
+            for more in [&[][..], &["-vv"], &["-v", "--json"]] {
+                let told = kernel.agent(&lab, &[&args[..], more].concat()).exits(0).stderr;
+                let first = told.lines().next().unwrap();
+                assert!(first.contains(&format!("sandbox {tier}")), "{kernel:?}: {told}");
+                assert_eq!(told.contains("commands are NOT confined"), tier == "none", "{kernel:?}: {told}");
+            }
             let doctor = doctor(&lab, kernel);
             assert!(doctor.contains(&format!("sandbox        {tier}:")), "{kernel:?}: {doctor}");
         }
@@ -156,6 +158,11 @@ fn required_confinement_is_refused_where_it_is_not_to_be_had() {
         let code = if is_full { 0 } else { 3 };
         let text = said(&finished.exits(code));
         assert_eq!(text.contains("sandbox.mode: require"), !is_full, "{text}");
+        let script = lab.ws().join("script.yaml");
+        fs::write(&script, "turns: [{text: done}]").unwrap();
+        let model = format!("scripted:{}", script.display());
+        let run = kernel.agent(&lab, &["run", "task", "--model", &model, "--json"]).exits(code).json();
+        assert_eq!(run["sandbox"], tier, "what there is is said: {run}");
     }
 }
 

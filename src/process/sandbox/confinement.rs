@@ -73,7 +73,7 @@ impl Walls {
         make_private(&ground.caches).map_err(|error| cannot(&ground.caches, &error))?;
         let run = scratch.path().file_name().unwrap_or_default();
         Ok(Self {
-            usual: places::reach(ground, scratch.path()),
+            usual: places::reach(ground, scratch.shared()),
             held: OnceLock::new(),
             variables: places::caches(&ground.caches),
             quarantine: ground.quarantine.join(run),
@@ -93,7 +93,7 @@ impl Walls {
         self.usual.writable.iter().find(is_around).map(PathBuf::as_path)
     }
 
-    /// The temporary directory of the run.
+    /// A directory of the run's own, which commands do not see.
     pub(in crate::process) fn scratch(&self) -> &Path {
         self.scratch.path()
     }

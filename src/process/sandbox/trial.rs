@@ -78,7 +78,7 @@ fn is_agent(trial: &Trial) -> bool {
 
 fn fork() -> io::Result<()> {
     match system::fork()? {
-        Fork::Child => std::process::abort(),
+        Fork::Child => std::process::exit(0),
         Fork::Parent(child) => {
             rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty())?;
             Ok(())
