@@ -106,7 +106,7 @@ pub struct Engine {
     pub stopped: Cell<bool>,
     /// The files as they were before the command that runs, or after the last one.
     pub baseline: Arc<Mutex<Baseline>>,
-    /// Whether it was said that changes made by commands cannot be listed.
+    /// Whether it was said that changes made by commands are not listed any more.
     pub unwatched_told: Cell<bool>,
 }
 
