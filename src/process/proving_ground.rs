@@ -61,7 +61,7 @@ impl ProvingGround {
         let (writable, read_only, hidden) = (vec![inside, around], vec![protected], vec![hidden, nested]);
         // Below the machine's `/tmp` it would not be there, and nothing be known of how it is held.
         let visible = vec![outside];
-        let reach = Reach { writable, read_only, visible, hidden, temporary, network: false };
+        let reach = Reach { writable, read_only, visible, hidden, temporary, ..Reach::default() };
         Ok(Self { trial, reach, place, udp, _tcp: tcp, _sockets: sockets })
     }
 

@@ -1,9 +1,11 @@
 //! What in a workspace makes programs run or gives permission when somebody else works there, a person or an agent, besides
 //! its repository: one list for the file tools and for commands.
 
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-/// Names at any depth for the tools; commands are held to them in the root of the workspace.
+/// Names at any depth for the tools. Commands are held to them in the root of the workspace, and below it in directories that
+/// they did not make and that are not of packages.
 pub const CONFIGURATIONS: &[&str] = &[
     ".agent",
     ".agents",
@@ -41,6 +43,21 @@ pub const CONFIGURATIONS: &[&str] = &[
     "opencode.json",
     "opencode.jsonc",
 ];
+
+/// Directories of packages, which bring configurations of their own.
+const PACKAGES: [&str; 8] =
+    [".tox", ".venv", "bower_components", "node_modules", "site-packages", "third_party", "vendor", "venv"];
+
+/// Whether somebody's programs obey what is called so, also where file systems ignore case.
+pub fn is_configuration(name: &OsStr) -> bool {
+    CONFIGURATIONS.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Whether `directory`, a path below the root, is one in which people work: not of packages, nor in what is a configuration
+/// itself.
+pub fn is_worked_in(directory: &Path) -> bool {
+    !directory.iter().any(|part| is_configuration(part) || PACKAGES.iter().any(|packages| part == *packages))
+}
 
 /// The most links that are followed from one name (the kernel's own limit).
 const MAX_LINKS: usize = 40;

@@ -42,6 +42,9 @@ pub struct Reach {
     pub writable: Vec<PathBuf>,
     /// What stays as it is inside of them; what does not exist yet is for the launcher to compare afterwards.
     pub read_only: Vec<PathBuf>,
+    /// What stays as it is while the directory that it is in does, and is compared afterwards: a mount would keep that directory
+    /// in its place too.
+    pub compared: Vec<PathBuf>,
     /// Directories that it sees although others that are beside them are covered, such as those of its programs.
     pub visible: Vec<PathBuf>,
     /// Files and directories that it does not see.

@@ -51,6 +51,7 @@ pub(super) fn reach(ground: &Ground, temporary: &Path) -> Reach {
         hidden,
         temporary: temporary.to_owned(),
         network: ground.network,
+        compared: Vec::new(),
     }
 }
 
