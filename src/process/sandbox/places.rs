@@ -3,7 +3,6 @@
 use super::configurations::{CONFIGURATIONS, led_to, literal};
 use super::ground::Ground;
 use super::{Reach, credentials, repositories};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Where this machine keeps sockets of its services, besides `/run`.
@@ -19,6 +18,31 @@ const CACHES: &[(&str, &str)] = &[
     ("YARN_CACHE_FOLDER", "yarn"),
     ("npm_config_cache", "npm"),
 ];
+
+/// The same of what programs download, with what stands before the directory. Only where commands reach the network: without,
+/// they find what the person has downloaded, which they cannot add to.
+const DOWNLOADS: &[(&str, &str, &str)] = &[
+    ("BUN_INSTALL_CACHE_DIR", "", "bun"),
+    ("CARGO_HOME", "", "cargo"),
+    ("COMPOSER_CACHE_DIR", "", "composer"),
+    ("DENO_DIR", "", "deno"),
+    ("GOMODCACHE", "", "go-mod"),
+    ("GRADLE_USER_HOME", "", "gradle"),
+    ("MAVEN_OPTS", "-Dmaven.repo.local=", "maven"),
+    ("NUGET_PACKAGES", "", "nuget"),
+    ("npm_config_store_dir", "", "pnpm"),
+];
+
+/// A variable that leads programs to a cache.
+#[derive(Debug)]
+pub(super) struct Lead {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// Its value.
+    pub(super) value: String,
+    /// The value of our own environment, which leads to where commands cannot write.
+    pub(super) instead_of: Option<String>,
+}
 
 /// What commands on `ground` reach, whose temporary directory is `temporary`.
 pub(super) fn reach(ground: &Ground, temporary: &Path) -> Reach {
@@ -62,10 +86,23 @@ fn named(patterns: &[String], workspace: &Path, apart: &[&Path]) -> Vec<PathBuf>
     paths.filter(|path| !apart.iter().any(|other| other.starts_with(path))).collect()
 }
 
-/// The variables that lead programs to caches below `place`, which other workspaces do not share.
-pub(super) fn caches(place: &Path) -> BTreeMap<String, String> {
-    let below = |directory: &str| place.join(directory).to_string_lossy().into_owned();
-    CACHES.iter().map(|(name, directory)| ((*name).to_owned(), below(directory))).collect()
+/// The variables that lead programs to caches which other workspaces do not share.
+pub(super) fn caches(ground: &Ground) -> Vec<Lead> {
+    let downloads = DOWNLOADS.iter().filter(|_| ground.network).copied();
+    let all = CACHES.iter().map(|(name, directory)| (*name, "", *directory)).chain(downloads);
+    let of_use = |place: &String| ground.writable.iter().any(|root| Path::new(place).starts_with(root));
+    let lead = |(name, before, directory): (&'static str, &str, &str)| {
+        let instead_of = ground.variables.get(name).cloned();
+        let place = ground.caches.join(directory).to_string_lossy().into_owned();
+        // Options are taken apart at white space.
+        let is_whole = before.is_empty() || !place.contains(char::is_whitespace);
+        (is_whole && !instead_of.as_ref().is_some_and(of_use)).then(|| Lead {
+            name,
+            value: format!("{before}{place}"),
+            instead_of,
+        })
+    };
+    all.filter_map(lead).collect()
 }
 
 /// The directory of programs, or the one above a `bin`, where what they are made of is; of a place of everybody's only it.
