@@ -11,6 +11,7 @@ pub mod confinement;
 mod credentials;
 #[cfg(target_os = "linux")]
 mod filter;
+mod git_config;
 pub mod ground;
 #[cfg(target_os = "linux")]
 mod landlock;
