@@ -105,6 +105,14 @@ fn class_55_keys_are_not_seen_where_variables_say_that_they_are() {
             "aws",
             "home/.local/share/opencode/auth.json",
             "home/.qwen/oauth.json",
+            "home/.claude.json",
+            "home/.bash_history",
+            "home/.local/share/fish/fish_history",
+            "home/.config/sops/age/keys.txt",
+            "home/.gradle/gradle.properties",
+            "home/.huggingface/token",
+            "home/.Xauthority",
+            "home/.thunderbird/x/logins.json",
         ];
         for name in keys.iter().chain(&["xdg/git/config", "cargo/config.toml"]) {
             fs::create_dir_all(Path::new(&at(name)).parent().unwrap()).unwrap();
@@ -118,7 +126,15 @@ fn class_55_keys_are_not_seen_where_variables_say_that_they_are() {
             .env("GNUPGHOME", &at("gnupg"))
             .env("KUBECONFIG", &format!("{}:{}", at("kube/a"), at("kube/b")))
             .env("AWS_SHARED_CREDENTIALS_FILE", &at("aws"))
+            .env("SSH_AUTH_SOCK", &at("agent.socket"))
+            .env("DOCKER_HOST", &format!("unix://{}", at("docker.socket")))
             .env("DOCKER_CONFIG", "/");
+        let sockets = ["agent", "docker"].map(|name| at(&format!("{name}.socket")));
+        let _listeners = sockets.each_ref().map(|path| std::os::unix::net::UnixListener::bind(path).unwrap());
+        let script = sockets.map(|path| format!("[ -S '{path}' ] && echo sees a socket\n")).concat();
+        let text = said(&run(&lab, kernel, &script));
+        // Rules hide no names; sockets cannot be made there.
+        assert_eq!(text.contains("sees"), tier == "rules", "{tier}: {text}");
         let script: Vec<String> = keys.iter().map(|name| format!("cat '{}'\n", at(name))).collect();
         let script = script.concat();
         let text = said(&run(&lab, kernel, &format!("{script}cd '{}'; ls; echo done", at("xdg/git"))));
