@@ -41,6 +41,7 @@ use crate::process::launch::Launcher;
 use crate::process::limits::CommandLimits;
 use crate::process::sandbox::confinement::Confinement;
 use crate::process::sandbox::ground::Ground;
+use crate::process::sandbox::places;
 use crate::result::InstructionFile;
 use crate::secret::Secret;
 use crate::terminal::Style;
@@ -58,6 +59,7 @@ use crate::workspace::baseline::Baseline;
 use crate::workspace::contents::Contents;
 use crate::workspace::index::project_index;
 use crate::workspace::transaction::Recovered;
+use globset::escape;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -125,7 +127,7 @@ fn unsettled(app: &App, settings: &Settings) -> Launcher {
         memory_bytes: settings.commands.max_memory_mib.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
     };
     let launcher = Launcher::new(environment, secrets).limited(limits);
-    if settings.sandbox_off { launcher } else { launcher.confined(confinement(app, settings)) }
+    if settings.sandbox_off { launcher } else { launcher.confined(Confinement::new(ground(app, settings))) }
 }
 
 /// What a person should know about the confinement of this run, when it is not the usual one.
@@ -142,12 +144,12 @@ pub fn about_sandbox(settings: &Settings, launcher: &Launcher) -> Vec<String> {
 }
 
 /// What commands and hooks reach.
-fn confinement(app: &App, settings: &Settings) -> Confinement {
+fn ground(app: &App, settings: &Settings) -> Ground {
     let (sandbox, state) = (&settings.sandbox, &settings.directories.state);
     let hidden = sandbox.hidden.iter().map(PathBuf::from);
     let config = &settings.directories.config;
     let config = config.canonicalize().unwrap_or_else(|_| config.clone());
-    Confinement::new(Ground {
+    Ground {
         workspace: settings.workspace.clone(),
         home: app.environment.home().map(Path::to_owned),
         variables: app.environment.variables().clone(),
@@ -161,7 +163,14 @@ fn confinement(app: &App, settings: &Settings) -> Confinement {
         temporary: settings.state.join("tmp"),
         quarantine: settings.state.join("quarantine"),
         remembered: state.join("sandbox.json"),
-    })
+    }
+}
+
+/// The patterns of files that no tool reads: those of the configuration, and what commands do not see in the workspace.
+fn sensitive_files(app: &App, settings: &Settings) -> Vec<String> {
+    let unseen = places::unseen(&ground(app, settings));
+    let unseen = unseen.iter().filter_map(|path| path.to_str()).map(|path| format!("/{}", escape(path)));
+    settings.policy.sensitive_files.iter().cloned().chain(unseen).collect()
 }
 
 /// Signals from now on cancel the run; a second one ends every child and the process.
@@ -319,7 +328,8 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     let wrong = |error: anyhow::Error| CliError { kind: ErrorKind::Config, cause: error };
     let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
     let contained = settings.commands.trust_sandbox && bench.launcher.tier().confines();
-    let policy = PolicyOptions { contained, ..settings.policy.clone() };
+    let sensitive_files = sensitive_files(app, settings);
+    let policy = PolicyOptions { contained, sensitive_files, ..settings.policy.clone() };
     let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
     workspace.keep_from_tools(Policy::guard(&policy));
     workspace.keep_repositories(bench.launcher.repositories());

@@ -1,9 +1,11 @@
 //! What commands do not see or change although it lies in what they may change, in each kind of kernel.
 
 use crate::sandbox::{confining, project, run, said};
+use crate::support::calls::{call, every_tool, told};
 use crate::support::kernel::Kernel;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
+use serde_json::json;
 use std::fs;
 use std::path::Path;
 
@@ -141,6 +143,33 @@ fn class_55_keys_are_not_seen_where_variables_say_that_they_are() {
         assert!(!text.contains(SECRET) && text.contains("done"), "{tier}: {text}");
         let text = said(&run(&lab, kernel, &format!("cat '{}'", at("xdg/git/config"))));
         assert!(text.contains(SECRET), "{tier}: {text}");
+    }
+}
+
+#[test]
+fn class_55_no_tool_sees_keys_in_a_workspace_that_is_a_home_directory() {
+    let hidden = [".ssh/id_stand_in", ".netrc", ".config/gh/hosts.yml", "elsewhere/key", "of_ours/file"];
+    let mut lab = Lab::new().file("project/.npmrc", "for all to see\n");
+    for path in hidden {
+        lab = lab.file(path, format!("{SECRET}\n"));
+    }
+    std::os::unix::fs::symlink("elsewhere", lab.ws().join(".aws")).unwrap();
+    let home = lab.ws().to_str().unwrap().to_owned();
+    let lab = lab.config(&format!("sandbox: {{hidden: ['{home}/of_ours']}}\n")).env("HOME", &home);
+    let reads = hidden.iter().chain(&[".SSH/id_stand_in", ".aws/key"]).flat_map(|path| every_tool(path));
+    let searches = [
+        call("grep", &json!({"text": "stand-in of"})),
+        call("find_files", &json!({"pattern": "*stand_in*"})),
+    ];
+    let read = call("read_file", &json!({"path": "project/.npmrc"}));
+    let told = told(&lab, reads.chain(searches).chain([read]).collect());
+    let (last, told) = told.split_last().unwrap();
+    for said in told {
+        assert!(!said.contains(SECRET) && !said.contains("id_stand_in\n"), "{said}");
+    }
+    assert!(last.contains("for all to see"), "{last}");
+    for path in hidden {
+        assert_eq!(lab.read(path), format!("{SECRET}\n"), "{path}");
     }
 }
 

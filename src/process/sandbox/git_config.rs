@@ -1,9 +1,11 @@
 //! What the configuration of a repository takes from elsewhere: files that it includes, a directory of hooks, attributes.
 
-use super::repositories::read;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The longest configuration that is read, in bytes.
@@ -47,6 +49,16 @@ fn collect(config: &Path, tree: &Path, depth: usize, found: &mut BTreeSet<PathBu
 /// The path without links, also when there is nothing yet.
 fn real(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)))
+}
+
+/// The first bytes of the file at `path`, at most `most`.
+pub(super) fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
+    // A fifo must not hold us up.
+    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok()?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// The key of a line and its value, without quotes and comment.

@@ -17,7 +17,7 @@ pub mod ground;
 mod landlock;
 #[cfg(target_os = "linux")]
 pub(super) mod mounts;
-mod places;
+pub mod places;
 pub mod repositories;
 #[cfg(target_os = "linux")]
 mod rights;

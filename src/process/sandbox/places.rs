@@ -3,6 +3,7 @@
 use super::configurations::{CONFIGURATIONS, led_to, literal};
 use super::ground::Ground;
 use super::{Reach, credentials, repositories};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Where this machine keeps sockets of its services, besides `/run`.
@@ -77,6 +78,14 @@ pub(super) fn reach(ground: &Ground, temporary: &Path) -> Reach {
         network: ground.network,
         compared: Vec::new(),
     }
+}
+
+/// What of the workspace commands do not see, and tools must not: paths from its root, of what is there and of what may come.
+pub fn unseen(ground: &Ground) -> BTreeSet<PathBuf> {
+    let places: Vec<PathBuf> = credentials::places(ground).chain(ground.hidden.iter().cloned()).collect();
+    let all = places.iter().cloned().chain(real(places.iter().cloned()));
+    let below = all.filter_map(|place| Some(place.strip_prefix(&ground.workspace).ok()?.to_owned()));
+    below.filter(|path| path != Path::new("")).collect()
 }
 
 /// What those of `patterns` that have no wildcard name from the root of the workspace, unless one of `apart` is

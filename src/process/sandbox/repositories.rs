@@ -5,10 +5,7 @@ use super::Reach;
 use super::git_config;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The repositories that are protected, each of which costs some mounts for each command.
@@ -139,20 +136,10 @@ pub fn held(path: &Path, workspace: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// The first bytes of the file at `path`, at most `most`.
-pub(super) fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
-    // A fifo must not hold us up.
-    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok()?;
-    let mut bytes = Vec::new();
-    file.take(most).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
-}
-
 /// The directory that the file at `path` names behind `prefix`, relative to `base`, read as git reads it: to the first zero
 /// byte, and without line ends.
 fn pointer(path: &Path, base: &Path, prefix: &str) -> Option<PathBuf> {
-    let text = read(path, MAX_POINTER_BYTES)?;
+    let text = git_config::read(path, MAX_POINTER_BYTES)?;
     let named = text.strip_prefix(prefix.as_bytes())?.split(|byte| *byte == 0).next()?;
     let end = named.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
     base.join(OsStr::from_bytes(named.get(..=end)?)).canonicalize().ok()
