@@ -19,7 +19,7 @@ use crate::engine::approve::{Approver, Nobody};
 use crate::engine::command_class::CommandOptions;
 use crate::engine::granted::Granted;
 use crate::engine::hooks::Hooks;
-use crate::engine::policy::{Policy, PolicyOptions};
+use crate::engine::policy::{Policy, PolicyOptions, literal_pattern};
 use crate::engine::rules::{Action, PolicyRule};
 use crate::engine::{Engine, EngineOptions};
 use crate::event::{Event, Record};
@@ -37,7 +37,7 @@ use crate::message::ToolCall;
 use crate::messages;
 use crate::process;
 use crate::process::environment::child_environment;
-use crate::process::launch::Launcher;
+use crate::process::launch::{Launcher, Tier};
 use crate::process::limits::CommandLimits;
 use crate::process::sandbox::confinement::Confinement;
 use crate::process::sandbox::ground::Ground;
@@ -59,7 +59,6 @@ use crate::workspace::baseline::Baseline;
 use crate::workspace::contents::Contents;
 use crate::workspace::index::project_index;
 use crate::workspace::transaction::Recovered;
-use globset::escape;
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -166,11 +165,15 @@ fn ground(app: &App, settings: &Settings) -> Ground {
     }
 }
 
-/// The patterns of files that no tool reads: those of the configuration, and what commands do not see in the workspace.
-fn sensitive_files(app: &App, settings: &Settings) -> Vec<String> {
-    let unseen = places::unseen(&ground(app, settings));
-    let unseen = unseen.iter().filter_map(|path| path.to_str()).map(|path| format!("/{}", escape(path)));
-    settings.policy.sensitive_files.iter().cloned().chain(unseen).collect()
+/// What the policy is made from: the settings, what holds commands here, and for tools what commands do not see or change.
+fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
+    let mut options = settings.policy.clone();
+    options.contained = settings.commands.trust_sandbox && tier.confines();
+    let ground = ground(app, settings);
+    let pattern = |path: &Path| Some(literal_pattern(path.strip_prefix(&ground.workspace).ok()?.to_str()?));
+    options.sensitive_files.extend(places::unseen(&ground).iter().filter_map(|path| pattern(path)));
+    options.protected_files.extend(places::startup(&ground).filter_map(|path| pattern(&path)));
+    options
 }
 
 /// Signals from now on cancel the run; a second one ends every child and the process.
@@ -327,9 +330,7 @@ fn max_result_tokens(settings: &Settings) -> usize {
 pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> CliResult<Engine> {
     let wrong = |error: anyhow::Error| CliError { kind: ErrorKind::Config, cause: error };
     let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
-    let contained = settings.commands.trust_sandbox && bench.launcher.tier().confines();
-    let sensitive_files = sensitive_files(app, settings);
-    let policy = PolicyOptions { contained, sensitive_files, ..settings.policy.clone() };
+    let policy = policy_options(app, settings, bench.launcher.tier());
     let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
     workspace.keep_from_tools(Policy::guard(&policy));
     workspace.keep_repositories(bench.launcher.repositories());

@@ -147,6 +147,46 @@ fn class_55_keys_are_not_seen_where_variables_say_that_they_are() {
 }
 
 #[test]
+fn class_28_what_a_persons_shells_and_desktop_start_stays_where_the_home_directory_may_be_changed() {
+    let paths = [".bashrc", ".zshenv", ".config/autostart/x.desktop", ".local/bin/ls", ".gitconfig"];
+    let home = || {
+        Lab::new().file(".bashrc", "kept\n").file(".config/fish/config.fish", "kept\n").file("notes.txt", "")
+    };
+    let kept = |lab: &Lab, context: &str| {
+        assert_eq!(lab.read(".bashrc") + &lab.read(".config/fish/config.fish"), "kept\nkept\n", "{context}");
+        let made = paths.iter().find(|path| **path != ".bashrc" && lab.exists(path));
+        assert_eq!(made, None, "{context}");
+    };
+    let at_home = |lab: Lab| {
+        let ws = lab.ws().to_str().unwrap().to_owned();
+        lab.env("HOME", &ws)
+    };
+    let lab = at_home(home());
+    let write = |path: &&str| call("write_file", &json!({"path": path, "content": "evil", "mode": "append"}));
+    for (path, said) in paths.iter().zip(told(&lab, paths.iter().map(write).collect())) {
+        assert!(said.contains("Protected file blocked"), "{path}: {said}");
+    }
+    kept(&lab, "tools");
+    let lines = paths.map(|path| format!("mkdir -p $(dirname {path}); echo evil >> {path}\n")).concat();
+    let script = format!(
+        "cd \"$HOME\"\n{lines}mv .config/fish x; echo evil >> x/config.fish; echo new > notes.txt; true"
+    );
+    for (kernel, tier) in confining() {
+        let lab = at_home(home());
+        let text = said(&run(&lab, kernel, &script));
+        kept(&lab, &format!("{tier}: {text}"));
+        assert_eq!(lab.read("notes.txt"), "new\n", "{tier}: {text}");
+        let beside = at_home(home());
+        let place = beside.ws();
+        let lab = project().env("HOME", place.to_str().unwrap());
+        let lab = lab.config(&format!("sandbox: {{writable: ['{}']}}\n", place.display()));
+        let text = said(&run(&lab, kernel, &script));
+        kept(&beside, &format!("{tier}, beside: {text}"));
+        assert_eq!(beside.read("notes.txt"), "new\n", "{tier}: {text}");
+    }
+}
+
+#[test]
 fn class_55_no_tool_sees_keys_in_a_workspace_that_is_a_home_directory() {
     let hidden = [".ssh/id_stand_in", ".netrc", ".config/gh/hosts.yml", "elsewhere/key", "of_ours/file"];
     let mut lab = Lab::new().file("project/.npmrc", "for all to see\n");

@@ -1,5 +1,5 @@
 //! What in a workspace makes programs run or gives permission when somebody else works there, a person or an agent, besides
-//! its repository: one list for the file tools and for commands.
+//! its repository, and what does so in a home directory: one list each for the file tools and for commands.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -42,6 +42,52 @@ pub const CONFIGURATIONS: &[&str] = &[
     "crush.json",
     "opencode.json",
     "opencode.jsonc",
+];
+
+/// What in a home directory a person's shells, desktop, editors and git start or obey.
+pub const STARTUP: &[&str] = &[
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".cargo/bin",
+    ".cargo/config.toml",
+    ".config/autostart",
+    ".config/emacs",
+    ".config/environment.d",
+    ".config/fish",
+    ".config/git",
+    ".config/nvim",
+    ".config/systemd",
+    ".config/tmux",
+    ".cshrc",
+    ".emacs",
+    ".emacs.d",
+    ".gdbinit",
+    ".gitconfig",
+    ".irbrc",
+    ".kshrc",
+    ".lldbinit",
+    ".local/bin",
+    ".login",
+    ".pam_environment",
+    ".profile",
+    ".psqlrc",
+    ".screenrc",
+    ".tcshrc",
+    ".tmux.conf",
+    ".vim",
+    ".vimrc",
+    ".xinitrc",
+    ".xprofile",
+    ".xsession",
+    ".xsessionrc",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
 ];
 
 /// Directories of packages, which bring configurations of their own.

@@ -1,6 +1,6 @@
 //! Which places every command finds hidden or unchangeable, whatever the workspace.
 
-use super::configurations::{CONFIGURATIONS, led_to, literal};
+use super::configurations::{CONFIGURATIONS, STARTUP, led_to, literal};
 use super::ground::Ground;
 use super::{Reach, credentials, repositories};
 use std::collections::BTreeSet;
@@ -64,7 +64,8 @@ pub(super) fn reach(ground: &Ground, temporary: &Path) -> Reach {
     let kept = named(&ground.protected, workspace, &apart);
     let protected: Vec<PathBuf> = configurations.chain(of_git).chain(kept).collect();
     let led_to: Vec<PathBuf> = protected.iter().filter_map(|path| led_to(path, workspace)).collect();
-    let settled = ground.settled.iter().cloned().chain(real(ground.settled.iter().cloned()));
+    let settled =
+        ground.settled.iter().cloned().chain(real(ground.settled.iter().cloned())).chain(startup(ground));
     let hidden = real(credentials::places(ground).chain(sockets).chain(ground.hidden.iter().cloned()));
     let read_only = protected.into_iter().chain(led_to).chain(trusted).chain(settled);
     // What is hidden cannot be changed either, and others may work there meanwhile.
@@ -80,12 +81,20 @@ pub(super) fn reach(ground: &Ground, temporary: &Path) -> Reach {
     }
 }
 
-/// What of the workspace commands do not see, and tools must not: paths from its root, of what is there and of what may come.
+/// What the person's programs start or obey in the home directory, where that may be changed as a whole.
+pub fn startup(ground: &Ground) -> impl Iterator<Item = PathBuf> {
+    let home = ground.home.as_ref().and_then(|home| home.canonicalize().ok());
+    let home = home.filter(|home| {
+        [&ground.workspace].into_iter().chain(&ground.writable).any(|root| home.starts_with(root))
+    });
+    home.into_iter().flat_map(|home| STARTUP.iter().map(move |name| home.join(name)))
+}
+
+/// What of the workspace commands do not see, and tools must not: what is there, and what may come.
 pub fn unseen(ground: &Ground) -> BTreeSet<PathBuf> {
     let places: Vec<PathBuf> = credentials::places(ground).chain(ground.hidden.iter().cloned()).collect();
     let all = places.iter().cloned().chain(real(places.iter().cloned()));
-    let below = all.filter_map(|place| Some(place.strip_prefix(&ground.workspace).ok()?.to_owned()));
-    below.filter(|path| path != Path::new("")).collect()
+    all.filter(|path| path.starts_with(&ground.workspace) && *path != ground.workspace).collect()
 }
 
 /// What those of `patterns` that have no wildcard name from the root of the workspace, unless one of `apart` is
