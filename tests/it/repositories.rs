@@ -263,8 +263,7 @@ fn class_24_hooks_and_configuration_that_a_repository_takes_from_its_workspace_s
     kept(&lab, "tools");
     for (kernel, tier) in confining() {
         let lab = project();
-        let script: String =
-            paths.iter().map(|path| format!("echo evil >> {}\n", path.replace("Ours", "ours"))).collect();
+        let script = paths.map(|path| format!("echo evil >> {}\n", path.replace("Ours", "ours"))).concat();
         let text =
             said(&run(&lab, kernel, &format!("{script}mv tools/hooks x; echo new > tools/build; true")));
         kept(&lab, &format!("{tier}: {text}"));
