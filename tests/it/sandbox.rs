@@ -167,6 +167,56 @@ fn required_confinement_is_refused_where_it_is_not_to_be_had() {
 }
 
 #[test]
+fn a_run_that_requires_more_than_there_is_asks_no_model_and_only_a_flag_switches_confinement_off() {
+    let server = Server::start("turns: [{text: done}]");
+    let url = server.url();
+    let run = ["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    let lab = project();
+    let refused = Kernel::Docker.agent(&lab, &[&run[..], &["--sandbox", "require"]].concat()).exits(3);
+    assert!(refused.stderr.contains("sandbox.mode: require") && server.requests().is_empty(), "{refused:?}");
+    for lab in [
+        project().config("sandbox: {mode: off}\n"),
+        project().file(".agent/config.yaml", "sandbox: {mode: off}\n"),
+        project().env("AGENT_SANDBOX", "off"),
+    ] {
+        let refused = lab.agent(&run).exits(3);
+        assert!(refused.stderr.contains("sandbox") && server.requests().is_empty(), "{refused:?}");
+    }
+    let off = lab.agent(&[&run[..], &["--sandbox", "off"]].concat()).exits(0);
+    assert!(off.stderr.contains("commands are NOT confined (--sandbox off)"), "{off:?}");
+}
+
+#[test]
+fn class_43_hooks_and_background_commands_are_behind_the_same_walls() {
+    for (kernel, tier) in confining() {
+        let place = outside();
+        let file = place.path().join("file");
+        fs::write(&file, "kept").unwrap();
+        let attempt = format!(
+            "echo evil > {0} || touch refused-$1\n[ -z \"$KEY_OF_OURS\" ] && touch none-$1\n",
+            file.display()
+        );
+        let lab = project()
+            .env("KEY_OF_OURS", "sk-stand-in-0123456789")
+            .file("attempt.sh", attempt)
+            .config("hooks:\n  session_start: [{command: sh attempt.sh start}]\n  post_tool_use: [{command: sh attempt.sh after}]\n");
+        let call = |arguments| vec![calls::call("run_command", &arguments)];
+        let background = call(json!({"command": "sh attempt.sh background; touch over", "background": true}));
+        let wait = call(json!({"command": "until [ -e over ]; do :; done"}));
+        let server = Server::start(&script(&[background, wait]));
+        let url = server.url();
+        let args =
+            ["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY, "--mode", "yolo"];
+        let run = kernel.agent(&lab, &args).exits(0);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "kept", "{tier}: {run:?}");
+        for who in ["start", "after", "background"] {
+            let both = lab.exists(&format!("refused-{who}")) && lab.exists(&format!("none-{who}"));
+            assert!(both, "{tier}, {who}: {run:?}");
+        }
+    }
+}
+
+#[test]
 fn s24_class_43_no_act_of_the_suite_gets_through_the_walls() {
     for_each_user(|user| {
         for (kernel, tier) in confining() {
