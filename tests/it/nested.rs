@@ -4,6 +4,7 @@ use crate::sandbox::{confining, run, said};
 use crate::support::kernel::Kernel;
 use crate::support::run::Lab;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 const TASKS: &str = ".vscode/tasks.json";
 
@@ -16,14 +17,19 @@ fn parts() -> Lab {
         .file("docs/a.md", "")
         .file("node_modules/x/.vscode/settings.json", "theirs\n")
         .file("vendor/y/lib.rs", "");
-    fs::set_permissions(lab.ws().join("api/.envrc"), std::os::unix::fs::PermissionsExt::from_mode(0o640))
-        .unwrap();
+    fs::set_permissions(lab.ws().join("api/.envrc"), fs::Permissions::from_mode(0o640)).unwrap();
     lab.unprivileged()
 }
 
+/// What the script left, in directories that are open again, and what was said of it.
 fn tried(kernel: Kernel, script: &str) -> (Lab, String) {
     let lab = parts();
     let text = said(&run(&lab, kernel, script));
+    for directory in ["api", "docs", "web", "web/ui"].map(|name| lab.ws().join(name)) {
+        if directory.exists() {
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
     (lab, text)
 }
 
@@ -42,12 +48,8 @@ fn class_22_23_24_28_configuration_below_the_root_stays_as_it_was() {
             assert_eq!(lab.read("api/.envrc"), "kept\n", "{tier}, {script}: {text}");
             assert_eq!(lab.read("web/ui/.claude/settings.json"), "kept\n", "{tier}, {script}: {text}");
             assert!(!lab.exists("web/ui/.claude/new"), "{tier}, {script}: {text}");
-            let mode = fs::metadata(lab.ws().join("api/.envrc")).unwrap();
-            assert_eq!(
-                std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777,
-                0o640,
-                "{tier}, {script}"
-            );
+            let mode = fs::metadata(lab.ws().join("api/.envrc")).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o640, "{tier}, {script}");
             for name in ["api/.envrc\"", "web/ui/.claude"] {
                 assert!(
                     text.contains("changed protected files") && text.contains(name),
