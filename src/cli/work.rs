@@ -84,7 +84,8 @@ fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
             app.complain(&error);
             let mut failure = error.failure();
             failure.message = app.without_secrets(&failure.message);
-            let result = report::json::not_started(failure, error.sandbox());
+            let sandbox = error.sandbox().map(str::to_owned);
+            let result = RunResult { sandbox, ..report::json::not_started(failure, None) };
             (result, AnswerShown::default(), error.exit_code().code())
         }
     };

@@ -21,8 +21,8 @@ pub fn document(result: &RunResult) -> io::Result<String> {
     line(result)
 }
 
-/// The result of a run that never began: configuration, usage, session and key errors; `sandbox` where that was too little.
-pub fn not_started(failure: Failure, sandbox: Option<&str>) -> RunResult {
+/// The result of a run that never began: configuration, usage, session and key errors.
+pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
     RunResult {
         schema_version: RESULT_SCHEMA_VERSION,
         status: Status::Failed,
@@ -38,12 +38,12 @@ pub fn not_started(failure: Failure, sandbox: Option<&str>) -> RunResult {
         executables: Executables::default(),
         instructions: None,
         duration_seconds: 0.0,
-        model: None,
+        model,
         usage: Usage::default(),
         cost: Cost::default(),
         cache: CacheUse::default(),
         permission_denials: Vec::<Denial>::new(),
-        sandbox: sandbox.map(str::to_owned),
+        sandbox: None,
         limit: None,
         error: Some(failure),
     }
@@ -102,8 +102,7 @@ mod tests {
         #[test]
         fn o01_the_document_is_the_same_data_without_hidden_characters(text in any::<String>()) {
             let mut result = not_started(
-                Failure { kind: ErrorKind::Config, message: text.clone(), retryable: false }, Some(&text));
-            result.model = Some(text.clone());
+                Failure { kind: ErrorKind::Config, message: text.clone(), retryable: false }, Some(text.clone()));
             result.output = format!("{text}\u{9b}\u{e0041}\u{202e}\u{7f}\u{1b}\r\n").into();
             let json = document(&result).unwrap();
             prop_assert!(!json.trim_end_matches('\n').chars().any(|c| is_hidden(c) || c.is_control()));

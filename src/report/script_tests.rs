@@ -104,10 +104,9 @@ pub(crate) fn result(reason: StopReason, output: &str) -> RunResult {
         usage: Usage { input: 12_150, cached_read: 300, output: 3_200, ..Usage::default() },
         permission_denials: vec![denial()],
         error: None,
-        model: Some("openai/gpt".into()),
         ..json::not_started(
             crate::failure::Failure { kind: ErrorKind::Internal, message: String::new(), retryable: false },
-            None,
+            Some("openai/gpt".into()),
         )
     }
 }
