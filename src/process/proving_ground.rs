@@ -5,33 +5,33 @@ use super::scratch::private_directory;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use tempfile::TempDir;
 
 /// Where the agent listens: any free port.
 const LOOPBACK: &str = "127.0.0.1:0";
 
-/// The stand-ins. Their files go with the run: just after a trial the kernel is still taking its mounts down, and who removes
-/// what was a mount point waits for that.
+/// The stand-ins; dropping it removes them.
 pub(super) struct ProvingGround {
     /// What the launcher process is told.
     pub(super) trial: Trial,
     /// The walls that are tried.
     pub(super) reach: Reach,
-    place: PathBuf,
+    place: TempDir,
     udp: UdpSocket,
     _tcp: TcpListener,
     _sockets: Vec<UnixListener>,
 }
 
 impl ProvingGround {
-    /// Sets the stand-ins up in a directory of their own below `parent`, which goes with the run.
+    /// Sets the stand-ins up in a directory of their own below `parent`.
     ///
     /// # Errors
     /// When it cannot be made, or this machine has no loopback device.
     #[expect(clippy::disallowed_methods, reason = "stand-ins are neither workspace nor state")]
     pub(super) fn new(parent: &Path) -> io::Result<Self> {
-        let place = private_directory(tempfile::Builder::new().prefix("trial-"), parent)?.keep();
-        let root = place.canonicalize()?;
+        let place = private_directory(tempfile::Builder::new().prefix("trial-"), parent)?;
+        let root = place.path().canonicalize()?;
         let [inside, around, outside, hidden, temporary] =
             ["inside", "around", "outside", "hidden", "temporary"].map(|name| root.join(name));
         let (protected, nested) = (inside.join("protected"), around.join("deep/hidden"));
@@ -73,7 +73,7 @@ impl ProvingGround {
 
     /// Where the launcher process is started.
     pub(super) fn place(&self) -> &Path {
-        &self.place
+        self.place.path()
     }
 }
 

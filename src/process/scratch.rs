@@ -3,7 +3,7 @@
 use std::fs::{File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tempfile::{NamedTempFile, TempDir};
 
 /// What the names of the directories begin with.
@@ -12,14 +12,11 @@ const RUN: &str = "run-";
 const LOCK: &str = ".lock";
 /// Locks tried: one that is not held yet may be taken for that of a run that is over, by a run that begins meanwhile.
 const LOCK_TRIES: usize = 20;
-/// The part that commands see.
-const SHARED: &str = "tmp";
 
 /// A directory that nobody else looks into, and the lock that says that it is in use. Dropping it removes both.
 #[derive(Debug)]
 pub struct Scratch {
     place: TempDir,
-    shared: PathBuf,
     /// Goes last: what has no lock any more is never removed.
     _lock: NamedTempFile,
 }
@@ -36,17 +33,10 @@ impl Scratch {
         let place = lock.path().with_extension("");
         let name = place.file_name().unwrap_or_default();
         let place = private_directory(tempfile::Builder::new().prefix(name).rand_bytes(0), parent)?;
-        let shared = place.path().join(SHARED);
-        make_private(&shared)?;
-        Ok(Self { place, shared, _lock: lock })
+        Ok(Self { place, _lock: lock })
     }
 
-    /// Where commands keep temporary files.
-    pub fn shared(&self) -> &Path {
-        &self.shared
-    }
-
-    /// The directory above, for what commands do not see.
+    /// Where it is.
     pub fn path(&self) -> &Path {
         self.place.path()
     }

@@ -74,7 +74,7 @@ impl Walls {
         make_private(&ground.caches).map_err(|error| cannot(&ground.caches, &error))?;
         let run = scratch.path().file_name().unwrap_or_default();
         Ok(Self {
-            usual: places::reach(ground, scratch.shared()),
+            usual: places::reach(ground, scratch.path()),
             held: OnceLock::new(),
             leads: places::caches(ground),
             quarantine: ground.quarantine.join(run),
@@ -94,7 +94,7 @@ impl Walls {
         self.usual.writable.iter().find(is_around).map(PathBuf::as_path)
     }
 
-    /// A directory of the run's own, which commands do not see.
+    /// The temporary directory of the run.
     pub(in crate::process) fn scratch(&self) -> &Path {
         self.scratch.path()
     }
