@@ -8,7 +8,7 @@ use crate::change::ChangeAction;
 use crate::cli::app::App;
 use crate::cli::approver::AtTerminal;
 use crate::cli::costs::measured;
-use crate::cli::error::{CliError, CliResult};
+use crate::cli::error::{CliError, CliResult, ConfinedTooLittle};
 use crate::cli::kept::{self, Kept};
 use crate::cli::secrets;
 use crate::config::instructions;
@@ -21,7 +21,7 @@ use crate::engine::command_class::CommandOptions;
 use crate::engine::granted::Granted;
 use crate::engine::guardrails::Guardrails;
 use crate::engine::hooks::Hooks;
-use crate::engine::policy::{Policy, PolicyOptions};
+use crate::engine::policy::{Policy, PolicyOptions, literal_pattern};
 use crate::engine::rules::{Action, PolicyRule};
 use crate::engine::{Engine, EngineOptions};
 use crate::event::{Event, Record};
@@ -39,10 +39,11 @@ use crate::llm::{LlmClient, ToolDefinition};
 use crate::messages;
 use crate::process;
 use crate::process::environment::child_environment;
-use crate::process::launch::Launcher;
+use crate::process::launch::{Launcher, Tier};
 use crate::process::limits::CommandLimits;
 use crate::process::sandbox::confinement::Confinement;
 use crate::process::sandbox::ground::Ground;
+use crate::process::sandbox::places;
 use crate::result::InstructionFile;
 use crate::secret::Secret;
 use crate::terminal::Style;
@@ -107,8 +108,7 @@ pub fn launcher(app: &App, settings: &Settings) -> CliResult<Rc<Launcher>> {
     let launcher = unsettled(app, settings).settled().map_err(|error| unfound(&error))?;
     let tier = launcher.tier();
     if !settings.sandbox_off && settings.sandbox.mode == SandboxMode::Require && !tier.has_own_view() {
-        let message = messages::sandbox_required(tier.name(), tier.meaning());
-        return Err(CliError::new(ErrorKind::Config, message));
+        return Err(CliError { kind: ErrorKind::Config, cause: ConfinedTooLittle { found: tier }.into() });
     }
     Ok(Rc::new(launcher))
 }
@@ -138,7 +138,7 @@ fn unsettled(app: &App, settings: &Settings) -> Launcher {
         memory_bytes: settings.commands.max_memory_mib.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
     };
     let launcher = Launcher::new(environment, secrets).limited(limits);
-    if settings.sandbox_off { launcher } else { launcher.confined(confinement(app, settings)) }
+    if settings.sandbox_off { launcher } else { launcher.confined(Confinement::new(ground(app, settings))) }
 }
 
 /// What a person should know about the confinement of this run, when it is not the usual one.
@@ -155,12 +155,12 @@ pub fn about_sandbox(settings: &Settings, launcher: &Launcher) -> Vec<String> {
 }
 
 /// What commands and hooks reach.
-fn confinement(app: &App, settings: &Settings) -> Confinement {
+fn ground(app: &App, settings: &Settings) -> Ground {
     let (sandbox, state) = (&settings.sandbox, &settings.directories.state);
     let hidden = sandbox.hidden.iter().map(PathBuf::from);
     let config = &settings.directories.config;
     let config = config.canonicalize().unwrap_or_else(|_| config.clone());
-    Confinement::new(Ground {
+    Ground {
         workspace: settings.workspace.clone(),
         home: app.environment.home().map(Path::to_owned),
         variables: app.environment.variables().clone(),
@@ -174,7 +174,18 @@ fn confinement(app: &App, settings: &Settings) -> Confinement {
         temporary: settings.state.join("tmp"),
         quarantine: settings.state.join("quarantine"),
         remembered: state.join("sandbox.json"),
-    })
+    }
+}
+
+/// What the policy is made from: the settings, what holds commands here, and for tools what commands do not see or change.
+fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
+    let mut options = settings.policy.clone();
+    options.contained = settings.commands.trust_sandbox && tier.confines();
+    let ground = ground(app, settings);
+    let pattern = |path: &Path| Some(literal_pattern(path.strip_prefix(&ground.workspace).ok()?.to_str()?));
+    options.sensitive_files.extend(places::unseen(&ground).iter().filter_map(|path| pattern(path)));
+    options.protected_files.extend(places::startup(&ground).filter_map(|path| pattern(&path)));
+    options
 }
 
 /// Signals from now on cancel the run; a second one ends every child and the process.
@@ -331,8 +342,7 @@ fn max_result_tokens(settings: &Settings) -> usize {
 pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> CliResult<Engine> {
     let wrong = |error: anyhow::Error| CliError { kind: ErrorKind::Config, cause: error };
     let workspace = Workspace::open(&settings.workspace).map_err(|error| wrong(error.into()))?;
-    let contained = settings.commands.trust_sandbox && bench.launcher.tier().confines();
-    let policy = PolicyOptions { contained, ..settings.policy.clone() };
+    let policy = policy_options(app, settings, bench.launcher.tier());
     let policy = Arc::new(Policy::new(policy).map_err(|error| wrong(error.into()))?);
     workspace.keep_from_tools(Policy::guard(&policy));
     workspace.keep_repositories(bench.launcher.repositories());

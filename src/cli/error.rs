@@ -3,6 +3,8 @@
 use crate::cli::exit_code::ExitCode;
 use crate::failure::{ErrorKind, Failure};
 use crate::journal::store::SessionError;
+use crate::messages;
+use crate::process::launch::Tier;
 
 /// An error that ends the program without a run.
 #[derive(Debug)]
@@ -11,6 +13,14 @@ pub struct CliError {
     pub kind: ErrorKind,
     /// The cause, its chain included when printed.
     pub cause: anyhow::Error,
+}
+
+/// A run requires more of what confines its commands than there is.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", messages::sandbox_required(found.name(), found.meaning()))]
+pub struct ConfinedTooLittle {
+    /// What there is.
+    pub found: Tier,
 }
 
 /// What a command gives back.
@@ -25,6 +35,11 @@ impl CliError {
     /// The exit code.
     pub fn exit_code(&self) -> ExitCode {
         ExitCode::of_error(self.kind)
+    }
+
+    /// The confinement that was found too little.
+    pub fn sandbox(&self) -> Option<&'static str> {
+        self.cause.downcast_ref::<ConfinedTooLittle>().map(|too_little| too_little.found.name())
     }
 
     /// The error as the result document reports it.

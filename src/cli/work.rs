@@ -83,7 +83,9 @@ fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
             app.complain(&error);
             let mut failure = error.failure();
             failure.message = app.without_secrets(&failure.message);
-            (report::json::not_started(failure, None), AnswerShown::default(), error.exit_code().code())
+            let sandbox = error.sandbox().map(str::to_owned);
+            let result = RunResult { sandbox, ..report::json::not_started(failure, None) };
+            (result, AnswerShown::default(), error.exit_code().code())
         }
     };
     match report::deliver(&app.terminal, format, &result, &shown) {

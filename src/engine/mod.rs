@@ -124,7 +124,7 @@ pub struct Engine {
     pub baseline: Arc<Mutex<Baseline>>,
     /// Commits of what the session has made of files, where they are asked for.
     pub checkpoints: Option<Checkpoints>,
-    /// Whether it was said that changes made by commands cannot be listed.
+    /// Whether it was said that changes made by commands are not listed any more.
     pub unwatched_told: Cell<bool>,
 }
 

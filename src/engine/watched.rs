@@ -10,7 +10,7 @@ use crate::workspace::contents::MAX_FILE_BYTES;
 use std::sync::{Arc, PoisonError};
 
 impl Engine {
-    /// Runs a program and lists the files that changed meanwhile, or says once that they cannot be listed.
+    /// Runs a program and lists the files that changed meanwhile, or says that they cannot be listed, of all that follow once.
     pub(super) async fn watched(
         &self,
         program: impl Future<Output = ToolOutput>,
@@ -23,9 +23,7 @@ impl Engine {
         let mut output = program.await;
         let changes = if compared { self.look(Baseline::changes).await.flatten() } else { None };
         let Some(changes) = changes else {
-            if !self.unwatched_told.replace(true) {
-                self.warn(messages::CHANGES_NOT_LISTED.to_owned())?;
-            }
+            self.tell_unwatched().await?;
             return Ok(output);
         };
         output.changed.extend(changes.listed);
@@ -37,6 +35,16 @@ impl Engine {
             self.warn(messages::commands_not_undone(&paths, MAX_FILE_BYTES >> 20))?;
         }
         Ok(output)
+    }
+
+    async fn tell_unwatched(&self) -> Result<(), EmitError> {
+        if self.look(|baseline| baseline.has_given_up()).await != Some(true) {
+            self.warn(messages::CHANGES_NOT_LISTED.to_owned())
+        } else if !self.unwatched_told.replace(true) {
+            self.warn(messages::CHANGES_NEVER_LISTED.to_owned())
+        } else {
+            Ok(())
+        }
     }
 
     /// A look at the files, which takes a while; nothing when it broke.

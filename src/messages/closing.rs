@@ -25,8 +25,12 @@ pub const OUTCOME_UNKNOWN: &str = "interrupted; outcome unknown: check before re
 /// Characters shown of arguments that a hook changed: enough for paths and commands, not for whole files.
 const MAX_SHOWN_ARGUMENTS_CHARS: usize = 500;
 
-/// Said once when a workspace is too large to be compared before and after each command.
-pub const CHANGES_NOT_LISTED: &str = "files changed by commands are not listed in this run and cannot be undone: the workspace has too many files";
+/// Said when a workspace could not be compared before and after one command.
+pub const CHANGES_NOT_LISTED: &str = "files changed by this command are not listed and cannot be undone: there are too many files to be looked at in time";
+
+/// Said once when that is no longer tried.
+pub const CHANGES_NEVER_LISTED: &str = "files changed by commands are not listed in the rest of this run and cannot be undone: the workspace has \
+     too many files";
 
 /// Said when an edit was killed and what it displaced may be somebody's work.
 pub fn leftover_kept(path: &str) -> String {

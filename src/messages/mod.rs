@@ -24,9 +24,9 @@ pub use background::{
     background_disturbed, background_end, background_ended, background_gone, background_start,
 };
 pub use closing::{
-    CALLS_USED_UP, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN, STOPPED_BY_HOOK, arguments_changed,
-    change_left, change_undone, closing_instruction, fixed_closing, hook_context, leftover_kept,
-    reason_in_words, said_no, too_many_calls,
+    CALLS_USED_UP, CHANGES_NEVER_LISTED, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN,
+    STOPPED_BY_HOOK, arguments_changed, change_left, change_undone, closing_instruction, fixed_closing,
+    hook_context, leftover_kept, reason_in_words, said_no, too_many_calls,
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use guardrails::{ANSWER_WITHHELD, guardrail, withheld};

@@ -1,16 +1,16 @@
-//! The launcher process: the agent's own binary, executed again, that starts one command and outlives its tree.
+//! The guard: the launcher process that starts one command and outlives its tree.
 //!
 //! ```text
 //! agent ──socket── guard ──── init (pid 1 of a new namespace) ──── command ──── whatever it starts
 //! ```
 //!
-//! Guards are split off by the fork server, which is executed once ([`super::fork_server`]); inside of bubblewrap there is
-//! one that was executed for itself.
+//! It is split off by the fork server, which is the agent's own binary, executed once more for a run ([`super::fork_server`]);
+//! inside of bubblewrap there is one that was executed for itself.
 //!
 //! The socket is the guard's standard input. Its end means that the agent wants the command dead or is dead itself, by
 //! `kill -9` too. The guard kills init, and with init the kernel kills everything in the namespace. Where namespaces are
-//! refused the guard is a subreaper and the command its child; at the end it sweeps until no descendant is left. Then it puts
-//! protected files back that the command has changed.
+//! refused the guard is a subreaper and the command its child; at the end it sweeps until no descendant is left. When nothing
+//! lives any more it compares protected files with what the fork server has seen, and puts them back.
 //! Work happens here and not between fork and exec in the agent, because there only async-signal-safe calls are allowed.
 
 use super::descriptors;

@@ -329,8 +329,16 @@ impl Launcher {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let place = rustix::fs::open(place, flags, Mode::empty())?;
         let descriptors = [theirs.as_fd(), stdout.as_fd(), stderr.as_fd(), place.as_fd()];
-        let binary = || program_command(self.executable.as_os_str());
-        Ok((self.fork_server.split_off(binary, descriptors, baseline)?, control))
+        Ok((self.fork_server.split_off(|| self.own_program(), descriptors, baseline)?, control))
+    }
+
+    /// Has the process begin that guards are split off from.
+    pub(super) fn start_fork_server(&self) -> io::Result<()> {
+        self.fork_server.start(|| self.own_program())
+    }
+
+    fn own_program(&self) -> Command {
+        program_command(self.executable.as_os_str())
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) struct Order {
     pub(super) stdin_bytes: u64,
 }
 
-/// What the fork server is to look at before a command, so that it can be put back.
+/// What the fork server is to look at before the first of the commands that run at one time, so that it can be put back.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Baseline {
     /// What holds the command, and with it what is held.

@@ -50,7 +50,7 @@ impl ProvingGround {
         let trial = Trial {
             inside: inside.clone(),
             around: around.clone(),
-            outside,
+            outside: outside.clone(),
             hidden: hidden.clone(),
             tcp: tcp.local_addr()?,
             udp: udp.local_addr()?,
@@ -59,7 +59,9 @@ impl ProvingGround {
             agent_started: started(agent).unwrap_or(0),
         };
         let (writable, read_only, hidden) = (vec![inside, around], vec![protected], vec![hidden, nested]);
-        let reach = Reach { writable, read_only, hidden, temporary, ..Reach::default() };
+        // Below the machine's `/tmp` it would not be there, and nothing be known of how it is held.
+        let visible = vec![outside];
+        let reach = Reach { writable, read_only, visible, hidden, temporary, ..Reach::default() };
         Ok(Self { trial, reach, place, udp, _tcp: tcp, _sockets: sockets })
     }
 

@@ -19,8 +19,8 @@ pub(super) enum Fork {
 /// Splits this process in two. Only for the launcher process, which has one thread.
 #[expect(unsafe_code, reason = "fork has no safe form: its child may not touch what other threads held")]
 pub(super) fn fork() -> io::Result<Fork> {
-    // SAFETY: the launcher process is a fresh exec that has started no thread, so that no lock can be held by one
-    // that the child does not have.
+    // SAFETY: the launcher process is a fresh exec, or was forked from one, and has started no thread, so that no lock can be
+    // held by one that the child does not have.
     let id = unsafe { libc::fork() };
     match id {
         -1 => Err(io::Error::last_os_error()),

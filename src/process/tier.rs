@@ -59,7 +59,7 @@ impl Tier {
             }
             Self::Rules => {
                 "Landlock and a filter of system calls; what is protected inside the workspace is compared and restored \
-                 after each command; the rights and times of files outside are not held"
+                 after each command; rights, owners, times and attributes of files outside are not held"
             }
             Self::Namespace => {
                 "they can do what you can; everything they start ends with them (process namespace)"

@@ -43,6 +43,8 @@ impl Launcher {
         let Some(confinement) = self.confinement.as_ref().filter(|_| tier.confines()) else {
             return self.probe(tier, Path::new("/"), Reach::default(), None);
         };
+        // It begins while we make what is to be tried.
+        self.start_fork_server()?;
         let ground = confinement.walls().and_then(|walls| ProvingGround::new(walls.scratch()));
         let ground = ground.map_err(Untried::NotDone)?;
         let breaches = self.probe(tier, ground.place(), ground.reach.clone(), Some(ground.trial.clone()))?;

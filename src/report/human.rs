@@ -87,6 +87,8 @@ pub struct HumanLog {
     form: Form,
     detail: Detail,
     session_id: Option<String>,
+    /// Where the session is, until its first line is told: that comes before everything else.
+    place: Option<String>,
     max_steps: u32,
     /// The call whose line stands directly above.
     named_call: Option<String>,
@@ -111,6 +113,7 @@ impl HumanLog {
             terminal,
             detail,
             session_id,
+            place: None,
             max_steps: 0,
             named_call: None,
             piece_style: Style::Plain,
@@ -149,6 +152,9 @@ impl HumanLog {
             resumed: *resumed,
         });
         self.say(Detail::Human, Style::Bold, &line)?;
+        if let Some(place) = self.place.take() {
+            self.notice(Level::Info, &place)?;
+        }
         self.notice(Level::Info, &messages::offered(*max_steps, tools))
     }
 
@@ -386,7 +392,8 @@ impl EventSink for HumanLog {
         match &record.event {
             Event::SessionStart { session_id, workspace, program } => {
                 self.session_id = Some(session_id.clone());
-                self.notice(Level::Info, &messages::session_place(workspace, program))
+                self.place = Some(messages::session_place(workspace, program));
+                Ok(())
             }
             event @ Event::RunStart { .. } => self.run_start(event),
             Event::Instructions { file } => self.instructions(file),

@@ -220,15 +220,26 @@ proptest! {
     #[test]
     fn o20_names_and_texts_neither_control_the_terminal_nor_forge_lines(hostile in any::<String>(), raw in "[\u{0}-\u{9f}]{0,40}") {
         let hostile = format!("{hostile}{raw}");
+        let start = Event::RunStart {
+            agent: hostile.clone(),
+            model: hostile.clone(),
+            mode: hostile.clone(),
+            tools: vec![hostile.clone()],
+            max_steps: 2,
+            resumed: false,
+            sandbox: hostile.clone(),
+        };
         let records = [
             Event::SessionStart { session_id: hostile.clone(), workspace: hostile.clone(), program: hostile.clone() },
+            start,
             script::end("c1", &hostile, &hostile, Some(&hostile), None),
             Event::Notice { level: Level::Error, text: hostile.clone() },
             Event::UserMessage { text: hostile.clone(), origin: Origin::Prompt },
         ].map(|event| script::record(1, event));
         let text = in_pipe(Detail::Debug, &records);
         prop_assert!(!text.chars().any(|c| c != '\n' && crate::terminal::is_hidden(c)), "{:?}", text);
-        prop_assert_eq!(text.lines().count(), records.len());
+        // Of the session three lines are told: it, its place, what is offered.
+        prop_assert_eq!(text.lines().count(), records.len() + 1);
         let streamed = in_pipe(Detail::Human, &[script::record(1, Event::TextDelta { text: hostile })]);
         prop_assert!(!streamed.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
     }

@@ -22,6 +22,9 @@ const MAX_LOOK_BYTES: u64 = 128 << 20;
 /// Time for reading and keeping in one look; what is left is for the next one.
 const MAX_LOOK_TIME: Duration = Duration::from_secs(1);
 
+/// Looks in a row that come to no end before none is tried any more: one may have met a busy machine.
+const MAX_MISSES: u32 = 2;
+
 /// Changes listed for one command.
 const MAX_CHANGES: usize = 10_000;
 
@@ -49,6 +52,8 @@ pub struct Baseline {
     looks: Option<Snapshot>,
     /// The hashes of the contents that are kept, by path.
     hashes: BTreeMap<String, String>,
+    /// Looks in a row that came to no end.
+    misses: u32,
 }
 
 /// A baseline as it is written.
@@ -61,7 +66,7 @@ struct Written<L, H> {
 impl Baseline {
     /// A baseline that knows nothing yet, and is written to `place`.
     pub fn new(workspace: Workspace, place: Option<PathBuf>) -> Self {
-        Self { workspace, place, looks: None, hashes: BTreeMap::new() }
+        Self { workspace, place, looks: None, hashes: BTreeMap::new(), misses: 0 }
     }
 
     /// The baseline that a process has written to `place` before it was killed.
@@ -69,12 +74,23 @@ impl Baseline {
         let mut text = Vec::new();
         File::open(place).ok()?.take(MAX_WRITTEN_BYTES).read_to_end(&mut text).ok()?;
         let Written { looks, hashes } = serde_json::from_slice(&text).ok()?;
-        Some(Self { workspace, place: None, looks: Some(looks), hashes })
+        Some(Self { workspace, place: None, looks: Some(looks), hashes, misses: 0 })
+    }
+
+    /// Whether there are too many files to be compared, for as long as the run lasts.
+    pub fn has_given_up(&self) -> bool {
+        self.misses >= MAX_MISSES
+    }
+
+    fn snapshot(&mut self) -> Option<Snapshot> {
+        let taken = if self.has_given_up() { None } else { Snapshot::take(self.workspace.root()) };
+        self.misses = if taken.is_some() { 0 } else { self.misses.saturating_add(1) };
+        taken
     }
 
     /// Looks before a command: keeps whatever is not kept yet. `false` when there are too many files to be compared.
     pub fn prepare(&mut self) -> bool {
-        let now = Snapshot::take(self.workspace.root());
+        let now = self.snapshot();
         let before = self.looks.take().unwrap_or_default();
         if let Some(now) = &now {
             for difference in before.differences(now) {
@@ -101,7 +117,7 @@ impl Baseline {
     /// Looks after a command: what is different. Nothing when there are too many files to be compared.
     pub fn changes(&mut self) -> Option<Changes> {
         let before = self.looks.take()?;
-        let now = Snapshot::take(self.workspace.root())?;
+        let now = self.snapshot()?;
         let differences = before.differences(&now);
         let was: Vec<FileState> = differences.iter().map(|it| self.state(&it.path, it.before)).collect();
         for difference in &differences {

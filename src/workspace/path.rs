@@ -1,5 +1,6 @@
 //! Paths inside the workspace: normalised, relative, never leading out of it by their text.
 
+use crate::process::sandbox::repositories::GIT;
 use crate::text::lines::one_line;
 use crate::workspace::alias;
 use std::path::Path;
@@ -108,8 +109,8 @@ impl RelPath {
 
     /// Whether it is `.git` or inside one, under any name a file system might take for it.
     pub fn is_git_internal(&self) -> bool {
-        let is_short = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
-        let is_git = |part: &String| part == ".git" || part.strip_prefix("git~").is_some_and(is_short);
+        let short = alias::short_name(GIT);
+        let is_git = |part: &String| part == GIT || short.is_some() && alias::as_short_name(part) == short;
         alias::readings(&self.0).iter().flatten().any(is_git)
     }
 }
@@ -175,6 +176,7 @@ mod tests {
             "a/.GIT/hooks/x",
             ".git. /x",
             "git~1/config",
+            "GIT~12",
             ".git",
             r"a\.git\x",
             ".ｇit/x",
@@ -182,7 +184,7 @@ mod tests {
         ] {
             assert!(RelPath::parse(raw, &[]).unwrap().is_git_internal(), "{raw}");
         }
-        for raw in [".gitignore", "digit~1", "git~x", "git/x"] {
+        for raw in [".gitignore", "digit~1", "git~x", "git~1x", "git/x"] {
             assert!(!RelPath::parse(raw, &[]).unwrap().is_git_internal(), "{raw}");
         }
     }

@@ -1,7 +1,7 @@
 //! What no tool changes of a git repository, however its directory is called: judged by what lies around a file when it is
 //! changed.
 
-use crate::process::sandbox::repositories::{GIT, is_bare, is_kept_from_tools};
+use crate::process::sandbox::repositories::{GIT, held, is_bare, is_kept_from_tools};
 use crate::workspace::Workspace;
 use crate::workspace::alias;
 use crate::workspace::path::RelPath;
@@ -10,6 +10,9 @@ impl Workspace {
     /// Whether a change of `real` would change what makes git run programs or look elsewhere, or make a directory a
     /// repository.
     pub(super) fn changes_repository(&self, real: &RelPath) -> bool {
+        if self.is_named_by_repository(real) {
+            return true;
+        }
         let parts: Vec<&str> = real.parts().collect();
         (0..parts.len()).any(|depth| {
             let (directory, below) = parts.split_at(depth);
@@ -35,6 +38,14 @@ impl Workspace {
             let directory = RelPath::of_parts(parts.get(..depth).unwrap_or_default());
             self.beneath().has(&directory.join(GIT))
         })
+    }
+
+    /// Whether the repository of the workspace takes configuration or hooks from there.
+    fn is_named_by_repository(&self, real: &RelPath) -> bool {
+        let held = held(&self.root().join(GIT), self.root());
+        let names = held.iter().filter_map(|path| path.strip_prefix(self.root()).ok()?.to_str());
+        let readings = alias::readings(real.as_str());
+        names.flat_map(alias::readings).any(|held| readings.iter().any(|path| path.starts_with(&held)))
     }
 
     fn was_repository(&self, directory: &RelPath) -> bool {

@@ -320,6 +320,9 @@ fn s11_what_can_run_programs_later_is_always_protected() {
         ".agent/config.yaml",
         ".envrc",
         ".vscode/tasks.json",
+        ".devcontainer.json",
+        "sub/.nvim.lua",
+        "sub/.trae/mcp.json",
         "sub/.git/hooks/x",
     ];
     for (path, said) in paths.iter().zip(told(&lab, paths.map(write).to_vec())) {

@@ -1,9 +1,11 @@
 //! What commands do not see or change although it lies in what they may change, in each kind of kernel.
 
 use crate::sandbox::{confining, project, run, said};
+use crate::support::calls::{call, every_tool, told};
 use crate::support::kernel::Kernel;
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
+use serde_json::json;
 use std::fs;
 use std::path::Path;
 
@@ -105,6 +107,14 @@ fn class_55_keys_are_not_seen_where_variables_say_that_they_are() {
             "aws",
             "home/.local/share/opencode/auth.json",
             "home/.qwen/oauth.json",
+            "home/.claude.json",
+            "home/.bash_history",
+            "home/.local/share/fish/fish_history",
+            "home/.config/sops/age/keys.txt",
+            "home/.gradle/gradle.properties",
+            "home/.huggingface/token",
+            "home/.Xauthority",
+            "home/.thunderbird/x/logins.json",
         ];
         for name in keys.iter().chain(&["xdg/git/config", "cargo/config.toml"]) {
             fs::create_dir_all(Path::new(&at(name)).parent().unwrap()).unwrap();
@@ -118,13 +128,88 @@ fn class_55_keys_are_not_seen_where_variables_say_that_they_are() {
             .env("GNUPGHOME", &at("gnupg"))
             .env("KUBECONFIG", &format!("{}:{}", at("kube/a"), at("kube/b")))
             .env("AWS_SHARED_CREDENTIALS_FILE", &at("aws"))
+            .env("SSH_AUTH_SOCK", &at("agent.socket"))
+            .env("DOCKER_HOST", &format!("unix://{}", at("docker.socket")))
             .env("DOCKER_CONFIG", "/");
+        let sockets = ["agent", "docker"].map(|name| at(&format!("{name}.socket")));
+        let _listeners = sockets.each_ref().map(|path| std::os::unix::net::UnixListener::bind(path).unwrap());
+        let script = sockets.map(|path| format!("[ -S '{path}' ] && echo sees a socket\n")).concat();
+        let text = said(&run(&lab, kernel, &script));
+        // Rules hide no names; sockets cannot be made there.
+        assert_eq!(text.contains("sees"), tier == "rules", "{tier}: {text}");
         let script: Vec<String> = keys.iter().map(|name| format!("cat '{}'\n", at(name))).collect();
         let script = script.concat();
         let text = said(&run(&lab, kernel, &format!("{script}cd '{}'; ls; echo done", at("xdg/git"))));
         assert!(!text.contains(SECRET) && text.contains("done"), "{tier}: {text}");
         let text = said(&run(&lab, kernel, &format!("cat '{}'", at("xdg/git/config"))));
         assert!(text.contains(SECRET), "{tier}: {text}");
+    }
+}
+
+#[test]
+fn class_28_what_a_persons_shells_and_desktop_start_stays_where_the_home_directory_may_be_changed() {
+    let paths = [".bashrc", ".zshenv", ".config/autostart/x.desktop", ".local/bin/ls", ".gitconfig"];
+    let home = || {
+        Lab::new().file(".bashrc", "kept\n").file(".config/fish/config.fish", "kept\n").file("notes.txt", "")
+    };
+    let kept = |lab: &Lab, context: &str| {
+        assert_eq!(lab.read(".bashrc") + &lab.read(".config/fish/config.fish"), "kept\nkept\n", "{context}");
+        let made = paths.iter().find(|path| **path != ".bashrc" && lab.exists(path));
+        assert_eq!(made, None, "{context}");
+    };
+    let at_home = |lab: Lab| {
+        let ws = lab.ws().to_str().unwrap().to_owned();
+        lab.env("HOME", &ws)
+    };
+    let lab = at_home(home());
+    let write = |path: &&str| call("write_file", &json!({"path": path, "content": "evil", "mode": "append"}));
+    for (path, said) in paths.iter().zip(told(&lab, paths.iter().map(write).collect())) {
+        assert!(said.contains("Protected file blocked"), "{path}: {said}");
+    }
+    kept(&lab, "tools");
+    let lines = paths.map(|path| format!("mkdir -p $(dirname {path}); echo evil >> {path}\n")).concat();
+    let script = format!(
+        "cd \"$HOME\"\n{lines}mv .config/fish x; echo evil >> x/config.fish; echo new > notes.txt; true"
+    );
+    for (kernel, tier) in confining() {
+        let lab = at_home(home());
+        let text = said(&run(&lab, kernel, &script));
+        kept(&lab, &format!("{tier}: {text}"));
+        assert_eq!(lab.read("notes.txt"), "new\n", "{tier}: {text}");
+        let beside = at_home(home());
+        let place = beside.ws();
+        let lab = project().env("HOME", place.to_str().unwrap());
+        let lab = lab.config(&format!("sandbox: {{writable: ['{}']}}\n", place.display()));
+        let text = said(&run(&lab, kernel, &script));
+        kept(&beside, &format!("{tier}, beside: {text}"));
+        assert_eq!(beside.read("notes.txt"), "new\n", "{tier}: {text}");
+    }
+}
+
+#[test]
+fn class_55_no_tool_sees_keys_in_a_workspace_that_is_a_home_directory() {
+    let hidden = [".ssh/id_stand_in", ".netrc", ".config/gh/hosts.yml", "elsewhere/key", "of_ours/file"];
+    let mut lab = Lab::new().file("project/.npmrc", "for all to see\n");
+    for path in hidden {
+        lab = lab.file(path, format!("{SECRET}\n"));
+    }
+    std::os::unix::fs::symlink("elsewhere", lab.ws().join(".aws")).unwrap();
+    let home = lab.ws().to_str().unwrap().to_owned();
+    let lab = lab.config(&format!("sandbox: {{hidden: ['{home}/of_ours']}}\n")).env("HOME", &home);
+    let reads = hidden.iter().chain(&[".SSH/id_stand_in", ".aws/key"]).flat_map(|path| every_tool(path));
+    let searches = [
+        call("grep", &json!({"text": "stand-in of"})),
+        call("find_files", &json!({"pattern": "*stand_in*"})),
+    ];
+    let read = call("read_file", &json!({"path": "project/.npmrc"}));
+    let told = told(&lab, reads.chain(searches).chain([read]).collect());
+    let (last, told) = told.split_last().unwrap();
+    for said in told {
+        assert!(!said.contains(SECRET) && !said.contains("id_stand_in\n"), "{said}");
+    }
+    assert!(last.contains("for all to see"), "{last}");
+    for path in hidden {
+        assert_eq!(lab.read(path), format!("{SECRET}\n"), "{path}");
     }
 }
 

@@ -39,6 +39,7 @@ mod llm;
 mod marking;
 mod memory;
 mod model;
+mod nested;
 mod ollama;
 mod output;
 mod permission;

@@ -53,6 +53,41 @@ fn s24_a_rust_project_is_built_and_tested() {
 }
 
 #[test]
+fn s24_with_the_network_on_what_is_downloaded_is_kept_for_the_workspace() {
+    if !has("cargo") || !confines() {
+        return;
+    }
+    let package =
+        |name: &str| format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
+    let lab = lab()
+        .config("sandbox: {network: true}\n")
+        .file("source/Cargo.toml", package("other"))
+        .file("source/src/lib.rs", "pub fn one() -> u32 {\n    1\n}\n")
+        .file("src/main.rs", "fn main() {\n    println!(\"built {}\", other::one());\n}\n");
+    let source = lab.ws().join("source");
+    for args in [
+        &["init", "-q", "-b", "main"][..],
+        &["add", "."],
+        &["-c", "user.name=a", "-c", "user.email=a@b.example", "commit", "-qm", "one"],
+    ] {
+        assert!(Command::new("git").args(args).current_dir(&source).status().unwrap().success(), "{args:?}");
+    }
+    let dependency = format!("[dependencies]\nother = {{ git = \"file://{}\" }}\n", source.display());
+    let lab = lab.file("Cargo.toml", package("small") + &dependency);
+    assert!(passes(&lab, "cargo run").contains("built 1"));
+    assert!(passes(&lab, "rm -r target; cargo run --offline").contains("built 1"));
+    assert!(
+        passes(&lab, "mkdir -p $GOMODCACHE; touch $GOMODCACHE/x; echo $MAVEN_OPTS")
+            .contains("-Dmaven.repo.local=")
+    );
+    let lab = lab
+        .config("commands: {env: {MAVEN_OPTS: -Xmx1g, GOMODCACHE: /elsewhere}}\nsandbox: {network: true}\n");
+    assert!(passes(&lab, "echo $MAVEN_OPTS, $GOMODCACHE.").contains("-Xmx1g, /elsewhere."));
+    let lab = lab.config("");
+    assert!(passes(&lab, "echo $MAVEN_OPTS$GOMODCACHE.").contains("\n."));
+}
+
+#[test]
 fn s24_a_python_project_with_servers_sockets_processes_and_terminals_is_tested() {
     if !has("python3") || !has_own_network() {
         return;

@@ -220,6 +220,57 @@ fn class_24_no_tool_changes_what_makes_git_run_programs_wherever_the_repository_
     }
 }
 
+/// What its configuration names, as teams share their hooks and settings.
+#[test]
+fn class_24_hooks_and_configuration_that_a_repository_takes_from_its_workspace_stay() {
+    let config = "[core]\n\tbare = false\n\thooksPath = \"tools/hooks\" ; of the team\n\tattributesFile = ours.attributes\n\
+                  [include]\n\tpath = ../team.gitconfig\n[includeIf \"onbranch:x\"] path = ../deep/absent\n";
+    let team = "[alias]\n\tst = status\n[include]\n\tpath = more.gitconfig\n";
+    let project = || {
+        project()
+            .file(".git/config", config)
+            .file("tools/hooks/pre-commit", "true\n")
+            .file("tools/build", "old\n")
+            .file("team.gitconfig", team)
+            .file("deep/a.txt", "")
+            .file("more.gitconfig", "")
+    };
+    let kept = |lab: &Lab, context: &str| {
+        assert_eq!(lab.read("tools/hooks/pre-commit"), "true\n", "{context}");
+        assert_eq!(
+            (lab.read("team.gitconfig"), lab.read("more.gitconfig")),
+            (team.into(), String::new()),
+            "{context}"
+        );
+        for made in ["tools/hooks/post-checkout", "deep/absent", "ours.attributes"] {
+            assert!(!lab.exists(made), "{made}: {context}");
+        }
+    };
+    let paths = [
+        "tools/hooks/pre-commit",
+        "tools/hooks/post-checkout",
+        "team.gitconfig",
+        "more.gitconfig",
+        "deep/absent",
+        "Ours.attributes",
+    ];
+    let writes =
+        paths.map(|path| call("write_file", &json!({"path": path, "content": "x", "mode": "append"})));
+    let lab = project();
+    for (path, said) in paths.iter().zip(told(&lab, writes.to_vec())) {
+        assert!(said.contains("configuration of a repository"), "{path}: {said}");
+    }
+    kept(&lab, "tools");
+    for (kernel, tier) in confining() {
+        let lab = project();
+        let script = paths.map(|path| format!("echo evil >> {}\n", path.replace("Ours", "ours"))).concat();
+        let text =
+            said(&run(&lab, kernel, &format!("{script}mv tools/hooks x; echo new > tools/build; true")));
+        kept(&lab, &format!("{tier}: {text}"));
+        assert_eq!(lab.read("tools/build"), "new\n", "{tier}: {text}");
+    }
+}
+
 #[test]
 fn class_24_no_tool_changes_a_repository_that_a_command_has_made_look_like_none() {
     if !confines() {

@@ -96,7 +96,7 @@ fn k24_the_log_the_document_and_doctor_name_the_same_confinement_in_each_kernel(
             if !here(&lab, kernel, tier) {
                 continue;
             }
-            let server = Server::start("turns: [{text: done}, {text: done}]");
+            let server = Server::start("turns: [{text: done}, {text: done}, {text: done}, {text: done}]");
             let url = server.url();
             let args = [
                 "run",
@@ -111,10 +111,12 @@ fn k24_the_log_the_document_and_doctor_name_the_same_confinement_in_each_kernel(
             ];
             let json = kernel.agent(&lab, &[&args[..], &["--json"]].concat()).exits(0).json();
             assert_eq!(json["sandbox"], tier, "{kernel:?}");
-            let told = kernel.agent(&lab, &args).exits(0).stderr;
-            let first = told.lines().next().unwrap();
-            assert!(first.contains(&format!("sandbox {tier}")), "{kernel:?}: {told}");
-            assert_eq!(told.contains("commands are NOT confined"), tier == "none", "{kernel:?}: {told}");
+            for more in [&[][..], &["-vv"], &["-v", "--json"]] {
+                let told = kernel.agent(&lab, &[&args[..], more].concat()).exits(0).stderr;
+                let first = told.lines().next().unwrap();
+                assert!(first.contains(&format!("sandbox {tier}")), "{kernel:?}: {told}");
+                assert_eq!(told.contains("commands are NOT confined"), tier == "none", "{kernel:?}: {told}");
+            }
             let doctor = doctor(&lab, kernel);
             assert!(doctor.contains(&format!("sandbox        {tier}:")), "{kernel:?}: {doctor}");
         }
@@ -156,6 +158,61 @@ fn required_confinement_is_refused_where_it_is_not_to_be_had() {
         let code = if is_full { 0 } else { 3 };
         let text = said(&finished.exits(code));
         assert_eq!(text.contains("sandbox.mode: require"), !is_full, "{text}");
+        let script = lab.ws().join("script.yaml");
+        fs::write(&script, "turns: [{text: done}]").unwrap();
+        let model = format!("scripted:{}", script.display());
+        let run = kernel.agent(&lab, &["run", "task", "--model", &model, "--json"]).exits(code).json();
+        assert_eq!(run["sandbox"], tier, "what there is is said: {run}");
+    }
+}
+
+#[test]
+fn a_run_that_requires_more_than_there_is_asks_no_model_and_only_a_flag_switches_confinement_off() {
+    let server = Server::start("turns: [{text: done}]");
+    let url = server.url();
+    let run = ["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    let lab = project();
+    let refused = Kernel::Docker.agent(&lab, &[&run[..], &["--sandbox", "require"]].concat()).exits(3);
+    assert!(refused.stderr.contains("sandbox.mode: require") && server.requests().is_empty(), "{refused:?}");
+    for lab in [
+        project().config("sandbox: {mode: off}\n"),
+        project().file(".agent/config.yaml", "sandbox: {mode: off}\n"),
+        project().env("AGENT_SANDBOX", "off"),
+    ] {
+        let refused = lab.agent(&run).exits(3);
+        assert!(refused.stderr.contains("sandbox") && server.requests().is_empty(), "{refused:?}");
+    }
+    let off = lab.agent(&[&run[..], &["--sandbox", "off"]].concat()).exits(0);
+    assert!(off.stderr.contains("commands are NOT confined (--sandbox off)"), "{off:?}");
+}
+
+#[test]
+fn class_43_hooks_and_background_commands_are_behind_the_same_walls() {
+    for (kernel, tier) in confining() {
+        let place = outside();
+        let file = place.path().join("file");
+        fs::write(&file, "kept").unwrap();
+        let attempt = format!(
+            "echo evil > {0} || touch refused-$1\n[ -z \"$KEY_OF_OURS\" ] && touch none-$1\n",
+            file.display()
+        );
+        let lab = project()
+            .env("KEY_OF_OURS", "sk-stand-in-0123456789")
+            .file("attempt.sh", attempt)
+            .config("hooks:\n  session_start: [{command: sh attempt.sh start}]\n  post_tool_use: [{command: sh attempt.sh after}]\n");
+        let call = |arguments| vec![calls::call("run_command", &arguments)];
+        let background = call(json!({"command": "sh attempt.sh background; touch over", "background": true}));
+        let wait = call(json!({"command": "until [ -e over ]; do :; done"}));
+        let server = Server::start(&script(&[background, wait]));
+        let url = server.url();
+        let args =
+            ["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY, "--mode", "yolo"];
+        let run = kernel.agent(&lab, &args).exits(0);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "kept", "{tier}: {run:?}");
+        for who in ["start", "after", "background"] {
+            let both = lab.exists(&format!("refused-{who}")) && lab.exists(&format!("none-{who}"));
+            assert!(both, "{tier}, {who}: {run:?}");
+        }
     }
 }
 
@@ -167,9 +224,12 @@ fn s24_class_43_no_act_of_the_suite_gets_through_the_walls() {
             if !here(&lab, kernel, tier) {
                 continue;
             }
-            // The rights and times of files outside are not for rules to hold: the warning and the manual say so.
-            let beyond_rules: &[&str] =
-                if tier == "rules" { &["chmod outside", "utimens outside"] } else { &[] };
+            // The rights, owners, times and attributes of files outside are not for rules to hold: the warning and the manual say so.
+            let beyond_rules: &[&str] = if tier == "rules" {
+                &["chmod outside", "utimens outside", "attributes outside", "chown outside"]
+            } else {
+                &[]
+            };
             for (act, was_possible) in attempts(&lab, kernel) {
                 let is_expected = beyond_rules.contains(&act.as_str());
                 assert_eq!(was_possible, is_expected, "{act}: {kernel:?}, {:?}", lab.uid());
@@ -189,6 +249,10 @@ fn attempts(lab: &Lab, kernel: Kernel) -> Vec<(String, bool)> {
     let outside = place.path().to_owned();
     fs::set_permissions(&outside, fs::Permissions::from_mode(0o755)).unwrap();
     fs::write(outside.join("file"), "kept").unwrap();
+    let pipe = outside.join("pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o666);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    let _reader = fs::File::options().read(true).write(true).open(&pipe).unwrap();
     fs::create_dir_all(lab.home().join(".ssh")).unwrap();
     fs::write(lab.home().join(".ssh/id_stand_in"), "secret").unwrap();
     symlink(outside.join("file"), lab.ws().join("leads-outside")).unwrap();

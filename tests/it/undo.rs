@@ -288,3 +288,28 @@ fn a14_what_a_command_did_until_the_run_was_killed_is_undone_and_redone() {
         assert_eq!(without_directories(&tree(&lab.ws())), without_directories(wanted), "{words}");
     }
 }
+
+#[test]
+fn a_workspace_with_too_many_files_is_looked_at_twice_in_a_row_and_no_more() {
+    const MANY: usize = 51_000;
+    for (commands, is_listed) in [
+        (&["rm -r many", "echo x > new"][..], true),
+        (&["true", "rm -r many", "echo x > new", "true"], false),
+    ] {
+        let lab = Lab::new();
+        fs::create_dir(lab.ws().join("many")).unwrap();
+        // Names of one file: a file system takes its time to make so many after it has removed as many.
+        fs::write(lab.ws().join("one"), "").unwrap();
+        for number in 0..MANY {
+            fs::hard_link(lab.ws().join("one"), lab.ws().join(format!("many/{number}"))).unwrap();
+        }
+        let calls: Vec<Value> = commands.iter().map(|text| command(text)).collect();
+        let run = lab.run(&server(&calls), &["--mode", "yolo", "--json", "-v"]).exits(0);
+        let document = run.json();
+        let modified = document["files_modified"].as_array().unwrap();
+        assert_eq!(modified.iter().any(|file| file["path"] == "new"), is_listed, "{document}");
+        let said = |text: &str| run.stderr.matches(text).count();
+        assert_eq!(said("changed by this command are not listed"), 1, "{}", run.stderr);
+        assert_eq!(said("in the rest of this run"), usize::from(!is_listed), "{}", run.stderr);
+    }
+}

@@ -49,6 +49,18 @@ pub(super) struct Guard {
 }
 
 impl ForkServer {
+    /// Starts the process that forks, unless there has been one.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub(super) fn start(&self, binary: impl FnOnce() -> Command) -> io::Result<()> {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.process.is_none() {
+            state.process = Some(Process::start(binary())?);
+        }
+        Ok(())
+    }
+
     /// A new guard. Where no process is there that could fork, or not any more, `binary` starts one. With a `baseline` the
     /// protected files are looked at before; without, the guard knows them as the last one did.
     ///

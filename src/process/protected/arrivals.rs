@@ -1,5 +1,5 @@
-//! Repositories that commands have made below the root of a workspace: they may stay as long as nothing in them names a
-//! program.
+//! What commands have made below the root of a workspace: repositories may stay as long as nothing in them names a program, and
+//! configurations not.
 
 use super::place;
 use super::plain_repository::{is_plain, is_plain_worktree};

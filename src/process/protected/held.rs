@@ -2,11 +2,20 @@
 
 use super::Disturbance;
 #[cfg(target_os = "linux")]
-use super::{arrivals, survey::Survey};
-use crate::process::sandbox::{Reach, repositories};
+use super::{
+    arrivals, restore,
+    survey::{Found, Survey},
+};
+use crate::process::sandbox::Reach;
+#[cfg(target_os = "linux")]
+use crate::process::sandbox::repositories;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// The configurations below the root that are compared for each command.
+#[cfg(target_os = "linux")]
+const MAX_CONFIGURATIONS: usize = 64;
 
 /// What was found in the workspace before the first command, and what has become of it.
 #[derive(Debug)]
@@ -18,6 +27,23 @@ pub struct Held {
     running: Mutex<Running>,
 }
 
+/// `reach` with what was found in the workspace kept as it is.
+#[cfg(target_os = "linux")]
+fn with_found(reach: Reach, found: Found) -> Reach {
+    let mut reach = repositories::protected(reach, &found.repositories);
+    reach.compared = of_ours(found.configurations, &reach);
+    reach.compared.truncate(MAX_CONFIGURATIONS);
+    reach
+}
+
+/// Those of `paths` that are not protected or hidden in another way.
+#[cfg(target_os = "linux")]
+fn of_ours(paths: impl IntoIterator<Item = PathBuf>, reach: &Reach) -> Vec<PathBuf> {
+    let otherwise =
+        |path: &PathBuf| reach.read_only.iter().chain(&reach.hidden).any(|above| path.starts_with(above));
+    paths.into_iter().filter(|path| !otherwise(path)).collect()
+}
+
 /// The commands that run.
 #[derive(Debug, Default)]
 struct Running {
@@ -27,14 +53,14 @@ struct Running {
 }
 
 impl Held {
-    /// Looks for the repositories of the workspace (at most some ten milliseconds).
+    /// Looks for the repositories and configurations of the workspace (at most some ten milliseconds).
     pub fn before(reach: Reach) -> Self {
         #[cfg(target_os = "linux")]
         let (survey, found) = reach.writable.first().and_then(|workspace| Survey::of(workspace).ok()).unzip();
-        #[cfg(not(target_os = "linux"))]
-        let found = None::<Vec<_>>;
+        #[cfg(target_os = "linux")]
+        let reach = with_found(reach, found.unwrap_or_default());
         Self {
-            reach: repositories::protected(reach, &found.unwrap_or_default()),
+            reach,
             #[cfg(target_os = "linux")]
             survey: survey.map(Mutex::new),
             altered: OnceLock::new(),
@@ -59,6 +85,12 @@ impl Held {
     /// Those of `start`.
     pub fn begin<T>(&self, start: impl FnOnce(bool) -> io::Result<T>) -> io::Result<T> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        #[cfg(target_os = "linux")]
+        if running.count == 0
+            && let Some(survey) = &self.survey
+        {
+            survey.lock().unwrap_or_else(PoisonError::into_inner).catch_up();
+        }
         let begun = start(running.count == 0)?;
         running.several = running.count > 0;
         running.count += 1;
@@ -91,7 +123,12 @@ impl Held {
     fn newly_made(&self, quarantine: &Path) -> Vec<Disturbance> {
         let Some(survey) = &self.survey else { return Vec::new() };
         let mut survey = survey.lock().unwrap_or_else(PoisonError::into_inner);
-        survey.since(|paths| arrivals::hold(paths, &self.reach.read_only, quarantine))
+        let reach = &self.reach;
+        survey.since(|repositories, configurations| {
+            let mut moved = arrivals::hold(repositories, &reach.read_only, quarantine);
+            moved.extend(restore::take_away(&of_ours(configurations.iter().cloned(), reach), quarantine));
+            moved
+        })
     }
 
     #[cfg(not(target_os = "linux"))]

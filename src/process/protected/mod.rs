@@ -1,11 +1,14 @@
-//! Keeps protected files as they are where the kernel cannot: looked at before a command, compared and put back after.
+//! Keeps protected files as they are where the kernel cannot: looked at before commands, compared and put back after each.
 //!
-//! The guard does it, outside the walls and when nothing of the command lives any more, so that it also happens after a
-//! time limit and after a `kill -9` of the agent. Rules cannot hold a file in a writable directory; a view of the file
-//! system holds what there is, but not what there is not yet. Every step goes through the handle of a directory and
-//! follows no link, because a command that runs at the same time may put one there.
+//! The fork server looks before the first of the commands that run at one time, and every guard that it splits off compares with
+//! that: one that looked for itself would take for good what an earlier command has just done. The guard does it outside the
+//! walls and when nothing of its command lives any more, so that it also happens after a time limit and after a `kill -9` of
+//! the agent. Rules cannot hold a file in a writable directory; a view of the file system holds what there is, but not what there
+//! is not yet. Every step goes through the handle of a directory and follows no link, because a command that runs at the same
+//! time may put one there.
 //!
-//! Repositories that a command makes below the root cannot be named before it runs. The agent looks for them after it.
+//! Repositories and configurations that a command makes below the root cannot be named before it runs. The agent looks for them
+//! after it.
 
 #[cfg(target_os = "linux")]
 mod arrivals;

@@ -25,6 +25,11 @@ pub(super) fn open_directory(at: &impl AsFd, name: &OsStr) -> rustix::io::Result
     rustix::fs::openat(at, name, flags, Mode::empty())
 }
 
+/// The directory that `path` is in, no part of which is a link, and its name there.
+pub(super) fn parent_and_name(path: &Path) -> Option<(OwnedFd, OsString)> {
+    Some((open_real(path.parent()?).ok()?, path.file_name()?.to_owned()))
+}
+
 /// What is called `name` in `at`; `None` when nothing is.
 pub(super) fn look(at: &impl AsFd, name: &OsStr) -> rustix::io::Result<Option<Stat>> {
     match rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {

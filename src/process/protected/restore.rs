@@ -49,6 +49,13 @@ impl Snapshot {
             // Neighbours share their directory, as long as nothing was moved.
             opened = restoring.found.is_empty().then_some((parent, at));
         }
+        restoring.in_git = false;
+        for (path, before) in &self.compared {
+            let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { continue };
+            if let Some(at) = restoring.open(&self.workspace, directory) {
+                restoring.settle(&at, name, before, &self.workspace.join(path));
+            }
+        }
         restoring.locked.lock_again();
         restoring.found
     }
@@ -57,7 +64,7 @@ impl Snapshot {
 /// Moves what a command has newly made at `paths` to `quarantine`.
 pub(super) fn take_away(paths: &[PathBuf], quarantine: &Path) -> Vec<Disturbance> {
     let mut restoring = Restoring::into(quarantine);
-    for (path, (at, name)) in paths.iter().filter_map(|path| Some((path, parent_and_name(path)?))) {
+    for (path, (at, name)) in paths.iter().filter_map(|path| Some((path, place::parent_and_name(path)?))) {
         restoring.locked.unlock(&at, WORK);
         restoring.replace(&at, &name, &Before::Absent, path, true);
     }
@@ -85,6 +92,17 @@ struct Restoring<'a> {
 impl<'a> Restoring<'a> {
     fn into(quarantine: &'a Path) -> Self {
         Self { quarantine, moved: 0, found: Vec::new(), locked: Locked::default(), in_git: false }
+    }
+
+    /// The directory `below` the one at `root`, both of which and all between were made open to us; none where one is not there.
+    fn open(&mut self, root: &Path, below: &Path) -> Option<OwnedFd> {
+        let mut directory = place::open_real(root).ok()?;
+        self.locked.unlock(&directory, WORK);
+        for name in below {
+            directory = place::open_directory(&directory, name).ok()?;
+            self.locked.unlock(&directory, WORK);
+        }
+        Some(directory)
     }
 
     /// Makes `name` in `at` what it was. `path` is what it is called in the report.
@@ -139,7 +157,8 @@ impl<'a> Restoring<'a> {
             if is_there {
                 moved = Some(self.move_away(at, name)?);
             }
-            let Some((from, called)) = place::whereabouts(handle).and_then(|now| parent_and_name(&now))
+            let Some((from, called)) =
+                place::whereabouts(handle).and_then(|now| place::parent_and_name(&now))
             else {
                 return place::make_directory(at, name, stat);
             };
@@ -237,8 +256,4 @@ fn is_unread(look: &Look, now: &Stat) -> bool {
 
 fn same_file(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
-}
-
-fn parent_and_name(path: &Path) -> Option<(OwnedFd, OsString)> {
-    Some((place::open_real(path.parent()?).ok()?, path.file_name()?.to_owned()))
 }

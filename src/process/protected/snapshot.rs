@@ -1,4 +1,4 @@
-//! What protected paths are before a command runs, with what is needed to put them back.
+//! What protected paths are before the commands that run at one time, with what is needed to put them back.
 
 use super::place;
 use crate::process::sandbox::Reach;
@@ -78,6 +78,10 @@ pub(super) struct Look {
 #[derive(Debug)]
 pub struct Snapshot {
     pub(super) paths: BTreeMap<PathBuf, Before>,
+    /// The directory that may be changed, and by their path in it those that are put back only where the directory that they were
+    /// in is.
+    pub(super) workspace: PathBuf,
+    pub(super) compared: BTreeMap<PathBuf, Before>,
     /// Locked by the one guard that puts things back; two at once would find the other's work half done.
     pub(super) turn: OwnedFd,
 }
@@ -128,7 +132,8 @@ impl Snapshot {
     /// When the system is out of descriptors or memory.
     pub fn take(reach: &Reach, extent: Extent) -> rustix::io::Result<Self> {
         let turn = rustix::fs::memfd_create("turn", MemfdFlags::CLOEXEC)?;
-        let mut taken = Self { paths: BTreeMap::new(), turn };
+        let mut taken =
+            Self { paths: BTreeMap::new(), workspace: PathBuf::new(), compared: BTreeMap::new(), turn };
         let mut budget = Budget { bytes: MAX_KEPT_BYTES, entries: MAX_ENTRIES, in_git: false, now: now() };
         let mut opened = BTreeMap::new();
         for path in &reach.read_only {
@@ -139,7 +144,21 @@ impl Snapshot {
             // What we cannot look at, the command cannot change: it has no more rights than we.
             let _not_reachable = taken.add((root, at), path, extent, &mut budget);
         }
+        taken.compare(reach, &mut budget);
         Ok(taken)
+    }
+
+    /// Adds those of `reach` that are only compared.
+    fn compare(&mut self, reach: &Reach, budget: &mut Budget) {
+        let Some(workspace) = reach.writable.first() else { return };
+        self.workspace.clone_from(workspace);
+        budget.in_git = false;
+        for path in reach.compared.iter().filter_map(|path| path.strip_prefix(workspace).ok()) {
+            let Some((at, name)) = place::parent_and_name(&workspace.join(path)) else { continue };
+            if let Ok(Some(stat)) = place::look(&at, &name) {
+                self.compared.insert(path.to_owned(), before(&at, &name, stat, budget, 0));
+            }
+        }
     }
 
     /// Adds `path`, or the first above it, below `root`, that is no directory.

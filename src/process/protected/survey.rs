@@ -1,9 +1,10 @@
-//! Which repositories there are in a workspace, and which have come since the first command: a look at all directories, and
-//! afterwards only at those that were changed.
+//! Which repositories and configurations there are in a workspace, and which have come since the first command: a look at all
+//! directories, and afterwards only at those that were changed.
 
 use super::locked::{LOOK, Locked};
 use super::place;
 use super::snapshot::{Look, now};
+use crate::process::sandbox::configurations::{is_configuration, is_worked_in};
 use crate::process::sandbox::repositories::{is_bare, is_git};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -12,7 +13,7 @@ use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The directories that are looked into at first, the uppermost first, and compared after each command, which takes about a
+/// The directories that are looked into at first, the uppermost first, and compared around commands, which takes about a
 /// microsecond each; a larger workspace is rare, and its repositories are near the top.
 const MAX_DIRECTORIES: usize = 2000;
 
@@ -22,6 +23,15 @@ const MAX_NEW_DIRECTORIES: usize = 10_000;
 /// The entries that are looked at at first, for directories with very many files.
 const MAX_ENTRIES: usize = 50_000;
 
+/// What there is of a kind that makes programs run, by path.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// `.git` entries of any kind, and directories that are repositories themselves; at first the uppermost come first.
+    pub repositories: Vec<PathBuf>,
+    /// Configurations of agents and editors below the root.
+    pub configurations: Vec<PathBuf>,
+}
+
 /// What is known of the directories of a workspace.
 #[derive(Debug)]
 pub struct Survey {
@@ -30,6 +40,8 @@ pub struct Survey {
     root: OwnedFd,
     /// How each looked when it was listed, by its path in the workspace; `None` for those that were there and beyond the limits.
     directories: BTreeMap<PathBuf, Option<Look>>,
+    /// The directories that no command has made.
+    original: BTreeSet<PathBuf>,
     before: BTreeSet<PathBuf>,
     since: BTreeSet<PathBuf>,
     /// The directories that may still be looked into.
@@ -40,36 +52,67 @@ pub struct Survey {
 struct Looking {
     open: VecDeque<PathBuf>,
     entries: usize,
-    found: Vec<PathBuf>,
+    found: Found,
     /// Those that a command has closed; at first none is opened, for nobody has.
     locked: Option<Locked>,
 }
 
 impl Survey {
-    /// The first look, and what it found, the uppermost first: `.git` entries of any kind, and directories that are
-    /// repositories themselves.
+    /// The first look, and what it found.
     ///
     /// # Errors
     /// When the workspace cannot be opened.
-    pub fn of(workspace: &Path) -> rustix::io::Result<(Self, Vec<PathBuf>)> {
+    pub fn of(workspace: &Path) -> rustix::io::Result<(Self, Found)> {
         let mut survey = Self {
             workspace: workspace.to_owned(),
             root: place::open_real(workspace)?,
             directories: BTreeMap::new(),
+            original: BTreeSet::new(),
             before: BTreeSet::new(),
             since: BTreeSet::new(),
             left: MAX_DIRECTORIES,
         };
         let open = VecDeque::from([PathBuf::new()]);
-        let mut first = Looking { open, entries: MAX_ENTRIES, found: Vec::new(), locked: None };
+        let mut first = Looking { open, entries: MAX_ENTRIES, found: Found::default(), locked: None };
         survey.go_on(&mut first);
-        survey.before = first.found.iter().cloned().collect();
+        survey.original = survey.directories.keys().cloned().collect();
+        survey.before = first.found.repositories.iter().chain(&first.found.configurations).cloned().collect();
         survey.left = MAX_NEW_DIRECTORIES;
         Ok((survey, first.found))
     }
 
-    /// What `judge` says of the repositories that are there now and were not at first, while all directories are open to us.
-    pub fn since<T>(&mut self, judge: impl FnOnce(&BTreeSet<PathBuf>) -> T) -> T {
+    /// Takes the configurations that are there now for what was there before: no command runs that could have made them.
+    pub fn catch_up(&mut self) {
+        let mut looking = self.look_again();
+        self.note(&looking.found.repositories);
+        self.before.extend(std::mem::take(&mut looking.found.configurations));
+        looking.lock_again();
+    }
+
+    /// What `judge` says of what is there now and was not at first, while all directories are open to us: all repositories, and
+    /// the configurations that have come since the look before into directories that were there at first.
+    pub fn since<T>(&mut self, judge: impl FnOnce(&BTreeSet<PathBuf>, &[PathBuf]) -> T) -> T {
+        let mut looking = self.look_again();
+        self.note(&looking.found.repositories);
+        self.since.retain(|path| path.symlink_metadata().is_ok());
+        let mut configurations = std::mem::take(&mut looking.found.configurations);
+        configurations.retain(|path| !self.before.contains(path) && self.is_in_original(path));
+        let judgement = judge(&self.since, &configurations);
+        looking.lock_again();
+        judgement
+    }
+
+    fn note(&mut self, repositories: &[PathBuf]) {
+        self.since.extend(repositories.iter().filter(|path| !self.before.contains(*path)).cloned());
+    }
+
+    fn is_in_original(&self, path: &Path) -> bool {
+        let directory = path.parent().and_then(|parent| parent.strip_prefix(&self.workspace).ok());
+        directory.is_some_and(|directory| self.original.contains(directory))
+    }
+
+    /// A look at the directories that were changed since the one before, which are open to us until they are locked again.
+    fn look_again(&mut self) -> Looking {
         let mut changed = Vec::new();
         self.directories.retain(|path, look| {
             let Some(look) = look else { return true };
@@ -82,17 +125,13 @@ impl Survey {
                 }
             }
         });
-        let locked = Some(Locked::default());
-        let mut looking = Looking { open: VecDeque::new(), entries: usize::MAX, found: Vec::new(), locked };
+        let (found, locked) = (Found::default(), Some(Locked::default()));
+        let mut looking = Looking { open: VecDeque::new(), entries: usize::MAX, found, locked };
         for directory in changed {
             self.list(directory, &mut looking);
         }
         self.go_on(&mut looking);
-        self.since.extend(looking.found.into_iter().filter(|path| !self.before.contains(path)));
-        self.since.retain(|path| path.symlink_metadata().is_ok());
-        let judgement = judge(&self.since);
-        looking.locked.iter_mut().for_each(Locked::lock_again);
-        judgement
+        looking
     }
 
     /// Lists what is open, and what turns up below it, as far as the limits go.
@@ -125,8 +164,12 @@ impl Survey {
 }
 
 impl Looking {
-    /// Notes the repositories in `directory`, and what is to be looked into below it. How it looked before; `None` when it
-    /// could not be listed, or not to its end.
+    fn lock_again(&mut self) {
+        self.locked.iter_mut().for_each(Locked::lock_again);
+    }
+
+    /// Notes what is found in `directory`, and what is to be looked into below it. How it looked before; `None` when it could
+    /// not be listed, or not to its end.
     fn list(&mut self, (workspace, directory): (&Path, &Path), handle: &OwnedFd) -> Option<Look> {
         self.locked.iter_mut().for_each(|locked| locked.unlock(handle, LOOK));
         let look = Look::of(rustix::fs::fstat(handle).ok()?, now());
@@ -136,16 +179,20 @@ impl Looking {
         };
         self.entries -= listed.len();
         let mut names = BTreeSet::new();
+        let is_held = directory != Path::new("") && is_worked_in(directory);
         for (name, kind) in listed {
+            if is_held && is_configuration(&name) {
+                self.found.configurations.push(workspace.join(directory).join(&name));
+            }
             if is_git(&name) {
-                self.found.push(workspace.join(directory).join(&name));
+                self.found.repositories.push(workspace.join(directory).join(&name));
             } else if kind == FileType::Directory {
                 self.open.push_back(directory.join(&name));
             }
             names.insert(name);
         }
         if is_bare(|name| names.contains(OsStr::new(name))) {
-            self.found.push(workspace.join(directory));
+            self.found.repositories.push(workspace.join(directory));
         }
         (self.entries > 0).then_some(look)
     }

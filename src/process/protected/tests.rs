@@ -89,13 +89,35 @@ fn what_was_beyond_the_limits_of_the_first_look_is_nobodys_later() {
         fs::create_dir_all(workspace(&reach).join(format!("{number}/.git"))).unwrap();
     }
     let (mut survey, found) = Survey::of(workspace(&reach)).unwrap();
-    assert!(found.len() < 2000);
+    assert!(found.repositories.len() < 2000);
     for number in 0..2100 {
         fs::write(workspace(&reach).join(format!("{number}/new")), "").unwrap();
     }
-    assert!(survey.since(BTreeSet::is_empty));
+    assert!(survey.since(|repositories, _| repositories.is_empty()));
     fs::create_dir_all(workspace(&reach).join("new/er/.git")).unwrap();
-    assert_eq!(survey.since(BTreeSet::clone), BTreeSet::from([workspace(&reach).join("new/er/.git")]));
+    let found = survey.since(|repositories, _| repositories.clone());
+    assert_eq!(found, BTreeSet::from([workspace(&reach).join("new/er/.git")]));
+}
+
+#[test]
+fn what_others_make_while_no_command_runs_is_theirs() {
+    let (_place, reach, quarantine) = ground(&[]);
+    let part = workspace(&reach).join("part");
+    fs::create_dir(&part).unwrap();
+    let held = Held::before(reach);
+    let command = |act: &dyn Fn()| {
+        held.begin(|_| Ok(())).unwrap();
+        act();
+        held.after(Some(Vec::new()), &quarantine)
+    };
+    assert_eq!(command(&|| ()), []);
+    fs::write(part.join(".envrc"), "the person's").unwrap();
+    assert_eq!(command(&|| ()), []);
+    let moved = command(&|| fs::write(part.join(".mcp.json"), "a command's").unwrap());
+    assert_eq!(
+        (moved.len(), part.join(".envrc").exists(), part.join(".mcp.json").exists()),
+        (1, true, false)
+    );
 }
 
 #[test]

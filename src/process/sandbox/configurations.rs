@@ -1,9 +1,11 @@
 //! What in a workspace makes programs run or gives permission when somebody else works there, a person or an agent, besides
-//! its repository: one list for the file tools and for commands.
+//! its repository, and what does so in a home directory: one list each for the file tools and for commands.
 
+use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
-/// Names at any depth for the tools; commands are held to them in the root of the workspace.
+/// Names at any depth for the tools. Commands are held to them in the root of the workspace, and below it in directories that
+/// they did not make and that are not of packages.
 pub const CONFIGURATIONS: &[&str] = &[
     ".agent",
     ".agents",
@@ -11,36 +13,116 @@ pub const CONFIGURATIONS: &[&str] = &[
     ".aider.model.metadata.json",
     ".aider.model.settings.yml",
     ".amazonq",
+    ".augment",
     ".claude",
     ".cline",
     ".clinerules",
+    ".codebuddy",
     ".codex",
     ".continue",
+    ".crush",
     ".crush.json",
     ".cursor",
     ".cursorrules",
     ".devcontainer",
+    ".devcontainer.json",
+    ".dir-locals.el",
     ".envrc",
+    ".exrc",
+    ".factory",
+    ".fleet",
     ".gemini",
     ".gitmodules",
     ".goose",
     ".goosehints",
+    ".helix",
     ".husky",
     ".idea",
     ".junie",
+    ".kilocode",
+    ".kilocodemodes",
     ".kiro",
     ".mcp.json",
+    ".nvim.lua",
+    ".nvimrc",
     ".opencode",
+    ".openhands",
     ".qwen",
     ".roo",
     ".roomodes",
+    ".rovodev",
+    ".tabnine",
+    ".trae",
+    ".vibe",
     ".vscode",
+    ".warp",
     ".windsurf",
     ".zed",
     "crush.json",
     "opencode.json",
     "opencode.jsonc",
 ];
+
+/// What in a home directory a person's shells, desktop, editors and git start or obey.
+pub const STARTUP: &[&str] = &[
+    ".bash_aliases",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_profile",
+    ".bashrc",
+    ".cargo/bin",
+    ".cargo/config.toml",
+    ".config/autostart",
+    ".config/emacs",
+    ".config/environment.d",
+    ".config/fish",
+    ".config/git",
+    ".config/nvim",
+    ".config/systemd",
+    ".config/tmux",
+    ".cshrc",
+    ".emacs",
+    ".emacs.d",
+    ".gdbinit",
+    ".gitconfig",
+    ".irbrc",
+    ".kshrc",
+    ".lldbinit",
+    ".local/bin",
+    ".login",
+    ".pam_environment",
+    ".profile",
+    ".psqlrc",
+    ".screenrc",
+    ".tcshrc",
+    ".tmux.conf",
+    ".vim",
+    ".vimrc",
+    ".xinitrc",
+    ".xprofile",
+    ".xsession",
+    ".xsessionrc",
+    ".zlogin",
+    ".zlogout",
+    ".zprofile",
+    ".zshenv",
+    ".zshrc",
+];
+
+/// Directories of packages, which bring configurations of their own.
+const PACKAGES: [&str; 8] =
+    [".tox", ".venv", "bower_components", "node_modules", "site-packages", "third_party", "vendor", "venv"];
+
+/// Whether somebody's programs obey what is called so, also where file systems ignore case.
+pub fn is_configuration(name: &OsStr) -> bool {
+    CONFIGURATIONS.iter().any(|known| name.eq_ignore_ascii_case(known))
+}
+
+/// Whether `directory`, a path below the root, is one in which people work: not of packages, nor in what is a configuration
+/// itself.
+pub fn is_worked_in(directory: &Path) -> bool {
+    !directory.iter().any(|part| is_configuration(part) || PACKAGES.iter().any(|packages| part == *packages))
+}
 
 /// The most links that are followed from one name (the kernel's own limit).
 const MAX_LINKS: usize = 40;

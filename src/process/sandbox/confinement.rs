@@ -1,6 +1,7 @@
 //! The walls of one run: what they are to hold is known from the start, they are built for the first command.
 
 use super::ground::Ground;
+use super::places::Lead;
 use super::{Reach, TEMPORARY, places, repositories};
 use crate::process::protected::Held;
 use crate::process::scratch::{Scratch, make_private};
@@ -58,7 +59,7 @@ pub struct Walls {
     /// What is reached, as far as that is known without a look into the workspace.
     usual: Reach,
     held: OnceLock<Held>,
-    variables: BTreeMap<String, String>,
+    leads: Vec<Lead>,
     scratch: Scratch,
     quarantine: PathBuf,
     commands: AtomicU64,
@@ -75,7 +76,7 @@ impl Walls {
         Ok(Self {
             usual: places::reach(ground, scratch.path()),
             held: OnceLock::new(),
-            variables: places::caches(&ground.caches),
+            leads: places::caches(ground),
             quarantine: ground.quarantine.join(run),
             scratch,
             commands: AtomicU64::new(0),
@@ -103,10 +104,13 @@ impl Walls {
         self.quarantine.join(self.commands.fetch_add(1, Ordering::Relaxed).to_string())
     }
 
-    /// Leads programs to places that they may change, by variables that nobody has set.
+    /// Leads programs to places that they may change, by variables that nobody has set for commands.
     pub(in crate::process) fn lead(&self, env: &mut BTreeMap<String, String>, tier: Tier) {
-        for (name, value) in &self.variables {
-            env.entry(name.clone()).or_insert_with(|| value.clone());
+        for lead in &self.leads {
+            let set = env.get(lead.name);
+            if set.is_none() || set == lead.instead_of.as_ref() {
+                env.insert(lead.name.to_owned(), lead.value.clone());
+            }
         }
         let [shared, _] = TEMPORARY.map(Path::new);
         let is_there = tier.has_own_view() && self.usual.is_private(shared);

@@ -1,21 +1,45 @@
 //! Where the keys and tokens of a person are: at their usual places in the home directory, and where variables say.
 
 use super::ground::Ground;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What in a home directory opens doors elsewhere: keys, tokens, their agents' sockets, and the state of other programs
-/// that hold conversations or passwords.
+/// What in a home directory opens doors elsewhere: keys, tokens, their agents' sockets, what was typed into shells, and the
+/// state of other programs that hold conversations or passwords.
 const AT_HOME: &[&str] = &[
+    ".1password",
+    ".Xauthority",
+    ".aliyun",
     ".aws",
     ".azure",
+    ".bash_history",
+    ".bitcoin",
+    ".bitwarden-ssh-agent.sock",
+    ".boto",
+    ".cache/huggingface/token",
     ".cargo/credentials",
     ".cargo/credentials.toml",
     ".claude",
+    ".claude.json",
+    ".codeium",
     ".codex",
     ".colima",
+    ".composer/auth.json",
+    ".config/1Password",
     ".config/BraveSoftware",
+    ".config/Code",
+    ".config/Code - OSS",
+    ".config/Cursor",
+    ".config/Signal",
+    ".config/Slack",
+    ".config/Windsurf",
+    ".config/age",
     ".config/chromium",
+    ".config/composer/auth.json",
+    ".config/configstore",
     ".config/containers/auth.json",
+    ".config/discord",
+    ".config/doctl",
     ".config/gcloud",
     ".config/gh",
     ".config/git/credentials",
@@ -23,33 +47,71 @@ const AT_HOME: &[&str] = &[
     ".config/glab-cli",
     ".config/google-chrome",
     ".config/goose",
+    ".config/hcloud",
+    ".config/heroku",
     ".config/hub",
+    ".config/keepassxc",
+    ".config/microsoft-edge",
+    ".config/netlify",
     ".config/op",
     ".config/opencode",
+    ".config/opera",
+    ".config/pypoetry/auth.toml",
     ".config/rclone",
+    ".config/sops",
+    ".config/stripe",
+    ".config/vivaldi",
+    ".continue",
+    ".cursor",
+    ".databrickscfg",
     ".docker",
+    ".electrum",
+    ".ethereum",
+    ".fly",
     ".gem/credentials",
     ".gemini",
     ".git-credentials",
     ".gnupg",
+    ".gradle/gradle.properties",
+    ".huggingface",
+    ".kaggle",
     ".kube",
+    ".lima",
+    ".local/share/amazon-q",
+    ".local/share/com.vercel.cli",
     ".local/share/containers",
+    ".local/share/fish/fish_history",
     ".local/share/goose",
     ".local/share/keyrings",
     ".local/share/opencode",
     ".m2/settings-security.xml",
     ".m2/settings.xml",
     ".mozilla",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".mysql_history",
     ".netrc",
+    ".node_repl_history",
     ".npmrc",
+    ".oci",
     ".password-store",
     ".pgpass",
+    ".psql_history",
     ".pypirc",
+    ".python_history",
     ".qwen",
     ".rd",
+    ".rediscli_history",
+    ".s3cfg",
+    ".snowflake",
     ".ssh",
     ".terraform.d",
+    ".thunderbird",
+    ".var/app",
     ".vault-token",
+    ".windsurf",
+    ".zsh_history",
+    "snap/chromium",
     "snap/firefox",
 ];
 
@@ -57,7 +119,8 @@ const AT_HOME: &[&str] = &[
 const MOVED: &[(&str, &str)] =
     &[("CARGO_HOME", ".cargo"), ("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share")];
 
-/// Variables that name such a file or directory itself, or several with colons between.
+/// Variables that name such a file, directory or socket itself, or several with colons between; that of an address without
+/// a host (`unix:///run/docker.sock`) is the part behind its colon.
 const NAMED: &[&str] = &[
     "AWS_CONFIG_FILE",
     "AWS_SHARED_CREDENTIALS_FILE",
@@ -65,7 +128,9 @@ const NAMED: &[&str] = &[
     "CLAUDE_CONFIG_DIR",
     "CLOUDSDK_CONFIG",
     "CODEX_HOME",
+    "CONTAINER_HOST",
     "DOCKER_CONFIG",
+    "DOCKER_HOST",
     "GH_CONFIG_DIR",
     "GLAB_CONFIG_DIR",
     "GNUPGHOME",
@@ -77,13 +142,19 @@ const NAMED: &[&str] = &[
     "PGPASSFILE",
     "RCLONE_CONFIG",
     "REGISTRY_AUTH_FILE",
+    "SSH_AUTH_SOCK",
     "TF_CLI_CONFIG_FILE",
+    "XAUTHORITY",
     "npm_config_userconfig",
 ];
 
+/// The home directories of others whose keys root's commands do not see; beyond are more than a person's machine has.
+const MAX_HOMES: usize = 20;
+
 /// Where keys may be in the surroundings that `ground` tells of, whether they are there or not.
 pub(super) fn places(ground: &Ground) -> impl Iterator<Item = PathBuf> {
-    let at_home = ground.home.iter().flat_map(|home| AT_HOME.iter().map(|name| home.join(name)));
+    let homes: BTreeSet<PathBuf> = ground.home.iter().cloned().chain(homes_of_others()).collect();
+    let at_home = homes.into_iter().flat_map(|home| AT_HOME.iter().map(move |name| home.join(name)));
     let set = |name: &str| ground.variables.get(name);
     let moved = MOVED.iter().filter_map(move |(name, part)| Some((PathBuf::from(set(name)?), *part)));
     let moved = moved.flat_map(|(place, part)| {
@@ -96,4 +167,24 @@ pub(super) fn places(ground: &Ground) -> impl Iterator<Item = PathBuf> {
         |path: &Path| ground.home.iter().chain([&ground.workspace]).any(|all| all.starts_with(path));
     let named = named.map(PathBuf::from).filter(move |path| !is_too_much(path));
     at_home.chain(moved.chain(named).filter(|path| path.is_absolute()))
+}
+
+/// The home directories that only root can look into.
+fn homes_of_others() -> impl Iterator<Item = PathBuf> {
+    let is_root = rustix::process::geteuid().is_root();
+    let users = std::fs::read_dir("/home").ok().filter(|_| is_root).into_iter().flatten().flatten();
+    users.map(|user| user.path()).chain(is_root.then(|| "/root".into())).take(MAX_HOMES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn class_55_commands_of_root_see_nobodys_keys() {
+        let ground = |home: &str| Ground { home: Some(home.into()), ..Ground::default() };
+        let has = |home: &str, path: &str| places(&ground(home)).any(|place| place == Path::new(path));
+        assert!(has("/home/me", "/home/me/.ssh"));
+        assert_eq!(has("/home/me", "/root/.ssh"), rustix::process::geteuid().is_root());
+    }
 }

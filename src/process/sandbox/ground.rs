@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// What a run's commands work on, and what is said about what they may reach.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Ground {
     /// The directory that they may change, canonical.
     pub workspace: PathBuf,

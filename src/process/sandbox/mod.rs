@@ -11,12 +11,13 @@ pub mod confinement;
 mod credentials;
 #[cfg(target_os = "linux")]
 mod filter;
+mod git_config;
 pub mod ground;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
 pub(super) mod mounts;
-mod places;
+pub mod places;
 pub mod repositories;
 #[cfg(target_os = "linux")]
 mod rights;
@@ -42,6 +43,9 @@ pub struct Reach {
     pub writable: Vec<PathBuf>,
     /// What stays as it is inside of them; what does not exist yet is for the launcher to compare afterwards.
     pub read_only: Vec<PathBuf>,
+    /// What stays as it is while the directory that it is in does, and is compared afterwards: a mount would keep that directory
+    /// in its place too.
+    pub compared: Vec<PathBuf>,
     /// Directories that it sees although others that are beside them are covered, such as those of its programs.
     pub visible: Vec<PathBuf>,
     /// Files and directories that it does not see.

@@ -2,12 +2,10 @@
 //! or look elsewhere.
 
 use super::Reach;
+use super::git_config;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// The repositories that are protected, each of which costs some mounts for each command.
@@ -107,8 +105,10 @@ fn leads_through_link(path: &Path, writable: &[PathBuf]) -> bool {
 /// Adds what is to be protected of the repository at `path`: a `.git`, or a directory that is one itself.
 fn add(path: &Path, writable: &[PathBuf], found: &mut BTreeSet<PathBuf>) {
     let Ok(kind) = path.symlink_metadata() else { return };
+    let tree = if path.ends_with(GIT) { path.parent().unwrap_or(path) } else { path };
     if kind.is_dir() {
         found.extend(configuration(path));
+        found.extend(named(path, tree, writable));
         return;
     }
     found.insert(path.to_owned());
@@ -117,17 +117,29 @@ fn add(path: &Path, writable: &[PathBuf], found: &mut BTreeSet<PathBuf>) {
         if writable.iter().any(|root| directory.starts_with(root)) {
             found.extend(configuration(&directory));
         }
+        found.extend(named(&directory, tree, writable));
     }
+}
+
+/// What the configuration in `git` takes from the `writable` directories, for a working tree of which something is left.
+fn named(git: &Path, tree: &Path, writable: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let files = ["config", "config.worktree"].map(|name| git_config::named(&git.join(name), tree));
+    let is_changed =
+        |path: &PathBuf| writable.iter().any(|root| path.starts_with(root)) && !tree.starts_with(path);
+    files.into_iter().flatten().filter(is_changed)
+}
+
+/// What of the repository at `path`, a `.git` or a directory that is one itself, no tool changes.
+pub fn held(path: &Path, workspace: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    add(path, &[workspace.to_owned()], &mut found);
+    found
 }
 
 /// The directory that the file at `path` names behind `prefix`, relative to `base`, read as git reads it: to the first zero
 /// byte, and without line ends.
 fn pointer(path: &Path, base: &Path, prefix: &str) -> Option<PathBuf> {
-    // A fifo must not hold us up.
-    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok()?;
-    let mut text = Vec::new();
-    file.take(MAX_POINTER_BYTES).read_to_end(&mut text).ok()?;
+    let text = git_config::read(path, MAX_POINTER_BYTES)?;
     let named = text.strip_prefix(prefix.as_bytes())?.split(|byte| *byte == 0).next()?;
     let end = named.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
     base.join(OsStr::from_bytes(named.get(..=end)?)).canonicalize().ok()

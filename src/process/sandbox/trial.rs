@@ -76,9 +76,10 @@ fn is_agent(trial: &Trial) -> bool {
     super::started(trial.agent).is_some_and(|started| started == trial.agent_started)
 }
 
+#[expect(clippy::exit, reason = "all that this process is for is that it was started")]
 fn fork() -> io::Result<()> {
     match system::fork()? {
-        Fork::Child => std::process::abort(),
+        Fork::Child => std::process::exit(0),
         Fork::Parent(child) => {
             rustix::process::waitpid(Some(child), rustix::process::WaitOptions::empty())?;
             Ok(())

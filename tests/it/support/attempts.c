@@ -23,6 +23,7 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 static char path[4096];
@@ -98,6 +99,13 @@ int main(int count, char **args) {
     possible("hard link from outside", link(below(outside, "file"), "hard-link") == 0);
     possible("chmod outside", chmod(below(outside, "file"), 0644) == 0);
     possible("utimens outside", utimensat(AT_FDCWD, below(outside, "file"), now, 0) == 0);
+    possible("attributes outside", setxattr(below(outside, "file"), "user.stand-in", "x", 1, 0) == 0);
+    possible("chown outside", chown(below(outside, "file"), getuid(), getgid()) == 0);
+    possible("a file without a name outside", (errno = 0, open(outside, O_TMPFILE | O_WRONLY, 0600)) >= 0);
+    possible("write into a pipe outside", opens(below(outside, "pipe"), O_WRONLY));
+    possible("exchange with outside", syscall(SYS_renameat2, AT_FDCWD, "notes.txt", AT_FDCWD, below(outside, "file"), 2) == 0);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", open(below(outside, "file"), O_PATH));
+    possible("open again what was only named", opens(path, O_WRONLY));
     possible("read a hidden file", opens(args[6], O_RDONLY));
     possible("tcp", inet_connects(SOCK_STREAM, args[2]));
     possible("udp", inet_connects(SOCK_DGRAM, args[3]) && 0);

@@ -1,0 +1,109 @@
+//! What the configuration of a repository takes from elsewhere: files that it includes, a directory of hooks, attributes.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// The longest configuration that is read, in bytes.
+const MAX_BYTES: u64 = 256 * 1024;
+
+/// How deep one configuration includes another; git gives up there too.
+const MAX_DEPTH: usize = 10;
+
+/// The paths that are kept of one configuration: of an included file the workspace is the author.
+const MAX_NAMED: usize = 64;
+
+/// The keys with such a path, whatever their section: a relative one is meant from the working tree.
+const FROM_TREE: [&str; 2] = ["attributesfile", "hookspath"];
+
+/// The key with the path of another configuration: a relative one is meant from this one.
+const INCLUDED: &str = "path";
+
+/// The paths that `config` names and those that it includes, for a repository whose working tree is `tree`, without links.
+pub fn named(config: &Path, tree: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    collect(config, tree, MAX_DEPTH, &mut found);
+    found
+}
+
+fn collect(config: &Path, tree: &Path, depth: usize, found: &mut BTreeSet<PathBuf>) {
+    let Some(bytes) = read(config, MAX_BYTES).filter(|_| depth > 0) else { return };
+    for (key, value) in bytes.split(|byte| *byte == b'\n').filter_map(key_and_value) {
+        let is = |known: &str| key.eq_ignore_ascii_case(known.as_bytes());
+        let base =
+            if is(INCLUDED) { config.parent() } else { Some(tree).filter(|_| FROM_TREE.into_iter().any(is)) };
+        let path = base.and_then(|base| real(&base.join(OsStr::from_bytes(&value))));
+        let Some(path) = path.filter(|path| found.len() < MAX_NAMED && found.insert(path.clone())) else {
+            continue;
+        };
+        if is(INCLUDED) {
+            collect(&path, tree, depth - 1, found);
+        }
+    }
+}
+
+/// The path without links, also when there is nothing yet.
+fn real(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)))
+}
+
+/// The first bytes of the file at `path`, at most `most`.
+pub(super) fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
+    // A fifo must not hold us up.
+    let nonblocking = i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default();
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok()?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The key of a line and its value, without quotes and comment.
+fn key_and_value(line: &[u8]) -> Option<(&[u8], Vec<u8>)> {
+    let line = behind_section(line);
+    let (key, value) = line.split_at_checked(line.iter().position(|byte| *byte == b'=')?)?;
+    let mut bytes = value.trim_ascii().iter().skip(1);
+    let (mut value, mut quoted) = (Vec::new(), false);
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'\\' => value.extend(bytes.next()),
+            b';' | b'#' if !quoted => break,
+            _ => value.push(*byte),
+        }
+    }
+    Some((key.trim_ascii(), value.trim_ascii().to_vec()))
+}
+
+/// What follows the name of a section in its line; all of a line without one.
+fn behind_section(line: &[u8]) -> &[u8] {
+    let line = line.trim_ascii();
+    let mut quoted = false;
+    let end = line.iter().position(|byte| {
+        quoted ^= *byte == b'"';
+        *byte == b']' && !quoted
+    });
+    end.filter(|_| line.starts_with(b"[")).and_then(|end| line.get(end + 1..)).unwrap_or(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_key_and_a_value_as_git_reads_it() {
+        for (line, key, value) in [
+            ("\thooksPath = .githooks\r", "hooksPath", ".githooks"),
+            ("[core] hooksPath=\"a b\" # of the team", "hooksPath", "a b"),
+            ("[includeIf \"gitdir:x=y\"] path = ../\\\"z", "path", "../\"z"),
+            ("path = a=b", "path", "a=b"),
+        ] {
+            let read = key_and_value(line.as_bytes());
+            assert_eq!(read, Some((key.as_bytes(), value.as_bytes().to_vec())), "{line}");
+        }
+        assert_eq!(key_and_value(b"[core]"), None);
+    }
+}
