@@ -1,12 +1,44 @@
 //! How a run ends: the closing, the verdict, what is said last.
 
 use super::{Closing, Moment, Session, Stage, Step, Verdict};
-use crate::event::{FinishReason, Origin, Purpose};
+use crate::event::{FinishReason, Origin, Purpose, SCHEMA_VERSION};
 use crate::failure::{ErrorKind, Failure};
 use crate::messages;
+use crate::result::{Executables, RunResult};
 use crate::stop_reason::{Limit, Status, StopReason};
+use std::time::Duration;
 
 impl Session {
+    /// The result of a run that ended with `verdict` after `duration`.
+    pub fn result(&self, verdict: Verdict, duration: Duration) -> RunResult {
+        RunResult {
+            schema_version: SCHEMA_VERSION,
+            status: verdict.reason.status(),
+            stop_reason: Some(verdict.reason),
+            output_valid: self.demands().then(|| verdict.output.is_value()),
+            output: verdict.output,
+            session_id: Some(self.id.clone()),
+            steps: self.tally.steps,
+            requests: self.tally.requests,
+            tool_calls: self.tally.tool_calls,
+            tools_used: self.tally.tools_used.clone(),
+            files_modified: self.tally.files.clone(),
+            executables: Executables::default(),
+            instructions: self.tally.instructions.clone(),
+            duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
+            model: Some(self.model.clone()),
+            usage: self.tally.usage,
+            cost: self.tally.total(self.terms().price.is_some()),
+            cache: self.tally.cache(),
+            permission_denials: self.tally.denials.clone(),
+            awaiting_approval: self.awaited(),
+            guardrails: self.tally.guardrails.clone(),
+            sandbox: self.sandbox.clone(),
+            limit: verdict.limit,
+            error: verdict.error,
+        }
+    }
+
     /// The verdict for `reason` with what is there to say.
     pub fn stop_with(&self, reason: StopReason, error: Option<Failure>) -> Verdict {
         let limit = match &self.run.closing {

@@ -12,10 +12,10 @@ use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Limits, OnLimit, Readings};
 use crate::engine::arguments;
-use crate::event::{Event, FinishReason, HookVerdict, Origin, PrefixHashes, Purpose, Record, SCHEMA_VERSION};
+use crate::event::{Event, FinishReason, HookVerdict, Origin, PrefixHashes, Purpose, Record};
 use crate::failure::Failure;
 use crate::message::{Message, Role, ToolCall, ToolResult};
-use crate::result::{Executables, Output, RunResult};
+use crate::result::Output;
 use crate::stop_reason::{Limit, StopReason};
 use crate::text::mark::Mark;
 pub use calls::unknown_outcome;
@@ -345,36 +345,6 @@ impl Session {
         self.run.steps = self.run.steps.saturating_add(1);
         self.reserve(Purpose::Step);
         self.tally.steps = self.tally.steps.saturating_add(1);
-    }
-
-    /// The result of a run that ended with `verdict` after `duration`.
-    pub fn result(&self, verdict: Verdict, duration: Duration) -> RunResult {
-        RunResult {
-            schema_version: SCHEMA_VERSION,
-            status: verdict.reason.status(),
-            stop_reason: Some(verdict.reason),
-            output_valid: self.demands().then(|| verdict.output.is_value()),
-            output: verdict.output,
-            session_id: Some(self.id.clone()),
-            steps: self.tally.steps,
-            requests: self.tally.requests,
-            tool_calls: self.tally.tool_calls,
-            tools_used: self.tally.tools_used.clone(),
-            files_modified: self.tally.files.clone(),
-            executables: Executables::default(),
-            instructions: self.tally.instructions.clone(),
-            duration_seconds: (duration.as_secs_f64() * 1000.0).round() / 1000.0,
-            model: Some(self.model.clone()),
-            usage: self.tally.usage,
-            cost: self.tally.total(self.terms().price.is_some()),
-            cache: self.tally.cache(),
-            permission_denials: self.tally.denials.clone(),
-            awaiting_approval: self.awaited(),
-            guardrails: self.tally.guardrails.clone(),
-            sandbox: self.sandbox.clone(),
-            limit: verdict.limit,
-            error: verdict.error,
-        }
     }
 
     fn push(&mut self, message: Message) {
