@@ -79,8 +79,14 @@ pub fn number_at(text: &str, offset: usize) -> usize {
 
 /// A line as a message quotes it: cut, and with tabs, trailing blanks and control characters visible.
 pub fn quoted(line: &str) -> String {
-    let mut chars = line.chars();
-    let head: String = chars.by_ref().take(QUOTE_CHARS).flat_map(char::escape_debug).collect();
+    let (mut chars, mut head, mut shown) = (line.chars(), String::new(), 0_usize);
+    // An escape is longer than what it stands for.
+    while shown < QUOTE_CHARS
+        && let Some(c) = chars.next()
+    {
+        shown = shown.saturating_add(c.escape_debug().count());
+        head.extend(c.escape_debug());
+    }
     let rest = chars.count();
     if rest == 0 { format!("\"{head}\"") } else { format!("\"{head}\" and {rest} more characters") }
 }
