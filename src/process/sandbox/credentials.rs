@@ -169,11 +169,14 @@ pub(super) fn places(ground: &Ground) -> impl Iterator<Item = PathBuf> {
     at_home.chain(moved.chain(named).filter(|path| path.is_absolute()))
 }
 
+/// The home directory of root (Filesystem Hierarchy Standard 3.0, section 3.14).
+const ROOTS_HOME: &str = "/root";
+
 /// The home directories that only root can look into.
 fn homes_of_others() -> impl Iterator<Item = PathBuf> {
     let is_root = rustix::process::geteuid().is_root();
     let users = std::fs::read_dir("/home").ok().filter(|_| is_root).into_iter().flatten().flatten();
-    users.map(|user| user.path()).chain(is_root.then(|| "/root".into())).take(MAX_HOMES)
+    users.map(|user| user.path()).chain(is_root.then(|| ROOTS_HOME.into())).take(MAX_HOMES)
 }
 
 #[cfg(test)]
@@ -185,6 +188,7 @@ mod tests {
         let ground = |home: &str| Ground { home: Some(home.into()), ..Ground::default() };
         let has = |home: &str, path: &str| places(&ground(home)).any(|place| place == Path::new(path));
         assert!(has("/home/me", "/home/me/.ssh"));
-        assert_eq!(has("/home/me", "/root/.ssh"), rustix::process::geteuid().is_root());
+        let roots = format!("{ROOTS_HOME}/.ssh");
+        assert_eq!(has("/home/me", &roots), rustix::process::geteuid().is_root());
     }
 }
