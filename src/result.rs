@@ -13,6 +13,9 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+/// The version of the result document.
+pub const RESULT_SCHEMA_VERSION: u32 = 1;
+
 /// One tool call of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ToolUse {

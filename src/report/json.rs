@@ -2,16 +2,13 @@
 
 use crate::decision::Denial;
 use crate::failure::Failure;
-use crate::result::{CacheUse, Cost, Executables, Output, RunResult};
+use crate::result::{CacheUse, Cost, Executables, Output, RESULT_SCHEMA_VERSION, RunResult};
 use crate::stop_reason::Status;
 use crate::terminal::is_hidden;
 use crate::usage::Usage;
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter};
 use std::io::{self, Write};
-
-/// The version of the result document.
-pub const RESULT_SCHEMA_VERSION: u32 = 1;
 
 /// The result as one line of JSON, ended by a newline, without a raw control or invisible character.
 ///

@@ -1,10 +1,10 @@
 //! How a run ends: the closing, the verdict, what is said last.
 
 use super::{Closing, Moment, Session, Stage, Step, Verdict};
-use crate::event::{FinishReason, Origin, Purpose, SCHEMA_VERSION};
+use crate::event::{FinishReason, Origin, Purpose};
 use crate::failure::{ErrorKind, Failure};
 use crate::messages;
-use crate::result::{Executables, RunResult};
+use crate::result::{Executables, RESULT_SCHEMA_VERSION, RunResult};
 use crate::stop_reason::{Limit, Status, StopReason};
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ impl Session {
     /// The result of a run that ended with `verdict` after `duration`.
     pub fn result(&self, verdict: Verdict, duration: Duration) -> RunResult {
         RunResult {
-            schema_version: SCHEMA_VERSION,
+            schema_version: RESULT_SCHEMA_VERSION,
             status: verdict.reason.status(),
             stop_reason: Some(verdict.reason),
             output_valid: self.demands().then(|| verdict.output.is_value()),
