@@ -5,6 +5,7 @@ use crate::cli::args::DoctorArgs;
 use crate::cli::chain::falling_back;
 use crate::cli::compose;
 use crate::cli::costs::{Prices, own_prices};
+use crate::cli::earlier::store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::home;
 use crate::cli::output::print;
@@ -13,7 +14,6 @@ use crate::cli::trust;
 use crate::config::flags::Flags;
 use crate::config::settings::Settings;
 use crate::failure::ErrorKind;
-use crate::journal::store::Store;
 use crate::messages;
 use crate::process::launch::Tier;
 use crate::process::trying::Untried;
@@ -47,7 +47,7 @@ pub fn doctor(app: &App, args: DoctorArgs) -> CliResult<()> {
     let launcher = compose::launcher_as_tried(app, settings)?;
     let prices = own_prices(&settings.costs)?;
     let models = app.block_on(async { Ok(models(app, settings, &prices, args.online).await) })?;
-    let store = Store::new(settings.state.join("sessions"));
+    let store = store(settings);
     let sessions = match store.list() {
         Ok(ids) => format!("ok: {} in {}", ids.count(), settings.state.display()),
         Err(error) => format!("not readable: {error}"),

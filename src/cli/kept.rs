@@ -1,13 +1,13 @@
 //! Where it is kept what undoes the changes of a session.
 
 use crate::cli::app::App;
+use crate::cli::earlier::store;
 use crate::cli::error::CliResult;
 use crate::config::schema::CheckpointSettings;
 use crate::config::settings::Settings;
 use crate::engine::checkpoints::Checkpoints;
 use crate::event::Record;
 use crate::journal::history::History;
-use crate::journal::store::Store;
 use crate::workspace::contents::Contents;
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ impl Kept {
             let files = history.files().map(str::to_owned).collect();
             Checkpoints::new(id.to_owned(), every_n_steps, history.last_step(), files)
         });
-        let baseline = Store::new(settings.state.join("sessions")).baseline_path(id)?;
+        let baseline = store(settings).baseline_path(id)?;
         Ok(Self { contents: contents(app, settings), baseline, checkpoints })
     }
 }

@@ -1,13 +1,13 @@
 //! `agent stats`: what models were asked, by session, model or day, and what it cost.
 
 use crate::cli::app::App;
+use crate::cli::earlier::store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
 use crate::cli::place::PlaceArgs;
 use crate::event::{Billed, Event, Record};
 use crate::failure::ErrorKind;
 use crate::journal::read;
-use crate::journal::store::Store;
 use crate::messages::{day, thousands};
 use crate::price::Usd;
 use crate::report::json;
@@ -120,7 +120,7 @@ impl Figures {
 /// When a session cannot be read, or standard output cannot be written.
 pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
     let settings = app.load_place(&args.place)?.settings;
-    let store = Store::new(settings.state.join("sessions"));
+    let store = store(&settings);
     let redactor = app.redactor(&settings);
     let (mut groups, mut total) = (BTreeMap::<String, Figures>::new(), Figures::default());
     for id in store.list()? {

@@ -11,6 +11,7 @@ mod search;
 mod show;
 
 use crate::cli::app::App;
+use crate::cli::earlier::store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::place::PlaceArgs;
 use crate::config::settings::Settings;
@@ -52,7 +53,7 @@ impl Archive<'_> {
 /// written.
 pub fn sessions(app: &App, command: SessionsCommand, place: &PlaceArgs) -> CliResult<()> {
     let settings = app.load_place(place)?.settings;
-    let store = Store::new(settings.state.join("sessions"));
+    let store = store(&settings);
     let archive = Archive { terminal: &app.terminal, store, redactor: app.redactor(&settings) };
     let new_id = || app.source.session_id();
     match command {
