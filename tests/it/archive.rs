@@ -27,6 +27,13 @@ fn ran(lab: &Lab) -> String {
     lab.run(&Server::start(TWO_STEPS), &["--json"]).exits(0).json()["session_id"].as_str().unwrap().to_owned()
 }
 
+/// Goes on with session `id` to a good end.
+fn resumed(lab: &Lab, id: &str, server: &Server, more: &[&str]) -> Finished {
+    let url = server.url();
+    let args = ["resume", id, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
+    lab.agent(&[&args[..2], more, &args[2..]].concat()).exits(0)
+}
+
 fn dir_of(id: &str, lab: &Lab) -> PathBuf {
     let mut dir = lab.journal();
     dir.pop();
@@ -93,20 +100,7 @@ fn o16_a_fork_goes_on_by_itself_and_the_original_stays_as_it_is() {
     let fork = sessions(&lab, &["fork", &id]).exits(0).stdout.trim().to_owned();
     assert_ne!(fork, id);
     let server = Server::start("turns: [{text: other}]");
-    let url = server.url();
-    let args = [
-        "resume",
-        &fork,
-        "and now?",
-        "--model",
-        "openai/mock",
-        "--api-base",
-        &url,
-        "--api-key",
-        KEY,
-        "--json",
-    ];
-    let done = lab.agent(&args).exits(0).json();
+    let done = resumed(&lab, &fork, &server, &["and now?", "--json"]).json();
     assert_eq!((&done["session_id"], &done["steps"]), (&json!(fork), &json!(3)));
     let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
     assert!(sent.iter().any(|message| message["content"] == "It says Alpha."), "{sent:?}");
@@ -119,8 +113,7 @@ fn o16_a_fork_of_the_first_step_does_not_know_the_second() {
     let id = ran(&lab);
     let fork = sessions(&lab, &["fork", &id, "--to-step", "1"]).exits(0).stdout.trim().to_owned();
     let server = Server::start("turns: [{text: other}]");
-    let url = server.url();
-    lab.agent(&["resume", &fork, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY]).exits(0);
+    resumed(&lab, &fork, &server, &[]);
     let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
     assert_eq!(sent.last().unwrap()["role"], "tool");
 }
@@ -140,9 +133,7 @@ fn an_exported_session_goes_on_elsewhere() {
     let again = sessions(&other, &["import", path]).exits(0).stdout.trim().to_owned();
     assert_ne!(again, id, "a session that is there is not replaced");
     let server = Server::start("turns: [{text: gone on}]");
-    let url = server.url();
-    let args = ["resume", &brought, "more", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
-    assert_eq!(other.agent(&args).exits(0).stdout, "gone on\n");
+    assert_eq!(resumed(&other, &brought, &server, &["more"]).stdout, "gone on\n");
     let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
     assert!(sent.iter().any(|message| message["content"] == "It says Alpha."), "{sent:?}");
 }
@@ -293,8 +284,7 @@ fn a_fork_takes_no_question_along_and_no_answer() {
     let id = done["session_id"].as_str().unwrap();
     let fork = sessions(&lab, &["fork", id]).exits(0).stdout.trim().to_owned();
     let server = Server::start("turns: [{text: gone on}]");
-    let url = server.url();
-    lab.agent(&["resume", &fork, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY]).exits(0);
+    resumed(&lab, &fork, &server, &[]);
     assert!(!lab.exists("b.txt"));
     let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
     assert!(sent.last().unwrap()["content"].as_str().unwrap().contains("outcome unknown"), "{sent:?}");
