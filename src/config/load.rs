@@ -80,7 +80,9 @@ impl Ground {
             return Err(ConfigError::new("the value is not valid UTF-8").file(name));
         }
         let directories = Directories::of(environment)?;
-        let below = defaults_layer(document)?.under(agents::built_in(rules)?).under(user_layer(rules, &directories.config)?);
+        let below = defaults_layer(document)?
+            .under(agents::built_in(rules)?)
+            .under(user_layer(rules, &directories.config)?);
         let file = explicit_layer(rules, flags, environment)?;
         let above = file.under(variables_layer(rules, environment)?).under(flags_layer(rules, flags)?);
         let workspace = workspace_root(&below.clone().under(above.clone()), environment)?;

@@ -287,7 +287,8 @@ impl<'a> Definitions<'a> {
         let kind = if !words.is_empty() {
             Kind::Choice(words)
         } else if let Some(properties) = schema.get(|schema| schema.properties.as_ref()) {
-            let compiled = |(name, property): (&String, &'a Schema)| (name.clone(), self.rule(property, scope));
+            let compiled =
+                |(name, property): (&String, &'a Schema)| (name.clone(), self.rule(property, scope));
             Kind::Group(properties.iter().map(compiled).collect())
         } else if let Some(Others::Values(values)) = schema.get(|schema| schema.others.as_ref()) {
             let mut values = self.rule(values, scope);

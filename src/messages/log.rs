@@ -340,7 +340,7 @@ pub fn cache_lost(tokens: u64) -> String {
 }
 
 fn money(amount: Option<Usd>) -> String {
-    amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
+    amount.map_or_else(|| "unknown (agent help costs)".to_owned(), |amount| amount.to_string())
 }
 
 fn tokens(usage: Usage) -> String {
