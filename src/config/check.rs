@@ -256,7 +256,7 @@ fn join(key: &str, name: &str) -> String {
 /// A wrong type or a value out of range.
 pub fn single(rules: &Rule, key: &str, given: &Value) -> Result<Leaf, ConfigError> {
     let rule = rules.find(key).ok_or_else(|| ConfigError::new("unknown key").key(key))?;
-    Ok(Leaf { key: key.to_owned(), value: value(rule, &Node::of(&given), key)?, line: 0 })
+    Ok(Leaf { key: key.to_owned(), value: value(rule, &Node::of(given), key)?, line: 0 })
 }
 
 #[cfg(test)]

@@ -399,6 +399,18 @@ fn a_compressed_answer_that_is_cut_wrong_or_a_bomb_is_an_error() {
     });
 }
 
+/// Checks that an answer of the server of `model` that begins like this, and goes on with `piece` for ever or is held
+/// when there is none, fails with this kind.
+fn fails_with(model: &str, what: &str, kind: &str, beginning: Vec<u8>, piece: Vec<u8>) {
+    let server = WireServer::start(move |stream, _| {
+        stream.write_all(&beginning)?;
+        if piece.is_empty() { hold(stream) } else { flood(stream, &piece) }
+    });
+    let lab = Lab::new().config(IMPATIENT);
+    let done = run_with(model, &lab, &server, &[]);
+    assert_eq!((done.code, failure(&lab).as_str()), (Some(1), kind), "{model}, {what}: {}", done.stderr);
+}
+
 #[test]
 fn every_format_meets_the_same_deadlines_and_bounds() {
     let start = |content_type: &str| head("200 OK", &format!("content-type: {content_type}\r\n"));
@@ -412,7 +424,7 @@ fn every_format_meets_the_same_deadlines_and_bounds() {
         for (model, stream) in others {
             let (bomb, more) = bomb(stream);
             let cut = bomb[..bomb.len() - 1].to_vec();
-            let cases: [(&str, &str, Vec<u8>, Vec<u8>); 6] = [
+            for (what, kind, beginning, piece) in [
                 ("held before its head", "timeout", Vec::new(), Vec::new()),
                 ("held after its head", "timeout", start(stream).into(), Vec::new()),
                 ("a line without end", "malformed", (start(stream) + "data: ").into(), b"x".to_vec()),
@@ -424,22 +436,8 @@ fn every_format_meets_the_same_deadlines_and_bounds() {
                 ),
                 ("a compressed answer that is held", "timeout", cut, Vec::new()),
                 ("a bomb", "malformed", bomb, more),
-            ];
-            for (what, kind, beginning, piece) in cases {
-                scope.spawn(move || {
-                    let server = WireServer::start(move |stream, _| {
-                        stream.write_all(&beginning)?;
-                        if piece.is_empty() { hold(stream) } else { flood(stream, &piece) }
-                    });
-                    let lab = Lab::new().config(IMPATIENT);
-                    let done = run_with(model, &lab, &server, &[]);
-                    assert_eq!(
-                        (done.code, failure(&lab).as_str()),
-                        (Some(1), kind),
-                        "{model}, {what}: {}",
-                        done.stderr
-                    );
-                });
+            ] {
+                scope.spawn(move || fails_with(model, what, kind, beginning, piece));
             }
         }
     });
