@@ -86,7 +86,7 @@ fn last_end(path: &Path) -> io::Result<Option<Vec<Record>>> {
     let mut tail = Vec::new();
     file.take(TAIL_BYTES).read_to_end(&mut tail)?;
     let mut found = Vec::new();
-    for record in tail.split_inclusive(|byte| *byte == b'\n').rev().filter_map(decode) {
+    for record in tail.split_inclusive(|byte| *byte == b'\n').rev().filter_map(|line| decode(line).ok()) {
         match record.event {
             Event::RunStart { .. } => return Ok(None),
             Event::RunEnd { .. } => {

@@ -1,6 +1,6 @@
 //! Reads a journal back: skips what a crash tore, and says so.
 
-use crate::event::Record;
+use crate::event::{Record, SCHEMA_VERSION};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::fs::File;
@@ -17,6 +17,17 @@ pub struct Reading {
     pub records: Vec<Record>,
     /// Line numbers (from 1) that could not be read.
     pub damaged: Vec<usize>,
+    /// A later version of this program has written to it.
+    pub is_later: bool,
+}
+
+/// Why a line holds no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not what was written.
+    Damaged,
+    /// A later version of this program has written it.
+    Later,
 }
 
 #[derive(Deserialize)]
@@ -24,6 +35,12 @@ struct Line<'a> {
     crc: &'a str,
     #[serde(borrow)]
     record: &'a RawValue,
+}
+
+/// What every version says of a record.
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
 }
 
 impl Reading {
@@ -39,10 +56,11 @@ impl Reading {
 /// When the file cannot be opened or read.
 pub fn read(path: &Path) -> io::Result<Reading> {
     let mut reading = Reading::default();
-    visit(path, |number, record| {
-        match record {
-            Some(record) => reading.records.push(record),
-            None => reading.damaged.push(number),
+    each_line(path, |number, found| {
+        reading.is_later |= found.as_ref().map_or_else(|fault| *fault == Fault::Later, is_later);
+        match found {
+            Ok(record) => reading.records.push(record),
+            Err(_) => reading.damaged.push(number),
         }
         true
     })?;
@@ -54,6 +72,10 @@ pub fn read(path: &Path) -> io::Result<Reading> {
 /// # Errors
 /// When the file cannot be opened or read.
 pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> io::Result<()> {
+    each_line(path, |number, found| f(number, found.ok()))
+}
+
+fn each_line(path: &Path, mut f: impl FnMut(usize, Result<Record, Fault>) -> bool) -> io::Result<()> {
     let mut input = BufReader::with_capacity(1 << 16, File::open(path)?);
     let mut line = Vec::new();
     for number in 1.. {
@@ -63,11 +85,22 @@ pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> i
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        if !f(number, decode(&line)) {
+        if !whole(&line, |found| f(number, found)) {
             break;
         }
     }
     Ok(())
+}
+
+/// Calls `f` with the record of `line`. What a file system fills with zeros it may fill in the middle of a line: then `f` is
+/// told that the line is damaged, and of the records that stand whole before and behind the zeros.
+fn whole(line: &[u8], mut f: impl FnMut(Result<Record, Fault>) -> bool) -> bool {
+    let (Some(first), Some(last)) = (memchr::memchr(0, line), memchr::memrchr(0, line)) else {
+        return f(decode(line));
+    };
+    let ends = [line.get(..first), line.get(last.saturating_add(1)..)];
+    let intact = ends.into_iter().flatten().filter_map(|end| decode(end).ok());
+    f(Err(Fault::Damaged)) && intact.map(Ok).all(f)
 }
 
 /// Reads the next line into `line`, which gets no line end when the line is longer than `limit`; the rest of such a line
@@ -85,16 +118,26 @@ pub fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> 
     Ok(!line.is_empty())
 }
 
-/// The record of a line with its end; nothing when it is damaged.
-pub fn decode(line: &[u8]) -> Option<Record> {
-    let line = line.strip_suffix(b"\n")?;
-    let parsed: Line<'_> = serde_json::from_slice(line).ok()?;
-    let crc = u32::from_str_radix(parsed.crc, 16).ok()?;
+/// Whether a later version of this program has written `record`.
+pub fn is_later(record: &Record) -> bool {
+    record.v > SCHEMA_VERSION
+}
+
+/// The record of a line.
+///
+/// # Errors
+/// When the line is damaged, or holds what only a later version can read.
+pub fn decode(line: &[u8]) -> Result<Record, Fault> {
+    let parsed: Line<'_> = serde_json::from_slice(line).map_err(|_| Fault::Damaged)?;
+    let crc = u32::from_str_radix(parsed.crc, 16).map_err(|_| Fault::Damaged)?;
     let raw = parsed.record.get();
     if crc32fast::hash(raw.as_bytes()) != crc {
-        return None;
+        return Err(Fault::Damaged);
     }
-    serde_json::from_str(raw).ok()
+    serde_json::from_str(raw).map_err(|_| match serde_json::from_str::<Version>(raw) {
+        Ok(Version { v }) if v > SCHEMA_VERSION => Fault::Later,
+        _ => Fault::Damaged,
+    })
 }
 
 #[cfg(test)]
@@ -139,16 +182,47 @@ mod tests {
         assert!(reading.damaged.is_empty());
     }
 
+    fn guarded(record: &str) -> Vec<u8> {
+        let crc = crc32fast::hash(record.as_bytes());
+        format!("{{\"crc\":\"{crc:08x}\",\"record\":{record}}}\n").into_bytes()
+    }
+
     #[test]
-    fn calls_of_earlier_versions_are_read() {
-        let start = r#"{"v":1,"seq":0,"run":"r","step":1,"wall_ms":1,"mono_us":2,"event":{"type":"tool_start","call":{"id":"c","name":"grep","arguments":"{}"},"summary":"s"}}"#;
-        let end = r#"{"v":1,"seq":1,"run":"r","step":1,"wall_ms":1,"mono_us":2,"event":{"type":"tool_end","name":"grep","summary":"s","result":{"call_id":"c","text":"t","is_error":false},"duration_ms":1}}"#;
-        let line = |record: &str| {
-            format!("{{\"crc\":\"{:08x}\",\"record\":{record}}}\n", crc32fast::hash(record.as_bytes()))
+    fn what_a_later_version_wrote_is_not_taken_for_damage() {
+        let known = serde_json::to_string(&Record { v: SCHEMA_VERSION + 1, ..record(0, "a") }).unwrap();
+        let unknown = known.replace("notice", "a kind of event that nobody knows yet");
+        for (line, records) in [(guarded(&known), 1), (guarded(&unknown), 0)] {
+            let reading = read_bytes(&line);
+            assert!(reading.is_later && reading.records.len() == records, "{reading:?}");
+        }
+        let unknown = unknown.replace(&format!("\"v\":{}", SCHEMA_VERSION + 1), "\"v\":1");
+        let reading = read_bytes(&guarded(&unknown));
+        assert_eq!((reading.is_later, reading.damaged), (false, vec![1]));
+    }
+
+    #[test]
+    fn zeros_anywhere_hide_no_record_that_stands_whole_beside_them() {
+        let lines: Vec<Vec<u8>> = (0..)
+            .zip(["a", "b", "c"])
+            .map(|(seq, text)| {
+                let mut line = Vec::new();
+                encode(&record(seq, text), &mut line).unwrap();
+                line
+            })
+            .collect();
+        let [a, b, c] = &lines[..] else { panic!() };
+        let zeros = [0; 4096];
+        let seqs = |parts: &[&[u8]]| {
+            let reading = read_bytes(&parts.concat());
+            assert_eq!(reading.damaged.len(), 1, "{reading:?}");
+            reading.records.iter().map(|record| record.seq).collect::<Vec<_>>()
         };
-        let reading = read_bytes((line(start) + &line(end)).as_bytes());
-        assert!(matches!(reading.records[0].event, Event::ToolStart { .. }), "{reading:?}");
-        assert!(matches!(reading.records[1].event, Event::ToolEnd { .. }), "{reading:?}");
+        assert_eq!(seqs(&[a, &zeros, b, c]), [0, 1, 2], "between lines");
+        assert_eq!(seqs(&[a, &b[..20], &zeros, &b[30..], c]), [0, 2], "in a line");
+        assert_eq!(seqs(&[&a[..a.len() - 1], &zeros, &b[10..], c]), [0, 2], "over the end of a line");
+        assert_eq!(seqs(&[a, &b[..20], &zeros, c]), [0, 2], "up to a line");
+        assert_eq!(seqs(&[&zeros, a, b, c]), [0, 1, 2], "at the beginning");
+        assert_eq!(seqs(&[a, b, c, &zeros]), [0, 1, 2], "at the end");
     }
 
     #[test]
@@ -178,7 +252,7 @@ mod tests {
             let whole = journal(&["first", "second", "third"]);
             let cut = whole.len().saturating_sub(cut.min(whole.len()));
             let reading = read_bytes(&whole[..cut]);
-            let complete = whole[..cut].split(|byte| *byte == b'\n').count() - 1;
+            let complete = whole[..cut].split(|byte| *byte == b'\n').filter(|line| line.ends_with(b"}}}")).count();
             prop_assert_eq!(reading.records.len(), complete);
         }
 
