@@ -1,7 +1,9 @@
 //! Reads a journal back: skips what a crash tore, and says so.
 
 use crate::event::{Record, SCHEMA_VERSION};
+use crate::journal::beside::{Beside, Places};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -17,6 +19,8 @@ pub struct Reading {
     pub records: Vec<Record>,
     /// Line numbers (from 1) that could not be read.
     pub damaged: Vec<usize>,
+    /// Line numbers of records with a text that is missing beside the journal.
+    pub incomplete: Vec<usize>,
     /// A later version of this program has written to it.
     pub is_later: bool,
 }
@@ -35,6 +39,8 @@ struct Line<'a> {
     crc: &'a str,
     #[serde(borrow)]
     record: &'a RawValue,
+    #[serde(borrow)]
+    beside: Option<&'a RawValue>,
 }
 
 /// What every version says of a record.
@@ -55,14 +61,21 @@ impl Reading {
 /// # Errors
 /// When the file cannot be opened or read.
 pub fn read(path: &Path) -> io::Result<Reading> {
-    let mut reading = Reading::default();
-    each_line(path, |number, found| {
-        reading.is_later |= found.as_ref().map_or_else(|fault| *fault == Fault::Later, is_later);
-        match found {
-            Ok(record) => reading.records.push(record),
-            Err(_) => reading.damaged.push(number),
-        }
-        true
+    let (mut reading, beside) = (Reading::default(), Beside::journal(path));
+    lines(path, |number, line| {
+        whole(line, |line| {
+            let found = decode_beside(line, &beside);
+            reading.is_later |=
+                found.as_ref().map_or_else(|fault| *fault == Fault::Later, |(it, _)| is_later(it));
+            match found {
+                Ok((record, all)) => {
+                    reading.records.push(record);
+                    reading.incomplete.extend((!all).then_some(number));
+                }
+                Err(_) => reading.damaged.push(number),
+            }
+            true
+        })
     })?;
     Ok(reading)
 }
@@ -72,35 +85,38 @@ pub fn read(path: &Path) -> io::Result<Reading> {
 /// # Errors
 /// When the file cannot be opened or read.
 pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> io::Result<()> {
-    each_line(path, |number, found| f(number, found.ok()))
+    let beside = Beside::journal(path);
+    lines(path, |number, line| {
+        whole(line, |line| f(number, decode_beside(line, &beside).ok().map(|(record, _)| record)))
+    })
 }
 
-fn each_line(path: &Path, mut f: impl FnMut(usize, Result<Record, Fault>) -> bool) -> io::Result<()> {
+/// Calls `f` with the number and the bytes of each line that is not blank, until `f` says `false`.
+///
+/// # Errors
+/// When the file cannot be opened or read.
+pub fn lines(path: &Path, mut f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<()> {
     let mut input = BufReader::with_capacity(1 << 16, File::open(path)?);
     let mut line = Vec::new();
     for number in 1.. {
         if !next_line(&mut input, &mut line, MAX_LINE_BYTES)? {
             break;
         }
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
-        if !whole(&line, |found| f(number, found)) {
+        if !line.iter().all(u8::is_ascii_whitespace) && !f(number, &line) {
             break;
         }
     }
     Ok(())
 }
 
-/// Calls `f` with the record of `line`. What a file system fills with zeros it may fill in the middle of a line: then `f` is
-/// told that the line is damaged, and of the records that stand whole before and behind the zeros.
-fn whole(line: &[u8], mut f: impl FnMut(Result<Record, Fault>) -> bool) -> bool {
+/// Calls `f` with `line`. What a file system fills with zeros it may fill in the middle of a line: then `f` is called with
+/// the zeros, which are damage, and with what stands whole before and behind them.
+fn whole(line: &[u8], mut f: impl FnMut(&[u8]) -> bool) -> bool {
     let (Some(first), Some(last)) = (memchr::memchr(0, line), memchr::memrchr(0, line)) else {
-        return f(decode(line));
+        return f(line);
     };
     let ends = [line.get(..first), line.get(last.saturating_add(1)..)];
-    let intact = ends.into_iter().flatten().filter_map(|end| decode(end).ok());
-    f(Err(Fault::Damaged)) && intact.map(Ok).all(f)
+    f(&[0]) && ends.into_iter().flatten().filter(|end| parse(end).is_ok()).all(f)
 }
 
 /// Reads the next line into `line`, which gets no line end when the line is longer than `limit`; the rest of such a line
@@ -123,21 +139,53 @@ pub fn is_later(record: &Record) -> bool {
     record.v > SCHEMA_VERSION
 }
 
-/// The record of a line.
+/// The record of a line, as far as the line itself holds it: of what is beside the journal it has the beginnings.
 ///
 /// # Errors
 /// When the line is damaged, or holds what only a later version can read.
+pub fn decode_short(line: &[u8]) -> Result<Record, Fault> {
+    let (raw, _) = parse(line)?;
+    serde_json::from_str(raw).map_err(|_| fault_of(raw))
+}
+
+/// The record of a line that stands for itself, without a journal.
+///
+/// # Errors
+/// As [`decode_short`], and when it is not whole.
 pub fn decode(line: &[u8]) -> Result<Record, Fault> {
-    let parsed: Line<'_> = serde_json::from_slice(line).map_err(|_| Fault::Damaged)?;
-    let crc = u32::from_str_radix(parsed.crc, 16).map_err(|_| Fault::Damaged)?;
-    let raw = parsed.record.get();
-    if crc32fast::hash(raw.as_bytes()) != crc {
-        return Err(Fault::Damaged);
+    let (raw, beside) = parse(line)?;
+    match beside {
+        None => serde_json::from_str(raw).map_err(|_| fault_of(raw)),
+        Some(_) => Err(Fault::Damaged),
     }
-    serde_json::from_str(raw).map_err(|_| match serde_json::from_str::<Version>(raw) {
+}
+
+/// The record of a line with what is beside its journal, and whether that was all there.
+fn decode_beside(line: &[u8], beside: &Beside) -> Result<(Record, bool), Fault> {
+    let (raw, Some(places)) = parse(line)? else { return decode(line).map(|record| (record, true)) };
+    let places: Places = serde_json::from_str(places).map_err(|_| Fault::Damaged)?;
+    let mut value: Value = serde_json::from_str(raw).map_err(|_| Fault::Damaged)?;
+    let all = beside.complete(&mut value, &places).ok_or(Fault::Damaged)?;
+    serde_json::from_value(value).map(|record| (record, all)).map_err(|_| fault_of(raw))
+}
+
+/// The record of a line and what is said of things beside it, both as they were written.
+fn parse(line: &[u8]) -> Result<(&str, Option<&str>), Fault> {
+    let parsed: Line<'_> = serde_json::from_slice(line).map_err(|_| Fault::Damaged)?;
+    let (record, beside) = (parsed.record.get(), parsed.beside.map(RawValue::get));
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(record.as_bytes());
+    crc.update(beside.unwrap_or_default().as_bytes());
+    let is_intact = u32::from_str_radix(parsed.crc, 16) == Ok(crc.finalize());
+    if is_intact { Ok((record, beside)) } else { Err(Fault::Damaged) }
+}
+
+/// What is wrong with an intact record that cannot be read.
+fn fault_of(raw: &str) -> Fault {
+    match serde_json::from_str::<Version>(raw) {
         Ok(Version { v }) if v > SCHEMA_VERSION => Fault::Later,
         _ => Fault::Damaged,
-    })
+    }
 }
 
 #[cfg(test)]

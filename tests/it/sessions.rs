@@ -212,6 +212,55 @@ fn o11_a_journal_in_the_form_of_the_first_version_is_gone_on_with() {
     assert_eq!(messages(&requests[0].body).iter().filter(|m| m["role"] == "tool").count(), 3);
 }
 
+/// A session in which the model has written a file whose content is longer than a line of a journal; what was sent last.
+fn with_a_long_call(lab: &Lab) -> Value {
+    let content = "0123456789".repeat(10_000);
+    let script = format!(
+        "turns:\n  - calls: [{{name: write_file, arguments: {{path: long.txt, content: '{content}'}}}}]\n  - text: one\n"
+    );
+    let server = Server::start(&script);
+    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    server.requests()[1].body.clone()
+}
+
+fn texts(lab: &Lab) -> Vec<std::path::PathBuf> {
+    let dir = lab.journal().with_file_name("texts");
+    fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn o10_what_is_too_long_for_a_line_of_the_journal_is_kept_beside_it_and_gone_on_with() {
+    let lab = lab();
+    let before = with_a_long_call(&lab);
+    let journal = fs::read_to_string(lab.journal()).unwrap();
+    let longest = journal.lines().map(str::len).max().unwrap();
+    assert!(longest <= 64 << 10, "{longest}");
+    for text in texts(&lab) {
+        assert_eq!(fs::metadata(&text).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(text.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+    let server = Server::start("turns: [{text: two}]");
+    lab.resume(&server, &["go on"]).exits(0);
+    let (before, after) = (messages(&before), server.requests()[0].body.clone());
+    assert_eq!(&messages(&after)[..before.len()], &before[..]);
+    assert!(fs::read_to_string(lab.journal()).unwrap().starts_with(&journal));
+}
+
+#[test]
+fn o10_a_text_that_is_gone_from_beside_the_journal_is_told_and_the_session_goes_on() {
+    let lab = lab();
+    with_a_long_call(&lab);
+    for text in texts(&lab) {
+        fs::remove_file(text).unwrap();
+    }
+    let server = Server::start("turns: [{text: two}]");
+    let done = lab.resume(&server, &["go on"]).exits(0);
+    assert!(done.stderr.contains("without a text that was kept beside it"), "{}", done.stderr);
+    let requests = server.requests();
+    every_call_is_answered(&requests[0].body);
+    assert!(requests[0].body.to_string().contains("is missing beside the journal"));
+}
+
 #[test]
 fn what_a_later_version_has_written_is_not_gone_on_with() {
     let lab = lab();
