@@ -356,8 +356,11 @@ fn has_system(records: &[Record], agent: &str) -> bool {
 }
 
 /// What the reader of the journal had to leave out, in words.
-fn damage(reading: &Reading) -> Option<String> {
-    (!reading.damaged.is_empty()).then(|| messages::journal_damaged(&reading.damaged))
+fn damage(reading: &Reading) -> impl Iterator<Item = String> {
+    let damaged = (!reading.damaged.is_empty()).then(|| messages::journal_damaged(&reading.damaged));
+    let incomplete =
+        (!reading.incomplete.is_empty()).then(|| messages::journal_incomplete(&reading.incomplete));
+    damaged.into_iter().chain(incomplete)
 }
 
 fn flags(options: &WorkArgs) -> Flags {

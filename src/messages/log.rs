@@ -427,12 +427,33 @@ pub fn log_file_lost(path: &std::path::Path, error: &std::io::Error) -> String {
 
 /// Said when a resumed journal holds lines that a crash or a disk has damaged.
 pub fn journal_damaged(lines: &[usize]) -> String {
+    format!(
+        "{} of the session's journal damaged and left out ({})",
+        count(lines.len() as u64, "record"),
+        numbers(lines)
+    )
+}
+
+/// The first of these line numbers.
+fn numbers(lines: &[usize]) -> String {
     let shown: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
     let more = if lines.len() > shown.len() { ", …" } else { "" };
+    format!("line {}{more}", shown.join(", "))
+}
+
+/// Said when records of a resumed journal lack a text that was kept beside it.
+pub fn journal_incomplete(lines: &[usize]) -> String {
+    let (records, numbers) = (count(lines.len() as u64, "record"), numbers(lines));
     format!(
-        "{} of the session's journal damaged and left out (line {}{more})",
-        count(lines.len() as u64, "record"),
-        shown.join(", ")
+        "{records} of the session's journal without a text that was kept beside it: the model reads a note in its place ({numbers})"
+    )
+}
+
+/// What stands in the place of a text that is not beside the journal any more, after its beginning.
+pub fn text_missing(hash: &str) -> String {
+    format!(
+        "\n[The rest is missing beside the journal of this session: texts/{}.json]",
+        hash.escape_default()
     )
 }
 
