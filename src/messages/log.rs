@@ -380,6 +380,12 @@ pub fn system_message(size: usize) -> String {
     format!("system message, {}", bytes(size))
 }
 
+/// An earlier conversation was given to the session.
+pub fn history_given(messages: usize) -> String {
+    let messages = count(u64::try_from(messages).unwrap_or(u64::MAX), "message");
+    format!("the task follows {messages} of an earlier conversation")
+}
+
 /// A user message entered the conversation.
 pub fn user_message(origin: Origin, text: &str) -> String {
     let from = match origin {
