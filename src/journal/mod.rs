@@ -9,5 +9,6 @@ pub mod history;
 pub mod read;
 pub mod retention;
 pub mod seal;
+pub mod state;
 pub mod store;
 pub mod write;

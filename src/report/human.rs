@@ -407,6 +407,7 @@ impl EventSink for HumanLog {
             Event::StepStart { .. }
             | Event::Changing { .. }
             | Event::StepEnd
+            | Event::StateKept { .. }
             | Event::ModelAbandoned { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Restored { .. } => Ok(()),
