@@ -38,7 +38,7 @@ const REGULAR: u32 = 0o100_000;
 const KEPT_BITS: u32 = KIND_BITS | 0o1777;
 
 /// What a file is at some moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileState {
     /// There is none.
     Absent,

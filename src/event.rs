@@ -422,6 +422,16 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<String>,
     },
+    /// What the session is at this point was written beside its journal: whoever goes on with it need not read what stands
+    /// before.
+    StateKept {
+        /// The version of its form.
+        version: u32,
+        /// The hash of what was written (BLAKE3, hexadecimal), which names the file.
+        hash: String,
+        /// Lines of the journal before this one.
+        lines: u64,
+    },
     /// Something worth telling.
     Notice {
         /// How loudly.

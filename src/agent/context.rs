@@ -3,6 +3,7 @@
 use crate::agent::chain::{Window, WindowSource};
 use crate::message::{Message, Part};
 use crate::usage::Usage;
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a token: prose has four to five in the tokenizers in use, source code three to four.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -32,7 +33,7 @@ pub struct Overflow {
 }
 
 /// How long the conversation is: the fold of its messages and of what the provider said about them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Filling {
     /// Tokens of the last prompt, as the provider counted them; zero where it has not.
     prompt: u64,

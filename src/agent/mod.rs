@@ -4,6 +4,8 @@ pub mod ask;
 pub mod audit;
 pub mod chain;
 pub mod context;
+pub mod keeper;
+pub mod known;
 pub mod prompt;
 pub mod purse;
 pub mod run;
@@ -15,6 +17,7 @@ pub mod tally;
 pub mod watchdogs;
 
 use crate::agent::chain::Chain;
+use crate::agent::keeper::Keeper;
 use crate::agent::session::Session;
 use crate::emit::Emitter;
 use crate::engine::Engine;
@@ -39,6 +42,8 @@ pub struct Agent {
     pub session: Rc<RefCell<Session>>,
     /// Where every fact is told.
     pub emitter: Rc<Emitter>,
+    /// Keeps the state of the session, where it has a journal.
+    pub keeper: Option<Keeper>,
     /// What requests begin with.
     pub prefix: RefCell<Prefix>,
     /// The clock.

@@ -77,6 +77,7 @@ impl Agent {
         self.fire(HookEvent::PostLlmCall, input).await?;
         if !has_calls {
             self.emitter.emit(Event::StepEnd)?;
+            self.keep_state()?;
         }
         Ok(())
     }
@@ -161,7 +162,26 @@ impl Agent {
         self.engine.run_batch(calls, &self.interrupt, self.time_left()).await?;
         self.tell_background()?;
         let step = self.emitter.emit(Event::StepEnd)?.step;
+        self.keep_state()?;
         self.engine.checkpoint(step).await
+    }
+
+    /// Keeps the state of the session where that is due. The run goes on without, and more is read when it is resumed.
+    fn keep_state(&self) -> Result<(), EmitError> {
+        let Some(keeper) = &self.keeper else { return Ok(()) };
+        let limits = self.session.borrow().limits().clone();
+        match keeper.keep(&limits) {
+            Ok(Some((event, before))) => {
+                self.emitter.emit(event)?;
+                before.iter().for_each(|before| keeper.forget(before));
+            }
+            Ok(None) => {}
+            Err(error) => {
+                let text = messages::state_not_kept(&error);
+                self.emitter.emit(Event::Notice { level: Level::Info, text })?;
+            }
+        }
+        Ok(())
     }
 
     /// Fires the hooks of the end. They run even when an interrupt ended the run, and then only a second one ends

@@ -8,6 +8,7 @@ use crate::price::Usd;
 use crate::stop_reason::Limit;
 use crate::text::tokens;
 use crate::usage::Usage;
+use serde::{Deserialize, Serialize};
 
 /// The part of a cap that is kept for the closing summary: a tenth, as of the time.
 const CLOSING_SHARE: u64 = 10;
@@ -63,7 +64,7 @@ impl Caps {
 }
 
 /// What one run has spent: the fold of its events.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Spending {
     /// What it is paid from.
     pub(super) purse: Purse,

@@ -8,6 +8,7 @@ use crate::message::ToolResult;
 use crate::price::Usd;
 use crate::result::{CacheUse, Cost, InstructionFile, ModifiedFile, ToolUse};
 use crate::usage::Usage;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The longest line of an error that the result lists, in characters.
@@ -20,7 +21,7 @@ const MAX_PREFIX_CHANGES: usize = 100;
 const MAX_GUARDRAILS: usize = 100;
 
 /// Counters and lists that only grow.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     /// Model calls that were part of the work.
     pub steps: u32,
@@ -31,7 +32,7 @@ pub struct Tally {
     /// Tokens.
     pub usage: Usage,
     /// US dollars by what they were spent for, as far as known.
-    pub costs: BTreeMap<&'static str, Usd>,
+    pub costs: BTreeMap<String, Usd>,
     /// Answers of which nobody knows what they cost.
     pub unpriced: u32,
     /// Whether a request gave no answer that a provider may nevertheless bill, and said nothing of it.
@@ -56,7 +57,7 @@ impl Tally {
     /// Notes what an answer cost.
     pub fn cost(&mut self, purpose: Purpose, cost: Option<Usd>) {
         match cost {
-            Some(cost) => *self.costs.entry(source(purpose)).or_default() += cost,
+            Some(cost) => *self.costs.entry(source(purpose).to_owned()).or_default() += cost,
             None => self.unpriced = self.unpriced.saturating_add(1),
         }
     }
@@ -66,10 +67,7 @@ impl Tally {
     pub fn total(&self, priced: bool) -> Cost {
         let total = self.costs.values().fold(Usd::ZERO, |sum, cost| sum + *cost);
         let known = self.unpriced == 0 && (priced && !self.unreported || !self.costs.is_empty());
-        Cost {
-            total_usd: known.then_some(total),
-            by_source: self.costs.iter().map(|(source, cost)| ((*source).to_owned(), *cost)).collect(),
-        }
+        Cost { total_usd: known.then_some(total), by_source: self.costs.clone() }
     }
 
     /// What caches did.

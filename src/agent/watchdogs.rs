@@ -13,17 +13,18 @@ const CLOSING_SHARE: u32 = 10;
 pub const MAX_CLOSING_RESERVE: Duration = Duration::from_mins(1);
 
 /// What ends a run that reached a limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnLimit {
     /// The model is asked, without tools, for a closing summary.
+    #[default]
     Summary,
     /// The run ends with a fixed text.
     Stop,
 }
 
 /// How far a run may go.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Model calls of this run; at least 1.
     pub max_steps: u32,

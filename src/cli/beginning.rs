@@ -1,9 +1,9 @@
 //! How a run begins, and what is told of what is no longer as it was when it goes on with a session.
 
 use crate::agent::Agent;
+use crate::agent::known::Known;
 use crate::config::settings::Settings;
-use crate::event::{Event, Record};
-use crate::journal::history;
+use crate::event::Event;
 use crate::journal::offered::ToolChanges;
 use crate::messages;
 
@@ -19,36 +19,36 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// That of a run of `agent` on the session that `records` tell of.
-    pub fn of(agent: &Agent, settings: &Settings, records: &[Record]) -> Self {
+    /// That of a run of `agent` on a session of which this is known.
+    pub fn of(agent: &Agent, settings: &Settings, known: &Known) -> Self {
         let offered: Vec<String> = agent.definitions.iter().map(|tool| tool.name.clone()).collect();
-        let tools = ToolChanges::since(records, &offered);
+        let tools = known.offered.changes(&offered);
         let run = Event::RunStart {
             agent: settings.agent.name.clone(),
             model: agent.models.first.model().to_owned(),
             mode: settings.agent.mode.name().to_owned(),
             tools: offered,
             max_steps: settings.agent.max_steps,
-            resumed: !records.is_empty(),
+            resumed: known.about.next_seq > 0,
             sandbox: agent.engine.launcher.tier().name().to_owned(),
         };
-        let meanwhile = meanwhile(agent, records, tools.as_ref());
-        let otherwise = otherwise(records, &run, tools.as_ref());
+        let meanwhile = meanwhile(agent, known, tools.as_ref());
+        let otherwise = otherwise(known, &run, tools.as_ref());
         Self { run, meanwhile, otherwise }
     }
 }
 
-fn meanwhile(agent: &Agent, records: &[Record], tools: Option<&ToolChanges>) -> Vec<String> {
-    let (gone, restored) = (agent.engine.background.resume(records), history::restored(records));
+fn meanwhile(agent: &Agent, known: &Known, tools: Option<&ToolChanges>) -> Vec<String> {
+    agent.engine.background.resume(&known.commands);
+    let (gone, restored) = (&known.commands.gone, known.restored.iter().cloned().collect::<Vec<_>>());
     let tools = tools.map(|tools| messages::other_tools(&tools.removed, &tools.added));
-    let gone = (!gone.is_empty()).then(|| messages::background_gone(&gone));
+    let gone = (!gone.is_empty()).then(|| messages::background_gone(gone));
     let restored = (!restored.is_empty()).then(|| messages::files_restored(&restored));
     tools.into_iter().chain(gone).chain(restored).collect()
 }
 
-fn otherwise(records: &[Record], run: &Event, tools: Option<&ToolChanges>) -> Vec<String> {
-    let before = records.iter().rev().find(|record| matches!(record.event, Event::RunStart { .. }));
-    let changes = before.map(|before| changes(&before.event, run)).unwrap_or_default();
+fn otherwise(known: &Known, run: &Event, tools: Option<&ToolChanges>) -> Vec<String> {
+    let changes = known.last_run.as_ref().map(|before| changes(before, run)).unwrap_or_default();
     let settings = (!changes.is_empty()).then(|| messages::goes_on_otherwise(&changes));
     let tools = tools.map(|tools| messages::other_tools_told(&tools.removed, &tools.added));
     settings.into_iter().chain(tools).collect()

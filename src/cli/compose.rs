@@ -1,10 +1,11 @@
 //! Puts the parts of a run together out of the settings.
 
 use crate::agent::chain::{Chain, Terms};
+use crate::agent::known::Known;
 use crate::agent::prompt::{Instructions, PromptLayers, system_message};
+use crate::agent::session::Session;
 use crate::agent::spending::Caps;
 use crate::agent::watchdogs::Limits;
-use crate::change::ChangeAction;
 use crate::cli::app::App;
 use crate::cli::approver::AtTerminal;
 use crate::cli::costs::measured;
@@ -24,7 +25,6 @@ use crate::engine::hooks::Hooks;
 use crate::engine::policy::{Policy, PolicyOptions, literal_pattern};
 use crate::engine::rules::{Action, PolicyRule};
 use crate::engine::{Engine, EngineOptions};
-use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
 use crate::fetch::Fetcher;
 use crate::fetch::target::HostPattern;
@@ -401,18 +401,13 @@ pub fn definitions(engine: &Engine) -> Vec<ToolDefinition> {
 }
 
 /// What the model has seen in earlier runs of the session, by content, and what they count towards limits.
-pub fn restore(engine: &Engine, records: &[Record]) {
-    let ledger = &engine.ledger;
-    for record in records {
-        engine.guardrails.note(&record.event);
-        let Event::ToolEnd { seen, changed, result, .. } = &record.event else { continue };
-        engine.emitter.redactor().recall(&result.text);
-        for seen in seen {
-            ledger.note(&seen.path, &seen.hash);
-        }
-        for change in changed.iter().filter(|change| change.action == ChangeAction::Deleted) {
-            ledger.forget(&change.path);
-        }
+pub fn restore(engine: &Engine, known: &Known, session: &Session) {
+    engine.guardrails.restore(known.counts.clone());
+    for text in session.results() {
+        engine.emitter.redactor().recall(text);
+    }
+    for (path, hash) in &known.seen {
+        engine.ledger.note(path, hash);
     }
 }
 

@@ -4,9 +4,9 @@ use crate::agent::Agent;
 use crate::agent::session::unknown_outcome;
 use crate::change::{Change, ChangeAction, FileState};
 use crate::emit::EmitError;
-use crate::event::{Event, Level, Record};
+use crate::event::{Event, Level};
 use crate::guardrail::Counted;
-use crate::journal::cut_off::{CutOff, cut_off};
+use crate::journal::cut_off::{CutOff, Unfinished};
 use crate::message::ToolCall;
 use crate::messages;
 use crate::workspace::Workspace;
@@ -20,9 +20,9 @@ pub struct CutOffs {
 }
 
 impl CutOffs {
-    /// Those that `records` tell.
-    pub fn of(records: &[Record], baseline: PathBuf) -> Self {
-        Self { calls: cut_off(records), baseline }
+    /// Those that are `unfinished`.
+    pub fn of(unfinished: Unfinished, baseline: PathBuf) -> Self {
+        Self { calls: unfinished.cut_off(), baseline }
     }
 
     /// Gives every call of `agent` a result that has none, and tells what it did to files.

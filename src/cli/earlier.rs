@@ -1,20 +1,18 @@
 //! A session on disk, locked: a new one, or an earlier one that is gone on with.
 
+use crate::agent::known::{About, Opened};
 use crate::cli::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
 use crate::config::load::Loaded;
 use crate::config::settings::Settings;
 use crate::engine::approve::Unanswered;
-use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
 use crate::journal::approvals::Approvals;
-use crate::journal::read::{self, Reading};
 use crate::journal::seal::Seal;
 use crate::journal::store::{SessionError, Store};
 use crate::journal::write::Journal;
 use crate::messages;
-use std::path::Path;
 
 /// How often a new session looks for an id that no other process took in the same millisecond.
 const ID_TRIES: u32 = 5;
@@ -50,8 +48,10 @@ pub struct Earlier {
     pub id: String,
     /// Its journal, which no other process has.
     pub journal: Journal,
-    /// What the journal holds.
-    pub reading: Reading,
+    /// What is known of it.
+    pub opened: Opened,
+    /// Where it began and how it was worked on last.
+    pub about: About,
 }
 
 impl Earlier {
@@ -69,7 +69,9 @@ impl Earlier {
             id = app.source.session_id();
             created = store.create(&id);
         }
-        Ok(Self { id, journal: created?, reading: Reading::default() })
+        let journal = created?;
+        let opened = Opened::of(&store.journal_path(&id)?).map_err(|error| unreadable(&id, error))?;
+        Ok(Self { id, journal, opened, about: About::default() })
     }
 
     /// Session `id`, or the newest.
@@ -84,31 +86,29 @@ impl Earlier {
         };
         let journal = store.open(&id)?;
         let path = store.journal_path(&id)?;
-        let unreadable = |why: String| SessionError::Unreadable(id.clone(), why);
-        let reading = read::read(&path).map_err(|error| unreadable(error.to_string()))?;
-        if reading.is_later {
-            return Err(unreadable("a later version of agent has written to it".to_owned()).into());
+        let opened = Opened::of(&path).map_err(|error| unreadable(&id, error))?;
+        let about = opened.about();
+        if opened.reading.is_later {
+            return Err(unreadable(&id, "a later version of agent has written to it").into());
         }
-        if reading.records.is_empty() {
-            return Err(unreadable("its journal holds no intact record".to_owned()).into());
+        if about.next_seq == 0 {
+            return Err(unreadable(&id, "its journal holds no intact record").into());
         }
-        if let Some(other) = elsewhere(&reading, &settings.workspace) {
-            return Err(unreadable(format!("it belongs to another workspace, {other}")).into());
+        if let Some(other) =
+            about.workspace.as_ref().filter(|began| **began != settings.workspace.to_string_lossy())
+        {
+            // What the model has read is not what is here.
+            return Err(unreadable(&id, format!("it belongs to another workspace, {other}")).into());
         }
-        Ok(Self { id, journal, reading })
+        Ok(Self { id, journal, opened, about })
     }
 
     /// `flags` with what the session knows and nobody said otherwise: its agent, whether it waits for answers and, without
     /// a configured one, its model.
     #[must_use]
     pub fn complete(&self, flags: Flags, loaded: &Loaded) -> Flags {
-        let last = self.reading.records.iter().rev().find_map(|record| match &record.event {
-            Event::RunStart { agent, model, .. } => Some((agent.clone(), model.clone())),
-            _ => None,
-        });
-        let Some((agent, model)) = last else { return flags };
-        let waited = |record: &Record| matches!(record.event, Event::ToolWaits { .. });
-        let pauses = self.reading.records.iter().any(waited);
+        let Some((agent, model)) = self.about.last.clone() else { return flags };
+        let pauses = self.about.pauses;
         Flags {
             approvals: flags.approvals.or_else(|| pauses.then_some(Unanswered::Pause)),
             agent: flags.agent.or(Some(agent)),
@@ -118,11 +118,6 @@ impl Earlier {
     }
 }
 
-/// The workspace a session began in, when it is not this one: what the model has read is not what is here.
-fn elsewhere(reading: &Reading, here: &Path) -> Option<String> {
-    let began = reading.records.iter().find_map(|record| match &record.event {
-        Event::SessionStart { workspace, .. } => Some(workspace),
-        _ => None,
-    });
-    began.filter(|began| **began != here.to_string_lossy()).cloned()
+fn unreadable(id: &str, why: impl ToString) -> SessionError {
+    SessionError::Unreadable(id.to_owned(), why.to_string())
 }

@@ -6,7 +6,6 @@ use crate::cli::error::CliResult;
 use crate::config::schema::CheckpointSettings;
 use crate::config::settings::Settings;
 use crate::engine::checkpoints::Checkpoints;
-use crate::event::Record;
 use crate::journal::history::History;
 use crate::workspace::contents::Contents;
 use std::path::PathBuf;
@@ -22,14 +21,13 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// That of session `id`, of which `records` tell.
+    /// That of session `id`, with this `history`.
     ///
     /// # Errors
     /// When `id` does not have the form of an id.
-    pub fn of(app: &App, settings: &Settings, id: &str, records: &[Record]) -> CliResult<Self> {
+    pub fn of(app: &App, settings: &Settings, id: &str, history: &History) -> CliResult<Self> {
         let CheckpointSettings { enabled, every_n_steps } = settings.checkpoints;
         let checkpoints = enabled.then(|| {
-            let history = History::of(records);
             let files = history.files().map(str::to_owned).collect();
             Checkpoints::new(id.to_owned(), every_n_steps, history.last_step(), files)
         });

@@ -13,7 +13,7 @@ use crate::emit::{EmitError, Emitter};
 use crate::event::EventSink;
 use crate::failure::ErrorKind;
 use crate::journal::approvals::Approvals;
-use crate::journal::cut_off::cut_off;
+use crate::journal::cut_off::Unfinished;
 use crate::journal::history::History;
 use crate::journal::read;
 use crate::journal::store::{SessionError, Store};
@@ -80,7 +80,7 @@ impl Past {
         let (source, run) = (Rc::clone(&app.source), app.source.short_id());
         let emitter =
             Emitter::new(source, run, reading.next_seq(), journal).redacting(app.redactor(settings));
-        let calls = cut_off(&reading.records);
+        let calls = Unfinished::of(&reading.records).cut_off();
         if is_held {
             let cleared = calls.iter().flat_map(|call| cut_off::clear(&workspace, call));
             for text in compose::recover(&workspace).into_iter().chain(cleared) {

@@ -1,6 +1,8 @@
 //! `agent run` and `agent resume`: from the words of the command line to the verdict.
 
 use crate::agent::context::result_tokens;
+use crate::agent::keeper::Keeper;
+use crate::agent::known::{About, Known};
 use crate::agent::run;
 use crate::agent::session::{Session, Verdict};
 use crate::agent::{Agent, Fold};
@@ -25,10 +27,9 @@ use crate::config::schema::{LogLevel, SandboxMode};
 use crate::config::settings::Settings;
 use crate::config::trust::TrustWish;
 use crate::emit::{EmitError, Emitter};
-use crate::event::{Event, EventSink, Level, Origin, Record};
+use crate::event::{Event, EventSink, Level, Origin};
 use crate::failure::{ErrorKind, Failure};
 use crate::journal::approvals::Approvals;
-use crate::journal::read::Reading;
 use crate::journal::retention::clean;
 use crate::llm::prefix::Prefix;
 use crate::message::Said;
@@ -137,22 +138,26 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
     let Listeners { sinks, answer_shown, stream_end: _before_the_result } =
         listeners(app, options, &settings, earlier.as_ref())?;
-    let Earlier { id, journal, reading } =
+    let Earlier { id, journal, opened, about } =
         earlier.map_or_else(|| Earlier::create(app, &store(&settings)), Ok)?;
-    notices.extend(damage(&reading));
-    let session = Rc::new(RefCell::new(Session::replay(limits, &reading.records).demanding(schema)));
+    let aside = opened.problem.as_deref().map(messages::state_unusable);
+    let keeper = Keeper::new(store(&settings).journal_path(&id)?, &opened);
+    let mut known = opened.known(limits);
+    notices.extend(damage(&known));
+    let session = std::mem::take(&mut known.session).demanding(schema);
+    let session = Rc::new(RefCell::new(session));
     let mut all: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
     all.extend(sinks);
-    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), reading.next_seq(), all);
+    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), about.next_seq, all);
     let emitter = Rc::new(emitter.redacting(redactor));
     let outputs = store(&settings).outputs_dir(&id)?;
-    let kept = Kept::of(app, &settings, &id, &reading.records)?;
-    let cut_off = CutOffs::of(&reading.records, kept.baseline.clone());
+    let kept = Kept::of(app, &settings, &id, &known.history)?;
+    let cut_off = CutOffs::of(std::mem::take(&mut known.unfinished), kept.baseline.clone());
     let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, kept: Some(kept), toolbox };
     let asked = (options.format() == Format::Text).then(|| interrupt.clone());
-    let manner = manner(options, &settings, asked, (&id, &reading))?;
+    let manner = manner(options, &settings, asked, (&id, session.borrow().approvals()))?;
     let engine = compose::engine(app, &settings, bench, manner)?;
-    compose::restore(&engine, &reading.records);
+    compose::restore(&engine, &known, &session.borrow());
     let words = words(task, &id, &session.borrow())?;
     let prefix = session.borrow().prefix().cloned();
     let agent = Agent {
@@ -161,6 +166,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         engine,
         session,
         emitter,
+        keeper: Some(keeper),
         prefix: RefCell::new(Prefix::new(prefix)),
         source: Rc::clone(&app.source),
         interrupt,
@@ -169,11 +175,10 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         stream: settings.llm.stream,
         began,
     };
-    let beginning = Beginning::of(&agent, &settings, &reading.records);
-    let has_system = has_system(&reading.records, &settings.agent.name);
-    // The session holds what it needs of them; a long one would fill the memory twice.
-    drop(reading);
-    let start = Start { settings: &settings, id, beginning, given, words, notices, has_system, cut_off };
+    let beginning = Beginning::of(&agent, &settings, &known);
+    let has_system = has_system(&about, &settings.agent.name);
+    let settings = &settings;
+    let start = Start { settings, id, beginning, given, words, notices, aside, has_system, cut_off };
     Ok((drive(app, &agent, start).await, answer_shown))
 }
 
@@ -243,9 +248,9 @@ fn manner(
     options: &WorkArgs,
     settings: &Settings,
     asked: Option<CancellationToken>,
-    (id, reading): (&str, &Reading),
+    (id, approvals): (&str, &Approvals),
 ) -> CliResult<Manner> {
-    let approvals = verified(settings, id, Approvals::of(&reading.records))?;
+    let approvals = verified(settings, id, approvals.clone())?;
     Ok(Manner { asked, unanswered: settings.approvals, approvals, dry_run: options.dry_run })
 }
 
@@ -258,6 +263,8 @@ struct Start<'a> {
     given: Vec<Said>,
     words: Option<String>,
     notices: Vec<String>,
+    /// Why the state that was kept of the session is of no use.
+    aside: Option<String>,
     /// The calls that were under way when the run before was killed.
     cut_off: CutOffs,
     /// Its system message stays: a prefix that stays is one that is cached.
@@ -312,7 +319,7 @@ fn broken(agent: &Agent, error: &EmitError) -> RunResult {
 
 /// Tells how the run begins: the session, the run, the task, the system message.
 fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
-    let Start { settings, id, beginning, given, words, mut notices, has_system, cut_off } = start;
+    let Start { settings, id, beginning, given, words, mut notices, aside, has_system, cut_off } = start;
     let Beginning { run, meanwhile, otherwise } = beginning;
     let emitter = &agent.emitter;
     if matches!(run, Event::RunStart { resumed: false, .. }) {
@@ -352,23 +359,21 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
     {
         emitter.emit(Event::Notice { level: Level::Warn, text })?;
     }
+    if let Some(text) = aside {
+        emitter.emit(Event::Notice { level: Level::Info, text })?;
+    }
     Ok(())
 }
 
 /// Whether the session has a system message, and it is that of `agent`.
-fn has_system(records: &[Record], agent: &str) -> bool {
-    let last = records.iter().rev().find_map(|record| match &record.event {
-        Event::RunStart { agent, .. } => Some(agent.as_str()),
-        _ => None,
-    });
-    last == Some(agent) && records.iter().any(|record| matches!(record.event, Event::System { .. }))
+fn has_system(about: &About, agent: &str) -> bool {
+    about.has_system && about.last.as_ref().is_some_and(|(last, _)| last == agent)
 }
 
-/// What the reader of the journal had to leave out, in words.
-fn damage(reading: &Reading) -> impl Iterator<Item = String> {
-    let damaged = (!reading.damaged.is_empty()).then(|| messages::journal_damaged(&reading.damaged));
-    let incomplete =
-        (!reading.incomplete.is_empty()).then(|| messages::journal_incomplete(&reading.incomplete));
+/// What could not be read of the journal, in words.
+fn damage(known: &Known) -> impl Iterator<Item = String> {
+    let damaged = (!known.damaged.is_empty()).then(|| messages::journal_damaged(&known.damaged));
+    let incomplete = (!known.incomplete.is_empty()).then(|| messages::journal_incomplete(&known.incomplete));
     damaged.into_iter().chain(incomplete)
 }
 

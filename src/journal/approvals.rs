@@ -4,11 +4,12 @@ use crate::approval::{Answer, Approval};
 use crate::event::{Event, Record};
 use crate::journal::read;
 use crate::journal::seal::Seal;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
 /// A call that waits, and what was said about it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     /// The question.
     pub approval: Approval,
@@ -25,17 +26,18 @@ impl Waiting {
 }
 
 /// An answer as it stands in the journal.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
     /// What was said.
     pub answer: Answer,
     seal: String,
     /// Whether it is known to have been given here, in this session and to this question.
+    #[serde(skip)]
     pub is_genuine: bool,
 }
 
 /// The fold of a journal: questions about calls that have no result yet.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approvals {
     /// In the order of the calls.
     waiting: Vec<Waiting>,

@@ -83,7 +83,10 @@ impl Beside {
     }
 
     /// Keeps `bytes` durably; returns their hash.
-    fn keep(&self, bytes: &[u8]) -> io::Result<String> {
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn keep(&self, bytes: &[u8]) -> io::Result<String> {
         let hash = blake3::hash(bytes).to_hex().to_string();
         DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
         // One process at a time has the journal, and what another left of this name is not whole.
@@ -98,7 +101,10 @@ impl Beside {
     }
 
     /// At most `most` bytes that have this hash.
-    fn get(&self, hash: &str, most: u64) -> io::Result<Vec<u8>> {
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn get(&self, hash: &str, most: u64) -> io::Result<Vec<u8>> {
         let is_hash = hash.len() == HASH_DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let path = if is_hash { self.path(hash) } else { return Err(io::ErrorKind::InvalidInput.into()) };
@@ -107,6 +113,13 @@ impl Beside {
         File::take(file, most).read_to_end(&mut bytes)?;
         let is_it = blake3::hash(&bytes).to_hex().as_str() == hash;
         if is_it { Ok(bytes) } else { Err(io::ErrorKind::InvalidData.into()) }
+    }
+
+    /// Removes what is kept under `hash`.
+    #[expect(clippy::disallowed_methods, reason = "this is the address of what lies beside journals")]
+    pub fn forget(&self, hash: &str) {
+        // What stays is of no use and goes with the session.
+        let _ = std::fs::remove_file(self.path(hash));
     }
 
     fn path(&self, hash: &str) -> PathBuf {

@@ -55,10 +55,13 @@ fn write(dir: &Path, records: &[Record]) -> io::Result<()> {
 }
 
 /// `records` as those of a session of its own; of one that goes on in `workspace` when that is said. What waits for an answer
-/// waits in the session that asked: here the model is told that it does not know what became of it.
+/// waits in the session that asked: here the model is told that it does not know what became of it. What was kept of the state goes with neither: nobody shall believe it
+/// who has not seen what it follows from.
 pub fn renamed(mut records: Vec<Record>, id: &str, workspace: Option<&str>) -> Vec<Record> {
-    let waits = |event: &Event| matches!(event, Event::ToolWaits { .. } | Event::ApprovalAnswered { .. });
-    records.retain(|record| !waits(&record.event));
+    let stays = |event: &Event| {
+        !matches!(event, Event::ToolWaits { .. } | Event::ApprovalAnswered { .. } | Event::StateKept { .. })
+    };
+    records.retain(|record| stays(&record.event));
     for record in &mut records {
         if let Event::SessionStart { session_id, workspace: place, .. } = &mut record.event {
             id.clone_into(session_id);

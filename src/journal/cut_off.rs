@@ -3,9 +3,10 @@
 use crate::change::Change;
 use crate::event::{Event, Record};
 use crate::message::ToolCall;
+use serde::{Deserialize, Serialize};
 
 /// A call that has told that it changes files, and has no result.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CutOff {
     /// The call.
     pub call: ToolCall,
@@ -15,27 +16,47 @@ pub struct CutOff {
     pub announced: Vec<Change>,
 }
 
-/// Those of a session, in the order in which they began. One that has changed nothing is not among them: it may wait for
-/// something.
-pub fn cut_off<'a>(records: impl IntoIterator<Item = &'a Record>) -> Vec<CutOff> {
-    let (mut begun, mut open) = (Vec::new(), Vec::<CutOff>::new());
-    for record in records {
-        match &record.event {
-            Event::ToolStart { call, summary } => begun.push((call, summary)),
-            Event::Changing { call_id, changes } => {
-                if let Some(known) = open.iter_mut().find(|one| one.call.id == *call_id) {
-                    known.announced.extend(changes.iter().cloned());
-                } else if let Some((call, summary)) = begun.iter().rfind(|(call, _)| call.id == *call_id) {
-                    let (call, summary) = ((*call).clone(), (*summary).clone());
-                    open.push(CutOff { call, summary, announced: changes.clone() });
-                }
-            }
+/// The fold of a journal: calls that have begun and have no result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unfinished {
+    begun: Vec<(ToolCall, String)>,
+    changing: Vec<CutOff>,
+}
+
+impl Unfinished {
+    /// What `records` tell.
+    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+        let mut unfinished = Self::default();
+        records.into_iter().for_each(|record| unfinished.note(&record.event));
+        unfinished
+    }
+
+    /// Takes note of an event.
+    pub fn note(&mut self, event: &Event) {
+        match event {
+            Event::ToolStart { call, summary } => self.begun.push((call.clone(), summary.clone())),
+            Event::Changing { call_id, changes } => self.changes(call_id, changes),
             Event::ToolEnd { result, .. } => {
-                begun.retain(|(call, _)| call.id != result.call_id);
-                open.retain(|one| one.call.id != result.call_id);
+                self.begun.retain(|(call, _)| call.id != result.call_id);
+                self.changing.retain(|one| one.call.id != result.call_id);
             }
             _ => {}
         }
     }
-    open
+
+    fn changes(&mut self, call_id: &str, changes: &[Change]) {
+        if let Some(known) = self.changing.iter_mut().find(|one| one.call.id == call_id) {
+            known.announced.extend(changes.iter().cloned());
+        } else if let Some((call, summary)) = self.begun.iter().rfind(|(call, _)| call.id == call_id) {
+            let (call, summary) = (call.clone(), summary.clone());
+            self.changing.push(CutOff { call, summary, announced: changes.to_vec() });
+        }
+    }
+
+    /// Those that were cut off if nobody works on the session, in the order in which they began. One that has changed nothing
+    /// is not among them: it may wait for something.
+    pub fn cut_off(self) -> Vec<CutOff> {
+        self.changing
+    }
 }

@@ -2,10 +2,11 @@
 
 use crate::change::{Change, FileState};
 use crate::event::{Event, Record, Way};
-use std::collections::{BTreeMap, BTreeSet};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One change that stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Standing {
     step: u32,
     before: FileState,
@@ -15,7 +16,7 @@ struct Standing {
 }
 
 /// One file that the session changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Trail {
     /// The changes that were not undone, oldest first.
     standing: Vec<Standing>,
@@ -27,7 +28,7 @@ struct Trail {
 type Undone = BTreeMap<String, Vec<Standing>>;
 
 /// One step that changed files.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Counted over all runs of the session, from 1; 0 is what a run did before its first step.
     pub number: u32,
@@ -55,7 +56,7 @@ pub struct Restoration {
 }
 
 /// The fold of a journal.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     trails: BTreeMap<String, Trail>,
     undone: Vec<Undone>,
@@ -64,19 +65,6 @@ pub struct History {
     earlier: u32,
     /// The last step of the last run.
     last: u32,
-}
-
-/// The files that were put back since the last run, each once.
-pub fn restored(records: &[Record]) -> Vec<String> {
-    let mut files = BTreeSet::new();
-    for record in records {
-        match &record.event {
-            Event::RunStart { .. } => files.clear(),
-            Event::Restored { changed, .. } => files.extend(changed.iter().map(|change| change.path.clone())),
-            _ => {}
-        }
-    }
-    files.into_iter().collect()
 }
 
 impl History {
@@ -123,7 +111,8 @@ impl History {
             .collect()
     }
 
-    fn add(&mut self, record: &Record) {
+    /// Takes note of a record.
+    pub fn add(&mut self, record: &Record) {
         match &record.event {
             Event::RunStart { .. } => {
                 self.earlier = self.earlier.saturating_add(std::mem::take(&mut self.last));

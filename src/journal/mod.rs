@@ -10,5 +10,6 @@ pub mod offered;
 pub mod read;
 pub mod retention;
 pub mod seal;
+pub mod state;
 pub mod store;
 pub mod write;

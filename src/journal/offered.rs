@@ -1,6 +1,7 @@
 //! The tools that the model of a session knows of, as its journal tells them, and what became of them since.
 
-use crate::event::{Event, Record};
+use crate::event::Event;
+use serde::{Deserialize, Serialize};
 
 /// Characters of the longest name that is taken for a tool's.
 const NAME_CHARS: usize = 64;
@@ -14,26 +15,34 @@ pub struct ToolChanges {
     pub added: Vec<String>,
 }
 
-impl ToolChanges {
-    /// What is other in `now` than `records` tell; nothing when nothing is, or the model has heard of none yet.
-    pub fn since(records: &[Record], now: &[String]) -> Option<Self> {
-        let before = offered(records)?;
-        let changes = Self { removed: without(before, now), added: without(now, before) };
-        (!changes.removed.is_empty() || !changes.added.is_empty()).then_some(changes)
-    }
+/// The tools of the runs of a session.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Offered {
+    /// Those of the last run.
+    begun: Option<Vec<String>>,
+    /// Those that the model last heard of. A run that was killed before it said anything has told it of none.
+    told: Option<Vec<String>>,
 }
 
-/// The tools that the model last heard of. A run that was killed before it said anything has told it of none.
-fn offered(records: &[Record]) -> Option<&[String]> {
-    let (mut begun, mut known) = (None, None);
-    for record in records {
-        match &record.event {
-            Event::RunStart { tools, .. } => begun = Some(tools.as_slice()),
-            Event::UserMessage { .. } | Event::StepStart { .. } => known = begun,
+impl Offered {
+    /// Takes note of an event.
+    pub fn note(&mut self, event: &Event) {
+        match event {
+            Event::RunStart { tools, .. } => self.begun = Some(tools.clone()),
+            Event::UserMessage { .. } | Event::StepStart { .. } if self.told != self.begun => {
+                self.told.clone_from(&self.begun);
+            }
             _ => {}
         }
     }
-    known
+
+    /// What is other in `now`; nothing when nothing is, or the model has heard of none yet.
+    pub fn changes(&self, now: &[String]) -> Option<ToolChanges> {
+        let before = self.told.as_ref()?;
+        let changes = ToolChanges { removed: without(before, now), added: without(now, before) };
+        (!changes.removed.is_empty() || !changes.added.is_empty()).then_some(changes)
+    }
 }
 
 /// The names of `these` that `those` lack; what cannot be a tool's name comes from no run and is not repeated.
@@ -47,7 +56,7 @@ fn without(these: &[String], those: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Origin, SCHEMA_VERSION};
+    use crate::event::Origin;
 
     fn names(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -70,36 +79,28 @@ mod tests {
         Event::UserMessage { text: String::new(), origin: Origin::Prompt }
     }
 
-    fn since(events: Vec<Event>, now: &str) -> Option<(Vec<String>, Vec<String>)> {
-        let record = |event| Record {
-            v: SCHEMA_VERSION,
-            seq: 0,
-            run: "r".into(),
-            step: 0,
-            wall_ms: 0,
-            mono_us: 0,
-            event,
-        };
-        let records: Vec<Record> = events.into_iter().map(record).collect();
-        ToolChanges::since(&records, &names(now)).map(|changes| (changes.removed, changes.added))
+    fn since(events: &[Event], now: &str) -> Option<(Vec<String>, Vec<String>)> {
+        let mut offered = Offered::default();
+        events.iter().for_each(|event| offered.note(event));
+        offered.changes(&names(now)).map(|changes| (changes.removed, changes.added))
     }
 
     #[test]
     fn o15_tools_that_came_and_went_are_those_since_the_model_last_heard() {
-        assert_eq!(since(vec![run("a b"), said()], "b c"), Some((names("a"), names("c"))));
-        assert_eq!(since(vec![run("a b"), said()], "a b"), None);
-        assert_eq!(since(vec![run("a"), said(), run("b"), said()], "b"), None);
+        assert_eq!(since(&[run("a b"), said()], "b c"), Some((names("a"), names("c"))));
+        assert_eq!(since(&[run("a b"), said()], "a b"), None);
+        assert_eq!(since(&[run("a"), said(), run("b"), said()], "b"), None);
     }
 
     #[test]
     fn o15_a_run_that_was_killed_before_it_said_anything_has_told_nothing() {
-        assert_eq!(since(vec![run("a")], "b"), None);
-        assert_eq!(since(vec![run("a"), said(), run("b")], "b"), Some((names("a"), names("b"))));
+        assert_eq!(since(&[run("a")], "b"), None);
+        assert_eq!(since(&[run("a"), said(), run("b")], "b"), Some((names("a"), names("b"))));
     }
 
     #[test]
     fn what_is_no_name_of_a_tool_is_not_repeated() {
         let long = "x".repeat(NAME_CHARS + 1);
-        assert_eq!(since(vec![run(&format!("a \u{1b}[2J {long}")), said()], "a"), None);
+        assert_eq!(since(&[run(&format!("a \u{1b}[2J {long}")), said()], "a"), None);
     }
 }

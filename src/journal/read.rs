@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// The longest line that is taken for a record; a longer one is skipped like a damaged one.
@@ -23,6 +23,17 @@ pub struct Reading {
     pub incomplete: Vec<usize>,
     /// A later version of this program has written to it.
     pub is_later: bool,
+    /// The number of its last line.
+    pub lines: usize,
+}
+
+/// Where a journal is read from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Start {
+    /// Bytes before.
+    pub offset: u64,
+    /// Lines before.
+    pub lines: usize,
 }
 
 /// Why a line holds no record.
@@ -61,8 +72,16 @@ impl Reading {
 /// # Errors
 /// When the file cannot be opened or read.
 pub fn read(path: &Path) -> io::Result<Reading> {
+    read_from(path, Start::default())
+}
+
+/// Reads the journal at `path` from there on.
+///
+/// # Errors
+/// When the file cannot be opened or read.
+pub fn read_from(path: &Path, start: Start) -> io::Result<Reading> {
     let (mut reading, beside) = (Reading::default(), Beside::journal(path));
-    lines(path, |number, line| {
+    reading.lines = lines_from(path, start, |number, line| {
         whole(line, |line| {
             let found = decode_beside(line, &beside);
             reading.is_later |=
@@ -95,18 +114,23 @@ pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> i
 ///
 /// # Errors
 /// When the file cannot be opened or read.
-pub fn lines(path: &Path, mut f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<()> {
-    let mut input = BufReader::with_capacity(1 << 16, File::open(path)?);
-    let mut line = Vec::new();
-    for number in 1.. {
-        if !next_line(&mut input, &mut line, MAX_LINE_BYTES)? {
-            break;
-        }
+pub fn lines(path: &Path, f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<()> {
+    lines_from(path, Start::default(), f).map(drop)
+}
+
+/// The same from there on; returns the number of the last line that was read.
+fn lines_from(path: &Path, start: Start, mut f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<usize> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(start.offset))?;
+    let mut input = BufReader::with_capacity(1 << 16, file);
+    let (mut line, mut number) = (Vec::new(), start.lines);
+    while next_line(&mut input, &mut line, MAX_LINE_BYTES)? {
+        number = number.saturating_add(1);
         if !line.iter().all(u8::is_ascii_whitespace) && !f(number, &line) {
             break;
         }
     }
-    Ok(())
+    Ok(number)
 }
 
 /// Calls `f` with `line`. What a file system fills with zeros it may fill in the middle of a line: then `f` is called with

@@ -463,6 +463,18 @@ pub fn text_missing(hash: &str) -> String {
     )
 }
 
+/// Said when a state that was kept of a resumed session is of no use.
+pub fn state_unusable(why: &str) -> String {
+    format!("the whole journal of the session was read: of the state that was kept beside it, {why}")
+}
+
+/// Said when the state of a session could not be kept beside its journal.
+pub fn state_not_kept(error: &std::io::Error) -> String {
+    format!(
+        "the state of the session could not be kept beside its journal, so that a resume reads more: {error}"
+    )
+}
+
 /// A panic, told where it happened.
 pub fn panicked(place: &str, message: &str) -> String {
     format!("error: agent panicked at {place}, which is a bug: {message}")

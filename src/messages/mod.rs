@@ -36,7 +36,7 @@ pub use log::{
     DRY_RUN_PLAN, Ending, Form, KEPT_ANSWER, LOG_LEVELS, NOTHING_PLANNED, Session, answer_not_written,
     budget_warning, cache_lost, costs, history_given, interrupting, journal_damaged, journal_incomplete,
     log_file_lost, more_planned, offered, panicked, prefix_changed, request_sent, session_place,
-    spinner_model, spinner_tool, system_message, text_missing, user_message,
+    spinner_model, spinner_tool, state_not_kept, state_unusable, system_message, text_missing, user_message,
 };
 pub use model::{
     MODEL_NOT_READY, after_fallback, broken_off, context_overflow, marker_echoed, model_switched,

@@ -63,6 +63,7 @@ impl Redactor {
             | Event::ModelAbandoned { .. }
             | Event::BudgetWarning { .. }
             | Event::StepEnd
+            | Event::StateKept { .. }
             | Event::ToolWaits { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Closing { .. } => {}

@@ -408,6 +408,7 @@ impl EventSink for HumanLog {
             Event::StepStart { .. }
             | Event::Changing { .. }
             | Event::StepEnd
+            | Event::StateKept { .. }
             | Event::ModelAbandoned { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Restored { .. } => Ok(()),

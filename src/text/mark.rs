@@ -1,10 +1,11 @@
 //! Marks around text that comes from elsewhere: where it begins and ends is said with a word that it cannot contain.
 
+use serde::{Deserialize, Serialize};
 /// Hex digits of the word: 48 bits, so that no text has it by chance.
 const WORD_CHARS: usize = 12;
 
 /// The marks of one session.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     word: String,
 }

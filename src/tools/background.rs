@@ -1,6 +1,6 @@
 //! Background commands of a run: started, read and stopped while the work goes on, ended with the run.
 
-use crate::event::{Event, Record};
+use crate::event::Event;
 use crate::process::capture::Kept;
 use crate::process::launch::{Ended, Keeping, LaunchError, Launcher, Spec};
 use crate::process::protected::Disturbance;
@@ -8,6 +8,7 @@ use crate::process::recent::Recent;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::outputs::Outputs;
 use crate::tools::walls;
+use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -30,6 +31,30 @@ const ID_PREFIX: &str = "bg";
 pub struct Background {
     commands: RefCell<Vec<Rc<Command>>>,
     started: Cell<u32>,
+}
+
+/// The background commands of a session's earlier runs: the fold of its journal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EarlierCommands {
+    started: u32,
+    /// Id and command of those that the latest run took along when it ended, in whatever way.
+    pub gone: Vec<(String, String)>,
+}
+
+impl EarlierCommands {
+    /// Takes note of an event.
+    pub fn note(&mut self, event: &Event) {
+        match event {
+            Event::RunStart { .. } => self.gone.clear(),
+            Event::BackgroundStart { id, command } => {
+                self.started = self.started.saturating_add(1);
+                self.gone.push((id.clone(), command.clone()));
+            }
+            Event::BackgroundEnd { id, with_run: false, .. } => self.gone.retain(|(other, _)| other != id),
+            _ => {}
+        }
+    }
 }
 
 /// One background command.
@@ -118,22 +143,9 @@ impl Command {
 }
 
 impl Background {
-    /// Goes on counting behind the commands of earlier runs of the session, because an id means one command. Returns id
-    /// and command of those that the latest run took along when it ended, in whatever way.
-    pub fn resume(&self, records: &[Record]) -> Vec<(String, String)> {
-        let mut gone = Vec::new();
-        for record in records {
-            match &record.event {
-                Event::RunStart { .. } => gone.clear(),
-                Event::BackgroundStart { id, command } => {
-                    self.started.set(self.started.get().saturating_add(1));
-                    gone.push((id.clone(), command.clone()));
-                }
-                Event::BackgroundEnd { id, with_run: false, .. } => gone.retain(|(other, _)| other != id),
-                _ => {}
-            }
-        }
-        gone
+    /// Goes on counting behind the commands of earlier runs, because an id means one command of a session.
+    pub fn resume(&self, earlier: &EarlierCommands) {
+        self.started.set(earlier.started);
     }
 
     /// Starts `spec` for the call `call_id`.

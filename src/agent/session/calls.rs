@@ -3,13 +3,22 @@
 use super::{Moment, Session, Step};
 use crate::event::Event;
 use crate::llm::calls::CALLS_CAP;
-use crate::message::{Message, ToolCall, ToolResult};
+use crate::message::{Message, Part, ToolCall, ToolResult};
 use crate::messages;
 
 impl Session {
     /// Calls of the last turn that have no result yet, in order.
     pub fn unanswered(&self) -> Vec<ToolCall> {
         self.pending.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
+    }
+
+    /// The texts of the results that the model has read or is about to.
+    pub fn results(&self) -> impl Iterator<Item = &str> {
+        let told = self.messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
+            Part::ToolResult(result) => Some(result),
+            Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
+        });
+        told.chain(self.results.values()).map(|result| result.text.as_str())
     }
 
     /// The tools that are to run, as far as none of them waits, and then the calls that are too many.

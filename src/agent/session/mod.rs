@@ -5,6 +5,7 @@ mod ending;
 mod given;
 mod model;
 mod screening;
+mod shared;
 mod structured;
 mod waiting;
 
@@ -22,7 +23,8 @@ use crate::text::mark::Mark;
 pub use calls::unknown_outcome;
 use screening::Screening;
 pub use screening::Unread;
-use std::collections::{BTreeMap, HashSet};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use structured::Demand;
@@ -77,7 +79,7 @@ pub struct Moment {
 }
 
 /// State that belongs to one run and not to the session.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct RunState {
     steps: u32,
     closing: Option<Closing>,
@@ -101,7 +103,7 @@ struct RunState {
 }
 
 /// How far the closing has come.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Closing {
     reason: StopReason,
     /// The limit behind it.
@@ -112,7 +114,7 @@ struct Closing {
 }
 
 /// The stages of a closing, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Stage {
     Begun,
     Instructed,
@@ -120,21 +122,25 @@ enum Stage {
 }
 
 /// The conversation and its figures.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Session {
+    /// Those of the run: whoever goes on has others.
+    #[serde(skip)]
     limits: Limits,
     id: String,
     /// What stands around results in the conversation.
     mark: Mark,
     model: String,
     sandbox: Option<String>,
+    #[serde(with = "shared")]
     messages: Vec<Arc<Message>>,
     /// How long the conversation is.
     filling: Filling,
     pending: Vec<ToolCall>,
     waiting: Waiting,
     results: BTreeMap<String, ToolResult>,
-    call_ids: HashSet<String>,
+    call_ids: BTreeSet<String>,
     finish: Option<FinishReason>,
     /// Calls of the last answer that do not run, because it does not count.
     dropped: usize,
@@ -155,6 +161,12 @@ pub struct Session {
     run: RunState,
 }
 
+impl Default for Session {
+    fn default() -> Self {
+        Self::new(Limits::default())
+    }
+}
+
 impl Session {
     /// A session in which nothing has happened yet.
     pub fn new(limits: Limits) -> Self {
@@ -169,7 +181,7 @@ impl Session {
             pending: Vec::new(),
             waiting: Waiting::default(),
             results: BTreeMap::new(),
-            call_ids: HashSet::new(),
+            call_ids: BTreeSet::new(),
             finish: None,
             dropped: 0,
             answer_so_far: String::new(),
@@ -183,6 +195,12 @@ impl Session {
             prefix: None,
             run: RunState::default(),
         }
+    }
+
+    /// The same, gone on with within these limits.
+    #[must_use]
+    pub fn within(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// The session that a journal tells of.
@@ -336,6 +354,7 @@ impl Session {
             | Event::BackgroundEnd { .. }
             | Event::HookEnd { .. }
             | Event::StepEnd
+            | Event::StateKept { .. }
             | Event::Notice { .. }
             | Event::RunEnd { .. } => {}
         }

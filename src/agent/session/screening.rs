@@ -6,12 +6,13 @@ use crate::guardrail::{Reaction, Side, Triggered};
 use crate::message::{Part, Role};
 use crate::messages;
 use crate::stop_reason::StopReason;
+use serde::{Deserialize, Serialize};
 
 /// How often in a row the model is asked again for an answer.
 const MAX_ASKED_AGAIN: u32 = 2;
 
 /// What guardrails have done in a run.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Screening {
     /// Why the run ends.
     halted: Option<String>,

@@ -9,14 +9,16 @@ use crate::messages;
 use crate::result::Output;
 use crate::stop_reason::StopReason;
 use crate::text::tokens;
+use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
 /// How often in a run the model is asked to repair its answer.
 const MAX_REPAIRS: u32 = 2;
 
 /// What is demanded of the answer of a run, and how far that has come.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Demand {
+    #[serde(skip)]
     schema: Option<Rc<OutputSchema>>,
     repairs: u32,
     /// The model was asked for a repair and nobody has said anything else since.

@@ -6,14 +6,15 @@ use crate::journal::approvals::Approvals;
 use crate::message::ToolCall;
 use crate::result::AwaitedCall;
 use crate::stop_reason::StopReason;
-use std::collections::HashSet;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// What is known of a turn in which a call has waited.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Waiting {
     approvals: Approvals,
     /// Calls that were taken up and neither ended nor put off.
-    begun: HashSet<String>,
+    begun: BTreeSet<String>,
     /// A call has waited: those that have not begun are still to run.
     held: bool,
     /// What was said since; it follows the results.
@@ -52,6 +53,11 @@ impl Session {
     /// How many calls of an earlier run this one has to run.
     pub(super) fn taken_over(&self) -> usize {
         if self.waiting.held { self.unanswered().len() } else { 0 }
+    }
+
+    /// What was asked about calls that have no result yet.
+    pub fn approvals(&self) -> &Approvals {
+        &self.waiting.approvals
     }
 
     /// The calls that wait for an answer.

@@ -89,6 +89,7 @@ fn describe(record: &Record) -> Option<String> {
         | Event::ToolStart { .. }
         | Event::Changing { .. }
         | Event::StepEnd
+        | Event::StateKept { .. }
         | Event::Notice { .. } => return None,
     })
 }

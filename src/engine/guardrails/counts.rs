@@ -6,6 +6,7 @@ use crate::change::{Change, FileState};
 use crate::decision::Refusal;
 use crate::event::Event;
 use crate::text::lines::enumerated;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Files that a refusal names.
@@ -26,7 +27,7 @@ pub struct Limits {
 }
 
 /// What has been changed and run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     files: BTreeSet<String>,
     lines: u64,

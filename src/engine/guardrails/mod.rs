@@ -119,6 +119,11 @@ impl Guardrails {
         })
     }
 
+    /// Goes on from what was counted before.
+    pub fn restore(&self, counts: Counts) {
+        self.counts.replace(counts);
+    }
+
     /// Takes note of what counts.
     pub fn note(&self, event: &Event) {
         self.counts.borrow_mut().apply(event);
