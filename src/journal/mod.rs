@@ -9,5 +9,6 @@ pub mod offered;
 pub mod read;
 pub mod retention;
 pub mod seal;
+pub mod skim;
 pub mod store;
 pub mod write;
