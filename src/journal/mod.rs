@@ -10,5 +10,6 @@ pub mod read;
 pub mod retention;
 pub mod seal;
 pub mod skim;
+pub mod steps;
 pub mod store;
 pub mod write;

@@ -126,7 +126,7 @@ fn an_exported_session_goes_on_elsewhere() {
     let file = lab.outside().join("session.jsonl");
     let path = file.to_str().unwrap();
     sessions(&lab, &["export", &id, "-o", path]).exits(0);
-    assert!(sessions(&lab, &["export", &id, "-o", path]).exits(3).stderr.contains("File exists"));
+    assert!(sessions(&lab, &["export", &id, "-o", path]).exits(3).stderr.contains("is not written over"));
 
     let other = self::lab();
     let brought = sessions(&other, &["import", path]).exits(0).stdout.trim().to_owned();
@@ -276,6 +276,22 @@ fn figures_are_told_by_session_model_and_day() {
         "{table}"
     );
     assert!(table.ends_with("+?: without the cost of 1 request, which is not known\n"), "{table}");
+}
+
+#[test]
+fn steps_are_counted_over_all_runs_where_they_are_shown_and_found() {
+    let lab = lab();
+    let id = ran(&lab);
+    resumed(&lab, &id, &Server::start(TWO_STEPS), &["and again"]);
+    let shown = sessions(&lab, &["show", &id]).exits(0).stdout;
+    for line in ["step 1 (2 messages)", "step 3 (6 messages)", "step 4 (8 messages)", "  model:  [1 call]"] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}:\n{shown}");
+    }
+    let found = sessions(&lab, &["search", "Alpha."]).exits(0).stdout;
+    assert!(found.contains("  step 2    model: ") && found.contains("  step 4    model: "), "{found}");
+    let fork = sessions(&lab, &["fork", &id, "--to-step", "3"]).exits(0).stdout.trim().to_owned();
+    let shown = sessions(&lab, &["show", &fork]).exits(0).stdout;
+    assert!(shown.contains("step 3 (6") && !shown.contains("step 4 ("), "{shown}");
 }
 
 /// What `agent stats` says of all sessions together.
