@@ -9,10 +9,12 @@ use crate::cli::place::PlaceArgs;
 use crate::config::settings::Settings;
 use crate::failure::ErrorKind;
 use crate::journal::approvals::Approvals;
+use crate::journal::glance::is_done;
 use crate::journal::store::SessionError;
 use crate::messages;
 use crate::report::waiting::{self, WaitingCall};
 use crate::terminal::one_line;
+use std::io;
 use std::time::Duration;
 
 /// Characters shown of what a call is to do, of why it is asked and of each note.
@@ -46,8 +48,12 @@ pub fn approvals(app: &App, command: &ApprovalsCommand, place: &PlaceArgs) -> Cl
 pub fn waiting(settings: &Settings) -> CliResult<Vec<WaitingCall>> {
     let (store, mut all) = (store(settings), Vec::new());
     for id in store.list()? {
-        let approvals = Approvals::read(&store.journal_path(&id)?)
-            .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
+        let path = store.journal_path(&id)?;
+        let unreadable = |error: io::Error| SessionError::Unreadable(id.clone(), error.to_string());
+        if is_done(&path).map_err(unreadable)? {
+            continue;
+        }
+        let approvals = Approvals::read(&path).map_err(unreadable)?;
         let approvals = verified(settings, &id, approvals)?;
         all.extend(approvals.all().iter().map(|waiting| WaitingCall {
             session_id: id.clone(),

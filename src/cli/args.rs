@@ -324,4 +324,6 @@ pub enum SchemaArg {
     Journal,
     /// The document of `agent approvals list --json`
     Approvals,
+    /// The document of `agent stats --json`
+    Stats,
 }

@@ -5,19 +5,18 @@ use crate::cli::earlier::store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
 use crate::cli::place::PlaceArgs;
-use crate::event::{Billed, Event, Record};
+use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
-use crate::journal::read;
-use crate::messages::{day, thousands};
-use crate::price::Usd;
-use crate::report::json;
+use crate::journal::skim::skim;
+use crate::journal::store::SessionError;
+use crate::messages::{count, day, thousands};
+use crate::redactor::Redactor;
+use crate::report::stats::{Figures, KINDS, Stats};
 use crate::terminal::one_line;
-use crate::usage::Usage;
 use clap::{Args, ValueEnum};
-use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt::Write;
-use std::ops::AddAssign;
+use std::path::Path;
 
 /// Characters shown of a model's name.
 const NAME_CHARS: usize = 40;
@@ -47,71 +46,23 @@ pub enum StatsBy {
     Day,
 }
 
-/// What was used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-struct Figures {
-    /// Answers of models.
-    answers: u64,
-    usage: Usage,
-    /// What is known of the cost.
-    cost_usd: Usd,
-    /// Requests whose cost is not known: no price, or nothing reported.
-    unknown_costs: u64,
-    tool_calls: u64,
-    tool_errors: u64,
-}
-
-impl AddAssign for Figures {
-    fn add_assign(&mut self, other: Self) {
-        self.answers = self.answers.saturating_add(other.answers);
-        self.usage += other.usage;
-        self.cost_usd = self.cost_usd + other.cost_usd;
-        self.unknown_costs = self.unknown_costs.saturating_add(other.unknown_costs);
-        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
-        self.tool_errors = self.tool_errors.saturating_add(other.tool_errors);
-    }
-}
-
-impl Figures {
-    /// What one event adds.
-    fn of(event: &Event) -> Self {
-        match event {
-            Event::ModelResponse { usage, cost_usd, .. } => {
-                Self { answers: 1, ..Self::spent(usage.unwrap_or_default(), *cost_usd) }
-            }
-            Event::Retry { billed: Some(Billed { usage, cost_usd }), .. }
-            | Event::ModelFailed { billed: Some(Billed { usage, cost_usd }), .. } => {
-                Self::spent(*usage, *cost_usd)
-            }
-            Event::ModelAbandoned { .. } => Self::spent(Usage::default(), None),
-            Event::ToolEnd { result, .. } => {
-                Self { tool_calls: 1, tool_errors: u64::from(result.is_error), ..Self::default() }
-            }
-            _ => Self::default(),
+impl StatsBy {
+    /// Its word on the command line.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Model => "model",
+            Self::Day => "day",
         }
     }
+}
 
-    fn spent(usage: Usage, cost: Option<Usd>) -> Self {
-        let unknown_costs = u64::from(cost.is_none());
-        Self { usage, cost_usd: cost.unwrap_or_default(), unknown_costs, ..Self::default() }
-    }
-
-    /// The columns of a table.
-    fn row(&self, name: &str) -> String {
-        let prompt = self.usage.prompt();
-        let cached = self.usage.cached_read.saturating_mul(100).checked_div(prompt).unwrap_or(0);
-        let unknown = if self.unknown_costs > 0 { "+?" } else { "" };
-        format!(
-            "{name:<40} {:>8} {:>13} {:>6} % {:>11} {:>12} {:>7} {:>7}",
-            thousands(self.answers),
-            thousands(prompt),
-            cached,
-            thousands(self.usage.output),
-            format!("{}{unknown}", self.cost_usd),
-            thousands(self.tool_calls),
-            thousands(self.tool_errors),
-        )
-    }
+/// What is counted so far.
+struct Count {
+    by: StatsBy,
+    stats: Stats,
+    /// The number of the last record of each run that was counted: what a fork took over was spent once.
+    counted: HashMap<String, u64>,
 }
 
 /// Prints the figures of all sessions of this workspace.
@@ -122,54 +73,66 @@ pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
     let settings = app.load_place(&args.place)?.settings;
     let store = store(&settings);
     let redactor = app.redactor(&settings);
-    let (mut groups, mut total) = (BTreeMap::<String, Figures>::new(), Figures::default());
-    for id in store.list()? {
-        let path = store.journal_path(&id)?;
-        let mut model = String::new();
-        let visited = read::visit(&path, |_, record| {
-            if let Some(record) = record {
-                model_of(&record.event, &mut model);
-                let figures = Figures::of(&record.event);
-                if figures != Figures::default() {
-                    *groups.entry(key(args.by, &id, &model, &record)).or_default() += figures;
-                    total += figures;
-                }
-            }
-            true
-        });
-        visited.map_err(|error| {
+    let mut ids: Vec<String> = store.list()?.collect();
+    let mut count = Count { by: args.by, stats: Stats::new(args.by.name()), counted: HashMap::new() };
+    // Oldest first: a fork is younger than the session in which its beginning was spent.
+    ids.reverse();
+    for id in &ids {
+        let path = store.journal_path(id)?;
+        count.session(id, &path, &redactor).map_err(|error| {
             CliError::new(ErrorKind::Session, format!("cannot read {}: {error}", path.display()))
         })?;
     }
-    let groups: BTreeMap<String, Figures> =
-        groups.into_iter().map(|(key, figures)| (redactor.text(&key).into_owned(), figures)).collect();
-    if args.json {
-        let line = json::line(&groups);
-        return print(
-            &app.terminal,
-            &line.map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })?,
-        );
-    }
-    print(&app.terminal, &table(args.by, &groups, &total))
+    let text = if args.json {
+        count.stats.document().map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })?
+    } else if ids.is_empty() {
+        format!("{}\n", SessionError::NoneYet)
+    } else {
+        table(args.by, &count.stats)
+    };
+    print(&app.terminal, &text)
 }
 
-/// The model that answers from here on.
-fn model_of(event: &Event, model: &mut String) {
-    match event {
-        Event::RunStart { model: name, .. } | Event::ModelSwitched { to: name, .. } => name.clone_into(model),
-        _ => {}
+impl Count {
+    /// Counts what is told of session `id` at `path`.
+    fn session(&mut self, id: &str, path: &Path, redactor: &Redactor) -> std::io::Result<()> {
+        let (mut model, mut requested) = (String::new(), false);
+        skim(path, &KINDS, |record| {
+            let Some(record) = record else {
+                self.stats.damaged_lines = self.stats.damaged_lines.saturating_add(1);
+                return;
+            };
+            match &record.event {
+                Event::RunStart { model: name, .. } | Event::ModelSwitched { to: name, .. } => {
+                    model = redactor.text(name).into_owned();
+                }
+                _ => {}
+            }
+            let figures = Figures::of(&record.event, requested);
+            requested = matches!(record.event, Event::RequestSent { .. });
+            if figures != Figures::default() && self.is_new(&record) {
+                match self.by {
+                    StatsBy::Session => self.stats.add(id, figures),
+                    StatsBy::Model => self.stats.add(&model, figures),
+                    StatsBy::Day => self.stats.add(&day(record.wall_ms), figures),
+                }
+            }
+        })
+    }
+
+    /// Whether this record was not counted in another session, of which this one is a copy.
+    fn is_new(&mut self, record: &Record) -> bool {
+        let last = self.counted.get_mut(&record.run);
+        let is_new = last.as_ref().is_none_or(|last| **last < record.seq);
+        match last {
+            Some(last) => *last = record.seq.max(*last),
+            None => drop(self.counted.insert(record.run.clone(), record.seq)),
+        }
+        is_new
     }
 }
 
-fn key(by: StatsBy, id: &str, model: &str, record: &Record) -> String {
-    match by {
-        StatsBy::Session => id.to_owned(),
-        StatsBy::Model => model.to_owned(),
-        StatsBy::Day => day(record.wall_ms),
-    }
-}
-
-fn table(by: StatsBy, groups: &BTreeMap<String, Figures>, total: &Figures) -> String {
+fn table(by: StatsBy, stats: &Stats) -> String {
     let head = match by {
         StatsBy::Session => "SESSION",
         StatsBy::Model => "MODEL",
@@ -179,14 +142,47 @@ fn table(by: StatsBy, groups: &BTreeMap<String, Figures>, total: &Figures) -> St
         "{head:<40} {:>8} {:>13} {:>8} {:>11} {:>12} {:>7} {:>7}\n",
         "ANSWERS", "PROMPT", "CACHED", "OUTPUT", "COST", "CALLS", "FAILED"
     );
-    for (key, figures) in groups {
-        let _infallible = writeln!(text, "{}", figures.row(&one_line(key, NAME_CHARS - 1)));
+    for (name, figures) in &stats.groups {
+        let _infallible = writeln!(text, "{}", row(&one_line(name, NAME_CHARS - 1), figures));
     }
-    let _infallible = writeln!(text, "{}", total.row("all"));
-    if total.unknown_costs > 0 {
-        let count = thousands(total.unknown_costs);
-        let noun = if total.unknown_costs == 1 { "request" } else { "requests" };
-        let _infallible = writeln!(text, "+?: what {count} {noun} cost is not known and not in it");
+    let total = &stats.total;
+    let _infallible = writeln!(text, "{}", row("all", total));
+    let notes = [
+        (
+            total.unknown_costs,
+            format!("+?: without the cost of {}, which is not known", count(total.unknown_costs, "request")),
+        ),
+        (
+            total.kept_answers,
+            format!(
+                "{} kept from an earlier request, at no cost (llm.cache)",
+                count(total.kept_answers, "answer")
+            ),
+        ),
+        (
+            stats.damaged_lines,
+            format!("{} of journals damaged and left out", count(stats.damaged_lines, "line")),
+        ),
+    ];
+    for (_, note) in notes.iter().filter(|(number, _)| *number > 0) {
+        let _infallible = writeln!(text, "{note}");
     }
     text
+}
+
+/// The columns of a table.
+fn row(name: &str, figures: &Figures) -> String {
+    let prompt = figures.usage.prompt();
+    let cached = figures.usage.cached_read.saturating_mul(100).checked_div(prompt).unwrap_or(0);
+    let unknown = if figures.unknown_costs > 0 { "+?" } else { "" };
+    format!(
+        "{name:<40} {:>8} {:>13} {:>6} % {:>11} {:>12} {:>7} {:>7}",
+        thousands(figures.answers),
+        thousands(prompt),
+        cached,
+        thousands(figures.usage.output),
+        format!("{}{unknown}", figures.cost_usd),
+        thousands(figures.tool_calls),
+        thousands(figures.tool_errors),
+    )
 }

@@ -70,6 +70,10 @@ pub fn resume(app: &App, args: ResumeArgs) -> u8 {
             let error = CliError::new(ErrorKind::Usage, "either an id or `--last`, not both");
             return work(app, &args.options, Err(error));
         }
+        (false, None, _) => {
+            let message = "which session? `agent resume ID`, or `agent resume --last`; `agent sessions list` shows those there are";
+            return work(app, &args.options, Err(CliError::new(ErrorKind::Usage, message)));
+        }
         (_, id, prompt) => (id, prompt),
     };
     let words = words.map(|words| prompt(&app.terminal, Some(words))).transpose();

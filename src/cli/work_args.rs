@@ -26,7 +26,7 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 pub struct ResumeArgs {
     /// The session's id, or with `--last` the prompt
-    #[arg(value_name = "ID", required_unless_present = "last")]
+    #[arg(value_name = "ID")]
     pub id: Option<String>,
     /// More to say; without it the session goes on where it stopped
     pub prompt: Option<String>,

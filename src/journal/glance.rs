@@ -3,6 +3,7 @@
 use crate::event::{Event, Origin, Purpose, Record};
 use crate::journal::read::{self, decode_short};
 use crate::result::RunResult;
+use crate::stop_reason::Status;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -76,6 +77,15 @@ impl Glance {
             _ => {}
         }
     }
+}
+
+/// Whether the last run at `path` came to a good end, after which nothing is left to do; read from its end alone.
+///
+/// # Errors
+/// When the file cannot be opened or read.
+pub fn is_done(path: &Path) -> io::Result<bool> {
+    let done = |record: &Record| matches!(&record.event, Event::RunEnd { result } if result.status == Status::Success);
+    Ok(last_end(path)?.is_some_and(|end| end.iter().any(done)))
 }
 
 /// The end of the last run and what came after it; nothing when it is not among the last records.

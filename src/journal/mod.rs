@@ -10,6 +10,8 @@ pub mod offered;
 pub mod read;
 pub mod retention;
 pub mod seal;
+pub mod skim;
 pub mod state;
+pub mod steps;
 pub mod store;
 pub mod write;

@@ -8,7 +8,7 @@ const NAME_CHARS: usize = 80;
 /// Tells the model which tools came and went since it last heard of them.
 pub fn other_tools(removed: &[String], added: &[String]) -> String {
     format!(
-        "[SYSTEM] Your tools are not those of your last step. {}. Call only the tools that you are offered now.",
+        "[SYSTEM] Your tools have changed since your last step ({}). Call only those that you are offered now.",
         came_and_went(removed, added)
     )
 }
@@ -16,7 +16,7 @@ pub fn other_tools(removed: &[String], added: &[String]) -> String {
 /// Tells people the same.
 pub fn other_tools_told(removed: &[String], added: &[String]) -> String {
     format!(
-        "the tools are not those of the run before, and the model is told: {}",
+        "the tools have changed since the run before, and the model is told: {}",
         came_and_went(removed, added)
     )
 }

@@ -7,6 +7,7 @@ pub mod json;
 pub mod log_file;
 pub mod progress;
 pub mod schema;
+pub mod stats;
 pub mod stream;
 pub mod waiting;
 

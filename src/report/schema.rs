@@ -1,5 +1,6 @@
 //! JSON Schemas of what scripts read, generated from the Rust types; `config/schema/` holds them as files.
 
+use super::stats::Stats;
 use super::waiting::WaitingCalls;
 use crate::event::Record;
 use crate::report::stream::Line;
@@ -25,6 +26,11 @@ pub fn journal() -> String {
 /// The schema of the document of `agent approvals list --json`.
 pub fn approvals() -> String {
     text::<WaitingCalls>()
+}
+
+/// The schema of the document of `agent stats --json`.
+pub fn stats() -> String {
+    text::<Stats>()
 }
 
 /// For readers of what is written: a key that is always there is required.
@@ -69,6 +75,11 @@ mod tests {
     #[test]
     fn s21_the_schema_of_waiting_calls_is_the_one_of_the_types() {
         file_is("approvals.json", &approvals());
+    }
+
+    #[test]
+    fn the_schema_of_figures_is_the_one_of_the_types() {
+        file_is("stats.json", &stats());
     }
 
     /// The first cells of a page's table rows that are code.

@@ -1,6 +1,7 @@
 //! `agent sessions`: earlier sessions listed, searched, copied, handed on and removed.
 
 use crate::support::run::{Finished, KEY, Lab, holding};
+use crate::support::schema;
 use crate::support::server::Server;
 use serde_json::{Value, json};
 use std::fs;
@@ -125,7 +126,7 @@ fn an_exported_session_goes_on_elsewhere() {
     let file = lab.outside().join("session.jsonl");
     let path = file.to_str().unwrap();
     sessions(&lab, &["export", &id, "-o", path]).exits(0);
-    assert!(sessions(&lab, &["export", &id, "-o", path]).exits(3).stderr.contains("File exists"));
+    assert!(sessions(&lab, &["export", &id, "-o", path]).exits(3).stderr.contains("is not written over"));
 
     let other = self::lab();
     let brought = sessions(&other, &["import", path]).exits(0).stdout.trim().to_owned();
@@ -249,7 +250,12 @@ fn figures_are_told_by_session_model_and_day() {
         lab.agent(&args).exits(0).json()
     };
     let (done, other) = (ran(script, "openai/gpt-5-mini"), ran("turns: [{text: hi}]", "openai/unheard-of"));
-    let told = |by: &str| lab.agent(&["stats", "--by", by, "--json"]).exits(0).json();
+    let told = |by: &str| {
+        let document = lab.agent(&["stats", "--by", by, "--json"]).exits(0).json();
+        schema::valid(&schema::of("stats"), &document);
+        assert_eq!((&document["by"], &document["total"]["answers"]), (&json!(by), &json!(3)));
+        document["groups"].clone()
+    };
     let models = told("model");
     let known = &models["openai/gpt-5-mini"];
     assert_eq!(
@@ -269,7 +275,66 @@ fn figures_are_told_by_session_model_and_day() {
         table.lines().any(|line| line.starts_with("openai/gpt-5-mini") && line.contains(" 45 % ")),
         "{table}"
     );
-    assert!(table.ends_with("+?: what 1 request cost is not known and not in it\n"), "{table}");
+    assert!(table.ends_with("+?: without the cost of 1 request, which is not known\n"), "{table}");
+}
+
+#[test]
+fn steps_are_counted_over_all_runs_where_they_are_shown_and_found() {
+    let lab = lab();
+    let id = ran(&lab);
+    resumed(&lab, &id, &Server::start(TWO_STEPS), &["and again"]);
+    let shown = sessions(&lab, &["show", &id]).exits(0).stdout;
+    for line in ["step 1 (2 messages)", "step 3 (6 messages)", "step 4 (8 messages)", "  model:  [1 call]"] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}:\n{shown}");
+    }
+    let found = sessions(&lab, &["search", "Alpha."]).exits(0).stdout;
+    assert!(found.contains("  step 2    model: ") && found.contains("  step 4    model: "), "{found}");
+    let fork = sessions(&lab, &["fork", &id, "--to-step", "3"]).exits(0).stdout.trim().to_owned();
+    let shown = sessions(&lab, &["show", &fork]).exits(0).stdout;
+    assert!(shown.contains("step 3 (6") && !shown.contains("step 4 ("), "{shown}");
+}
+
+/// What `agent stats` says of all sessions together.
+fn total(lab: &Lab) -> Value {
+    lab.agent(&["stats", "--json"]).exits(0).json()["total"].clone()
+}
+
+#[test]
+fn what_a_fork_or_an_import_took_over_was_spent_once() {
+    let lab = lab();
+    let id = ran(&lab);
+    let before = total(&lab);
+    let fork = sessions(&lab, &["fork", &id, "--to-step", "1"]).exits(0).stdout.trim().to_owned();
+    sessions(&lab, &["export", &id, "-o", "exported"]).exits(0);
+    sessions(&lab, &["import", "exported"]).exits(0);
+    assert_eq!(total(&lab), before);
+    resumed(&lab, &fork, &Server::start("turns: [{text: more, usage: {input: 7, output: 1}}]"), &["go on"]);
+    let after = total(&lab);
+    assert_eq!(after["usage"]["input"].as_u64(), Some(before["usage"]["input"].as_u64().unwrap() + 7));
+    let by = lab.agent(&["stats", "--by", "session", "--json"]).exits(0).json()["groups"].clone();
+    assert_eq!((&by[&fork]["usage"]["input"], &by[&fork]["answers"]), (&json!(7), &json!(1)));
+    // What only a copy still holds is not forgotten with the session in which it was spent.
+    sessions(&lab, &["rm", &id]).exits(0);
+    assert_eq!(total(&lab), after);
+}
+
+#[test]
+fn figures_say_what_they_do_not_know() {
+    let lab = lab().config("llm: {retries: 1}\n");
+    assert!(lab.agent(&["stats"]).exits(0).stdout.starts_with("no session in this workspace yet"));
+    let script = "turns: [{text: a long answer, chunk: 4, fault: {cut: 2}}, {text: done, usage: {input: 10, output: 5}}]";
+    let server = Server::start(script);
+    let url = server.url();
+    let args =
+        ["run", "task", "--json", "--model", "openai/gpt-5-mini", "--api-base", &url, "--api-key", KEY];
+    lab.agent(&args).exits(0);
+    assert_eq!(server.requests().len(), 2);
+    assert_eq!((&total(&lab)["answers"], &total(&lab)["unknown_costs"]), (&json!(1), &json!(1)));
+    let mut journal = fs::read(lab.journal()).unwrap();
+    journal.extend(b"torn\n");
+    fs::write(lab.journal(), journal).unwrap();
+    let table = lab.agent(&["stats"]).exits(0).stdout;
+    assert!(table.ends_with("which is not known\n1 line of journals damaged and left out\n"), "{table}");
 }
 
 #[test]

@@ -37,10 +37,10 @@ fn with_model(lab: &Lab, model: &str, server: &Server, more: &[&str]) -> Finishe
 /// Whether the person and the model were told of other tools, each in these words.
 #[track_caller]
 fn tools_are_told(done: &Finished, server: &Server, change: &str) {
-    let words = format!("the tools are not those of the run before, and the model is told: {change}");
+    let words = format!("the tools have changed since the run before, and the model is told: {change}");
     assert!(done.stderr.contains(&words), "{change}:\n{}", done.stderr);
     let told = told(server);
-    let note = format!("[SYSTEM] Your tools are not those of your last step. {change}. Call only");
+    let note = format!("[SYSTEM] Your tools have changed since your last step ({change}). Call only");
     let at = told.iter().position(|text| text.starts_with(&note));
     assert_eq!(at, Some(told.len() - 2), "before the prompt: {told:?}");
 }
@@ -117,6 +117,13 @@ fn a_run_that_is_not_like_the_one_before_says_what_is_other() {
     }
     assert_eq!(server.requests()[0].body["model"], "other");
     assert_eq!(done.json()["model"], "openai/other");
+}
+
+#[test]
+fn going_on_needs_to_be_told_with_which_session() {
+    let done = Lab::new().agent(&["resume", "--json"]).exits(3);
+    let message = done.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("`agent resume ID`, or `agent resume --last`"), "{message}");
 }
 
 /// The document of a run that reached this limit.

@@ -2,9 +2,10 @@
 
 use super::Archive;
 use super::exported::{EXPORT_VERSION, Header, KeptOutput, cannot};
-use crate::cli::error::CliResult;
+use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
 use crate::event::Record;
+use crate::failure::ErrorKind;
 use crate::journal::write::encode;
 use crate::tools::outputs::MAX_BYTES;
 use base64::Engine as _;
@@ -78,6 +79,11 @@ pub fn export(archive: &Archive<'_>, id: &str, output: Option<&Path>, places: &P
         return print(archive.terminal, &String::from_utf8_lossy(&text));
     };
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    if file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+        let message =
+            format!("{} is there already and is not written over: name another file", path.display());
+        return Err(CliError::new(ErrorKind::Session, message));
+    }
     file.and_then(|mut file| write(&mut file))
         .map_err(|error| cannot(&format!("write {}", path.display()), error))
 }

@@ -6,6 +6,7 @@ use crate::cli::output::print;
 use crate::event::{Event, Origin, Record};
 use crate::failure::ErrorKind;
 use crate::journal::read;
+use crate::journal::steps::Steps;
 use crate::terminal::one_line;
 use regex::{Regex, RegexBuilder};
 
@@ -22,8 +23,10 @@ pub fn search(archive: &Archive<'_>, wanted: &str, limit: usize) -> CliResult<()
     let mut found = Vec::new();
     for id in archive.store.list()? {
         let path = archive.store.journal_path(&id)?;
+        let mut steps = Steps::default();
         let visited = read::visit(&path, |_, record| {
-            let said = record.as_ref().and_then(|record| Some((record.step, said(record)?)));
+            let step = record.as_ref().map(|record| steps.next(record));
+            let said = step.zip(record.as_ref().and_then(said));
             if let Some((step, (who, text))) = said
                 && let Some(place) = place(archive, &pattern, &text)
             {

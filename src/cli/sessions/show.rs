@@ -4,7 +4,8 @@ use super::{Archive, TASK_CHARS};
 use crate::approval::Approval;
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
-use crate::event::{Event, Origin, Record};
+use crate::event::{Event, Origin, Purpose, Record};
+use crate::journal::steps::Steps;
 use crate::message::{Said, Speaker};
 use crate::messages;
 use crate::terminal::one_line;
@@ -22,8 +23,8 @@ pub fn show(archive: &Archive<'_>, id: &str) -> CliResult<()> {
     let mut reading = archive.read(id)?;
     // Before they are cut: what is left of a secret is still a part of one.
     reading.records.iter_mut().for_each(|record| archive.redactor.event(&mut record.event));
-    let mut text = String::new();
-    for line in reading.records.iter().filter_map(describe) {
+    let (mut text, mut steps) = (String::new(), Steps::default());
+    for line in reading.records.iter().filter_map(|record| describe(record, steps.next(record))) {
         text.push_str(&line);
         text.push('\n');
     }
@@ -34,7 +35,8 @@ pub fn show(archive: &Archive<'_>, id: &str) -> CliResult<()> {
     print(archive.terminal, &text)
 }
 
-fn describe(record: &Record) -> Option<String> {
+/// The line about a record of this `step`.
+fn describe(record: &Record, step: u32) -> Option<String> {
     Some(match &record.event {
         Event::SessionStart { session_id, workspace, program } => {
             format!("session {session_id} in {workspace} ({program})")
@@ -52,11 +54,11 @@ fn describe(record: &Record) -> Option<String> {
         Event::BackgroundEnd { id, outcome, with_run, .. } => {
             messages::background_end(id, outcome, *with_run)
         }
-        Event::StepStart { messages, .. } => format!("step {} ({messages} messages)", record.step),
+        Event::StepStart { purpose, messages } => asked(*purpose, step, *messages),
         Event::ModelResponse { message, .. } => {
             let said = message.joined_text();
-            let calls = message.tool_calls().count();
-            format!("  model: {} [{calls} calls]", one_line(&said, RESULT_CHARS))
+            let calls = number(message.tool_calls().count(), "call");
+            format!("  model: {} [{calls}]", one_line(&said, RESULT_CHARS))
         }
         Event::ModelFailed { failure, .. } => {
             format!("  failed: {}", one_line(&failure.message, RESULT_CHARS))
@@ -77,7 +79,8 @@ fn describe(record: &Record) -> Option<String> {
         Event::RunEnd { result } => {
             let reason = result.stop_reason.map_or("", |reason| reason.name());
             let cost = result.cost.total_usd.map_or_else(String::new, |cost| format!(", {cost}"));
-            format!("end: {} ({reason}), {} steps{cost}", result.status.name(), result.steps)
+            let steps = messages::count(result.steps, "step");
+            format!("end: {} ({reason}), {steps}{cost}", result.status.name())
         }
         Event::RequestPrefix { changed, .. } if !changed.is_empty() => messages::prefix_changed(changed),
         Event::KeptAnswer => messages::KEPT_ANSWER.to_owned(),
@@ -92,6 +95,19 @@ fn describe(record: &Record) -> Option<String> {
         | Event::StateKept { .. }
         | Event::Notice { .. } => return None,
     })
+}
+
+/// A call of the model, which is sent so many messages.
+fn asked(purpose: Purpose, step: u32, messages: usize) -> String {
+    let what = match purpose {
+        Purpose::Step => format!("step {step}"),
+        Purpose::Closing => "closing call".to_owned(),
+    };
+    format!("{what} ({})", number(messages, "message"))
+}
+
+fn number(number: usize, noun: &str) -> String {
+    messages::count(u64::try_from(number).unwrap_or(u64::MAX), noun)
 }
 
 /// A message of an earlier conversation.

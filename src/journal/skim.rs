@@ -1,0 +1,88 @@
+//! Reads of a journal only the records of some kinds: to look into every session of a workspace, most of each is passed over.
+
+use crate::event::Record;
+use crate::journal::read::{MAX_LINE_BYTES, decode, next_line};
+use memchr::memmem;
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::Path;
+
+/// Bytes of a line among which the kind of its record is: what stands before it is short.
+const HEAD_BYTES: usize = 512;
+
+/// What stands before the kind. No text of a record holds it: quotes in a text are escaped.
+const BEFORE_KIND: &[u8] = br#""event":{"type":""#;
+
+/// Calls `f` with each record of these kinds, named as in the journal, and with `None` for a damaged line that may be one.
+///
+/// # Errors
+/// When the file cannot be opened or read.
+pub fn skim(path: &Path, kinds: &[&str], mut f: impl FnMut(Option<Record>)) -> io::Result<()> {
+    let mut input = BufReader::with_capacity(1 << 16, File::open(path)?);
+    let mut line = Vec::new();
+    while next_line(&mut input, &mut line, MAX_LINE_BYTES)? {
+        let wanted = kind(&line).is_none_or(|kind| kinds.iter().any(|wanted| wanted.as_bytes() == kind));
+        if wanted && !line.iter().all(u8::is_ascii_whitespace) {
+            f(decode(&line));
+        }
+    }
+    Ok(())
+}
+
+/// The kind of the record in a line; nothing when it is not where it is written.
+fn kind(line: &[u8]) -> Option<&[u8]> {
+    let head = line.get(..HEAD_BYTES).unwrap_or(line);
+    let at = memmem::find(head, BEFORE_KIND)?;
+    let rest = line.get(at.saturating_add(BEFORE_KIND.len())..)?;
+    rest.get(..rest.iter().position(|byte| *byte == b'"')?)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the test writes its own journal")]
+mod tests {
+    use super::*;
+    use crate::event::{Event, Level, Origin, SCHEMA_VERSION};
+    use crate::journal::write::encode;
+
+    fn line(run: &str, event: Event) -> Vec<u8> {
+        let run = run.to_owned();
+        let record = Record { v: SCHEMA_VERSION, seq: 0, run, step: 0, wall_ms: 1, mono_us: 2, event };
+        let mut line = Vec::new();
+        encode(&record, &mut line).unwrap();
+        line
+    }
+
+    fn said(text: &str) -> Event {
+        Event::UserMessage { text: text.to_owned(), origin: Origin::Prompt }
+    }
+
+    #[test]
+    fn only_records_of_the_kind_and_damaged_lines_are_told() {
+        let trap = r#""event":{"type":"notice""#;
+        let mut damaged = line("r", said("gone"));
+        damaged[3] ^= 1;
+        let journal = [
+            line("r", Event::StepEnd),
+            line("r", said("one")),
+            line(trap, said(trap)),
+            line("r", Event::Notice { level: Level::Info, text: trap.to_owned() }),
+            b"\n".to_vec(),
+            damaged,
+            vec![0; 300],
+            b"\n".to_vec(),
+            line("r", said("two")),
+        ];
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), journal.concat()).unwrap();
+        let mut told = Vec::new();
+        skim(file.path(), &["user_message"], |record| {
+            told.push(record.map(|record| match record.event {
+                Event::UserMessage { text, .. } => text,
+                other => format!("{other:?}"),
+            }));
+        })
+        .unwrap();
+        let told: Vec<Option<&str>> = told.iter().map(Option::as_deref).collect();
+        assert_eq!(told, [Some("one"), Some(trap), None, None, Some("two")]);
+    }
+}
