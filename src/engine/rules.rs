@@ -1,7 +1,8 @@
 //! `policy.rules`: what people have said about calls, in their order; the first rule that matches decides.
 //!
 //! A command is judged by its parts. A rule that forbids or asks matches a part that it may be about; a rule that allows
-//! matches what it is certainly about, and allows a command only when every part of it is allowed.
+//! matches what it is certainly about, and allows a command only when every part of it is allowed. Of rules that a part may
+//! be about, where its text does not tell, the strictest decides: no rule in front of another one lets it through.
 
 use super::command_class::program::{self, Program};
 use super::parts::{Part, parts};
@@ -112,11 +113,25 @@ impl Rules {
         }
         let Some(command) = &plan.command else { return about.first().map(|rule| rule.ruling()) };
         let mut firsts: Vec<Option<&Rule>> = Vec::new();
-        parts(command, &mut |part| firsts.push(about.iter().copied().find(|rule| rule.matches(&part))));
+        parts(command, &mut |part| firsts.push(first(&about, &part)));
         let strictest = firsts.iter().flatten().rev().max_by_key(|rule| rule.action)?;
         let holds = strictest.action != Action::Allow || firsts.iter().all(Option::is_some);
         holds.then(|| strictest.ruling())
     }
+}
+
+/// The first rule that matches a part; the strictest of those up to the first that certainly does.
+fn first<'a>(about: &[&'a Rule], part: &Part<'_>) -> Option<&'a Rule> {
+    let mut strictest: Option<&Rule> = None;
+    for rule in about.iter().copied().filter(|rule| rule.matches(part)) {
+        if strictest.is_none_or(|other| rule.action > other.action) {
+            strictest = Some(rule);
+        }
+        if rule.is_certain(part) {
+            break;
+        }
+    }
+    strictest
 }
 
 impl Rule {
@@ -165,6 +180,14 @@ impl Rule {
                 !part.is_told || part.program.is_some_and(|program| may_begin_with(program, wanted))
             }
         }
+    }
+
+    /// Whether a rule that matches a part is about it whatever the shell makes of the text.
+    fn is_certain(&self, part: &Part<'_>) -> bool {
+        let Some(wanted) = &self.command else { return true };
+        let is_literal =
+            |program: &Program<'_>| program.is_named && program.args.iter().all(|arg| arg.is_literal);
+        begin_with(part.words, wanted) || (part.is_told && part.program.is_some_and(is_literal))
     }
 
     fn ruling(&self) -> Ruling {
