@@ -4,11 +4,40 @@ use crate::change::{Change, ChangeAction};
 use crate::event::Way;
 use crate::text::lines::one_line;
 use jiff::Timestamp;
+use std::path::Path;
 
 /// Characters of a path that is named.
 const PATH_CHARS: usize = 200;
 /// Paths that are named.
 const NAMED: usize = 10;
+
+/// A change of several files was cut off, and one of them is again as it was.
+pub fn change_undone(path: &str) -> String {
+    format!(
+        "a change of several files was interrupted; {} is again as it was before",
+        one_line(path, PATH_CHARS)
+    )
+}
+
+/// A change of several files was cut off, and one of them could not be put back.
+pub fn change_left(path: &str, record: &Path) -> String {
+    format!(
+        "a change of several files was interrupted; {} was changed since, or cannot be written, and stays as it is: look at it. \
+         {} holds what it was before; remove that then",
+        one_line(path, PATH_CHARS),
+        record.display()
+    )
+}
+
+/// A change of several files was cut off, and nobody can tell which they are.
+pub fn change_unread(record: &Path, why: &str) -> String {
+    format!(
+        "a change of several files was interrupted, and its record cannot be read ({}), so some of them may be changed and others \
+         not: look at {}, which names them and holds what they were before, then remove it",
+        one_line(why, PATH_CHARS),
+        record.display()
+    )
+}
 
 /// A change of a file tool whose content before was not kept.
 pub fn cannot_be_undone(path: &str, why: &str) -> String {
