@@ -109,16 +109,29 @@ pub fn restored(way: Way, changed: &[Change]) -> String {
 }
 
 /// Why nothing is put back.
-pub fn changed_since(way: Way, paths: &[String]) -> String {
+pub fn in_the_way(way: Way, changed: &[String], unkept: &[(String, String)]) -> String {
     let (word, back) = match way {
         Way::Undo => ("undone", "redo"),
         Way::Redo => ("redone", "undo"),
     };
-    format!(
-        "nothing was {word}, because somebody else has changed files in between: {}. `--file FILE` takes one that is not \
-         among them; `--force` takes them too, and `agent {back}` would bring back what they hold now",
-        named(paths)
-    )
+    let mut reasons = Vec::new();
+    if !changed.is_empty() {
+        reasons.push(format!(
+            "somebody else has changed files in between: {}; `--force` takes them too, and `agent {back}` would bring back what \
+             they hold now",
+            named(changed)
+        ));
+    }
+    if !unkept.is_empty() {
+        let each: Vec<String> = unkept.iter().map(|(path, why)| format!("{path} ({why})")).collect();
+        reasons.push(format!(
+            "what files hold now cannot be kept: {}; `--force` takes them too, and `agent {back}` could not bring back what they \
+             hold now",
+            named(&each)
+        ));
+    }
+    let reasons = reasons.join(". And ");
+    format!("nothing was {word}, because {reasons}. `--file FILE` takes one that is not among them")
 }
 
 /// Files that stay as they are because there is nothing to put back.
