@@ -1,6 +1,7 @@
 //! What survives: the append-only journal of a session, its lock and its reader.
 
 pub mod approvals;
+pub mod checkpoints;
 pub mod copy;
 pub mod cut_off;
 pub mod glance;

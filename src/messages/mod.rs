@@ -57,7 +57,7 @@ pub use trust::{
 };
 pub use undo::{
     NOTHING_CHANGED, cannot_be_undone, change_left, change_undone, change_unread, changed_by_others,
-    changes_left_out, checkpoint, commands_not_undone, day, files_restored, in_the_way, minute, modes, named,
-    no_checkpoints, no_diff, not_kept, nothing_to_restore, restored,
+    changes_left_out, checkpoint, checkpoints_stay, commands_not_undone, day, files_restored, in_the_way,
+    minute, modes, named, no_checkpoints, no_diff, not_kept, nothing_to_restore, restored,
 };
 pub use workspace::{executables, instructions, instructions_invisible, instructions_not_compared};

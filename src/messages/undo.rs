@@ -77,6 +77,14 @@ pub fn no_checkpoints(reason: &str) -> String {
     )
 }
 
+/// Why the checkpoints of sessions that were removed are there still.
+pub fn checkpoints_stay(reason: &str) -> String {
+    format!(
+        "the checkpoints of the removed sessions stay in the repository: {}. `agent help undo` says how to let all of them go",
+        one_line(reason, PATH_CHARS)
+    )
+}
+
 /// A session without changes of files that stand.
 pub const NOTHING_CHANGED: &str = "no change of a file stands in this session\n";
 
