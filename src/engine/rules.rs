@@ -177,7 +177,8 @@ impl Rule {
         match self.action {
             Action::Allow => part.is_plain && begin_with(part.words, wanted),
             Action::Ask | Action::Deny => {
-                !part.is_told || part.program.is_some_and(|program| may_begin_with(program, wanted))
+                !part.is_told
+                    || part.program.is_some_and(|program| may_begin_with(program, part.mark, wanted))
             }
         }
     }
@@ -187,7 +188,8 @@ impl Rule {
         let Some(wanted) = &self.command else { return true };
         let is_literal =
             |program: &Program<'_>| program.is_named && program.args.iter().all(|arg| arg.is_literal);
-        begin_with(part.words, wanted) || (part.is_told && part.program.is_some_and(is_literal))
+        let is_whole = part.is_told && part.mark.is_none();
+        begin_with(part.words, wanted) || (is_whole && part.program.is_some_and(is_literal))
     }
 
     fn ruling(&self) -> Ruling {
@@ -203,19 +205,21 @@ fn begin_with(words: &[Word], wanted: &[String]) -> bool {
 }
 
 /// Whether it may be called with these first words, whatever directory it is in and whichever options stand between.
-fn may_begin_with(program: &Program<'_>, wanted: &[String]) -> bool {
+fn may_begin_with(program: &Program<'_>, mark: Option<&str>, wanted: &[String]) -> bool {
     let Some((name, rest)) = wanted.split_first() else { return false };
     let mut args = program.args.iter();
     (!program.is_named || program.name == program::name(name))
-        && rest.iter().all(|wanted| may_follow(&mut args, wanted))
+        && rest.iter().all(|wanted| may_follow(&mut args, mark, wanted))
 }
 
-/// Whether `wanted` may be next, behind options and a value for each.
-fn may_follow<'a>(args: &mut impl Iterator<Item = &'a Word>, wanted: &str) -> bool {
+/// Whether `wanted` may be next, behind options and a value for each; words from elsewhere may be where their mark is, and at
+/// the end.
+fn may_follow<'a>(args: &mut impl Iterator<Item = &'a Word>, mark: Option<&str>, wanted: &str) -> bool {
     let mut may_be_value = false;
     for arg in args {
         let is_option = arg.text.starts_with('-');
-        if arg.text == wanted || (!arg.is_literal && !is_option) {
+        let is_open = !arg.is_literal || mark.is_some_and(|mark| arg.text.contains(mark));
+        if arg.text == wanted || (is_open && !is_option) {
             return true;
         }
         if !is_option && !may_be_value {
@@ -223,7 +227,7 @@ fn may_follow<'a>(args: &mut impl Iterator<Item = &'a Word>, wanted: &str) -> bo
         }
         may_be_value = is_option;
     }
-    false
+    mark.is_some()
 }
 
 #[cfg(test)]

@@ -166,6 +166,29 @@ fn s20_a_command_is_allowed_only_when_every_part_of_it_is() {
 }
 
 #[test]
+fn s20_words_that_a_command_gets_from_elsewhere_are_not_told() {
+    let rules = rules(&[r#"{"action": "deny", "command": "git push"}"#]);
+    for text in [
+        "echo push | xargs git",
+        "echo push | xargs -n 1 git -C dir",
+        "echo push | xargs -I % git %",
+        "ls | parallel git {}",
+        "find . -name push -exec git {} ;",
+    ] {
+        assert_eq!(action(&rules, text), Some(Action::Deny), "{text}");
+    }
+    for text in [
+        "ls | xargs git add",
+        "ls | xargs -I{} git add {}",
+        "ls | xargs -I X cat X",
+        "ls | xargs cat \"$x\"",
+        "find . -exec git add {} +",
+    ] {
+        assert_eq!(action(&rules, text), None, "{text}");
+    }
+}
+
+#[test]
 fn s20_what_the_text_does_not_tell_is_held_to_the_strictest_rule_that_it_may_be_about() {
     let all = rules(&[
         r#"{"action": "ask", "command": "docker"}"#,
