@@ -413,9 +413,11 @@ pub fn restore(engine: &Engine, known: &Known, session: &Session) {
 
 /// Undoes changes of several files that a process now dead did not end; says what became of them.
 pub fn recover(workspace: &Workspace) -> Vec<String> {
-    let Recovered { restored, left } = workspace.recover();
+    let Recovered { restored, left, unread } = workspace.recover();
     let restored = restored.iter().map(|path| messages::change_undone(path));
-    restored.chain(left.iter().map(|path| messages::change_left(path))).collect()
+    let left = left.iter().map(|it| messages::change_left(&it.path, &it.record));
+    let unread = unread.iter().map(|it| messages::change_unread(&it.path, &it.why));
+    restored.chain(left).chain(unread).collect()
 }
 
 /// What the model is told before anybody says something.

@@ -24,6 +24,8 @@ struct Tasks {
     ready: Vec<Task>,
     /// Changed by somebody else since.
     changed: Vec<String>,
+    /// What they hold now is not kept, and why.
+    unkept: Vec<(String, String)>,
     /// Their content was not kept.
     lost: Vec<String>,
 }
@@ -52,8 +54,8 @@ pub fn restore(app: &App, args: &RestoreArgs, way: Way, to_step: u32) -> CliResu
         return print(&app.terminal, messages::nothing_to_restore(way));
     }
     let tasks = sorted(&past, planned)?;
-    if !tasks.changed.is_empty() && !args.force {
-        let message = messages::changed_since(way, &tasks.changed);
+    if !(tasks.changed.is_empty() && tasks.unkept.is_empty() || args.force) {
+        let message = messages::in_the_way(way, &tasks.changed, &tasks.unkept);
         return Err(CliError::new(ErrorKind::Request, past.clean(&message)));
     }
     let Done { changed, mut problems, warnings } = put_all_back(&past, tasks.ready);
@@ -82,9 +84,11 @@ fn put_all_back(past: &Past, tasks: Vec<Task>) -> Done {
     let mut emptied = Vec::new();
     for task in tasks {
         let Restoration { path, left, wanted, directories, .. } = &task.restoration;
+        // One that was killed may have put it back.
+        let was = if task.now.agrees(wanted) { left } else { &task.now };
         match put_back(past, &task) {
             Ok(unkept) => {
-                done.changed.push(Change::between(path, ChangedBy::Person, left, wanted));
+                done.changed.push(Change::between(path, ChangedBy::Person, was, wanted));
                 done.warnings.extend(unkept.map(|why| messages::cannot_be_undone(path, &why)));
                 emptied.extend(past.workspace.path(path).ok().map(|path| (path, *directories)));
             }
@@ -95,7 +99,7 @@ fn put_all_back(past: &Past, tasks: Vec<Task>) -> Done {
     done
 }
 
-/// Looks at every file before any is touched.
+/// Looks at every file before any is touched, and keeps what it holds.
 fn sorted(past: &Past, planned: Vec<Restoration>) -> CliResult<Tasks> {
     let mut tasks = Tasks::default();
     for restoration in planned {
@@ -111,12 +115,23 @@ fn sorted(past: &Past, planned: Vec<Restoration>) -> CliResult<Tasks> {
             tasks.lost.push(path);
             continue;
         }
-        if !is_done && (!now.agrees(&restoration.left) || restoration.mixed) {
+        if !is_done && let Some(why) = unkept(past, &path, &now)? {
+            tasks.unkept.push((path, why));
+        } else if !is_done && (!now.agrees(&restoration.left) || restoration.mixed) {
             tasks.changed.push(path);
         }
         tasks.ready.push(Task { restoration, now });
     }
     Ok(tasks)
+}
+
+/// Why what `path` holds now is not kept; nothing where it is.
+fn unkept(past: &Past, path: &str, now: &FileState) -> CliResult<Option<String>> {
+    if *now == FileState::Absent {
+        return Ok(None);
+    }
+    let kept = past.workspace.keep(&past.path(path)?, &past.contents);
+    Ok(kept.err().map(|why| why.to_string()))
 }
 
 /// Puts one file back, unless somebody changes it at this moment; says why what it displaced could not be kept.

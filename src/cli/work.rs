@@ -27,10 +27,12 @@ use crate::config::schema::{LogLevel, SandboxMode};
 use crate::config::settings::Settings;
 use crate::config::trust::TrustWish;
 use crate::emit::{EmitError, Emitter};
+use crate::engine::git::forget;
 use crate::event::{Event, EventSink, Level, Origin};
 use crate::failure::{ErrorKind, Failure};
 use crate::journal::approvals::Approvals;
 use crate::journal::retention::clean;
+use crate::journal::store::Store;
 use crate::llm::prefix::Prefix;
 use crate::message::Said;
 use crate::messages;
@@ -275,6 +277,18 @@ struct Start<'a> {
     has_system: bool,
 }
 
+/// Removes the sessions in which nothing has happened for `days`; the run's verdict does not depend on it.
+async fn clean_up(app: &App, agent: &Agent, store: &Store, days: u32) {
+    let engine = &agent.engine;
+    // What is in the way is told by `agent sessions cleanup`.
+    let Ok(cleaned) = clean(store, days, app.source.wall()) else { return };
+    if let Err(reason) = forget(&engine.launcher, engine.workspace.root(), &cleaned.checkpoints).await {
+        let text = messages::checkpoints_stay(&reason);
+        // A journal that broke is told when the run ends.
+        let _ = agent.emitter.emit(Event::Notice { level: Level::Warn, text });
+    }
+}
+
 /// Runs the agent to its verdict, which stands even when the journal breaks on the way.
 async fn drive(app: &App, agent: &Agent, start: Start<'_>) -> RunResult {
     let (settings, began) = (start.settings, app.source.wall());
@@ -286,8 +300,7 @@ async fn drive(app: &App, agent: &Agent, start: Start<'_>) -> RunResult {
         contents.prune();
     }
     if let Some(days) = settings.sessions.cleanup_after_days {
-        // What is in the way is told by `agent sessions cleanup`; the run's verdict does not depend on it.
-        let _ = clean(&store(settings), days, app.source.wall());
+        clean_up(app, agent, &store(settings), days).await;
     }
     let mut result = match verdict {
         Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),

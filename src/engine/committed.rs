@@ -1,5 +1,5 @@
 //! Checkpoints: what the session has made of files, every few steps a commit under a reference of its own. Neither branch nor
-//! index nor working tree is touched, and nothing runs that a repository names: no filter, no hook, no monitor.
+//! index nor working tree is touched.
 //!
 //! Each is a commit on top of what `HEAD` was at that moment, with every file as it is that the session has changed,
 //! untracked and ignored ones too. `git fast-import` makes it in one go.
@@ -8,22 +8,15 @@ use crate::change::FileState;
 use crate::emit::EmitError;
 use crate::engine::Engine;
 use crate::engine::checkpoints::Checkpoints;
+use crate::engine::git::{git, said};
 use crate::event::Event;
+use crate::journal::checkpoints::reference;
 use crate::messages;
-use crate::process::launch::{Ended, Exit, Spec};
+use crate::process::launch::{Ended, Exit};
 use crate::workspace::contents::MAX_FILE_BYTES;
-use std::time::Duration;
-use tokio_util::sync::CancellationToken;
-
-/// Time for one call of git.
-const MAX_TIME: Duration = Duration::from_secs(30);
 
 /// Bytes of files in one checkpoint; what is beyond is left out.
 const MAX_BYTES: u64 = 64 << 20;
-
-/// Options of git that let it run nothing and ask nobody.
-const HARMLESS: [&str; 6] =
-    ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never"];
 
 /// Whose commits they are.
 const COMMITTER: &str = "agent <agent@localhost>";
@@ -76,7 +69,7 @@ impl Engine {
 
     async fn commit(&self, checkpoints: &Checkpoints, step: u32) -> Result<Event, String> {
         let base = self.base().await?;
-        let reference = format!("refs/agent/{}/{step}", checkpoints.session());
+        let reference = reference(checkpoints.session(), step);
         let (stream, left_out) = self.stream(checkpoints, step, &reference, &base);
         let exit = self.git(&["fast-import", "--quiet", "--force"], stream).await?;
         let commit = String::from_utf8_lossy(&exit.stdout.head).trim().to_owned();
@@ -98,17 +91,7 @@ impl Engine {
     }
 
     async fn git(&self, words: &[&str], stdin: Vec<u8>) -> Result<Exit, String> {
-        let argv = std::iter::once("git").chain(HARMLESS).chain(words.iter().copied());
-        let env = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
-        let spec = Spec {
-            argv: argv.map(str::to_owned).collect(),
-            cwd: self.workspace.root().to_owned(),
-            env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-            stdin,
-            timeout: MAX_TIME,
-        };
-        // It takes a moment, and an interrupt is no reason to lose it.
-        self.launcher.launch(spec, &CancellationToken::new()).await.map_err(|error| error.to_string())
+        git(&self.launcher, self.workspace.root(), words, stdin).await
     }
 
     /// The commit in the words of `git fast-import`, and the files that are not in it.
@@ -178,11 +161,4 @@ impl Engine {
 fn quoted(path: &str) -> String {
     let escaped = path.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
     format!("\"{escaped}\"")
-}
-
-/// What git said, or how it ended.
-fn said(exit: &Exit) -> String {
-    let text = String::from_utf8_lossy(&exit.stderr.head);
-    let line = text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned);
-    line.unwrap_or_else(|| format!("git: {:?}", exit.ended))
 }

@@ -8,6 +8,7 @@ pub mod checkpoints;
 pub mod command_class;
 mod committed;
 pub mod fire;
+pub mod git;
 pub mod granted;
 mod guard;
 pub mod guardrails;

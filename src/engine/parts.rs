@@ -18,6 +18,8 @@ pub(super) struct Part<'a> {
     pub(super) is_plain: bool,
     /// Whether the text tells what runs.
     pub(super) is_told: bool,
+    /// What stands for words from elsewhere among its arguments, where it gets some; behind them there may be more.
+    pub(super) mark: Option<&'a str>,
 }
 
 /// Shows the parts of `command` to `visit`, in order.
@@ -39,12 +41,28 @@ fn of(command: &Command<'_>, visit: &mut dyn FnMut(Part<'_>)) {
         return;
     }
     let is_told = simple.words.first().is_none_or(|program| program.is_literal);
-    visit(Part { words: &simple.words, program: command.programs.first(), is_plain, is_told });
-    let mut operands = 0;
+    visit(Part { words: &simple.words, program: command.programs.first(), is_plain, is_told, mark: None });
+    let (mut operands, mut mark) = (0, command.programs.first().and_then(mark_of));
     for program in command.programs.iter().skip(1) {
         if program.is_named || operands < WRAPPER_OPERANDS {
-            visit(Part { program: Some(program), is_told: true, ..Part::default() });
+            // Of words that may not even be a program nothing more is guessed.
+            let mark = mark.filter(|_| program.is_named);
+            visit(Part { program: Some(program), is_told: true, mark, ..Part::default() });
         }
         operands += usize::from(program.is_named && !program.name.starts_with('-'));
+        mark = mark.or_else(|| mark_of(program));
     }
+}
+
+/// What stands for words from elsewhere among the arguments of what a program runs, where it puts some there.
+fn mark_of<'a>(program: &Program<'a>) -> Option<&'a str> {
+    if !matches!(program.name.as_str(), "find" | "parallel" | "xargs") {
+        return None;
+    }
+    let mut args = program.args.iter().map(|arg| arg.text.as_str());
+    let own = match args.find_map(|arg| arg.strip_prefix("-I")) {
+        Some("") => args.next(),
+        own => own,
+    };
+    own.or(Some("{}"))
 }

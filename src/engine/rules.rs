@@ -1,7 +1,8 @@
 //! `policy.rules`: what people have said about calls, in their order; the first rule that matches decides.
 //!
 //! A command is judged by its parts. A rule that forbids or asks matches a part that it may be about; a rule that allows
-//! matches what it is certainly about, and allows a command only when every part of it is allowed.
+//! matches what it is certainly about, and allows a command only when every part of it is allowed. Of rules that a part may
+//! be about, where its text does not tell, the strictest decides: no rule in front of another one lets it through.
 
 use super::command_class::program::{self, Program};
 use super::parts::{Part, parts};
@@ -112,11 +113,25 @@ impl Rules {
         }
         let Some(command) = &plan.command else { return about.first().map(|rule| rule.ruling()) };
         let mut firsts: Vec<Option<&Rule>> = Vec::new();
-        parts(command, &mut |part| firsts.push(about.iter().copied().find(|rule| rule.matches(&part))));
+        parts(command, &mut |part| firsts.push(first(&about, &part)));
         let strictest = firsts.iter().flatten().rev().max_by_key(|rule| rule.action)?;
         let holds = strictest.action != Action::Allow || firsts.iter().all(Option::is_some);
         holds.then(|| strictest.ruling())
     }
+}
+
+/// The first rule that matches a part; the strictest of those up to the first that certainly does.
+fn first<'a>(about: &[&'a Rule], part: &Part<'_>) -> Option<&'a Rule> {
+    let mut strictest: Option<&Rule> = None;
+    for rule in about.iter().copied().filter(|rule| rule.matches(part)) {
+        if strictest.is_none_or(|other| rule.action > other.action) {
+            strictest = Some(rule);
+        }
+        if rule.is_certain(part) {
+            break;
+        }
+    }
+    strictest
 }
 
 impl Rule {
@@ -162,9 +177,19 @@ impl Rule {
         match self.action {
             Action::Allow => part.is_plain && begin_with(part.words, wanted),
             Action::Ask | Action::Deny => {
-                !part.is_told || part.program.is_some_and(|program| may_begin_with(program, wanted))
+                !part.is_told
+                    || part.program.is_some_and(|program| may_begin_with(program, part.mark, wanted))
             }
         }
+    }
+
+    /// Whether a rule that matches a part is about it whatever the shell makes of the text.
+    fn is_certain(&self, part: &Part<'_>) -> bool {
+        let Some(wanted) = &self.command else { return true };
+        let is_literal =
+            |program: &Program<'_>| program.is_named && program.args.iter().all(|arg| arg.is_literal);
+        let is_whole = part.is_told && part.mark.is_none();
+        begin_with(part.words, wanted) || (is_whole && part.program.is_some_and(is_literal))
     }
 
     fn ruling(&self) -> Ruling {
@@ -180,19 +205,21 @@ fn begin_with(words: &[Word], wanted: &[String]) -> bool {
 }
 
 /// Whether it may be called with these first words, whatever directory it is in and whichever options stand between.
-fn may_begin_with(program: &Program<'_>, wanted: &[String]) -> bool {
+fn may_begin_with(program: &Program<'_>, mark: Option<&str>, wanted: &[String]) -> bool {
     let Some((name, rest)) = wanted.split_first() else { return false };
     let mut args = program.args.iter();
     (!program.is_named || program.name == program::name(name))
-        && rest.iter().all(|wanted| may_follow(&mut args, wanted))
+        && rest.iter().all(|wanted| may_follow(&mut args, mark, wanted))
 }
 
-/// Whether `wanted` may be next, behind options and a value for each.
-fn may_follow<'a>(args: &mut impl Iterator<Item = &'a Word>, wanted: &str) -> bool {
+/// Whether `wanted` may be next, behind options and a value for each; words from elsewhere may be where their mark is, and at
+/// the end.
+fn may_follow<'a>(args: &mut impl Iterator<Item = &'a Word>, mark: Option<&str>, wanted: &str) -> bool {
     let mut may_be_value = false;
     for arg in args {
         let is_option = arg.text.starts_with('-');
-        if arg.text == wanted || (!arg.is_literal && !is_option) {
+        let is_open = !arg.is_literal || mark.is_some_and(|mark| arg.text.contains(mark));
+        if arg.text == wanted || (is_open && !is_option) {
             return true;
         }
         if !is_option && !may_be_value {
@@ -200,7 +227,7 @@ fn may_follow<'a>(args: &mut impl Iterator<Item = &'a Word>, wanted: &str) -> bo
         }
         may_be_value = is_option;
     }
-    false
+    mark.is_some()
 }
 
 #[cfg(test)]

@@ -166,6 +166,54 @@ fn s20_a_command_is_allowed_only_when_every_part_of_it_is() {
 }
 
 #[test]
+fn s20_words_that_a_command_gets_from_elsewhere_are_not_told() {
+    let rules = rules(&[r#"{"action": "deny", "command": "git push"}"#]);
+    for text in [
+        "echo push | xargs git",
+        "echo push | xargs -n 1 git -C dir",
+        "echo push | xargs -I % git %",
+        "ls | parallel git {}",
+        "find . -name push -exec git {} ;",
+    ] {
+        assert_eq!(action(&rules, text), Some(Action::Deny), "{text}");
+    }
+    for text in [
+        "ls | xargs git add",
+        "ls | xargs -I{} git add {}",
+        "ls | xargs -I X cat X",
+        "ls | xargs cat \"$x\"",
+        "find . -exec git add {} +",
+    ] {
+        assert_eq!(action(&rules, text), None, "{text}");
+    }
+}
+
+#[test]
+fn s20_what_the_text_does_not_tell_is_held_to_the_strictest_rule_that_it_may_be_about() {
+    let all = rules(&[
+        r#"{"action": "ask", "command": "docker"}"#,
+        r#"{"action": "ask", "command": "git push"}"#,
+        r#"{"action": "deny", "command": "git"}"#,
+        r#"{"action": "allow"}"#,
+        r#"{"action": "deny", "command": "ls"}"#,
+    ]);
+    for (text, decides) in [
+        ("$program push", Action::Deny),
+        ("env $program push", Action::Deny),
+        ("git $action", Action::Deny),
+        ("git push 'unfinished", Action::Deny),
+        ("sh -c \"$text\"", Action::Deny),
+        ("git push \"$branch\"", Action::Ask),
+        ("git -C dir push", Action::Ask),
+        ("timeout 5 git push", Action::Ask),
+        ("docker run \"$image\"", Action::Ask),
+        ("ls", Action::Allow),
+    ] {
+        assert_eq!(action(&all, text), Some(decides), "{text}");
+    }
+}
+
+#[test]
 fn s20_texts_inside_of_texts_are_looked_into_within_bounds() {
     let rules = rules(&[r#"{"action": "deny", "command": "git push"}"#]);
     let wrapped = |text: &str| format!("env {} -c '{}'", "sh ".repeat(60), text.replace('\'', r"'\''"));

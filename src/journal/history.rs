@@ -24,8 +24,18 @@ struct Trail {
     left: FileState,
 }
 
-/// One undo that was not redone: the changes it took away, by file.
-type Undone = BTreeMap<String, Vec<Standing>>;
+/// What an undo took away from one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Taken {
+    /// The changes, oldest first.
+    changes: Vec<Standing>,
+    /// What it displaced: the last of them, or what somebody else has made of it since.
+    displaced: FileState,
+}
+
+/// One undo that was not redone, by file.
+type Undone = BTreeMap<String, Taken>;
 
 /// One step that changed files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,9 +113,9 @@ impl History {
         let Some(undone) = self.undone.last() else { return Vec::new() };
         let files = undone.iter().filter(|(path, _)| file.is_none_or(|file| file == path.as_str()));
         files
-            .filter_map(|(path, changes)| {
+            .filter_map(|(path, taken)| {
                 let left = self.trails.get(path)?.left.clone();
-                let wanted = changes.last()?.after.clone();
+                let wanted = taken.displaced.clone();
                 Some(Restoration { path: path.clone(), left, wanted, mixed: false, directories: 0 })
             })
             .collect()
@@ -171,7 +181,12 @@ impl History {
         for change in changed {
             let trail = self.trail(&change.path, &change.was());
             let kept = trail.standing.partition_point(|standing| standing.step <= to_step);
-            undone.insert(change.path.clone(), trail.standing.split_off(kept));
+            let changes = trail.standing.split_off(kept);
+            let displaced = match (change.was(), changes.last()) {
+                (FileState::Unknown, Some(last)) => last.after.clone(),
+                (was, _) => was,
+            };
+            undone.insert(change.path.clone(), Taken { changes, displaced });
             trail.left = change.became();
         }
         self.undone.push(undone);
@@ -180,10 +195,12 @@ impl History {
     fn redid(&mut self, changed: &[Change]) {
         let Some(mut undone) = self.undone.pop() else { return };
         for change in changed {
-            let again = undone.remove(&change.path).unwrap_or_default();
+            let again = undone.remove(&change.path).map(|taken| taken.changes).unwrap_or_default();
             let trail = self.trail(&change.path, &change.was());
             trail.standing.extend(again);
-            trail.left = change.became();
+            // What somebody else had made of it is somebody else's again.
+            let left = trail.standing.last().map(|last| last.after.clone());
+            trail.left = left.unwrap_or_else(|| change.became());
         }
         if !undone.is_empty() {
             self.undone.push(undone);

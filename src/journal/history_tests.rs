@@ -98,6 +98,18 @@ fn what_somebody_else_did_in_between_is_noticed() {
 }
 
 #[test]
+fn what_an_undo_displaced_comes_back_and_is_still_somebody_elses() {
+    let mut records = vec![tool(1, &[change("a", "1", "2")])];
+    let undone = Change::between("a", ChangedBy::Person, &content("mine"), &content("1"));
+    records.push(record(0, Event::Restored { way: Way::Undo, to_step: 0, changed: vec![undone] }));
+    let redo = History::of(&records).redo(None);
+    assert_eq!((&redo[0].left, &redo[0].wanted), (&content("1"), &content("mine")));
+    records.push(done(Way::Redo, 0, &redo));
+    let again = History::of(&records).undo(0, None);
+    assert_eq!((&again[0].left, &again[0].wanted), (&content("2"), &content("1")));
+}
+
+#[test]
 fn a_change_that_was_told_twice_counts_once() {
     let history = History::of(&[tool(1, &[change("a", "1", "2")]), tool(1, &[change("a", "1", "2")])]);
     assert!(!history.undo(0, None)[0].mixed);

@@ -2,6 +2,7 @@
 
 pub mod approvals;
 pub mod beside;
+pub mod checkpoints;
 pub mod copy;
 pub mod cut_off;
 pub mod glance;

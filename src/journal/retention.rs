@@ -10,6 +10,8 @@ const DAY: u64 = 86_400;
 pub struct Cleaned {
     /// Sessions that are gone.
     pub removed: usize,
+    /// What their checkpoints are called, which are there still.
+    pub checkpoints: Vec<String>,
     /// Why others are not.
     pub kept: Vec<SessionError>,
 }
@@ -20,10 +22,13 @@ pub struct Cleaned {
 /// When they cannot be listed.
 pub fn clean(store: &Store, days: u32, now: Duration) -> Result<Cleaned, SessionError> {
     store.sweep();
-    let mut cleaned = Cleaned { removed: 0, kept: Vec::new() };
+    let mut cleaned = Cleaned { removed: 0, checkpoints: Vec::new(), kept: Vec::new() };
     for id in older(store, days, now)? {
         match store.remove(&id) {
-            Ok(()) => cleaned.removed = cleaned.removed.saturating_add(1),
+            Ok(checkpoints) => {
+                cleaned.removed = cleaned.removed.saturating_add(1);
+                cleaned.checkpoints.extend(checkpoints);
+            }
             Err(error) => cleaned.kept.push(error),
         }
     }

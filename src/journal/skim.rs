@@ -1,7 +1,7 @@
 //! Reads of a journal only the records of some kinds: to look into every session of a workspace, most of each is passed over.
 
 use crate::event::Record;
-use crate::journal::read::{MAX_LINE_BYTES, decode, next_line};
+use crate::journal::read::{MAX_LINE_BYTES, decode_short, next_line};
 use memchr::memmem;
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -13,7 +13,8 @@ const HEAD_BYTES: usize = 512;
 /// What stands before the kind. No text of a record holds it: quotes in a text are escaped.
 const BEFORE_KIND: &[u8] = br#""event":{"type":""#;
 
-/// Calls `f` with each record of these kinds, named as in the journal, and with `None` for a damaged line that may be one.
+/// Calls `f` with each record of these kinds, named as in the journal, and with `None` for a damaged line that may be one. Of long
+/// texts a record has the beginnings.
 ///
 /// # Errors
 /// When the file cannot be opened or read.
@@ -23,7 +24,7 @@ pub fn skim(path: &Path, kinds: &[&str], mut f: impl FnMut(Option<Record>)) -> i
     while next_line(&mut input, &mut line, MAX_LINE_BYTES)? {
         let wanted = kind(&line).is_none_or(|kind| kinds.iter().any(|wanted| wanted.as_bytes() == kind));
         if wanted && !line.iter().all(u8::is_ascii_whitespace) {
-            f(decode(&line));
+            f(decode_short(&line).ok());
         }
     }
     Ok(())

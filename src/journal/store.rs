@@ -1,6 +1,7 @@
 //! The sessions of one workspace on disk: their directories, locks and names.
 
 use crate::journal::beside::Beside;
+use crate::journal::checkpoints;
 use crate::journal::write::Journal;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -150,21 +151,24 @@ impl Store {
         Ok(ids)
     }
 
-    /// Removes session `id` with everything that was kept for it.
+    /// Removes session `id` with everything that was kept for it; says what its checkpoints are called, which are kept elsewhere.
     ///
     /// # Errors
     /// When there is no such session, another process works on it, or it cannot be removed.
     #[expect(clippy::disallowed_methods, reason = "this is the address of sessions")]
-    pub fn remove(&self, id: &str) -> Result<(), SessionError> {
+    pub fn remove(&self, id: &str) -> Result<Vec<String>, SessionError> {
         let dir = self.session_dir(id)?;
         if !dir.is_dir() {
             return Err(SessionError::Missing(id.to_owned()));
         }
         let _held = lock(&dir, id)?;
+        // A journal that cannot be read is no reason to keep it.
+        let checkpoints = checkpoints::made(&dir.join(JOURNAL), id).unwrap_or_default();
         // No longer a session at once, however long the rest takes.
         let gone = self.dir.join(format!("{GONE}{id}"));
         let removed = std::fs::rename(&dir, &gone).and_then(|()| std::fs::remove_dir_all(&gone));
-        removed.map_err(|source| SessionError::Io { what: "cannot remove", path: dir, source })
+        removed.map_err(|source| SessionError::Io { what: "cannot remove", path: dir, source })?;
+        Ok(checkpoints)
     }
 
     /// Removes what was left of sessions whose removal was cut off.

@@ -39,18 +39,6 @@ pub fn leftover_kept(path: &str) -> String {
     )
 }
 
-/// Said when a change of several files was cut off and one of them is again as it was.
-pub fn change_undone(path: &str) -> String {
-    format!("a change of several files was interrupted; {path} is again as it was before")
-}
-
-/// Said when a change of several files was cut off and one of them could not be put back.
-pub fn change_left(path: &str) -> String {
-    format!(
-        "a change of several files was interrupted; {path} was changed since and stays as it is: look at it"
-    )
-}
-
 /// What the model reads as the result of a call that comes after a hook has ended the run.
 pub const STOPPED_BY_HOOK: &str = "not executed: a hook has ended the run";
 

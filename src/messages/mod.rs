@@ -26,8 +26,8 @@ pub use background::{
 };
 pub use closing::{
     CALLS_USED_UP, CHANGES_NEVER_LISTED, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN,
-    STOPPED_BY_HOOK, arguments_changed, change_left, change_undone, closing_instruction, fixed_closing,
-    hook_context, leftover_kept, reason_in_words, said_no, too_many_calls,
+    STOPPED_BY_HOOK, arguments_changed, closing_instruction, fixed_closing, hook_context, leftover_kept,
+    reason_in_words, said_no, too_many_calls,
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use guardrails::{ANSWER_WITHHELD, guardrail, withheld};
@@ -58,8 +58,8 @@ pub use trust::{
     TRUSTED, other_content, trust_asked, trust_ended, trust_not_believed, trust_not_kept, trusted_this_run,
 };
 pub use undo::{
-    NOTHING_CHANGED, cannot_be_undone, changed_by_others, changed_since, changes_left_out, checkpoint,
-    commands_not_undone, day, files_restored, minute, modes, named, no_checkpoints, no_diff, not_kept,
-    nothing_to_restore, restored,
+    NOTHING_CHANGED, cannot_be_undone, change_left, change_undone, change_unread, changed_by_others,
+    changes_left_out, checkpoint, checkpoints_stay, commands_not_undone, day, files_restored, in_the_way,
+    minute, modes, named, no_checkpoints, no_diff, not_kept, nothing_to_restore, restored,
 };
 pub use workspace::{executables, instructions, instructions_invisible, instructions_not_compared};

@@ -4,11 +4,40 @@ use crate::change::{Change, ChangeAction};
 use crate::event::Way;
 use crate::text::lines::one_line;
 use jiff::Timestamp;
+use std::path::Path;
 
 /// Characters of a path that is named.
 const PATH_CHARS: usize = 200;
 /// Paths that are named.
 const NAMED: usize = 10;
+
+/// A change of several files was cut off, and one of them is again as it was.
+pub fn change_undone(path: &str) -> String {
+    format!(
+        "a change of several files was interrupted; {} is again as it was before",
+        one_line(path, PATH_CHARS)
+    )
+}
+
+/// A change of several files was cut off, and one of them could not be put back.
+pub fn change_left(path: &str, record: &Path) -> String {
+    format!(
+        "a change of several files was interrupted; {} was changed since, or cannot be written, and stays as it is: look at it. \
+         {} holds what it was before; remove that then",
+        one_line(path, PATH_CHARS),
+        record.display()
+    )
+}
+
+/// A change of several files was cut off, and nobody can tell which they are.
+pub fn change_unread(record: &Path, why: &str) -> String {
+    format!(
+        "a change of several files was interrupted, and its record cannot be read ({}), so some of them may be changed and others \
+         not: look at {}, which names them and holds what they were before, then remove it",
+        one_line(why, PATH_CHARS),
+        record.display()
+    )
+}
 
 /// A change of a file tool whose content before was not kept.
 pub fn cannot_be_undone(path: &str, why: &str) -> String {
@@ -48,6 +77,14 @@ pub fn no_checkpoints(reason: &str) -> String {
     )
 }
 
+/// Why the checkpoints of sessions that were removed are there still.
+pub fn checkpoints_stay(reason: &str) -> String {
+    format!(
+        "the checkpoints of the removed sessions stay in the repository: {}. `agent help undo` says how to let all of them go",
+        one_line(reason, PATH_CHARS)
+    )
+}
+
 /// A session without changes of files that stand.
 pub const NOTHING_CHANGED: &str = "no change of a file stands in this session\n";
 
@@ -80,16 +117,29 @@ pub fn restored(way: Way, changed: &[Change]) -> String {
 }
 
 /// Why nothing is put back.
-pub fn changed_since(way: Way, paths: &[String]) -> String {
+pub fn in_the_way(way: Way, changed: &[String], unkept: &[(String, String)]) -> String {
     let (word, back) = match way {
         Way::Undo => ("undone", "redo"),
         Way::Redo => ("redone", "undo"),
     };
-    format!(
-        "nothing was {word}, because somebody else has changed files in between: {}. `--file FILE` takes one that is not \
-         among them; `--force` takes them too, and `agent {back}` would bring back what they hold now",
-        named(paths)
-    )
+    let mut reasons = Vec::new();
+    if !changed.is_empty() {
+        reasons.push(format!(
+            "somebody else has changed files in between: {}; `--force` takes them too, and `agent {back}` would bring back what \
+             they hold now",
+            named(changed)
+        ));
+    }
+    if !unkept.is_empty() {
+        let each: Vec<String> = unkept.iter().map(|(path, why)| format!("{path} ({why})")).collect();
+        reasons.push(format!(
+            "what files hold now cannot be kept: {}; `--force` takes them too, and `agent {back}` could not bring back what they \
+             hold now",
+            named(&each)
+        ));
+    }
+    let reasons = reasons.join(". And ");
+    format!("nothing was {word}, because {reasons}. `--file FILE` takes one that is not among them")
 }
 
 /// Files that stay as they are because there is nothing to put back.

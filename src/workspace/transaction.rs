@@ -4,11 +4,12 @@ use crate::workspace::Workspace;
 use crate::workspace::error::FileError;
 use crate::workspace::file::{hash, hash_reader};
 use crate::workspace::path::RelPath;
-use crate::workspace::record;
+use crate::workspace::record::{self, Abandoned, Held, Unread};
 use crate::workspace::replace::{Displaced, Expected};
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 /// A text file as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,13 +64,24 @@ struct Undo {
     after: Option<String>,
 }
 
+/// A file of a transaction that was cut off, which stays as it is.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Left {
+    /// From the workspace root.
+    pub path: String,
+    /// The record that holds what it was.
+    pub record: PathBuf,
+}
+
 /// What became of transactions that were cut off.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Files that are again as they were before.
     pub restored: Vec<String>,
     /// Files that are as somebody else has made them since, or could not be put back.
-    pub left: Vec<String>,
+    pub left: Vec<Left>,
+    /// Records of transactions that cannot be read: nobody knows what they changed.
+    pub unread: Vec<Unread>,
 }
 
 impl Workspace {
@@ -109,20 +121,27 @@ impl Workspace {
     pub fn recover(&self) -> Recovered {
         let mut recovered = Recovered::default();
         let records = self.0.records.get().map(|dir| record::abandoned::<Vec<Undo>>(dir));
-        for (_held, record) in records.into_iter().flatten() {
-            for undo in record.into_iter().rev() {
-                let undone = self.undo(&undo);
-                if undone.is_some() {
-                    self.clear_after(&undo);
-                }
-                match undone {
-                    Some(true) => recovered.restored.push(undo.path),
-                    Some(false) => {}
-                    None => recovered.left.push(undo.path),
-                }
+        for abandoned in records.into_iter().flatten() {
+            match abandoned {
+                Abandoned::Record(held, record) => self.undo_all(held, record, &mut recovered),
+                Abandoned::Unread(unread) => recovered.unread.push(unread),
             }
         }
         recovered
+    }
+
+    fn undo_all(&self, mut held: Held, record: Vec<Undo>, recovered: &mut Recovered) {
+        for undo in record.into_iter().rev() {
+            let undone = self.undo(&undo);
+            if undone.is_some() {
+                self.clear_after(&undo);
+            }
+            match undone {
+                Some(true) => recovered.restored.push(undo.path),
+                Some(false) => {}
+                None => recovered.left.push(Left { path: undo.path, record: held.set_aside() }),
+            }
+        }
     }
 
     /// Removes what the step has left beside a file that is as it was before.
@@ -207,8 +226,8 @@ mod tests {
 
     struct Place {
         _dir: tempfile::TempDir,
-        root: std::path::PathBuf,
-        records: std::path::PathBuf,
+        root: PathBuf,
+        records: PathBuf,
         workspace: Workspace,
     }
 
@@ -295,8 +314,11 @@ mod tests {
         let undo = Undo::of(&step(workspace, "a", Some("zero"), Some("1")));
         std::fs::create_dir(records).unwrap();
         write(&records.join("1.json"), &serde_json::to_string(&[undo]).unwrap());
-        assert_eq!(workspace.recover().left, ["a"]);
+        let record = records.join("1.aside");
+        assert_eq!(workspace.recover().left, [Left { path: "a".to_owned(), record: record.clone() }]);
         assert_eq!(contents(root), pairs(&[("a", "one"), ("b", "two")]));
+        assert_eq!(workspace.recover(), Recovered::default());
+        assert!(contents(records)[0].1.contains("zero"), "what it was is not lost");
     }
 
     #[test]
@@ -305,11 +327,39 @@ mod tests {
         let undo = Undo::of(&step(workspace, "a", Some("zero"), Some("one")));
         let held = record::write(records, &[undo]).unwrap();
         write(&records.join("1.part"), "[{");
-        write(&records.join("2.json"), "[{");
         assert_eq!(workspace.recover(), Recovered::default());
         assert_eq!(contents(records).len(), 1);
         drop(held);
         assert_eq!(contents(records), []);
+    }
+
+    #[test]
+    fn a_whole_record_that_cannot_be_read_is_told_once_and_set_aside() {
+        let Place { root, records, workspace, .. } = &place();
+        std::fs::create_dir(records).unwrap();
+        write(&records.join("1.json"), "[{");
+        let told = workspace.recover().unread;
+        let [Unread { path, why }] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!((path, why.contains("EOF")), (&records.join("1.aside"), true), "{why}");
+        assert_eq!(workspace.recover(), Recovered::default());
+        assert_eq!(contents(records), pairs(&[("1.aside", "[{")]));
+        // Nor does another one of that name take its place.
+        write(&records.join("1.json"), "{}");
+        assert_eq!(workspace.recover().unread[0].path, records.join("1.json"));
+        assert_eq!(contents(records), pairs(&[("1.aside", "[{"), ("1.json", "{}")]));
+        assert_eq!(contents(root), pairs(&[("a", "one"), ("b", "two")]));
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_opened_is_told_and_stays() {
+        let Place { records, workspace, .. } = &place();
+        std::fs::create_dir(records).unwrap();
+        for name in ["1.json", "2.part"] {
+            std::os::unix::fs::symlink("nowhere", records.join(name)).unwrap();
+        }
+        let told = workspace.recover().unread;
+        assert_eq!(told.iter().map(|it| &it.path).collect::<Vec<_>>(), [&records.join("1.json")]);
+        assert!(records.join("1.json").is_symlink());
     }
 
     #[test]

@@ -5,8 +5,6 @@ use crate::support::schema;
 use crate::support::server::Server;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
 
 const TWO_STEPS: &str = "turns:
   - calls: [{name: read_file, arguments: {path: a.txt}}]
@@ -33,18 +31,6 @@ fn resumed(lab: &Lab, id: &str, server: &Server, more: &[&str]) -> Finished {
     let url = server.url();
     let args = ["resume", id, "--model", "openai/mock", "--api-base", &url, "--api-key", KEY];
     lab.agent(&[&args[..2], more, &args[2..]].concat()).exits(0)
-}
-
-fn dir_of(id: &str, lab: &Lab) -> PathBuf {
-    let mut dir = lab.journal();
-    dir.pop();
-    dir.with_file_name(id)
-}
-
-/// Lets a session look as if nothing had happened in it for so many days.
-fn age(lab: &Lab, id: &str, days: u64) {
-    let journal = fs::File::options().append(true).open(dir_of(id, lab).join("journal.jsonl")).unwrap();
-    journal.set_modified(SystemTime::now() - Duration::from_secs(days * 86_400 + 60)).unwrap();
 }
 
 fn listed(lab: &Lab) -> Vec<Value> {
@@ -97,7 +83,7 @@ fn k17_a_search_finds_what_was_said_and_what_tools_said() {
 fn o16_a_fork_goes_on_by_itself_and_the_original_stays_as_it_is() {
     let lab = lab();
     let id = ran(&lab);
-    let original = fs::read(dir_of(&id, &lab).join("journal.jsonl")).unwrap();
+    let original = fs::read(lab.session_dir(&id).join("journal.jsonl")).unwrap();
     let fork = sessions(&lab, &["fork", &id]).exits(0).stdout.trim().to_owned();
     assert_ne!(fork, id);
     let server = Server::start("turns: [{text: other}]");
@@ -105,7 +91,7 @@ fn o16_a_fork_goes_on_by_itself_and_the_original_stays_as_it_is() {
     assert_eq!((&done["session_id"], &done["steps"]), (&json!(fork), &json!(3)));
     let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
     assert!(sent.iter().any(|message| message["content"] == "It says Alpha."), "{sent:?}");
-    assert_eq!(fs::read(dir_of(&id, &lab).join("journal.jsonl")).unwrap(), original);
+    assert_eq!(fs::read(lab.session_dir(&id).join("journal.jsonl")).unwrap(), original);
 }
 
 #[test]
@@ -149,7 +135,7 @@ fn a_session_comes_through_a_pipe_with_its_kept_outputs_and_without_paths_that_n
     let done = lab.run(&Server::start(script), &["--mode", "yolo", "--json"]).exits(0).json();
     let id = done["session_id"].as_str().unwrap();
     let kept = |lab: &Lab, id: &str| {
-        let entries = fs::read_dir(dir_of(id, lab).join("outputs")).unwrap();
+        let entries = fs::read_dir(lab.session_dir(id).join("outputs")).unwrap();
         entries.map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap()).collect::<String>()
     };
     let workspace = lab.ws().to_str().unwrap().to_owned();
@@ -206,12 +192,12 @@ fn o14_sessions_are_removed_by_id_and_by_age_and_never_while_somebody_works_on_t
     let all: Vec<String> = (0..3).map(|_| ran(&lab)).collect();
     sessions(&lab, &["rm", &all[0]]).exits(0);
     assert!(sessions(&lab, &["rm", &all[0], "../x"]).exits(3).stderr.contains("no session"));
-    age(&lab, &all[1], 9);
+    lab.age(&all[1], 9);
     let server = Server::start("turns: [{fault: hang}]");
     let run = lab.start_run(&server, &[]);
     server.wait_for_request(1);
     let busy = ids(&lab).remove(0);
-    age(&lab, &busy, 9);
+    lab.age(&busy, 9);
     assert_eq!(
         sessions(&lab, &["cleanup", "--older-than", "9", "--dry-run"]).exits(0).stdout,
         format!("{}\n{busy}\n", all[1])
@@ -228,8 +214,8 @@ fn o14_sessions_are_removed_by_id_and_by_age_and_never_while_somebody_works_on_t
 fn o14_the_configuration_removes_what_is_old_at_the_end_of_a_run() {
     let lab = lab();
     let (old, newer) = (ran(&lab), ran(&lab));
-    age(&lab, &old, 8);
-    age(&lab, &newer, 6);
+    lab.age(&old, 8);
+    lab.age(&newer, 6);
     let lab = lab.config("sessions: {cleanup_after_days: 7}\n");
     let last = ran(&lab);
     assert_eq!(ids(&lab), [last, newer]);

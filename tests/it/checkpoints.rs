@@ -128,6 +128,66 @@ fn a14_checkpoints_go_on_counting_in_a_session_that_goes_on() {
     assert_eq!((show(&lab, last, "a.new"), show(&lab, last, "b.new")), ("1\n".to_owned(), "2\n".to_owned()));
 }
 
+/// The checkpoints there are, of every session.
+fn checkpoints(lab: &Lab) -> String {
+    git(lab, &["for-each-ref", "--format=%(refname)", "refs/agent"])
+}
+
+#[test]
+fn a14_checkpoints_go_with_their_session_and_nothing_else_is_touched() {
+    let lab = repository(1);
+    let ran = |number: u32| {
+        let made = |step: u32| vec![write(&format!("{number}.{step}"), "made\n")];
+        let document = run(&lab, &[made(1), made(2)], &["--json"]).json();
+        document["session_id"].as_str().unwrap().to_owned()
+    };
+    let (first, second, third) = (ran(1), ran(2), ran(3));
+    git(&lab, &["pack-refs", "--all"]);
+    let fourth = ran(4);
+    let hook = lab.ws().join(".git/hooks/reference-transaction");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", lab.ws().join("ran").display())).unwrap();
+    fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).unwrap();
+    let lab = lab.unprivileged();
+    let of = |sessions: &[&String]| {
+        let names = sessions.iter().flat_map(|id| [1, 2].map(|step| format!("refs/agent/{id}/{step}\n")));
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names.concat()
+    };
+    assert_eq!(checkpoints(&lab), of(&[&first, &second, &third, &fourth]));
+    let rest = |lab: &Lab| (git(lab, &["for-each-ref", "refs/heads"]), git(lab, &["status", "--porcelain"]));
+    let before = rest(&lab);
+
+    lab.agent(&["sessions", "rm", &first]).exits(0);
+    assert_eq!(checkpoints(&lab), of(&[&second, &third, &fourth]));
+    // Nor is one in the way that somebody else has let go.
+    git(&lab, &["-c", "core.hooksPath=/dev/null", "update-ref", "-d", &format!("refs/agent/{second}/1")]);
+    lab.age(&second, 8);
+    let told = lab.agent(&["sessions", "cleanup", "--older-than", "7"]).exits(0);
+    assert_eq!((told.stdout.as_str(), told.stderr.as_str()), ("1 session removed\n", ""));
+    assert_eq!(checkpoints(&lab), of(&[&third, &fourth]));
+    lab.age(&third, 8);
+    let lab = lab.config("sessions: {cleanup_after_days: 7}\n");
+    run(&lab, &[vec![write("c.new", "c\n")]], &[]);
+    assert_eq!(checkpoints(&lab), of(&[&fourth]));
+    fs::remove_file(lab.ws().join("c.new")).unwrap();
+    assert_eq!(rest(&lab), before);
+    assert!(!lab.exists("ran"));
+}
+
+#[test]
+fn a14_checkpoints_that_cannot_go_are_told_and_the_session_goes_all_the_same() {
+    let lab = repository(1);
+    run(&lab, &[vec![write("a.new", "a\n")]], &[]);
+    let id = session(&lab);
+    fs::write(lab.ws().join(format!(".git/refs/agent/{id}/1.lock")), "").unwrap();
+    let told = lab.agent(&["sessions", "rm", &id]).exits(0).stderr;
+    assert!(told.contains("stay in the repository") && told.contains("agent help undo"), "{told}");
+    assert!(lab.agent(&["sessions", "show", &id]).exits(3).stdout.is_empty());
+    assert_eq!(checkpoints(&lab), format!("refs/agent/{id}/1\n"));
+}
+
 #[test]
 fn a14_a_checkpoint_runs_nothing_that_the_repository_names_and_holds_no_secret() {
     let lab = repository(1).env("DEPLOY_TOKEN", "correct-horse-battery-9");

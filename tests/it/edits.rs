@@ -226,8 +226,31 @@ fn class_07_a_change_of_several_files_that_was_killed_is_undone_at_the_next_star
     interrupted_change(&lab, "half\n");
     let server = Server::start(&script(&[]));
     let stderr = lab.run(&server, &[]).exits(0).stderr;
-    assert!(stderr.contains("a.txt was changed since and stays as it is"), "{stderr}");
+    assert!(stderr.contains("a.txt was changed since"), "{stderr}");
     assert_eq!(lab.read("a.txt"), "a person's save\n");
+    let aside = record.with_extension("aside");
+    assert!(stderr.contains(aside.to_str().unwrap()), "{stderr}");
+    assert!(fs::read_to_string(aside).unwrap().contains("one"), "what the file was is not lost");
+}
+
+#[test]
+fn class_07_a_record_that_cannot_be_read_is_told_once_and_kept_for_a_later_look() {
+    let lab = Lab::new().file("a.txt", "half\n").file("b.txt", LINES);
+    told(&lab, vec![]);
+    let record = interrupted_change(&lab, "half\n");
+    let whole = fs::read_to_string(&record).unwrap();
+    let torn = &whole[..whole.len() - 10];
+    fs::write(&record, torn).unwrap();
+    let aside = record.with_extension("aside");
+    let server = Server::start(&script(&[]));
+    let stderr = lab.run(&server, &[]).exits(0).stderr;
+    assert!(stderr.contains(&format!("look at {}", aside.display())), "{stderr}");
+    for words in [&["undo"][..], &["apply-patch", "/dev/null"]] {
+        let stderr = lab.agent(words).stderr;
+        assert!(!stderr.contains("interrupted"), "{words:?}: {stderr}");
+    }
+    assert_eq!((fs::read_to_string(aside).unwrap().as_str(), record.exists()), (torn, false));
+    assert_eq!(lab.read("a.txt"), "half\n", "what nobody understands changes nothing");
 }
 
 #[test]

@@ -159,6 +159,62 @@ fn what_cannot_be_undone_is_said_when_it_happens_and_the_rest_is_undone() {
 }
 
 #[test]
+fn a14_what_redo_could_not_bring_back_is_not_undone_unless_it_is_forced() {
+    let lab =
+        Lab::new().env("DEPLOY_TOKEN", "correct-horse-battery-9").file("a.txt", "a\n").file("b.txt", "b\n");
+    let server = server(&[command(
+        "echo correct-horse-battery-9 > made.txt; echo A > a.txt; echo B > b.txt; head -c 33554433 /dev/zero > large.bin",
+    )]);
+    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    set(&lab, "b.txt", "mine\n");
+    let before = files(&lab);
+    let refused = lab.agent(&["undo"]).exits(1);
+    for part in [
+        "large.bin (it is larger than 32 MiB)",
+        "made.txt (it holds a secret",
+        "`--force`",
+        "could not bring back",
+    ] {
+        assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
+    }
+    assert!(refused.stderr.contains("in between: b.txt;"), "both at once: {}", refused.stderr);
+    assert!(files(&lab) == before, "all or nothing");
+    lab.agent(&["undo", "--file", "a.txt"]).exits(0);
+    assert_eq!(lab.read("a.txt"), "a\n");
+    lab.agent(&["redo"]).exits(0);
+    let forced = lab.agent(&["undo", "--force"]).exits(0);
+    assert!(forced.stderr.contains("made.txt cannot be undone: it holds a secret"), "{}", forced.stderr);
+    assert!(!lab.exists("made.txt") && !lab.exists("large.bin"));
+    let again = lab.agent(&["redo"]).exits(1);
+    assert!(again.stderr.contains("were not kept: large.bin, made.txt"), "{}", again.stderr);
+    assert_eq!((lab.read("a.txt"), lab.read("b.txt")), ("A\n".to_owned(), "mine\n".to_owned()));
+    assert_eq!(holding(&lab.home(), "correct-horse-battery-9"), Vec::<String>::new());
+}
+
+#[test]
+fn a14_caches_that_commands_fill_are_neither_listed_nor_undone_and_what_tools_write_there_is() {
+    let lab = Lab::new().file(".gitignore", "ignored/\n");
+    let calls = [
+        command(
+            "mkdir -p pkg/__pycache__ ignored; echo x > pkg/__pycache__/a.pyc; echo x > ignored/out; echo x > pkg/a.py",
+        ),
+        write("own/__pycache__/tool.txt", "tool\n"),
+    ];
+    let document = lab.run(&server(&calls), &["--mode", "yolo", "--json"]).exits(0).json();
+    let listed: Vec<_> =
+        document["files_modified"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
+    assert_eq!(listed, ["pkg/a.py", "own/__pycache__/tool.txt"], "{document}");
+    let diff = lab.agent(&["diff"]).exits(0).stdout;
+    assert!(
+        diff.contains("+++ b/pkg/a.py") && diff.contains("tool.txt") && !diff.contains("pyc\n"),
+        "{diff}"
+    );
+    lab.agent(&["undo"]).exits(0);
+    assert!(!lab.exists("pkg/a.py") && !lab.exists("own"));
+    assert!(lab.exists("pkg/__pycache__/a.pyc") && lab.exists("ignored/out"));
+}
+
+#[test]
 fn a_session_that_goes_on_is_told_which_files_were_put_back() {
     let (lab, ..) = worked();
     lab.agent(&["undo", "--file", "a.txt"]).exits(0);

@@ -68,10 +68,10 @@ pub fn sessions(app: &App, command: SessionsCommand, place: &PlaceArgs) -> CliRe
         SessionsCommand::Import { file } => {
             import::import(&archive, &file, &new_id(), &settings.workspace.to_string_lossy())
         }
-        SessionsCommand::Rm { ids } => remove::rm(&archive, &ids),
+        SessionsCommand::Rm { ids } => remove::rm(app, &settings, &archive, &ids),
         SessionsCommand::Cleanup { older_than, dry_run } => {
             let days = older_than.or(settings.sessions.cleanup_after_days);
-            remove::cleanup(&archive, days, app.source.wall(), dry_run)
+            remove::cleanup(app, &settings, &archive, days, dry_run)
         }
     }
 }

@@ -1,20 +1,31 @@
 //! `agent sessions rm` and `agent sessions cleanup`: sessions that nobody needs any more.
 
 use super::Archive;
+use crate::cli::app::App;
+use crate::cli::compose;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
+use crate::config::settings::Settings;
+use crate::engine::git::forget;
 use crate::failure::ErrorKind;
 use crate::journal::retention::{Cleaned, clean, older};
+use crate::messages;
+use crate::terminal::Style;
 use std::fmt::Write;
-use std::time::Duration;
 
 /// Removes the sessions `ids`: all that are there, whatever becomes of the others.
 ///
 /// # Errors
 /// When one of them is not there, another process works on it, or it cannot be removed.
-pub fn rm(archive: &Archive<'_>, ids: &[String]) -> CliResult<()> {
-    let problems: Vec<String> =
-        ids.iter().filter_map(|id| archive.store.remove(id).err()).map(|error| error.to_string()).collect();
+pub fn rm(app: &App, settings: &Settings, archive: &Archive<'_>, ids: &[String]) -> CliResult<()> {
+    let (mut checkpoints, mut problems) = (Vec::new(), Vec::new());
+    for id in ids {
+        match archive.store.remove(id) {
+            Ok(its) => checkpoints.extend(its),
+            Err(error) => problems.push(error.to_string()),
+        }
+    }
+    forget_all(app, settings, &checkpoints);
     if problems.is_empty() {
         return Ok(());
     }
@@ -25,11 +36,18 @@ pub fn rm(archive: &Archive<'_>, ids: &[String]) -> CliResult<()> {
 ///
 /// # Errors
 /// When nobody said for how many days, or the sessions cannot be listed.
-pub fn cleanup(archive: &Archive<'_>, days: Option<u32>, now: Duration, dry_run: bool) -> CliResult<()> {
+pub fn cleanup(
+    app: &App,
+    settings: &Settings,
+    archive: &Archive<'_>,
+    days: Option<u32>,
+    dry_run: bool,
+) -> CliResult<()> {
     let Some(days) = days else {
         let message = "how old must a session be? `--older-than DAYS`, or `sessions.cleanup_after_days` in the configuration";
         return Err(CliError::new(ErrorKind::Usage, message));
     };
+    let now = app.source.wall();
     let mut text = String::new();
     if dry_run {
         for id in older(&archive.store, days, now)? {
@@ -37,11 +55,28 @@ pub fn cleanup(archive: &Archive<'_>, days: Option<u32>, now: Duration, dry_run:
         }
         return print(archive.terminal, &text);
     }
-    let Cleaned { removed, kept } = clean(&archive.store, days, now)?;
+    let Cleaned { removed, checkpoints, kept } = clean(&archive.store, days, now)?;
+    forget_all(app, settings, &checkpoints);
     let noun = if removed == 1 { "session" } else { "sessions" };
     let _infallible = writeln!(text, "{removed} {noun} removed");
     for error in kept {
         let _infallible = writeln!(text, "kept: {error}");
     }
     print(archive.terminal, &text)
+}
+
+/// Lets the checkpoints of removed sessions go, or says why they stay.
+fn forget_all(app: &App, settings: &Settings, checkpoints: &[String]) {
+    if checkpoints.is_empty() {
+        return;
+    }
+    let work = async {
+        let launcher = compose::launcher(app, settings)?;
+        let forgotten = forget(&launcher, &settings.workspace, checkpoints).await;
+        forgotten.map_err(|reason| CliError::new(ErrorKind::Internal, reason))
+    };
+    if let Err(error) = app.block_on(work) {
+        let text = messages::checkpoints_stay(&error.cause.to_string());
+        app.tell(Style::Caution, &app.without_secrets(&text));
+    }
 }

@@ -188,6 +188,19 @@ proptest! {
     }
 
     #[test]
+    fn a_passage_is_replaced_where_it_is_alone_and_refused_wherever_else_it_is(
+        text in "[ab\n]{0,16}", old in "[ab]{1,3}(\n[ab]{1,2})?"
+    ) {
+        let places = (0..text.len()).filter(|at| text[*at..].starts_with(&old)).count();
+        let outcome = edit(&text, &old, "Z");
+        match places {
+            0 => prop_assert!(matches!(outcome, Err(EditError::NotFound { .. })), "{:?}", outcome),
+            1 => prop_assert_eq!(outcome, Ok(text.replacen(&old, "Z", 1))),
+            _ => prop_assert!(matches!(outcome, Err(EditError::NotUnique { .. })), "{:?}", outcome),
+        }
+    }
+
+    #[test]
     fn an_edit_is_undone_by_its_reverse(lines in prop::collection::vec("[a-z]{1,6}", 1..10), crlf: bool) {
         let ending = if crlf { "\r\n" } else { "\n" };
         let text = format!("{}{ending}HERE{ending}THERE{ending}", lines.join(ending));

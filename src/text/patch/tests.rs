@@ -386,8 +386,11 @@ proptest! {
     ) {
         let text = format!("{before}KEY{blank}\nOLD\n{after}");
         let expected = format!("{before}KEY{blank}\nNEW");
-        let patched = updated(&text, "@@\n KEY\n-OLD\n+NEW\n");
-        prop_assert!(patched.starts_with(&expected) && patched.ends_with(&format!("\n{after}")), "{patched:?}");
+        let line = before.lines().count() + 1;
+        let unified = format!("@@ -{line},2 +{line},2 @@\n KEY\n-OLD\n+NEW\n");
+        for patched in [updated(&text, "@@\n KEY\n-OLD\n+NEW\n"), patched(&text, &unified)] {
+            prop_assert!(patched.starts_with(&expected) && patched.ends_with(&format!("\n{after}")), "{patched:?}");
+        }
     }
 
     #[test]

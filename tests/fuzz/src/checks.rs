@@ -1,6 +1,11 @@
 //! What must hold of any bytes from a server or a model: one function per fuzz target.
 
+use agent::decision::Decision;
+use agent::engine::arguments;
 use agent::engine::command_class::{CommandClass, CommandOptions, classify, named_files, readings};
+use agent::engine::policy::{Mode, Policy, PolicyOptions};
+use agent::engine::rules::{Action, PolicyRule, Ruling};
+use agent::fetch::target::{self, HostPattern};
 use agent::llm::LlmError;
 use agent::llm::answer::{Answer, Surroundings};
 use agent::llm::embedded_call;
@@ -15,6 +20,7 @@ use agent::text::edit::{Replacement, replace};
 use agent::text::patch::apply::apply;
 use agent::text::patch::parse;
 use agent::text::shell;
+use agent::tools::{Access, Plan};
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -25,7 +31,7 @@ const MESSAGE_CHARS: usize = 1000;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     ("sse", |bytes| frames(Framing::Sse, bytes)),
     ("ndjson", |bytes| frames(Framing::Ndjson, bytes)),
     ("chat_completions", |bytes| answer(Format::ChatCompletions, bytes)),
@@ -39,6 +45,7 @@ pub const TARGETS: [Target; 13] = [
     ("unified_diff", |bytes| patched(bytes, Some("f"))),
     ("edit", edited),
     ("command", command),
+    ("policy", policy),
 ];
 
 /// Ways to cut `bytes`: at every byte, and at places that depend on what they say.
@@ -211,5 +218,156 @@ fn command(bytes: &[u8]) {
             class >= own || (is_blocked(&class) && is_blocked(&own)),
             "{around:?}: {class:?}, not {own:?}"
         );
+    }
+}
+
+/// The rules of a person, a tool and what a call of it is about, with NUL bytes between them, the rules as [`rules`] reads them:
+/// what decides is a rule that there is, the first that matches; what is denied is denied in every mode and however it is
+/// written.
+fn policy(bytes: &[u8]) {
+    let input = String::from_utf8_lossy(bytes);
+    let mut parts = input.splitn(3, '\0');
+    let mut part = || parts.next().unwrap_or_default();
+    let (rules, tool, about) = (rules(part()), part(), part());
+    assert!(arguments::read(about).map_or(true, |value| value.is_object()), "{about:?}");
+    let Some(policy) = compiled(&rules) else { return };
+    let plan = plan(tool, about);
+    let ruling = policy.ruling(tool, &plan);
+    if let Some(ruling) = &ruling {
+        explained(&rules, ruling, tool, &plan);
+        let decided = policy.decide(tool, Access::Execute, &plan, None);
+        assert!(ruling.action != Action::Deny || matches!(decided, Decision::Deny { .. }), "{decided:?}");
+    }
+    let all = |action| ruled(&[PolicyRule { action, ..anything() }], tool, &plan).is_some();
+    assert_eq!(all(Action::Deny), all(Action::Allow), "all is denied, or there is nothing to deny");
+    match (&plan.command, &plan.host) {
+        (Some(command), _) if ruling.as_ref().is_some_and(|ruling| ruling.action == Action::Deny) => {
+            stays_denied(&policy, tool, command);
+        }
+        (None, Some(host)) if !host.contains('*') => {
+            let named = HostPattern::parse(host).expect("a host that a page has can be named");
+            assert!(named.allows(host), "{host}");
+        }
+        (None, None) if !plan.touches.is_empty() && !about.starts_with('/') => {
+            for again in [format!("./{about}"), about.to_ascii_uppercase()] {
+                assert_eq!(policy.ruling(tool, &Plan::file(&again, true)), ruling, "{again:?}");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The rule that is said to decide does what is said, decides whatever comes behind it, and is the first that matches.
+fn explained(rules: &[PolicyRule], ruling: &Ruling, tool: &str, plan: &Plan) {
+    let number = ruling.rule.strip_prefix("policy.rules[").and_then(|rest| rest.strip_suffix(']'));
+    let index: usize = number.and_then(|number| number.parse().ok()).expect("the name of a rule");
+    assert_eq!((ruling.action, &ruling.reason), (rules[index].action, &rules[index].reason), "{ruling:?}");
+    // A command may be allowed by several rules together.
+    if plan.command.is_none() || ruling.action != Action::Allow {
+        assert_eq!(
+            ruled(&rules[..=index], tool, plan).as_ref(),
+            Some(ruling),
+            "what comes behind decides nothing"
+        );
+        let alone = ruled(&rules[index..=index], tool, plan).map(|alone| alone.action);
+        assert_eq!(alone, Some(ruling.action), "{ruling:?} matches on its own");
+    }
+    if plan.command.is_none() {
+        assert_eq!(ruled(&rules[..index], tool, plan), None, "{ruling:?} is the first");
+    }
+}
+
+/// What runs a denied command in its turn is denied as well.
+fn stays_denied(policy: &Policy, tool: &str, command: &str) {
+    let text = quoted(command);
+    for around in [
+        format!("sh -c -- {text}"),
+        format!("ls; {command}"),
+        format!("env A=1 timeout 5 nice bash -ec {text} name"),
+        format!("eval {text} >out 2>&1 && ls"),
+        format!("if true; then echo \"$(sh -c {text} | wc)\"; fi &"),
+    ] {
+        let ruling = policy.ruling(tool, &Plan { command: Some(around.clone()), ..Plan::default() });
+        assert_eq!(ruling.map(|ruling| ruling.action), Some(Action::Deny), "{around:?}");
+    }
+}
+
+/// A policy of these rules and nothing else, in the mode that asks nothing; none where one of them cannot be compiled, which is
+/// said with its number.
+fn compiled(rules: &[PolicyRule]) -> Option<Policy> {
+    let made = Policy::new(PolicyOptions {
+        mode: Mode::Yolo,
+        agent: "build".to_owned(),
+        allowed_tools: Vec::new(),
+        protected_files: Vec::new(),
+        sensitive_files: Vec::new(),
+        blocked_commands: Vec::new(),
+        allowed_only: false,
+        contained: true,
+        rules: rules.to_vec(),
+        root: "/srv/shop".to_owned(),
+    });
+    let error = match made {
+        Ok(policy) => return Some(policy),
+        Err(error) => error.to_string(),
+    };
+    let is_named = |index: usize| error.starts_with(&format!("policy.rules[{index}]: "));
+    assert!((0..rules.len()).any(is_named), "{error}");
+    None
+}
+
+fn ruled(rules: &[PolicyRule], tool: &str, plan: &Plan) -> Option<Ruling> {
+    compiled(rules).and_then(|policy| policy.ruling(tool, plan))
+}
+
+/// A rule that matches everything.
+fn anything() -> PolicyRule {
+    PolicyRule {
+        action: Action::Allow,
+        tool: None,
+        path: None,
+        command: None,
+        host: None,
+        agent: None,
+        reason: None,
+    }
+}
+
+/// The rules of a text, one on a line: the action, and then keys and values, with tabs between them. At most eight: more are
+/// slow and show no more.
+fn rules(text: &str) -> Vec<PolicyRule> {
+    let rule = |line: &str| {
+        let mut fields = line.split('\t');
+        let action = match fields.next() {
+            Some("deny") => Action::Deny,
+            Some("ask") => Action::Ask,
+            _ => Action::Allow,
+        };
+        let mut rule = PolicyRule { action, ..anything() };
+        while let (Some(key), Some(value)) = (fields.next(), fields.next()) {
+            let field = match key {
+                "tool" => &mut rule.tool,
+                "path" => &mut rule.path,
+                "command" => &mut rule.command,
+                "host" => &mut rule.host,
+                "agent" => &mut rule.agent,
+                _ => &mut rule.reason,
+            };
+            *field = Some(value.to_owned());
+        }
+        rule
+    };
+    text.lines().take(8).map(rule).collect()
+}
+
+/// What a call of `tool` would do that is about one thing, as `agent policy test` takes it.
+fn plan(tool: &str, about: &str) -> Plan {
+    match tool {
+        "run_command" => Plan { command: Some(about.to_owned()), ..Plan::default() },
+        "web_fetch" => {
+            let host = target::page(about).ok().and_then(|page| page.host_str().map(str::to_owned));
+            Plan { host, ..Plan::default() }
+        }
+        _ => Plan::file(about, true),
     }
 }

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long a test waits for anything before it gives up.
 pub const PATIENCE: Duration = Duration::from_mins(1);
@@ -159,6 +159,20 @@ impl Lab {
         }
         found.sort();
         found.pop().expect("there is a session")
+    }
+
+    /// The directory of session `id`.
+    pub fn session_dir(&self, id: &str) -> PathBuf {
+        let mut newest = self.journal();
+        newest.pop();
+        newest.with_file_name(id)
+    }
+
+    /// Lets session `id` look as if nothing had happened in it for so many days.
+    pub fn age(&self, id: &str, days: u64) {
+        let journal = self.session_dir(id).join("journal.jsonl");
+        let journal = fs::File::options().append(true).open(journal).unwrap();
+        journal.set_modified(SystemTime::now() - Duration::from_secs(days * 86_400 + 60)).unwrap();
     }
 
     /// The command with these arguments, ready to be started.
