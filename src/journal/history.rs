@@ -123,7 +123,8 @@ impl History {
             .collect()
     }
 
-    fn add(&mut self, record: &Record) {
+    /// Takes note of the next record.
+    pub fn add(&mut self, record: &Record) {
         match &record.event {
             Event::RunStart { .. } => {
                 self.earlier = self.earlier.saturating_add(std::mem::take(&mut self.last));

@@ -339,11 +339,13 @@ pub fn cache_lost(tokens: u64) -> String {
     )
 }
 
-fn money(amount: Option<Usd>) -> String {
+/// An amount, or that nobody knows it.
+pub fn money(amount: Option<Usd>) -> String {
     amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
 }
 
-fn tokens(usage: Usage) -> String {
+/// `12,450 in (300 cached), 3,200 out`.
+pub fn tokens(usage: Usage) -> String {
     let cached = match usage.cached_read {
         0 => String::new(),
         cached => format!(" ({} cached)", thousands(cached)),

@@ -2,6 +2,7 @@
 
 use super::waiting::WaitingCalls;
 use crate::event::Record;
+use crate::report::account::Account;
 use crate::report::stream::Line;
 use crate::result::RunResult;
 use schemars::JsonSchema;
@@ -25,6 +26,11 @@ pub fn journal() -> String {
 /// The schema of the document of `agent approvals list --json`.
 pub fn approvals() -> String {
     text::<WaitingCalls>()
+}
+
+/// The schema of the document of `--report json`.
+pub fn report() -> String {
+    text::<Account>()
 }
 
 /// For readers of what is written: a key that is always there is required.
@@ -71,6 +77,11 @@ mod tests {
         file_is("approvals.json", &approvals());
     }
 
+    #[test]
+    fn o19_the_schema_of_reports_is_the_one_of_the_types() {
+        file_is("report.json", &report());
+    }
+
     /// The first cells of a page's table rows that are code.
     fn first_cells(page: &str) -> Vec<&str> {
         page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect()
@@ -81,6 +92,15 @@ mod tests {
         let schema: serde_json::Value = serde_json::from_str(&result()).unwrap();
         let keys: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(first_cells(include_str!("../../config/help/json.md")), keys);
+    }
+
+    #[test]
+    fn o19_the_help_page_names_the_keys_of_reports() {
+        let (schema, page) = (report(), include_str!("../../config/help/reports.md"));
+        let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+        for key in schema["properties"].as_object().unwrap().keys() {
+            assert!(page.contains(&format!("`{key}`")), "{key}");
+        }
     }
 
     #[test]
