@@ -23,6 +23,7 @@ use crate::text::diff;
 use crate::workspace::Workspace;
 use crate::workspace::contents::{Contents, MAX_FILE_BYTES};
 use clap::Args;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Diffs of a report, and bytes of all of them.
@@ -138,11 +139,11 @@ impl Wish {
             Destination::JobSummary(file) => (file, file.append(text)),
         };
         let Err(error) = written else { return };
-        let (style, told) = match file.beside(app.environment.directory(), text) {
-            Ok(path) => (Style::Caution, messages::report_elsewhere(file.path(), &error, &path)),
-            Err(_) => (Style::Caution, messages::report_lost(Some(file.path()), &error.to_string(), id)),
+        let told = match file.beside(app.environment.directory(), text) {
+            Ok(path) => messages::report_elsewhere(file.path(), &error, &path),
+            Err(_) => messages::report_lost(Some(file.path()), &error.to_string(), id),
         };
-        app.tell(style, &told);
+        app.tell(Style::Caution, &told);
     }
 }
 
@@ -164,11 +165,16 @@ fn account(app: &App, settings: &Settings, id: &str) -> CliResult<Account> {
     });
     visited.map_err(|error| SessionError::Unreadable(id.to_owned(), error.to_string()))?;
     let mut account = fold.finish();
+    // The records of a fork, and of a session from elsewhere, tell of others.
+    account.session_id = Some(id.to_owned());
+    let standing: BTreeSet<String> = history.files().map(|path| redactor.text(path).into_owned()).collect();
+    account.files_modified.retain(|change| standing.contains(&change.file.path));
     let Ok(workspace) = Workspace::open(&settings.workspace) else { return Ok(account) };
     let contents = kept::contents(app, settings);
     let mut room = MAX_DIFF_BYTES;
     for change in history.undo(0, None).into_iter().take(MAX_DIFFS) {
-        let named = |file: &&mut FileChange| file.file.path == redactor.text(&change.path);
+        let path = redactor.text(&change.path);
+        let named = |file: &&mut FileChange| file.file.path == path;
         let Some(file) = account.files_modified.iter_mut().find(named) else { continue };
         let Some(whole) = difference(&workspace, &contents, &change) else { continue };
         let text = diff::cut(&redactor.text(&whole));

@@ -39,6 +39,11 @@ fn reported(lab: &Lab, more: &[&str]) -> Finished {
     lab.run(&Server::start(EVENTFUL), &[&["--mode", "yolo"], more].concat()).exits(0)
 }
 
+/// The newest session.
+fn id_of(lab: &Lab) -> String {
+    lab.journal().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned()
+}
+
 /// Each piece of `text` that stands in `whole`, in this order.
 #[track_caller]
 fn in_order(whole: &str, pieces: &[&str]) {
@@ -107,6 +112,26 @@ fn o17_files_are_told_as_created_or_modified_with_their_diffs() {
     fs::remove_dir_all(lab.journal().ancestors().nth(3).unwrap().join("displaced")).unwrap();
     assert_eq!(diff_of("old.txt"), Value::Null);
     assert_eq!(diff_of("made.txt"), told("made.txt")["diff"]);
+}
+
+#[test]
+fn o17_what_was_undone_is_no_longer_told_as_changed() {
+    let lab = lab();
+    reported(&lab, &[]);
+    lab.agent(&["undo", "--file", "old.txt"]).exits(0);
+    let report = lab.agent(&["report", "--format", "json"]).exits(0).json();
+    let files = report["files_modified"].as_array().unwrap();
+    assert_eq!(files.iter().map(|file| &file["path"]).collect::<Vec<_>>(), ["new.txt", "made.txt"]);
+    assert!(report["warnings"].to_string().contains("undone: old.txt"), "{}", report["warnings"]);
+}
+
+#[test]
+fn o17_a_fork_has_a_report_under_its_own_id() {
+    let lab = lab();
+    reported(&lab, &[]);
+    let fork = lab.agent(&["sessions", "fork", &id_of(&lab)]).exits(0).stdout.trim().to_owned();
+    let report = lab.agent(&["report", &fork, "--format", "json"]).exits(0).json();
+    assert_eq!((&report["session_id"], &report["step_count"]), (&json!(fork), &json!(3)));
 }
 
 #[test]

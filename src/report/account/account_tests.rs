@@ -55,7 +55,7 @@ fn a_session_without_an_end_has_no_verdict_and_none_of_an_earlier_run() {
     records.pop();
     let killed = account(&records);
     assert_eq!((killed.status, killed.stop_reason, killed.runs.len()), (None, None, 2));
-    assert_eq!(killed.runs[0].status, Some(Status::Success));
+    assert_eq!((killed.output.as_str(), killed.runs[0].status), ("", Some(Status::Success)));
     assert!(Form::Markdown.show(&killed).unwrap().contains("WARN: `no end: "));
     // The second run counts on from the first.
     assert_eq!(killed.steps.last().unwrap().number, 4);
@@ -138,6 +138,19 @@ fn o17_the_ending_of_a_name_says_the_form() {
 }
 
 proptest! {
+    #[test]
+    fn whatever_is_left_of_a_journal_has_a_report(kept in prop::sample::subsequence(script::run(), 0..27).prop_shuffle()) {
+        let account = account(&kept);
+        let calls: usize = account.steps.iter().map(|step| step.calls.len()).sum();
+        prop_assert!(calls as u64 <= u64::from(account.tool_call_count));
+        let page = html(&account);
+        prop_assert_eq!(page.matches("<details").count(), page.matches("</details>").count());
+        prop_assert_eq!(page.matches("<article ").count(), account.steps.len());
+        for form in [Form::Json, Form::Markdown, Form::Github] {
+            prop_assert!(form.show(&account).unwrap().ends_with('\n'));
+        }
+    }
+
     #[test]
     fn no_text_becomes_markup_on_a_page(text in "(?s).{0,40}") {
         let mut page = Page::default();

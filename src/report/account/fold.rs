@@ -146,6 +146,7 @@ impl Fold {
             let account = &mut self.account;
             account.started_ms.get_or_insert(record.wall_ms);
             (account.status, account.stop_reason, account.limit, account.error) = (None, None, None, None);
+            (account.output, account.executables) = Default::default();
             account.awaiting_approval.clear();
             [&mut account.agent, &mut account.model, &mut account.mode, &mut account.sandbox]
                 .into_iter()

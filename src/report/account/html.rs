@@ -126,7 +126,7 @@ fn files(page: &mut Page, files: &[FileChange]) {
         page.markup("</span></summary>");
         match diff {
             Some(diff) => self::diff(page, diff),
-            None => drop(page.markup("<p class=\"meta\">It is no text, or what it was is not kept.</p>")),
+            None => drop(page.markup("<p class=\"meta\">No diff: it is no text, what it was is no longer kept, or there is too much.</p>")),
         }
         page.markup("</details>");
     }

@@ -107,7 +107,9 @@ pub(super) fn attention(account: &Account) -> Vec<(&'static str, Vec<String>)> {
         (
             "Waiting for an answer",
             waiting
-                .map(|call| format!("{} {}: {} ({})", call.tool, call.summary, call.reason, call.id))
+                .map(|call| {
+                    format!("{} {}: {} (agent approve {})", call.tool, call.summary, call.reason, call.id)
+                })
                 .collect(),
         ),
         (
