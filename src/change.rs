@@ -15,6 +15,17 @@ pub enum ChangeAction {
     Deleted,
 }
 
+impl ChangeAction {
+    /// The name used in JSON and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Modified => "modified",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
 /// What changed a file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -26,6 +37,17 @@ pub enum ChangedBy {
     Command,
     /// The person, with `agent undo` or `agent redo`.
     Person,
+}
+
+impl ChangedBy {
+    /// The name used in JSON and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Command => "command",
+            Self::Person => "person",
+        }
+    }
 }
 
 /// The bits of a mode that say what kind of file it is, and the values of them for links and for files.

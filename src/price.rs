@@ -48,6 +48,16 @@ impl Usd {
         Self(self.0.saturating_sub(other.0))
     }
 
+    /// So many picodollars.
+    pub const fn of_picodollars(count: u64) -> Self {
+        Self(count)
+    }
+
+    /// How many picodollars it is.
+    pub const fn picodollars(self) -> u64 {
+        self.0
+    }
+
     /// How many things of `price` it pays for; no end when they are free.
     pub fn pays_for(self, price: Self) -> u64 {
         self.0.checked_div(price.0).unwrap_or(u64::MAX)

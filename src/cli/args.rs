@@ -1,6 +1,7 @@
 //! The command line's words: commands and flags, each accepted only because it works.
 
 use crate::cli::place::PlaceArgs;
+use crate::cli::report::ReportArgs;
 use crate::cli::sessions::args::SessionsCommand;
 use crate::cli::stats::StatsArgs;
 use crate::cli::work_args::{ResumeArgs, RunArgs, parse_mode};
@@ -72,6 +73,8 @@ pub enum Command {
     History(HistoryArgs),
     /// What models were asked in this workspace, and what it cost
     Stats(StatsArgs),
+    /// Give an account of a session: what was done, refused and changed, and what it took
+    Report(ReportArgs),
     /// List the agents there are
     Agents(PlaceArgs),
     /// List the tools, or call one without a model
@@ -326,4 +329,6 @@ pub enum SchemaArg {
     Approvals,
     /// The document of `agent stats --json`
     Stats,
+    /// The document of `--report json`
+    Report,
 }

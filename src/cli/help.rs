@@ -52,6 +52,11 @@ const PAGES: &[(&str, &str, &str)] = &[
         "providers: names, keys, servers of your own",
         include_str!("../../config/help/providers.md"),
     ),
+    (
+        "reports",
+        "reports: an account of a session in four forms",
+        include_str!("../../config/help/reports.md"),
+    ),
     ("scripted", "a model that plays a script", include_str!("../../config/help/scripted.md")),
     ("security", "what commands can reach, what is promised", include_str!("../../config/help/security.md")),
     ("sessions", "sessions: journal, resume, where they are", include_str!("../../config/help/sessions.md")),

@@ -34,6 +34,8 @@ pub mod policy;
 pub mod prompt;
 pub mod readiness;
 pub mod redo;
+pub mod report;
+mod report_file;
 mod restore;
 pub mod schema;
 mod secrets;
@@ -84,6 +86,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Redo(args) => redo::redo(app, &args),
         Command::History(args) => history::history(app, &args),
         Command::Stats(args) => stats::stats(app, &args),
+        Command::Report(args) => report::report(app, &args),
         Command::Agents(place) => agents::agents(app, &place),
         Command::Tools { command, place } => tools::tools(app, command, &place),
         Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),

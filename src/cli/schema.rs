@@ -16,6 +16,7 @@ pub fn schema(terminal: &Terminal, what: SchemaArg) -> CliResult<()> {
         SchemaArg::Config => include_str!("../../config/schema/config.json"),
         SchemaArg::Approvals => include_str!("../../config/schema/approvals.json"),
         SchemaArg::Stats => include_str!("../../config/schema/stats.json"),
+        SchemaArg::Report => include_str!("../../config/schema/report.json"),
         SchemaArg::Journal => include_str!("../../config/schema/journal.json"),
     };
     print(terminal, text)

@@ -19,6 +19,7 @@ use crate::cli::given_history;
 use crate::cli::home;
 use crate::cli::kept::Kept;
 use crate::cli::prompt::prompt;
+use crate::cli::report::Wish;
 use crate::cli::structured;
 use crate::cli::work_args::{ResumeArgs, RunArgs, SandboxArg, WorkArgs};
 use crate::config::flags::Flags;
@@ -82,14 +83,22 @@ pub fn resume(app: &App, args: ResumeArgs) -> u8 {
     work(app, &args.options, words.map(|prompt| Task::Resume { id, prompt }))
 }
 
+/// A run that has ended.
+struct Done {
+    result: RunResult,
+    shown: AnswerShown,
+    settings: Settings,
+}
+
 /// Does the task, tells the result, says the exit code.
 fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
     let format = options.format();
+    let report = Wish::of(app, options);
     let done = task.and_then(|task| contained(|| app.block_on(begin(app, options, task))));
-    let (result, shown, code) = match done {
-        Ok((result, shown)) => {
+    let (result, shown, settings, code) = match done {
+        Ok(Done { result, shown, settings }) => {
             let code = exit_code(&result, options.exit_code_on_partial);
-            (result, shown, code)
+            (result, shown, Some(settings), code)
         }
         Err(error) => {
             app.complain(&error);
@@ -97,9 +106,16 @@ fn work(app: &App, options: &WorkArgs, task: CliResult<Task>) -> u8 {
             failure.message = app.without_secrets(&failure.message);
             let sandbox = error.sandbox().map(str::to_owned);
             let result = RunResult { sandbox, ..report::json::not_started(failure, None) };
-            (result, AnswerShown::default(), error.exit_code().code())
+            (result, AnswerShown::default(), None, error.exit_code().code())
         }
     };
+    if let Some(report) = report {
+        // A bug in it has been told, and the run has ended as it has.
+        let _told = contained(|| {
+            report.fulfil(app, settings.as_ref(), &result);
+            Ok(())
+        });
+    }
     match report::deliver(&app.terminal, format, &result, &shown) {
         Err(_) if code == 0 => ExitCode::Failed.code(),
         _ => code,
@@ -123,7 +139,7 @@ fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 }
 
 /// Settings, model and session, and then the run.
-async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResult, AnswerShown)> {
+async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     let began = app.source.elapsed();
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
     let redactor = app.redactor(&settings);
@@ -183,9 +199,10 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     };
     let beginning = Beginning::of(&agent, &settings, &known);
     let has_system = has_system(&about, &settings.agent.name);
-    let settings = &settings;
-    let start = Start { settings, id, beginning, given, words, notices, aside, has_system, cut_off };
-    Ok((drive(app, &agent, start).await, answer_shown))
+    let start =
+        Start { settings: &settings, id, beginning, given, words, notices, aside, has_system, cut_off };
+    let result = drive(app, &agent, start).await;
+    Ok(Done { result, shown: answer_shown, settings })
 }
 
 /// Who is told what happens.

@@ -5,6 +5,7 @@ use crate::engine::approve::Unanswered;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::report::Format;
+use crate::report::account::Form;
 use crate::report::human::Detail;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -126,6 +127,12 @@ pub struct WorkArgs {
     /// The same as `--output-format json`: one JSON document, nothing but warnings on standard error
     #[arg(long, conflicts_with = "output_format")]
     pub json: bool,
+    /// Also give an account of the session, on standard error unless a file is named
+    #[arg(long, value_parser = str::parse::<Form>, value_name = "json|markdown|github|html")]
+    pub report: Option<Form>,
+    /// Where the account goes; without `--report` the ending of the name says its form
+    #[arg(long, value_name = "FILE")]
+    pub report_file: Option<PathBuf>,
     /// Only errors on standard error
     #[arg(short, long)]
     pub quiet: bool,

@@ -238,7 +238,7 @@ impl Form {
             ending.steps,
             ending.tool_calls,
             tokens(ending.usage),
-            money(ending.cost),
+            explained(ending.cost),
             duration(ending.duration)
         )
     }
@@ -307,7 +307,7 @@ impl Form {
 pub fn costs(cost: &Cost, usage: Usage) -> String {
     let mut text = format!(
         "Cost: {} ({} in / {} out / {} cached)",
-        money(cost.total_usd),
+        explained(cost.total_usd),
         thousands(usage.prompt()),
         thousands(usage.output),
         thousands(usage.cached_read)
@@ -339,11 +339,19 @@ pub fn cache_lost(tokens: u64) -> String {
     )
 }
 
-fn money(amount: Option<Usd>) -> String {
-    amount.map_or_else(|| "unknown (agent help costs)".to_owned(), |amount| amount.to_string())
+/// An amount, and where it is said why nobody knows it.
+fn explained(amount: Option<Usd>) -> String {
+    let shown = money(amount);
+    if amount.is_some() { shown } else { shown + " (agent help costs)" }
 }
 
-fn tokens(usage: Usage) -> String {
+/// An amount, or that nobody knows it.
+pub fn money(amount: Option<Usd>) -> String {
+    amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
+}
+
+/// `12,450 in (300 cached), 3,200 out`.
+pub fn tokens(usage: Usage) -> String {
     let cached = match usage.cached_read {
         0 => String::new(),
         cached => format!(" ({} cached)", thousands(cached)),

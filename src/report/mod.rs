@@ -1,5 +1,6 @@
 //! Listeners to a run: the human log, the spinner, the log file; and the result on standard output.
 
+pub mod account;
 pub mod costs;
 pub mod dry_run;
 pub mod human;

@@ -3,6 +3,7 @@
 use super::stats::Stats;
 use super::waiting::WaitingCalls;
 use crate::event::Record;
+use crate::report::account::Account;
 use crate::report::stream::Line;
 use crate::result::RunResult;
 use schemars::JsonSchema;
@@ -31,6 +32,11 @@ pub fn approvals() -> String {
 /// The schema of the document of `agent stats --json`.
 pub fn stats() -> String {
     text::<Stats>()
+}
+
+/// The schema of the document of `--report json`.
+pub fn report() -> String {
+    text::<Account>()
 }
 
 /// For readers of what is written: a key that is always there is required.
@@ -82,6 +88,11 @@ mod tests {
         file_is("stats.json", &stats());
     }
 
+    #[test]
+    fn o19_the_schema_of_reports_is_the_one_of_the_types() {
+        file_is("report.json", &report());
+    }
+
     /// The first cells of a page's table rows that are code.
     fn first_cells(page: &str) -> Vec<&str> {
         page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect()
@@ -92,6 +103,15 @@ mod tests {
         let schema: serde_json::Value = serde_json::from_str(&result()).unwrap();
         let keys: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(first_cells(include_str!("../../config/help/json.md")), keys);
+    }
+
+    #[test]
+    fn o19_the_help_page_names_the_keys_of_reports() {
+        let (schema, page) = (report(), include_str!("../../config/help/reports.md"));
+        let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+        for key in schema["properties"].as_object().unwrap().keys() {
+            assert!(page.contains(&format!("`{key}`")), "{key}");
+        }
     }
 
     #[test]

@@ -354,10 +354,10 @@ fn o16_what_lies_beside_a_journal_goes_with_the_session_wherever_it_goes() {
     sessions(&lab, &["export", &id, "--output", elsewhere.ws().join("it").to_str().unwrap()]).exits(0);
     let fork = sessions(&lab, &["fork", &id]).exits(0).stdout.trim().to_owned();
     sessions(&lab, &["rm", &id]).exits(0);
-    assert!(!dir_of(&id, &lab).exists());
+    assert!(!lab.session_dir(&id).exists());
     let imported = sessions(&elsewhere, &["import", "it"]).exits(0).stdout.trim().to_owned();
     for (lab, id) in [(&lab, &fork), (&elsewhere, &imported)] {
-        let journal = fs::read_to_string(dir_of(id, lab).join("journal.jsonl")).unwrap();
+        let journal = fs::read_to_string(lab.session_dir(id).join("journal.jsonl")).unwrap();
         assert!(journal.lines().all(|line| line.len() <= 64 << 10));
         let server = Server::start("turns: [{text: two}]");
         resumed(lab, id, &server, &["go on"]);

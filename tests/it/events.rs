@@ -134,7 +134,7 @@ fn o09_json_is_an_output_format_and_only_one_can_be_asked_for() {
 
 #[test]
 fn the_schemas_are_printed() {
-    for what in ["events", "result", "config", "journal", "approvals", "stats"] {
+    for what in ["events", "result", "config", "journal", "approvals", "stats", "report"] {
         let printed: Value = lab().agent(&["schema", what]).exits(0).json();
         assert!(jsonschema::meta::is_valid(&printed), "{what}");
     }

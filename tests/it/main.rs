@@ -49,6 +49,7 @@ mod policy;
 mod process;
 mod projects;
 mod providers;
+mod report;
 mod repositories;
 mod run_loop;
 mod sandbox;

@@ -1,0 +1,204 @@
+//! `agent report`, and `--report` at the end of a run: an account of a session, made of its journal and of the contents that its
+//! changes displaced.
+
+use crate::change::FileState;
+use crate::cli::app::App;
+use crate::cli::earlier::store;
+use crate::cli::error::{CliError, CliResult};
+use crate::cli::kept;
+use crate::cli::output::print;
+use crate::cli::place::PlaceArgs;
+use crate::cli::report_file::ReportFile;
+use crate::cli::work_args::WorkArgs;
+use crate::config::settings::Settings;
+use crate::failure::ErrorKind;
+use crate::journal::history::{History, Restoration};
+use crate::journal::read;
+use crate::journal::store::SessionError;
+use crate::messages;
+use crate::report::account::{Account, FileChange, Fold, Form};
+use crate::result::RunResult;
+use crate::terminal::Style;
+use crate::text::diff;
+use crate::workspace::Workspace;
+use crate::workspace::contents::{Contents, MAX_FILE_BYTES};
+use clap::Args;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Diffs of a report, and bytes of all of them.
+const MAX_DIFFS: usize = 100;
+const MAX_DIFF_BYTES: usize = 512 << 10;
+/// Names the file to which the commands of a job on GitHub add what its page is to show.
+const JOB_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
+
+/// `agent report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The session's id; without it the newest of this workspace
+    pub session: Option<String>,
+    /// The form; without it what the ending of the file says, else markdown
+    #[arg(long, value_parser = str::parse::<Form>, value_name = "json|markdown|github|html")]
+    pub format: Option<Form>,
+    /// The file, which is replaced; without it standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Where configuration and workspace are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// Prints or writes an account of a session.
+///
+/// # Errors
+/// When there is no such session, it cannot be read, or the file or standard output cannot be written.
+pub fn report(app: &App, args: &ReportArgs) -> CliResult<()> {
+    let settings = app.load_place(&args.place)?.settings;
+    let id = args.session.clone().map_or_else(|| store(&settings).last(), Ok)?;
+    let account = account(app, &settings, &id)?;
+    let Some(path) = &args.output else {
+        return print(&app.terminal, &shown(args.format.unwrap_or(Form::Markdown), &account)?);
+    };
+    let text = shown(args.format.unwrap_or_else(|| Form::of_file(path)), &account)?;
+    ReportFile::at(path.clone()).replace(&text).map_err(|error| {
+        CliError::new(ErrorKind::Session, format!("cannot write {}: {error}", path.display()))
+    })
+}
+
+fn shown(form: Form, account: &Account) -> CliResult<String> {
+    form.show(account).map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })
+}
+
+/// What a run leaves besides its answer.
+#[derive(Debug)]
+pub struct Wish {
+    form: Form,
+    to: Destination,
+}
+
+/// Where it goes.
+#[derive(Debug)]
+enum Destination {
+    StandardError,
+    /// In place of what is there.
+    File(ReportFile),
+    /// After what is there.
+    JobSummary(ReportFile),
+}
+
+impl Wish {
+    /// What the flags ask for, if they do. The directory of the file is looked at now, before any command runs.
+    pub fn of(app: &App, options: &WorkArgs) -> Option<Self> {
+        let summary = app.environment.get(JOB_SUMMARY).map(PathBuf::from);
+        let (form, file) = match (options.report, options.report_file.clone()) {
+            (None, None) => return None,
+            (Some(form), None) => (form, summary.clone().filter(|_| form == Form::Github)),
+            (None, Some(file)) if Some(&file) == summary.as_ref() => (Form::Github, Some(file)),
+            (form, Some(file)) => (form.unwrap_or_else(|| Form::of_file(&file)), Some(file)),
+        };
+        let to = match file {
+            None => Destination::StandardError,
+            Some(file) if Some(&file) == summary.as_ref() => Destination::JobSummary(ReportFile::at(file)),
+            Some(file) => Destination::File(ReportFile::at(file)),
+        };
+        Some(Self { form, to })
+    }
+
+    /// Leaves it, or says why not; the run has ended as `result` says and ends no other way for it. `settings` are there when
+    /// they could be read.
+    pub fn fulfil(&self, app: &App, settings: Option<&Settings>, result: &RunResult) {
+        let id = result.session_id.as_deref();
+        let account = match settings.zip(id) {
+            Some((settings, id)) => account(app, settings, id),
+            None => Ok(Account::default()),
+        };
+        let text = account.and_then(|mut account| {
+            account.concluded(result);
+            shown(self.form, &account)
+        });
+        match text {
+            Ok(text) => self.deliver(app, &text, id),
+            Err(error) => {
+                let why = app.without_secrets(&error.to_string());
+                app.tell(Style::Caution, &messages::report_lost(self.file(), &why, id));
+            }
+        }
+    }
+
+    fn file(&self) -> Option<&Path> {
+        match &self.to {
+            Destination::StandardError => None,
+            Destination::File(file) | Destination::JobSummary(file) => Some(file.path()),
+        }
+    }
+
+    fn deliver(&self, app: &App, text: &str, id: Option<&str>) {
+        let (file, written) = match &self.to {
+            Destination::StandardError => return app.tell(Style::Plain, text.trim_end()),
+            Destination::File(file) => (file, file.replace(text)),
+            Destination::JobSummary(file) => (file, file.append(text)),
+        };
+        let Err(error) = written else { return };
+        let told = match file.beside(app.environment.directory(), text) {
+            Ok(path) => messages::report_elsewhere(file.path(), &error, &path),
+            Err(_) => messages::report_lost(Some(file.path()), &error.to_string(), id),
+        };
+        app.tell(Style::Caution, &told);
+    }
+}
+
+/// The account of session `id`, without the secrets that are known now.
+fn account(app: &App, settings: &Settings, id: &str) -> CliResult<Account> {
+    let path = store(settings).journal_path(id)?;
+    let redactor = app.redactor(settings);
+    let (mut fold, mut history) = (Fold::default(), History::default());
+    let visited = read::visit(&path, |_, record| {
+        match record {
+            Some(mut record) => {
+                history.add(&record);
+                redactor.event(&mut record.event);
+                fold.add(&record);
+            }
+            None => fold.damaged(),
+        }
+        true
+    });
+    visited.map_err(|error| SessionError::Unreadable(id.to_owned(), error.to_string()))?;
+    let mut account = fold.finish();
+    // The records of a fork, and of a session from elsewhere, tell of others.
+    account.session_id = Some(id.to_owned());
+    let standing: BTreeSet<String> = history.files().map(|path| redactor.text(path).into_owned()).collect();
+    account.files_modified.retain(|change| standing.contains(&change.file.path));
+    let Ok(workspace) = Workspace::open(&settings.workspace) else { return Ok(account) };
+    let contents = kept::contents(app, settings);
+    let mut room = MAX_DIFF_BYTES;
+    for change in history.undo(0, None).into_iter().take(MAX_DIFFS) {
+        let path = redactor.text(&change.path);
+        let named = |file: &&mut FileChange| file.file.path == path;
+        let Some(file) = account.files_modified.iter_mut().find(named) else { continue };
+        let Some(whole) = difference(&workspace, &contents, &change) else { continue };
+        let text = diff::cut(&redactor.text(&whole));
+        if !text.is_empty() && text.len() <= room {
+            room -= text.len();
+            file.diff = Some(text);
+        }
+    }
+    Ok(account)
+}
+
+/// The diff between what a file was before the session and what the session left, where both are texts that are still there.
+fn difference(workspace: &Workspace, contents: &Contents, change: &Restoration) -> Option<String> {
+    let text = |state: &FileState| match state {
+        FileState::Absent => Some(String::new()),
+        FileState::Unknown => None,
+        FileState::Content { hash, .. } => {
+            let now = || {
+                let path = workspace.path(&change.path).ok()?;
+                let is_there = workspace.state_of(&path).ok()?.hash() == Some(hash.as_str());
+                is_there.then(|| workspace.content_of(&path, MAX_FILE_BYTES).ok()).flatten()
+            };
+            String::from_utf8(contents.get(hash).or_else(now)?).ok()
+        }
+    };
+    Some(diff::whole(&change.path, &text(&change.wanted)?, &text(&change.left)?))
+}
