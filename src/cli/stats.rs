@@ -122,13 +122,11 @@ impl Count {
 
     /// Whether this record was not counted in another session, of which this one is a copy.
     fn is_new(&mut self, record: &Record) -> bool {
-        let last = self.counted.get_mut(&record.run);
-        let is_new = last.as_ref().is_none_or(|last| **last < record.seq);
-        match last {
-            Some(last) => *last = record.seq.max(*last),
-            None => drop(self.counted.insert(record.run.clone(), record.seq)),
+        if self.counted.get(&record.run).is_some_and(|last| record.seq <= *last) {
+            return false;
         }
-        is_new
+        self.counted.insert(record.run.clone(), record.seq);
+        true
     }
 }
 

@@ -85,7 +85,9 @@ impl Glance {
 /// When the file cannot be opened or read.
 pub fn is_done(path: &Path) -> io::Result<bool> {
     let done = |record: &Record| matches!(&record.event, Event::RunEnd { result } if result.status == Status::Success);
-    Ok(last_end(path)?.is_some_and(|end| end.iter().any(done)))
+    // A call that waits after the end belongs to a run whose beginning is damaged.
+    let waits = |record: &Record| matches!(record.event, Event::ToolWaits { .. });
+    Ok(last_end(path)?.is_some_and(|end| end.iter().any(done) && !end.iter().any(waits)))
 }
 
 /// The end of the last run and what came after it; nothing when it is not among the last records.

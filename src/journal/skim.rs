@@ -13,8 +13,8 @@ const HEAD_BYTES: usize = 512;
 /// What stands before the kind. No text of a record holds it: quotes in a text are escaped.
 const BEFORE_KIND: &[u8] = br#""event":{"type":""#;
 
-/// Calls `f` with each record of these kinds, named as in the journal, and with `None` for a damaged line that may be one. Of long
-/// texts a record has the beginnings.
+/// Calls `f` with each record of these kinds, named as in the journal, and with whatever a line holds whose kind is not where it
+/// should be: a record, or `None` where it is damaged. Of long texts a record has the beginnings.
 ///
 /// # Errors
 /// When the file cannot be opened or read.
