@@ -224,7 +224,8 @@ pub struct RestoreArgs {
     /// Only this file
     #[arg(long, value_name = "FILE")]
     pub file: Option<String>,
-    /// Also files that somebody else has changed since; what they hold can be had back with `redo` or `undo`
+    /// Also files that somebody else has changed since, which `redo` or `undo` brings back, and those whose content cannot be
+    /// kept, which is lost
     #[arg(long)]
     pub force: bool,
     /// Where configuration and workspace are.

@@ -283,9 +283,9 @@ fn stays_denied(policy: &Policy, tool: &str, command: &str) {
     for around in [
         format!("sh -c -- {text}"),
         format!("ls; {command}"),
-        format!("env A=1 timeout 5 nice bash -ec {text} name"),
+        format!("env A=1 timeout 5 nice bash -ec -- {text} name"),
         format!("eval {text} >out 2>&1 && ls"),
-        format!("if true; then echo \"$(sh -c {text} | wc)\"; fi &"),
+        format!("if true; then echo \"$(sh -c -- {text} | wc)\"; fi &"),
     ] {
         let ruling = policy.ruling(tool, &Plan { command: Some(around.clone()), ..Plan::default() });
         assert_eq!(ruling.map(|ruling| ruling.action), Some(Action::Deny), "{around:?}");
