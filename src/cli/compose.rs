@@ -411,17 +411,6 @@ pub fn restore(engine: &Engine, known: &Known, session: &Session) {
     }
 }
 
-/// What the model is told of what happened since the run before: background commands that ended with it, files that were
-/// put back.
-pub fn meanwhile(engine: &Engine, known: &Known) -> Vec<String> {
-    engine.background.resume(&known.commands);
-    let gone = &known.commands.gone;
-    let restored: Vec<String> = known.restored.iter().cloned().collect();
-    let gone = (!gone.is_empty()).then(|| messages::background_gone(gone));
-    let restored = (!restored.is_empty()).then(|| messages::files_restored(&restored));
-    gone.into_iter().chain(restored).collect()
-}
-
 /// Undoes changes of several files that a process now dead did not end; says what became of them.
 pub fn recover(workspace: &Workspace) -> Vec<String> {
     let Recovered { restored, left } = workspace.recover();

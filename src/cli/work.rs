@@ -7,6 +7,7 @@ use crate::agent::run;
 use crate::agent::session::{Session, Verdict};
 use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
+use crate::cli::beginning::Beginning;
 use crate::cli::chain::Models;
 use crate::cli::compose::{self, Bench, Briefing, Manner};
 use crate::cli::costs;
@@ -14,6 +15,7 @@ use crate::cli::cut_off::CutOffs;
 use crate::cli::earlier::{Earlier, store, verified};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
+use crate::cli::given_history;
 use crate::cli::home;
 use crate::cli::kept::Kept;
 use crate::cli::prompt::prompt;
@@ -30,6 +32,7 @@ use crate::failure::{ErrorKind, Failure};
 use crate::journal::approvals::Approvals;
 use crate::journal::retention::clean;
 use crate::llm::prefix::Prefix;
+use crate::message::Said;
 use crate::messages;
 use crate::report::human::{AnswerShown, Detail};
 use crate::report::{self, Format, Listeners, ReportOptions};
@@ -40,20 +43,22 @@ use crate::tools::Access;
 use crate::workspace::executables;
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
 
 /// What is to be done.
 enum Task {
-    /// A new session.
-    New(String),
+    /// A new session, after what was said in an earlier conversation.
+    New { prompt: String, history: Option<PathBuf> },
     /// An earlier session, the newest without an id.
     Resume { id: Option<String>, prompt: Option<String> },
 }
 
 /// `agent run`.
 pub fn run(app: &App, args: RunArgs) -> u8 {
-    let task = prompt(&app.terminal, args.prompt).map(Task::New);
+    let history = args.history;
+    let task = prompt(&app.terminal, args.prompt).map(|prompt| Task::New { prompt, history });
     work(app, &args.options, task)
 }
 
@@ -117,6 +122,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
     let redactor = app.redactor(&settings);
     let schema = structured::output_schema(options.output_schema.as_deref())?;
+    let given = given(&task)?;
     let prices = costs::own_prices(&settings.costs)?;
     home::prepare(&settings)?;
     let launcher = compose::launcher(app, &settings)?;
@@ -152,7 +158,6 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let manner = manner(options, &settings, asked, (&id, session.borrow().approvals()))?;
     let engine = compose::engine(app, &settings, bench, manner)?;
     compose::restore(&engine, &known, &session.borrow());
-    let meanwhile = compose::meanwhile(&engine, &known);
     let words = words(task, &id, &session.borrow())?;
     let prefix = session.borrow().prefix().cloned();
     let agent = Agent {
@@ -170,9 +175,10 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         stream: settings.llm.stream,
         began,
     };
-    let (resumed, has_system) = (about.next_seq > 0, has_system(&about, &settings.agent.name));
+    let beginning = Beginning::of(&agent, &settings, &known);
+    let has_system = has_system(&about, &settings.agent.name);
     let settings = &settings;
-    let start = Start { settings, id, words, notices, aside, resumed, has_system, meanwhile, cut_off };
+    let start = Start { settings, id, beginning, given, words, notices, aside, has_system, cut_off };
     Ok((drive(app, &agent, start).await, answer_shown))
 }
 
@@ -214,10 +220,18 @@ fn load(app: &App, options: &WorkArgs, task: &Task) -> CliResult<(Loaded, Option
     Ok((loaded, Some(earlier)))
 }
 
+/// What was said before a new session.
+fn given(task: &Task) -> CliResult<Vec<Said>> {
+    match task {
+        Task::New { history: Some(file), .. } => given_history::read(file),
+        Task::New { history: None, .. } | Task::Resume { .. } => Ok(Vec::new()),
+    }
+}
+
 /// What is said to the model first; nothing when a session goes on in the middle of its work.
 fn words(task: Task, id: &str, session: &Session) -> CliResult<Option<String>> {
     match task {
-        Task::New(prompt) | Task::Resume { prompt: Some(prompt), .. } => Ok(Some(prompt)),
+        Task::New { prompt, .. } | Task::Resume { prompt: Some(prompt), .. } => Ok(Some(prompt)),
         Task::Resume { prompt: None, .. } if !session.has_task() => {
             let message =
                 format!("session {id} ended before it had a task: give it one, `agent resume {id} \"…\"`");
@@ -244,16 +258,15 @@ fn manner(
 struct Start<'a> {
     settings: &'a Settings,
     id: String,
+    beginning: Beginning,
+    /// What was said before the session.
+    given: Vec<Said>,
     words: Option<String>,
     notices: Vec<String>,
     /// Why the state that was kept of the session is of no use.
     aside: Option<String>,
-    /// What the model is told of what happened since the run before.
-    meanwhile: Vec<String>,
     /// The calls that were under way when the run before was killed.
     cut_off: CutOffs,
-    /// The session has had a run before.
-    resumed: bool,
     /// Its system message stays: a prefix that stays is one that is cached.
     has_system: bool,
 }
@@ -306,24 +319,17 @@ fn broken(agent: &Agent, error: &EmitError) -> RunResult {
 
 /// Tells how the run begins: the session, the run, the task, the system message.
 fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
-    let Start { settings, id, words, mut notices, aside, resumed, has_system, meanwhile, cut_off } = start;
+    let Start { settings, id, beginning, given, words, mut notices, aside, has_system, cut_off } = start;
+    let Beginning { run, meanwhile, otherwise } = beginning;
     let emitter = &agent.emitter;
-    if !resumed {
+    if matches!(run, Event::RunStart { resumed: false, .. }) {
         emitter.emit(Event::SessionStart {
             session_id: id,
             workspace: settings.workspace.to_string_lossy().into_owned(),
             program: format!("agent {}", env!("CARGO_PKG_VERSION")),
         })?;
     }
-    emitter.emit(Event::RunStart {
-        agent: settings.agent.name.clone(),
-        model: agent.models.first.model().to_owned(),
-        mode: settings.agent.mode.name().to_owned(),
-        tools: agent.definitions.iter().map(|tool| tool.name.clone()).collect(),
-        max_steps: settings.agent.max_steps,
-        resumed,
-        sandbox: agent.engine.launcher.tier().name().to_owned(),
-    })?;
+    emitter.emit(run)?;
     if !agent.engine.options.dry_run {
         for text in compose::recover(&agent.engine.workspace) {
             emitter.emit(Event::Notice { level: Level::Warn, text })?;
@@ -332,6 +338,9 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
     cut_off.end(agent)?;
     for text in meanwhile {
         emitter.emit(Event::UserMessage { text, origin: Origin::Background })?;
+    }
+    if !given.is_empty() {
+        emitter.emit(Event::History { messages: given })?;
     }
     // The task is saved before anything that takes time: a session without one cannot be gone on with.
     let told = agent.session.borrow().with_schema(words);
@@ -346,7 +355,8 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
             emitter.emit(Event::Instructions { file })?;
         }
     }
-    for text in agent.models.iter().flat_map(|model| model.remarks().to_vec()).chain(notices) {
+    for text in agent.models.iter().flat_map(|model| model.remarks().to_vec()).chain(otherwise).chain(notices)
+    {
         emitter.emit(Event::Notice { level: Level::Warn, text })?;
     }
     if let Some(text) = aside {
@@ -357,7 +367,8 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
 
 /// Whether the session has a system message, and it is that of `agent`.
 fn has_system(about: &About, agent: &str) -> bool {
-    about.has_system && about.last.as_ref().is_some_and(|(last, _)| last == agent)
+    let last = matches!(&about.last_run, Some(Event::RunStart { agent: last, .. }) if last == agent);
+    about.has_system && last
 }
 
 /// What could not be read of the journal, in words.

@@ -6,6 +6,7 @@ pub mod copy;
 pub mod cut_off;
 pub mod glance;
 pub mod history;
+pub mod offered;
 pub mod read;
 pub mod retention;
 pub mod seal;

@@ -340,7 +340,7 @@ pub fn cache_lost(tokens: u64) -> String {
 }
 
 fn money(amount: Option<Usd>) -> String {
-    amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
+    amount.map_or_else(|| "unknown (agent help costs)".to_owned(), |amount| amount.to_string())
 }
 
 fn tokens(usage: Usage) -> String {
@@ -378,6 +378,12 @@ pub fn offered(max_steps: u32, tools: &[String]) -> String {
 /// The system message was set.
 pub fn system_message(size: usize) -> String {
     format!("system message, {}", bytes(size))
+}
+
+/// An earlier conversation was given to the session.
+pub fn history_given(messages: usize) -> String {
+    let messages = count(u64::try_from(messages).unwrap_or(u64::MAX), "message");
+    format!("the task follows {messages} of an earlier conversation")
 }
 
 /// A user message entered the conversation.

@@ -9,6 +9,7 @@ mod home;
 mod log;
 mod model;
 mod prompt;
+mod resumed;
 mod sandbox;
 mod structured;
 mod trust;
@@ -33,9 +34,9 @@ pub use guardrails::{ANSWER_WITHHELD, guardrail, withheld};
 pub use home::{ANOTHER_HOME, home_unusable};
 pub use log::{
     DRY_RUN_PLAN, Ending, Form, KEPT_ANSWER, LOG_LEVELS, NOTHING_PLANNED, Session, answer_not_written,
-    budget_warning, cache_lost, costs, interrupting, journal_damaged, journal_incomplete, log_file_lost,
-    more_planned, offered, panicked, prefix_changed, request_sent, session_place, spinner_model,
-    spinner_tool, state_not_kept, state_unusable, system_message, text_missing, user_message,
+    budget_warning, cache_lost, costs, history_given, interrupting, journal_damaged, journal_incomplete,
+    log_file_lost, more_planned, offered, panicked, prefix_changed, request_sent, session_place,
+    spinner_model, spinner_tool, state_not_kept, state_unusable, system_message, text_missing, user_message,
 };
 pub use model::{
     MODEL_NOT_READY, after_fallback, broken_off, context_overflow, marker_echoed, model_switched,
@@ -44,6 +45,7 @@ pub use prompt::{
     LINKS_CHANGED, lasting_call, lasting_files, lasting_host, leads_elsewhere, line_cut, more_links,
     preview_cut, prompt_choices, prompt_lasting, prompt_reason, prompt_title,
 };
+pub use resumed::{goes_on_otherwise, other_now, other_tools, other_tools_told};
 pub use sandbox::{
     NETWORK_ON, SANDBOX_OFF, around_hidden, command_disturbed, confinement_not_found, not_confined,
     nothing_confines, nothing_to_write, sandbox_required,

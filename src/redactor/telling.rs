@@ -13,6 +13,11 @@ impl Redactor {
     pub fn event(&self, event: &mut Event) {
         match event {
             Event::System { text } | Event::UserMessage { text, .. } => self.clean_for_model(text),
+            Event::History { messages } => {
+                for said in messages {
+                    self.clean_for_model(&mut said.content);
+                }
+            }
             Event::Notice { text, .. } => self.clean(text),
             Event::Retry { message, .. } => self.clean(message),
             Event::ModelResponse { message, .. } => self.message(message),

@@ -2,6 +2,7 @@
 
 mod calls;
 mod ending;
+mod given;
 mod model;
 mod screening;
 mod shared;
@@ -121,7 +122,7 @@ enum Stage {
 }
 
 /// The conversation and its figures.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
     /// Those of the run: whoever goes on has others.
@@ -146,6 +147,8 @@ pub struct Session {
     answer_so_far: String,
     continuations: u32,
     malformed: u32,
+    /// Somebody has given it a task.
+    has_task: bool,
     /// The model was told to close a run and the person has not said anything since.
     told_to_close: bool,
     /// What it was told since it last answered, our own words aside.
@@ -158,39 +161,10 @@ pub struct Session {
     run: RunState,
 }
 
-impl Default for Session {
-    fn default() -> Self {
-        Self::new(Limits::default())
-    }
-}
-
 impl Session {
     /// A session in which nothing has happened yet.
     pub fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            id: String::new(),
-            mark: Mark::of(""),
-            model: String::new(),
-            sandbox: None,
-            messages: Vec::new(),
-            filling: Filling::default(),
-            pending: Vec::new(),
-            waiting: Waiting::default(),
-            results: BTreeMap::new(),
-            call_ids: BTreeSet::new(),
-            finish: None,
-            dropped: 0,
-            answer_so_far: String::new(),
-            continuations: 0,
-            malformed: 0,
-            told_to_close: false,
-            unread: Vec::new(),
-            demand: Demand::default(),
-            tally: Tally::default(),
-            prefix: None,
-            run: RunState::default(),
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// The same, gone on with within these limits.
@@ -240,7 +214,7 @@ impl Session {
 
     /// Whether anybody has given the model a task.
     pub fn has_task(&self) -> bool {
-        self.messages.iter().any(|message| message.role == Role::User)
+        self.has_task
     }
 
     /// Whether the model would only repeat itself if it were asked as things stand: it has answered, or the last it
@@ -300,6 +274,7 @@ impl Session {
             Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),
             Event::System { text } => self.set_system(text),
             Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
+            Event::History { messages } => self.given(messages),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             Event::StepStart { purpose: Purpose::Step, .. } => self.step_start(),
             Event::RequestSent { .. } => self.requested(),
@@ -436,6 +411,7 @@ impl Session {
             self.closing_is(Stage::Instructed);
         } else if origin == Origin::Prompt {
             self.told_to_close = false;
+            self.has_task = true;
         }
         self.demand.said(origin);
         self.finish = None;
