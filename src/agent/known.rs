@@ -30,12 +30,10 @@ pub struct Known {
     pub counts: Counts,
     /// Calls that have begun and not ended.
     pub unfinished: Unfinished,
-    /// Background commands.
-    pub commands: EarlierCommands,
     /// The tools that the model has heard of.
     pub offered: Offered,
-    /// How the last run began: its `run_start`.
-    pub last_run: Option<Event>,
+    /// Background commands.
+    pub commands: EarlierCommands,
     /// The files that were put back since the last run.
     pub restored: BTreeSet<String>,
     /// The files that the model has seen, with the hashes they had.
@@ -47,13 +45,13 @@ pub struct Known {
 }
 
 /// Where a session began and how it was worked on last: what must be known before limits are.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct About {
     /// The workspace it began in.
     pub workspace: Option<String>,
-    /// Agent and model of the last run.
-    pub last: Option<(String, String)>,
+    /// How the last run began.
+    pub last_run: Option<Event>,
     /// Whether it has a system message.
     pub has_system: bool,
     /// Whether a call of it has waited for an answer.
@@ -85,7 +83,7 @@ impl About {
             Event::SessionStart { workspace, .. } if self.workspace.is_none() => {
                 self.workspace = Some(workspace.clone());
             }
-            Event::RunStart { agent, model, .. } => self.last = Some((agent.clone(), model.clone())),
+            event @ Event::RunStart { .. } => self.last_run = Some(event.clone()),
             Event::System { .. } => self.has_system = true,
             Event::ToolWaits { .. } => self.pauses = true,
             _ => {}
@@ -101,13 +99,10 @@ impl Known {
         self.history.add(record);
         self.counts.apply(&record.event);
         self.unfinished.note(&record.event);
-        self.commands.note(&record.event);
         self.offered.note(&record.event);
+        self.commands.note(&record.event);
         match &record.event {
-            Event::RunStart { .. } => {
-                self.restored.clear();
-                self.last_run = Some(record.event.clone());
-            }
+            Event::RunStart { .. } => self.restored.clear(),
             Event::Restored { changed, .. } => {
                 self.restored.extend(changed.iter().map(|change| change.path.clone()));
             }

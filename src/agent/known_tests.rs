@@ -9,7 +9,7 @@ use crate::event::{
 };
 use crate::failure::{ErrorKind, Failure};
 use crate::guardrail::{Counted, Reaction, Severity, Side, Triggered};
-use crate::message::{Message, Opaque, Part, Role, ToolCall, ToolResult};
+use crate::message::{Message, Opaque, Part, Role, Said, Speaker, ToolCall, ToolResult};
 use crate::result::InstructionFile;
 use crate::stop_reason::StopReason;
 use crate::usage::Usage;
@@ -112,6 +112,7 @@ fn of_work(kind: usize, at: usize) -> Event {
         11 => Event::Changing { call_id: format!("c{at}"), changes: vec![change(at)] },
         12 => waits(at),
         13 => Event::KeptAnswer,
+        14 => Event::History { messages: vec![Said { role: Speaker::User, content: "before".into() }] },
         _ => ended(at),
     }
 }
@@ -183,7 +184,9 @@ fn records(events: Vec<Event>) -> Vec<Record> {
 
 fn folded(mut known: Known, records: &[Record]) -> Known {
     known.session = known.session.within(limits());
-    records.iter().for_each(|record| known.add(record));
+    for record in records {
+        known.add(record);
+    }
     known
 }
 

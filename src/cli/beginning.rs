@@ -19,10 +19,10 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// That of a run of `agent` on a session of which this is known.
+    /// That of a run of `agent` on the session of which this is known.
     pub fn of(agent: &Agent, settings: &Settings, known: &Known) -> Self {
         let offered: Vec<String> = agent.definitions.iter().map(|tool| tool.name.clone()).collect();
-        let tools = known.offered.changes(&offered);
+        let tools = ToolChanges::since(&known.offered, &offered);
         let run = Event::RunStart {
             agent: settings.agent.name.clone(),
             model: agent.models.first.model().to_owned(),
@@ -33,22 +33,23 @@ impl Beginning {
             sandbox: agent.engine.launcher.tier().name().to_owned(),
         };
         let meanwhile = meanwhile(agent, known, tools.as_ref());
-        let otherwise = otherwise(known, &run, tools.as_ref());
+        let otherwise = otherwise(known.about.last_run.as_ref(), &run, tools.as_ref());
         Self { run, meanwhile, otherwise }
     }
 }
 
 fn meanwhile(agent: &Agent, known: &Known, tools: Option<&ToolChanges>) -> Vec<String> {
     agent.engine.background.resume(&known.commands);
-    let (gone, restored) = (&known.commands.gone, known.restored.iter().cloned().collect::<Vec<_>>());
+    let gone = &known.commands.gone;
+    let restored: Vec<String> = known.restored.iter().cloned().collect();
     let tools = tools.map(|tools| messages::other_tools(&tools.removed, &tools.added));
     let gone = (!gone.is_empty()).then(|| messages::background_gone(gone));
     let restored = (!restored.is_empty()).then(|| messages::files_restored(&restored));
     tools.into_iter().chain(gone).chain(restored).collect()
 }
 
-fn otherwise(known: &Known, run: &Event, tools: Option<&ToolChanges>) -> Vec<String> {
-    let changes = known.last_run.as_ref().map(|before| changes(before, run)).unwrap_or_default();
+fn otherwise(before: Option<&Event>, run: &Event, tools: Option<&ToolChanges>) -> Vec<String> {
+    let changes = before.map(|before| changes(before, run)).unwrap_or_default();
     let settings = (!changes.is_empty()).then(|| messages::goes_on_otherwise(&changes));
     let tools = tools.map(|tools| messages::other_tools_told(&tools.removed, &tools.added));
     settings.into_iter().chain(tools).collect()

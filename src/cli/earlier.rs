@@ -7,6 +7,7 @@ use crate::config::flags::Flags;
 use crate::config::load::Loaded;
 use crate::config::settings::Settings;
 use crate::engine::approve::Unanswered;
+use crate::event::Event;
 use crate::failure::ErrorKind;
 use crate::journal::approvals::Approvals;
 use crate::journal::seal::Seal;
@@ -107,7 +108,7 @@ impl Earlier {
     /// a configured one, its model.
     #[must_use]
     pub fn complete(&self, flags: Flags, loaded: &Loaded) -> Flags {
-        let Some((agent, model)) = self.about.last.clone() else { return flags };
+        let Some(Event::RunStart { agent, model, .. }) = self.about.last_run.clone() else { return flags };
         let pauses = self.about.pauses;
         Flags {
             approvals: flags.approvals.or_else(|| pauses.then_some(Unanswered::Pause)),

@@ -401,7 +401,8 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
 
 /// Whether the session has a system message, and it is that of `agent`.
 fn has_system(about: &About, agent: &str) -> bool {
-    about.has_system && about.last.as_ref().is_some_and(|(last, _)| last == agent)
+    let last = matches!(&about.last_run, Some(Event::RunStart { agent: last, .. }) if last == agent);
+    about.has_system && last
 }
 
 /// What could not be read of the journal, in words.

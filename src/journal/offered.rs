@@ -15,14 +15,22 @@ pub struct ToolChanges {
     pub added: Vec<String>,
 }
 
-/// The tools of the runs of a session.
+impl ToolChanges {
+    /// What is other in `now` than what the model has heard of; nothing when nothing is, or it has heard of none yet.
+    pub fn since(offered: &Offered, now: &[String]) -> Option<Self> {
+        let before = offered.known.as_ref()?;
+        let changes = Self { removed: without(before, now), added: without(now, before) };
+        (!changes.removed.is_empty() || !changes.added.is_empty()).then_some(changes)
+    }
+}
+
+/// The fold of a journal: the tools that the model last heard of. A run that was killed before it said anything has told it of
+/// none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Offered {
-    /// Those of the last run.
     begun: Option<Vec<String>>,
-    /// Those that the model last heard of. A run that was killed before it said anything has told it of none.
-    told: Option<Vec<String>>,
+    known: Option<Vec<String>>,
 }
 
 impl Offered {
@@ -30,18 +38,11 @@ impl Offered {
     pub fn note(&mut self, event: &Event) {
         match event {
             Event::RunStart { tools, .. } => self.begun = Some(tools.clone()),
-            Event::UserMessage { .. } | Event::StepStart { .. } if self.told != self.begun => {
-                self.told.clone_from(&self.begun);
+            Event::UserMessage { .. } | Event::StepStart { .. } if self.begun.is_some() => {
+                self.known = self.begun.take();
             }
             _ => {}
         }
-    }
-
-    /// What is other in `now`; nothing when nothing is, or the model has heard of none yet.
-    pub fn changes(&self, now: &[String]) -> Option<ToolChanges> {
-        let before = self.told.as_ref()?;
-        let changes = ToolChanges { removed: without(before, now), added: without(now, before) };
-        (!changes.removed.is_empty() || !changes.added.is_empty()).then_some(changes)
     }
 }
 
@@ -79,28 +80,28 @@ mod tests {
         Event::UserMessage { text: String::new(), origin: Origin::Prompt }
     }
 
-    fn since(events: &[Event], now: &str) -> Option<(Vec<String>, Vec<String>)> {
+    fn since(events: Vec<Event>, now: &str) -> Option<(Vec<String>, Vec<String>)> {
         let mut offered = Offered::default();
         events.iter().for_each(|event| offered.note(event));
-        offered.changes(&names(now)).map(|changes| (changes.removed, changes.added))
+        ToolChanges::since(&offered, &names(now)).map(|changes| (changes.removed, changes.added))
     }
 
     #[test]
     fn o15_tools_that_came_and_went_are_those_since_the_model_last_heard() {
-        assert_eq!(since(&[run("a b"), said()], "b c"), Some((names("a"), names("c"))));
-        assert_eq!(since(&[run("a b"), said()], "a b"), None);
-        assert_eq!(since(&[run("a"), said(), run("b"), said()], "b"), None);
+        assert_eq!(since(vec![run("a b"), said()], "b c"), Some((names("a"), names("c"))));
+        assert_eq!(since(vec![run("a b"), said()], "a b"), None);
+        assert_eq!(since(vec![run("a"), said(), run("b"), said()], "b"), None);
     }
 
     #[test]
     fn o15_a_run_that_was_killed_before_it_said_anything_has_told_nothing() {
-        assert_eq!(since(&[run("a")], "b"), None);
-        assert_eq!(since(&[run("a"), said(), run("b")], "b"), Some((names("a"), names("b"))));
+        assert_eq!(since(vec![run("a")], "b"), None);
+        assert_eq!(since(vec![run("a"), said(), run("b")], "b"), Some((names("a"), names("b"))));
     }
 
     #[test]
     fn what_is_no_name_of_a_tool_is_not_repeated() {
         let long = "x".repeat(NAME_CHARS + 1);
-        assert_eq!(since(&[run(&format!("a \u{1b}[2J {long}")), said()], "a"), None);
+        assert_eq!(since(vec![run(&format!("a \u{1b}[2J {long}")), said()], "a"), None);
     }
 }

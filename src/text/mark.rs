@@ -10,6 +10,12 @@ pub struct Mark {
     word: String,
 }
 
+impl Default for Mark {
+    fn default() -> Self {
+        Self::of("")
+    }
+}
+
 impl Mark {
     /// The marks of the session with this id: the same for each of its runs, so that what was sent stays as it was.
     pub fn of(session: &str) -> Self {

@@ -122,7 +122,7 @@ enum Stage {
 }
 
 /// The conversation and its figures.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
     /// Those of the run: whoever goes on has others.
@@ -161,40 +161,10 @@ pub struct Session {
     run: RunState,
 }
 
-impl Default for Session {
-    fn default() -> Self {
-        Self::new(Limits::default())
-    }
-}
-
 impl Session {
     /// A session in which nothing has happened yet.
     pub fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            id: String::new(),
-            mark: Mark::of(""),
-            model: String::new(),
-            sandbox: None,
-            messages: Vec::new(),
-            filling: Filling::default(),
-            pending: Vec::new(),
-            waiting: Waiting::default(),
-            results: BTreeMap::new(),
-            call_ids: BTreeSet::new(),
-            finish: None,
-            dropped: 0,
-            answer_so_far: String::new(),
-            continuations: 0,
-            malformed: 0,
-            has_task: false,
-            told_to_close: false,
-            unread: Vec::new(),
-            demand: Demand::default(),
-            tally: Tally::default(),
-            prefix: None,
-            run: RunState::default(),
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// The same, gone on with within these limits.
