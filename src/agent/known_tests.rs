@@ -184,7 +184,9 @@ fn records(events: Vec<Event>) -> Vec<Record> {
 
 fn folded(mut known: Known, records: &[Record]) -> Known {
     known.session = known.session.within(limits());
-    records.iter().for_each(|record| known.add(record));
+    for record in records {
+        known.add(record);
+    }
     known
 }
 
