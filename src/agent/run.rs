@@ -173,7 +173,9 @@ impl Agent {
         match keeper.keep(&limits) {
             Ok(Some((event, before))) => {
                 self.emitter.emit(event)?;
-                before.iter().for_each(|before| keeper.forget(before));
+                if let Some(before) = before {
+                    keeper.forget(&before);
+                }
             }
             Ok(None) => {}
             Err(error) => {

@@ -71,7 +71,7 @@ impl Earlier {
             created = store.create(&id);
         }
         let journal = created?;
-        let opened = Opened::of(&store.journal_path(&id)?).map_err(|error| unreadable(&id, error))?;
+        let opened = Opened::of(&store.journal_path(&id)?).map_err(|error| unreadable(&id, &error))?;
         Ok(Self { id, journal, opened, about: About::default() })
     }
 
@@ -87,19 +87,19 @@ impl Earlier {
         };
         let journal = store.open(&id)?;
         let path = store.journal_path(&id)?;
-        let opened = Opened::of(&path).map_err(|error| unreadable(&id, error))?;
+        let opened = Opened::of(&path).map_err(|error| unreadable(&id, &error))?;
         let about = opened.about();
         if opened.reading.is_later {
-            return Err(unreadable(&id, "a later version of agent has written to it").into());
+            return Err(unreadable(&id, &"a later version of agent has written to it").into());
         }
         if about.next_seq == 0 {
-            return Err(unreadable(&id, "its journal holds no intact record").into());
+            return Err(unreadable(&id, &"its journal holds no intact record").into());
         }
         if let Some(other) =
             about.workspace.as_ref().filter(|began| **began != settings.workspace.to_string_lossy())
         {
             // What the model has read is not what is here.
-            return Err(unreadable(&id, format!("it belongs to another workspace, {other}")).into());
+            return Err(unreadable(&id, &format!("it belongs to another workspace, {other}")).into());
         }
         Ok(Self { id, journal, opened, about })
     }
@@ -119,6 +119,6 @@ impl Earlier {
     }
 }
 
-fn unreadable(id: &str, why: impl ToString) -> SessionError {
+fn unreadable(id: &str, why: &impl ToString) -> SessionError {
     SessionError::Unreadable(id.to_owned(), why.to_string())
 }

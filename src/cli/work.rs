@@ -142,7 +142,6 @@ fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     let began = app.source.elapsed();
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
-    let redactor = app.redactor(&settings);
     let schema = structured::output_schema(options.output_schema.as_deref())?;
     let given = given(&task)?;
     let prices = costs::own_prices(&settings.costs)?;
@@ -166,22 +165,20 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     let keeper = Keeper::new(store(&settings).journal_path(&id)?, &opened);
     let mut known = opened.known(limits);
     notices.extend(damage(&known));
-    let session = std::mem::take(&mut known.session).demanding(schema);
-    let session = Rc::new(RefCell::new(session));
-    let mut all: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
-    all.extend(sinks);
+    let session = Rc::new(RefCell::new(std::mem::take(&mut known.session).demanding(schema)));
+    let first: [Box<dyn EventSink>; 2] = [Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
+    let all = first.into_iter().chain(sinks).collect();
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), about.next_seq, all);
-    let emitter = Rc::new(emitter.redacting(redactor));
-    let outputs = store(&settings).outputs_dir(&id)?;
+    let emitter = Rc::new(emitter.redacting(app.redactor(&settings)));
     let kept = Kept::of(app, &settings, &id, &known.history)?;
     let cut_off = CutOffs::of(std::mem::take(&mut known.unfinished), kept.baseline.clone());
+    let outputs = store(&settings).outputs_dir(&id)?;
     let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, kept: Some(kept), toolbox };
     let asked = (options.format() == Format::Text).then(|| interrupt.clone());
     let manner = manner(options, &settings, asked, (&id, session.borrow().approvals()))?;
     let engine = compose::engine(app, &settings, bench, manner)?;
     compose::restore(&engine, &known, &session.borrow());
-    let words = words(task, &id, &session.borrow())?;
-    let prefix = session.borrow().prefix().cloned();
+    let (words, prefix) = (words(task, &id, &session.borrow())?, session.borrow().prefix().cloned());
     let agent = Agent {
         models: models.clients,
         definitions: compose::definitions(&engine),

@@ -80,28 +80,30 @@ mod tests {
         Event::UserMessage { text: String::new(), origin: Origin::Prompt }
     }
 
-    fn since(events: Vec<Event>, now: &str) -> Option<(Vec<String>, Vec<String>)> {
+    fn since(events: &[Event], now: &str) -> Option<(Vec<String>, Vec<String>)> {
         let mut offered = Offered::default();
-        events.iter().for_each(|event| offered.note(event));
+        for event in events {
+            offered.note(event);
+        }
         ToolChanges::since(&offered, &names(now)).map(|changes| (changes.removed, changes.added))
     }
 
     #[test]
     fn o15_tools_that_came_and_went_are_those_since_the_model_last_heard() {
-        assert_eq!(since(vec![run("a b"), said()], "b c"), Some((names("a"), names("c"))));
-        assert_eq!(since(vec![run("a b"), said()], "a b"), None);
-        assert_eq!(since(vec![run("a"), said(), run("b"), said()], "b"), None);
+        assert_eq!(since(&[run("a b"), said()], "b c"), Some((names("a"), names("c"))));
+        assert_eq!(since(&[run("a b"), said()], "a b"), None);
+        assert_eq!(since(&[run("a"), said(), run("b"), said()], "b"), None);
     }
 
     #[test]
     fn o15_a_run_that_was_killed_before_it_said_anything_has_told_nothing() {
-        assert_eq!(since(vec![run("a")], "b"), None);
-        assert_eq!(since(vec![run("a"), said(), run("b")], "b"), Some((names("a"), names("b"))));
+        assert_eq!(since(&[run("a")], "b"), None);
+        assert_eq!(since(&[run("a"), said(), run("b")], "b"), Some((names("a"), names("b"))));
     }
 
     #[test]
     fn what_is_no_name_of_a_tool_is_not_repeated() {
         let long = "x".repeat(NAME_CHARS + 1);
-        assert_eq!(since(vec![run(&format!("a \u{1b}[2J {long}")), said()], "a"), None);
+        assert_eq!(since(&[run(&format!("a \u{1b}[2J {long}")), said()], "a"), None);
     }
 }

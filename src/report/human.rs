@@ -265,6 +265,10 @@ impl HumanLog {
         }
     }
 
+    fn kept_answer(&self) -> io::Result<()> {
+        self.say(Detail::Human, Style::Dim, &self.form.detail(messages::KEPT_ANSWER))
+    }
+
     fn notice(&self, level: Level, text: &str) -> io::Result<()> {
         let (least, style) = match level {
             Level::Debug => (Detail::Debug, Style::Dim),
@@ -415,9 +419,7 @@ impl EventSink for HumanLog {
             Event::Checkpoint { reference, left_out, .. } => self.checkpoint(reference, left_out),
             Event::RequestSent { attempt } => self.notice(Level::Debug, &messages::request_sent(*attempt)),
             Event::RequestPrefix { changed, .. } => self.prefix(changed),
-            Event::KeptAnswer => {
-                self.say(Detail::Human, Style::Dim, &self.form.detail(messages::KEPT_ANSWER))
-            }
+            Event::KeptAnswer => self.kept_answer(),
             Event::Retry { attempt, delay_ms, kind, message, .. } => {
                 let (delay, message) = (Duration::from_millis(*delay_ms), first_line(message, LINE_CHARS));
                 self.say(Detail::Warn, Style::Caution, &self.form.retry(*attempt, delay, *kind, &message))
