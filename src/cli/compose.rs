@@ -1,9 +1,6 @@
 //! Puts the parts of a run together out of the settings.
 
-use crate::agent::chain::{Chain, Terms};
 use crate::agent::prompt::{Instructions, PromptLayers, system_message};
-use crate::agent::spending::Caps;
-use crate::agent::watchdogs::Limits;
 use crate::change::ChangeAction;
 use crate::cli::app::App;
 use crate::cli::approver::AtTerminal;
@@ -32,6 +29,7 @@ use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
 use crate::journal::approvals::Approvals;
 use crate::journal::history;
+use crate::limits::{Caps, Chain, Limits, Terms};
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::edit_format::EditFormat;
 use crate::llm::response_cache::{self, CachedModel};

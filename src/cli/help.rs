@@ -52,6 +52,11 @@ const PAGES: &[(&str, &str, &str)] = &[
         "providers: names, keys, servers of your own",
         include_str!("../../config/help/providers.md"),
     ),
+    (
+        "replay",
+        "replay: a session done again from its journal, and compared",
+        include_str!("../../config/help/replay.md"),
+    ),
     ("scripted", "a model that plays a script", include_str!("../../config/help/scripted.md")),
     ("security", "what commands can reach, what is promised", include_str!("../../config/help/security.md")),
     ("sessions", "sessions: journal, resume, where they are", include_str!("../../config/help/sessions.md")),

@@ -32,6 +32,7 @@ pub mod policy;
 pub mod prompt;
 pub mod readiness;
 pub mod redo;
+pub mod replay;
 mod restore;
 pub mod schema;
 mod secrets;
@@ -81,6 +82,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Undo(args) => undo::undo(app, &args),
         Command::Redo(args) => redo::redo(app, &args),
         Command::History(args) => history::history(app, &args),
+        Command::Replay(args) => return replay::replay(app, &args),
         Command::Stats(args) => stats::stats(app, &args),
         Command::Agents(place) => agents::agents(app, &place),
         Command::Tools { command, place } => tools::tools(app, command, &place),

@@ -3,6 +3,7 @@
 use crate::agent::context::result_tokens;
 use crate::agent::run;
 use crate::agent::session::{Session, Verdict};
+use crate::agent::structured::OutputSchema;
 use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
 use crate::cli::chain::Models;
@@ -28,6 +29,7 @@ use crate::failure::{ErrorKind, Failure};
 use crate::journal::approvals::Approvals;
 use crate::journal::read::Reading;
 use crate::journal::retention::clean;
+use crate::limits::{Bounds, Limits};
 use crate::llm::prefix::Prefix;
 use crate::messages;
 use crate::report::human::{AnswerShown, Detail};
@@ -40,6 +42,7 @@ use crate::workspace::executables;
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// What is to be done.
@@ -112,7 +115,7 @@ fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 
 /// Settings, model and session, and then the run.
 async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResult, AnswerShown)> {
-    let began = app.source.elapsed();
+    let began = app.source.stamp();
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
     let redactor = app.redactor(&settings);
     let schema = structured::output_schema(options.output_schema.as_deref())?;
@@ -134,6 +137,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let Earlier { id, journal, reading } =
         earlier.map_or_else(|| Earlier::create(app, &store(&settings)), Ok)?;
     notices.extend(damage(&reading));
+    let bounds = bounds(began, &limits, schema.as_deref());
     let session = Rc::new(RefCell::new(Session::replay(limits, &reading.records).demanding(schema)));
     let mut all: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
     all.extend(sinks);
@@ -143,13 +147,11 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let kept = Kept::of(app, &settings, &id, &reading.records)?;
     let cut_off = CutOffs::of(&reading.records, kept.baseline.clone());
     let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, kept: Some(kept), toolbox };
-    let asked = (options.format() == Format::Text).then(|| interrupt.clone());
-    let manner = manner(options, &settings, asked, (&id, &reading))?;
+    let manner = manner(options, &settings, &interrupt, (&id, &reading))?;
     let engine = compose::engine(app, &settings, bench, manner)?;
     compose::restore(&engine, &reading.records);
     let meanwhile = compose::meanwhile(&engine, &reading.records);
-    let words = words(task, &id, &session.borrow())?;
-    let prefix = session.borrow().prefix().cloned();
+    let (words, prefix) = (words(task, &id, &session.borrow())?, session.borrow().prefix().cloned());
     let agent = Agent {
         models: models.clients,
         definitions: compose::definitions(&engine),
@@ -157,6 +159,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         session,
         emitter,
         prefix: RefCell::new(Prefix::new(prefix)),
+        digest: RefCell::default(),
         source: Rc::clone(&app.source),
         interrupt,
         name: settings.agent.name.clone(),
@@ -168,7 +171,8 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         (!reading.records.is_empty(), has_system(&reading.records, &settings.agent.name));
     // The session holds what it needs of them; a long one would fill the memory twice.
     drop(reading);
-    let start = Start { settings: &settings, id, words, notices, resumed, has_system, meanwhile, cut_off };
+    let start =
+        Start { settings: &settings, id, bounds, words, notices, resumed, has_system, meanwhile, cut_off };
     Ok((drive(app, &agent, start).await, answer_shown))
 }
 
@@ -189,6 +193,13 @@ fn listeners(
     };
     report::listeners(&app.terminal, report)
         .map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })
+}
+
+/// What the run is held to, as a replay needs it.
+fn bounds(began: Duration, limits: &Limits, schema: Option<&OutputSchema>) -> Bounds {
+    let began_us = u64::try_from(began.as_micros()).unwrap_or(u64::MAX);
+    let schema = schema.and_then(|schema| serde_json::from_str(schema.text()).ok());
+    Bounds { began_us, limits: limits.clone(), schema }
 }
 
 /// Removes the kept answers when that is wanted.
@@ -229,10 +240,11 @@ fn words(task: Task, id: &str, session: &Session) -> CliResult<Option<String>> {
 fn manner(
     options: &WorkArgs,
     settings: &Settings,
-    asked: Option<CancellationToken>,
+    interrupt: &CancellationToken,
     (id, reading): (&str, &Reading),
 ) -> CliResult<Manner> {
     let approvals = verified(settings, id, Approvals::of(&reading.records))?;
+    let asked = (options.format() == Format::Text).then(|| interrupt.clone());
     Ok(Manner { asked, unanswered: settings.approvals, approvals, dry_run: options.dry_run })
 }
 
@@ -240,6 +252,7 @@ fn manner(
 struct Start<'a> {
     settings: &'a Settings,
     id: String,
+    bounds: Bounds,
     words: Option<String>,
     notices: Vec<String>,
     /// What the model is told of what happened since the run before.
@@ -300,7 +313,7 @@ fn broken(agent: &Agent, error: &EmitError) -> RunResult {
 
 /// Tells how the run begins: the session, the run, the task, the system message.
 fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
-    let Start { settings, id, words, mut notices, resumed, has_system, meanwhile, cut_off } = start;
+    let Start { settings, id, bounds, words, mut notices, resumed, has_system, meanwhile, cut_off } = start;
     let emitter = &agent.emitter;
     if !resumed {
         emitter.emit(Event::SessionStart {
@@ -317,6 +330,7 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
         max_steps: settings.agent.max_steps,
         resumed,
         sandbox: agent.engine.launcher.tier().name().to_owned(),
+        bounds: Some(Box::new(bounds)),
     })?;
     if !agent.engine.options.dry_run {
         for text in compose::recover(&agent.engine.workspace) {

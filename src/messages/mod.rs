@@ -9,6 +9,7 @@ mod home;
 mod log;
 mod model;
 mod prompt;
+mod replay;
 mod sandbox;
 mod structured;
 mod trust;
@@ -43,6 +44,10 @@ pub use model::{
 pub use prompt::{
     LINKS_CHANGED, lasting_call, lasting_files, lasting_host, leads_elsewhere, line_cut, more_links,
     preview_cut, prompt_choices, prompt_lasting, prompt_reason, prompt_title,
+};
+pub use replay::{
+    NOTHING_TO_REPLAY, REPLAY_ASKS_ELSE, REPLAY_LATER_VERSION, REPLAYED_CUT_OFF, replay_difference, replayed,
+    replayed_differs, replayed_lacks, replayed_run, replayed_same, replayed_unknown,
 };
 pub use sandbox::{
     NETWORK_ON, SANDBOX_OFF, around_hidden, command_disturbed, confinement_not_found, not_confined,

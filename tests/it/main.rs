@@ -47,6 +47,7 @@ mod policy;
 mod process;
 mod projects;
 mod providers;
+mod replay;
 mod repositories;
 mod run_loop;
 mod sandbox;

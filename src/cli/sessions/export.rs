@@ -4,7 +4,7 @@ use super::Archive;
 use super::exported::{EXPORT_VERSION, Header, KeptOutput, cannot};
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
-use crate::event::Record;
+use crate::event::{Event, Record};
 use crate::journal::write::encode;
 use crate::tools::outputs::MAX_BYTES;
 use base64::Engine as _;
@@ -54,10 +54,18 @@ pub fn export(archive: &Archive<'_>, id: &str, output: Option<&Path>, places: &P
     let write = |to: &mut dyn Write| -> io::Result<()> {
         line(to, &header)?;
         let mut bytes = Vec::new();
-        for mut record in records {
-            archive.redactor.event(&mut record.event);
+        let mut other = false;
+        for record in records {
+            let mut clean = record.clone();
+            archive.redactor.event(&mut clean.event);
+            let mut clean = places.of(&clean)?;
+            other |= is_said(&record.event) && clean.event != record.event;
+            if let (true, Event::StepStart { digest, .. }) = (other, &mut clean.event) {
+                // It is that of the conversation as it was.
+                *digest = None;
+            }
             bytes.clear();
-            encode(&places.of(&record)?, &mut bytes)?;
+            encode(&clean, &mut bytes)?;
             to.write_all(&bytes)?;
         }
         for path in files(&archive.store.outputs_dir(id).map_err(io::Error::other)?) {
@@ -80,6 +88,17 @@ pub fn export(archive: &Archive<'_>, id: &str, output: Option<&Path>, places: &P
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     file.and_then(|mut file| write(&mut file))
         .map_err(|error| cannot(&format!("write {}", path.display()), error))
+}
+
+/// Whether `event` becomes a part of the conversation.
+fn is_said(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::System { .. }
+            | Event::UserMessage { .. }
+            | Event::ModelResponse { .. }
+            | Event::ToolEnd { .. }
+    )
 }
 
 /// The files of a directory by their names.
