@@ -6,7 +6,7 @@ use crate::decision::Denial;
 use crate::failure::{ErrorKind, Failure};
 use crate::guardrail::{Counted, Triggered};
 use crate::limits::Bounds;
-use crate::message::{Message, ToolCall, ToolResult};
+use crate::message::{Message, Said, ToolCall, ToolResult};
 use crate::price::Usd;
 use crate::result::{InstructionFile, RunResult};
 use crate::stop_reason::StopReason;
@@ -203,6 +203,11 @@ pub enum Event {
     Instructions {
         /// The file, and what it was before.
         file: InstructionFile,
+    },
+    /// What was said in an earlier conversation enters this one, before its first prompt (`--history`).
+    History {
+        /// In order.
+        messages: Vec<Said>,
     },
     /// A user message enters the conversation.
     UserMessage {

@@ -3,7 +3,6 @@
 use crate::price::{Price, Usd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::time::Duration;
 
 /// What ends a run that reached a limit.
@@ -65,9 +64,9 @@ pub struct Bounds {
     pub began_us: u64,
     /// Its limits, before the room that the schema takes.
     pub limits: Limits,
-    /// The JSON Schema that its answer must fit.
+    /// The JSON Schema that its answer must fit, as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub schema: Option<Value>,
+    pub schema: Option<String>,
 }
 
 /// The chosen model and those that take over from it, in order.

@@ -85,6 +85,35 @@ pub struct Opaque {
     pub data: Value,
 }
 
+/// Who said something in an earlier conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// Something that was said in an earlier conversation: words alone, no calls.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Said {
+    /// Who said it.
+    pub role: Speaker,
+    /// The words.
+    pub content: String,
+}
+
+impl From<&Said> for Message {
+    fn from(said: &Said) -> Self {
+        let role = match said.role {
+            Speaker::User => Role::User,
+            Speaker::Assistant => Role::Assistant,
+        };
+        Self::text(role, said.content.as_str())
+    }
+}
+
 impl ToolResult {
     /// Its first line, which says how it went, without the `Error:` that is there for the model.
     pub fn gist(&self) -> &str {

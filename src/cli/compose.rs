@@ -28,7 +28,6 @@ use crate::fetch::target::HostPattern;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
 use crate::journal::approvals::Approvals;
-use crate::journal::history;
 use crate::limits::{Caps, Chain, Limits, Terms};
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::edit_format::EditFormat;
@@ -413,15 +412,6 @@ pub fn restore(engine: &Engine, records: &[Record]) {
             ledger.forget(&change.path);
         }
     }
-}
-
-/// What the model is told of what happened since the run before: background commands that ended with it, files that were
-/// put back.
-pub fn meanwhile(engine: &Engine, records: &[Record]) -> Vec<String> {
-    let (gone, restored) = (engine.background.resume(records), history::restored(records));
-    let gone = (!gone.is_empty()).then(|| messages::background_gone(&gone));
-    let restored = (!restored.is_empty()).then(|| messages::files_restored(&restored));
-    gone.into_iter().chain(restored).collect()
 }
 
 /// Undoes changes of several files that a process now dead did not end; says what became of them.

@@ -6,7 +6,7 @@ use crate::config::flags::Flags;
 use crate::config::load::Loaded;
 use crate::config::settings::Settings;
 use crate::engine::approve::Unanswered;
-use crate::event::{Event, Record, SCHEMA_VERSION};
+use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
 use crate::journal::approvals::Approvals;
 use crate::journal::read::{self, Reading};
@@ -86,11 +86,11 @@ impl Earlier {
         let path = store.journal_path(&id)?;
         let unreadable = |why: String| SessionError::Unreadable(id.clone(), why);
         let reading = read::read(&path).map_err(|error| unreadable(error.to_string()))?;
+        if reading.is_later {
+            return Err(unreadable("a later version of agent has written to it".to_owned()).into());
+        }
         if reading.records.is_empty() {
             return Err(unreadable("its journal holds no intact record".to_owned()).into());
-        }
-        if reading.records.iter().any(|record| record.v > SCHEMA_VERSION) {
-            return Err(unreadable("a later version of agent has written to it".to_owned()).into());
         }
         if let Some(other) = elsewhere(&reading, &settings.workspace) {
             return Err(unreadable(format!("it belongs to another workspace, {other}")).into());

@@ -8,7 +8,7 @@ use crate::cli::earlier::store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
 use crate::cli::output::print;
-use crate::event::{Event, SCHEMA_VERSION};
+use crate::event::Event;
 use crate::failure::ErrorKind;
 use crate::journal::read;
 use crate::journal::store::SessionError;
@@ -33,8 +33,12 @@ fn compare(app: &App, args: &ReplayArgs) -> CliResult<ExitCode> {
     let id = args.session.clone().map_or_else(|| store.last(), Ok)?;
     let reading = read::read(&store.journal_path(&id)?)
         .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
-    if reading.records.iter().any(|record| record.v > SCHEMA_VERSION) {
+    if reading.is_later {
         return Err(CliError::new(ErrorKind::Session, messages::REPLAY_LATER_VERSION));
+    }
+    if !reading.incomplete.is_empty() {
+        let lacks = messages::journal_incomplete(&reading.incomplete);
+        return Err(CliError::new(ErrorKind::Session, messages::replayed_unknown(&lacks)));
     }
     let replayed = app.block_on(async { Ok(again(&reading.records).await) })?;
     let Some(last) = replayed.last() else {

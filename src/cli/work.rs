@@ -6,6 +6,7 @@ use crate::agent::session::{Session, Verdict};
 use crate::agent::structured::OutputSchema;
 use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
+use crate::cli::beginning::Beginning;
 use crate::cli::chain::Models;
 use crate::cli::compose::{self, Bench, Briefing, Manner};
 use crate::cli::costs;
@@ -13,6 +14,7 @@ use crate::cli::cut_off::CutOffs;
 use crate::cli::earlier::{Earlier, store, verified};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
+use crate::cli::given_history;
 use crate::cli::home;
 use crate::cli::kept::Kept;
 use crate::cli::prompt::prompt;
@@ -31,6 +33,7 @@ use crate::journal::read::Reading;
 use crate::journal::retention::clean;
 use crate::limits::{Bounds, Limits};
 use crate::llm::prefix::Prefix;
+use crate::message::Said;
 use crate::messages;
 use crate::report::human::{AnswerShown, Detail};
 use crate::report::{self, Format, Listeners, ReportOptions};
@@ -41,21 +44,23 @@ use crate::tools::Access;
 use crate::workspace::executables;
 use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// What is to be done.
 enum Task {
-    /// A new session.
-    New(String),
+    /// A new session, after what was said in an earlier conversation.
+    New { prompt: String, history: Option<PathBuf> },
     /// An earlier session, the newest without an id.
     Resume { id: Option<String>, prompt: Option<String> },
 }
 
 /// `agent run`.
 pub fn run(app: &App, args: RunArgs) -> u8 {
-    let task = prompt(&app.terminal, args.prompt).map(Task::New);
+    let history = args.history;
+    let task = prompt(&app.terminal, args.prompt).map(|prompt| Task::New { prompt, history });
     work(app, &args.options, task)
 }
 
@@ -119,6 +124,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
     let redactor = app.redactor(&settings);
     let schema = structured::output_schema(options.output_schema.as_deref())?;
+    let given = given(&task)?;
     let prices = costs::own_prices(&settings.costs)?;
     home::prepare(&settings)?;
     let launcher = compose::launcher(app, &settings)?;
@@ -150,7 +156,6 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
     let manner = manner(options, &settings, &interrupt, (&id, &reading))?;
     let engine = compose::engine(app, &settings, bench, manner)?;
     compose::restore(&engine, &reading.records);
-    let meanwhile = compose::meanwhile(&engine, &reading.records);
     let (words, prefix) = (words(task, &id, &session.borrow())?, session.borrow().prefix().cloned());
     let agent = Agent {
         models: models.clients,
@@ -167,12 +172,11 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<(RunResul
         stream: settings.llm.stream,
         began,
     };
-    let (resumed, has_system) =
-        (!reading.records.is_empty(), has_system(&reading.records, &settings.agent.name));
+    let beginning = Beginning::of(&agent, &settings, &reading.records, bounds);
+    let has_system = has_system(&reading.records, &settings.agent.name);
     // The session holds what it needs of them; a long one would fill the memory twice.
     drop(reading);
-    let start =
-        Start { settings: &settings, id, bounds, words, notices, resumed, has_system, meanwhile, cut_off };
+    let start = Start { settings: &settings, id, beginning, given, words, notices, has_system, cut_off };
     Ok((drive(app, &agent, start).await, answer_shown))
 }
 
@@ -198,8 +202,7 @@ fn listeners(
 /// What the run is held to, as a replay needs it.
 fn bounds(began: Duration, limits: &Limits, schema: Option<&OutputSchema>) -> Bounds {
     let began_us = u64::try_from(began.as_micros()).unwrap_or(u64::MAX);
-    let schema = schema.and_then(|schema| serde_json::from_str(schema.text()).ok());
-    Bounds { began_us, limits: limits.clone(), schema }
+    Bounds { began_us, limits: limits.clone(), schema: schema.map(|schema| schema.text().to_owned()) }
 }
 
 /// Removes the kept answers when that is wanted.
@@ -221,10 +224,18 @@ fn load(app: &App, options: &WorkArgs, task: &Task) -> CliResult<(Loaded, Option
     Ok((loaded, Some(earlier)))
 }
 
+/// What was said before a new session.
+fn given(task: &Task) -> CliResult<Vec<Said>> {
+    match task {
+        Task::New { history: Some(file), .. } => given_history::read(file),
+        Task::New { history: None, .. } | Task::Resume { .. } => Ok(Vec::new()),
+    }
+}
+
 /// What is said to the model first; nothing when a session goes on in the middle of its work.
 fn words(task: Task, id: &str, session: &Session) -> CliResult<Option<String>> {
     match task {
-        Task::New(prompt) | Task::Resume { prompt: Some(prompt), .. } => Ok(Some(prompt)),
+        Task::New { prompt, .. } | Task::Resume { prompt: Some(prompt), .. } => Ok(Some(prompt)),
         Task::Resume { prompt: None, .. } if !session.has_task() => {
             let message =
                 format!("session {id} ended before it had a task: give it one, `agent resume {id} \"…\"`");
@@ -252,15 +263,13 @@ fn manner(
 struct Start<'a> {
     settings: &'a Settings,
     id: String,
-    bounds: Bounds,
+    beginning: Beginning,
+    /// What was said before the session.
+    given: Vec<Said>,
     words: Option<String>,
     notices: Vec<String>,
-    /// What the model is told of what happened since the run before.
-    meanwhile: Vec<String>,
     /// The calls that were under way when the run before was killed.
     cut_off: CutOffs,
-    /// The session has had a run before.
-    resumed: bool,
     /// Its system message stays: a prefix that stays is one that is cached.
     has_system: bool,
 }
@@ -313,25 +322,17 @@ fn broken(agent: &Agent, error: &EmitError) -> RunResult {
 
 /// Tells how the run begins: the session, the run, the task, the system message.
 fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
-    let Start { settings, id, bounds, words, mut notices, resumed, has_system, meanwhile, cut_off } = start;
+    let Start { settings, id, beginning, given, words, mut notices, has_system, cut_off } = start;
+    let Beginning { run, meanwhile, otherwise } = beginning;
     let emitter = &agent.emitter;
-    if !resumed {
+    if matches!(run, Event::RunStart { resumed: false, .. }) {
         emitter.emit(Event::SessionStart {
             session_id: id,
             workspace: settings.workspace.to_string_lossy().into_owned(),
             program: format!("agent {}", env!("CARGO_PKG_VERSION")),
         })?;
     }
-    emitter.emit(Event::RunStart {
-        agent: settings.agent.name.clone(),
-        model: agent.models.first.model().to_owned(),
-        mode: settings.agent.mode.name().to_owned(),
-        tools: agent.definitions.iter().map(|tool| tool.name.clone()).collect(),
-        max_steps: settings.agent.max_steps,
-        resumed,
-        sandbox: agent.engine.launcher.tier().name().to_owned(),
-        bounds: Some(Box::new(bounds)),
-    })?;
+    emitter.emit(run)?;
     if !agent.engine.options.dry_run {
         for text in compose::recover(&agent.engine.workspace) {
             emitter.emit(Event::Notice { level: Level::Warn, text })?;
@@ -340,6 +341,9 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
     cut_off.end(agent)?;
     for text in meanwhile {
         emitter.emit(Event::UserMessage { text, origin: Origin::Background })?;
+    }
+    if !given.is_empty() {
+        emitter.emit(Event::History { messages: given })?;
     }
     // The task is saved before anything that takes time: a session without one cannot be gone on with.
     let told = agent.session.borrow().with_schema(words);
@@ -354,7 +358,8 @@ fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
             emitter.emit(Event::Instructions { file })?;
         }
     }
-    for text in agent.models.iter().flat_map(|model| model.remarks().to_vec()).chain(notices) {
+    for text in agent.models.iter().flat_map(|model| model.remarks().to_vec()).chain(otherwise).chain(notices)
+    {
         emitter.emit(Event::Notice { level: Level::Warn, text })?;
     }
     Ok(())
@@ -370,8 +375,11 @@ fn has_system(records: &[Record], agent: &str) -> bool {
 }
 
 /// What the reader of the journal had to leave out, in words.
-fn damage(reading: &Reading) -> Option<String> {
-    (!reading.damaged.is_empty()).then(|| messages::journal_damaged(&reading.damaged))
+fn damage(reading: &Reading) -> impl Iterator<Item = String> {
+    let damaged = (!reading.damaged.is_empty()).then(|| messages::journal_damaged(&reading.damaged));
+    let incomplete =
+        (!reading.incomplete.is_empty()).then(|| messages::journal_incomplete(&reading.incomplete));
+    damaged.into_iter().chain(incomplete)
 }
 
 fn flags(options: &WorkArgs) -> Flags {

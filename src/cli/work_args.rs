@@ -14,6 +14,9 @@ use std::path::PathBuf;
 pub struct RunArgs {
     /// The task in words; `-` reads it from standard input, and so does leaving it out of a pipe
     pub prompt: Option<String>,
+    /// An earlier conversation that the task follows: a JSON array of {"role": "user" or "assistant", "content": "…"}
+    #[arg(long, value_name = "FILE")]
+    pub history: Option<PathBuf>,
     /// What it shares with `resume`.
     #[command(flatten)]
     pub options: WorkArgs,

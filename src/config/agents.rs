@@ -4,14 +4,12 @@ use super::check::{self, Leaf};
 use super::error::{ConfigError, did_you_mean, quoted};
 use super::file::{self, read_own_text};
 use super::layers::{DEFAULT_MAX_STEPS, DEFAULT_MODE, Layers, Level};
-use super::rule::{self, Rule};
+use super::rule::Rule;
 use super::schema::AgentOverride;
 use super::yaml;
 use crate::engine::policy::Mode;
 use crate::tools::toolbox::known_names;
-use schemars::JsonSchema;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 /// Bytes of an agent's file: a prompt of 16,000 words; larger ones do not fit a model's attention either.
 pub const MAX_AGENT_BYTES: u64 = 128 << 10;
@@ -51,23 +49,22 @@ pub struct Agent {
     pub overridden: bool,
 }
 
-/// The head of an agent's file.
-#[derive(JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "the fields are read through the schema, so that errors name line and key")]
-struct FrontMatter {
-    /// One line for lists.
-    description: Option<String>,
-    /// The tools it may use; absent: all.
-    tools: Option<Vec<String>>,
-    /// How much it may do without asking.
-    mode: Option<Mode>,
-    /// Model calls a run of it may take.
-    #[schemars(range(min = 1, max = 10_000), extend("x-unit" = "steps"))]
-    max_steps: Option<u32>,
-}
+/// The keys of the head of an agent's file, and those of `agents.NAME` that they set.
+const FRONT_MATTER: [(&str, &str); 4] = [
+    ("description", "description"),
+    ("max_steps", "max_steps"),
+    ("mode", "mode"),
+    ("tools", "allowed_tools"),
+];
 
-static FRONT_MATTER: LazyLock<Rule> = LazyLock::new(rule::rules_of::<FrontMatter>);
+/// What the head of an agent's file may hold.
+fn front_matter(rules: &Rule) -> Rule {
+    let rule = |(name, key): (&str, &str)| {
+        let rule = rules.find("agents.NAME")?.find(key)?.clone();
+        Some((name.to_owned(), rule))
+    };
+    Rule::group(FRONT_MATTER.into_iter().filter_map(rule).collect())
+}
 
 /// The layer of the agents that are part of the program.
 ///
@@ -75,9 +72,10 @@ static FRONT_MATTER: LazyLock<Rule> = LazyLock::new(rule::rules_of::<FrontMatter
 /// Only if one of them is broken, which a test excludes.
 pub fn built_in(rules: &Rule) -> Result<Layers, ConfigError> {
     let mut layer = Layers::default();
+    let head = front_matter(rules);
     for (name, text) in BUILT_IN {
         let place = format!("built-in {name}.md");
-        let leaves = leaves(name, text).map_err(|error| error.file(&place))?;
+        let leaves = leaves(&head, name, text).map_err(|error| error.file(&place))?;
         layer = layer.under(Layers::layer(rules, Level::BuiltIn, &place, leaves));
     }
     Ok(layer)
@@ -131,12 +129,13 @@ pub fn text_layer(
     text: &str,
 ) -> Result<Layers, ConfigError> {
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
-    let leaves = check::agent_name(&name).map_err(ConfigError::new).and_then(|()| leaves(&name, text));
+    let named = check::agent_name(&name).map_err(ConfigError::new);
+    let leaves = named.and_then(|()| leaves(&front_matter(rules), &name, text));
     Ok(Layers::layer(rules, level, place, leaves.map_err(|error| error.file(place))?))
 }
 
-/// An agent's file as settings of `agents.NAME`.
-fn leaves(name: &str, text: &str) -> Result<Vec<Leaf>, ConfigError> {
+/// An agent's file, whose head may hold what `rule` says, as settings of `agents.NAME`.
+fn leaves(rule: &Rule, name: &str, text: &str) -> Result<Vec<Leaf>, ConfigError> {
     let (head, body, body_line) = split(text)?;
     let prompt = body.trim();
     if prompt.is_empty() {
@@ -144,9 +143,9 @@ fn leaves(name: &str, text: &str) -> Result<Vec<Leaf>, ConfigError> {
     }
     // A line of padding in place of `---` makes the lines of errors those of the file.
     let node = yaml::parse(&format!("\n{head}"))?;
-    let mut leaves = check::leaves(&FRONT_MATTER, &node)?;
+    let mut leaves = check::leaves(rule, &node)?;
     for leaf in &mut leaves {
-        let key = if leaf.key == "tools" { "allowed_tools" } else { &leaf.key };
+        let key = FRONT_MATTER.iter().find(|(own, _)| *own == leaf.key).map_or(&*leaf.key, |(_, key)| key);
         leaf.key = format!("agents.{name}.{key}");
     }
     let key = format!("agents.{name}.system_prompt");

@@ -86,7 +86,7 @@ pub fn variables_layer(rules: &Rule, environment: &Environment) -> Result<Layers
     for (variable, key, is_word) in variables {
         let Some(value) = environment.get(variable) else { continue };
         let value = if is_word { value.to_lowercase() } else { value.to_owned() };
-        layer = layer.under(single_layer(rules, Level::Environment, variable, key, value.into())?);
+        layer = layer.under(single_layer(rules, Level::Environment, variable, key, &value.into())?);
     }
     Ok(layer)
 }
@@ -138,7 +138,7 @@ pub fn flags_layer(rules: &Rule, flags: &Flags) -> Result<Layers, ConfigError> {
     let mut layer = Layers::default();
     for (flag, key, value) in values {
         if let Some(value) = value {
-            layer = layer.under(single_layer(rules, Level::Flag, flag, key, value)?);
+            layer = layer.under(single_layer(rules, Level::Flag, flag, key, &value)?);
         }
     }
     Ok(layer)
@@ -149,7 +149,7 @@ fn single_layer(
     level: Level,
     place: &str,
     key: &str,
-    value: Value,
+    value: &Value,
 ) -> Result<Layers, ConfigError> {
     let leaf = check::single(rules, key, value).map_err(|error| error.file(place))?;
     Ok(Layers::layer(rules, level, place, vec![leaf]))

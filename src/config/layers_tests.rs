@@ -20,7 +20,7 @@ fn any_layer() -> impl Strategy<Value = Layers> {
         let leaves = values
             .into_iter()
             .filter_map(|(key, value)| Some(Leaf { key: key.to_owned(), value: value?, line: 1 }));
-        Layers::layer(&rule::document(), level, "file", leaves.collect())
+        Layers::layer(&rule::document().unwrap().rules, level, "file", leaves.collect())
     })
 }
 
@@ -56,7 +56,7 @@ proptest! {
     #[test]
     fn a_confined_layer_sets_only_what_may_be_set(mut layer in any_layer()) {
         let whole = layer.clone();
-        let out = layer.confine(&rule::document(), &Layers::default());
+        let out = layer.confine(&rule::document().unwrap().rules, &Layers::default());
         prop_assert_eq!(layer.get("llm.model"), None);
         prop_assert!(out.never.is_empty());
         prop_assert!(out.needs_trust.statements().all(|(key, _)| key == "llm.model"));

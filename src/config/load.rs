@@ -1,19 +1,19 @@
 //! Brings all layers together, lowest first: built-in, user, project, named file, environment, flags.
 
 use super::agents;
+use super::check;
 use super::environment::{Directories, Environment};
 use super::error::ConfigError;
 use super::file::{is_absent, read_own_text, read_text};
 use super::flags::{Flags, flags_layer, variables_layer};
 use super::layers::{Layers, Level};
 use super::project::{MAX_CONFIG_BYTES, Project, text_layer};
-use super::rule::{self, Rule};
+use super::rule::{self, Document, Rule};
 use super::settings::Settings;
 use super::trust::{self, Judgement};
+use super::yaml::Node;
 use std::path::{Path, PathBuf};
 
-/// The lowest layer: every key with its default.
-pub const DEFAULTS: &str = include_str!("../../config/default.yaml");
 /// How the lowest layer is named in messages.
 pub const DEFAULTS_PLACE: &str = "built-in";
 /// The user's configuration file, in [`Directories::config`].
@@ -41,9 +41,9 @@ pub struct Loaded {
 /// # Errors
 /// The first thing that is wrong, with key, file, line and hint.
 pub fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, ConfigError> {
-    let rules = rule::document();
-    let Ground { directories, below, above, workspace } = Ground::of(&rules, flags, environment)?;
-    let project = Project::read(&rules, &workspace, &below)?;
+    let document = rule::document()?;
+    let Ground { directories, below, above, workspace } = Ground::of(&document, flags, environment)?;
+    let project = Project::read(&document.rules, &workspace, &below)?;
     let state = directories.state_of(&workspace);
     let trust = trust::judge(&flags.trust, &project, trust::shelf(&state, &workspace))?;
     let trusted = trust.standing.is_trusted();
@@ -61,7 +61,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, ConfigEr
 /// # Errors
 /// What is wrong with the other layers.
 pub fn place(flags: &Flags, environment: &Environment) -> Result<(PathBuf, PathBuf), ConfigError> {
-    let ground = Ground::of(&rule::document(), flags, environment)?;
+    let ground = Ground::of(&rule::document()?, flags, environment)?;
     Ok((ground.directories.state_of(&ground.workspace), ground.workspace))
 }
 
@@ -74,19 +74,27 @@ struct Ground {
 }
 
 impl Ground {
-    fn of(rules: &Rule, flags: &Flags, environment: &Environment) -> Result<Self, ConfigError> {
+    fn of(document: &Document, flags: &Flags, environment: &Environment) -> Result<Self, ConfigError> {
+        let rules = &document.rules;
         if let Some(name) = environment.undecodable().find(|name| name.starts_with("AGENT_")) {
             return Err(ConfigError::new("the value is not valid UTF-8").file(name));
         }
         let directories = Directories::of(environment)?;
-        let built_in =
-            text_layer(rules, Level::BuiltIn, DEFAULTS_PLACE, DEFAULTS)?.under(agents::built_in(rules)?);
-        let below = built_in.under(user_layer(rules, &directories.config)?);
+        let below = defaults_layer(document)?
+            .under(agents::built_in(rules)?)
+            .under(user_layer(rules, &directories.config)?);
         let file = explicit_layer(rules, flags, environment)?;
         let above = file.under(variables_layer(rules, environment)?).under(flags_layer(rules, flags)?);
         let workspace = workspace_root(&below.clone().under(above.clone()), environment)?;
         Ok(Self { directories, below, above, workspace })
     }
+}
+
+/// The lowest layer: every key with its default.
+fn defaults_layer(document: &Document) -> Result<Layers, ConfigError> {
+    let leaves = check::leaves(&document.rules, &Node::of(&document.defaults));
+    let leaves = leaves.map_err(|error| error.file(DEFAULTS_PLACE))?;
+    Ok(Layers::layer(&document.rules, Level::BuiltIn, DEFAULTS_PLACE, leaves))
 }
 
 fn user_layer(rules: &Rule, directory: &Path) -> Result<Layers, ConfigError> {

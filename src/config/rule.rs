@@ -1,15 +1,19 @@
 //! The schema as rules that a check can follow: what each key may hold, and who may set it.
 
-use super::schema::Document;
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value};
+use super::error::ConfigError;
+use serde::Deserialize;
+use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The schema of the configuration with every default, generated from the types (`config::schema`) and from
+/// `config/default.yaml`. It is read instead of being generated anew, and instead of the YAML, because every start waits for it.
+pub const SCHEMA: &str = include_str!("../../config/schema/config.json");
+
 /// Who may set a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// Every layer.
     #[default]
@@ -21,7 +25,8 @@ pub enum Scope {
 }
 
 /// What becomes of a value that several layers set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Merge {
     /// The highest layer's holds.
     #[default]
@@ -34,7 +39,8 @@ pub enum Merge {
 }
 
 /// What the text of a value must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Format {
     /// A regular expression.
     Regex,
@@ -106,175 +112,223 @@ pub struct Rule {
     pub unit: Option<String>,
 }
 
-/// The rules of the configuration.
-pub fn document() -> Rule {
-    rules_of::<Document>()
+/// What the embedded schema says: every rule, and the default of every key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// The rules.
+    pub rules: Rule,
+    /// Every key with its default.
+    pub defaults: Value,
 }
 
-/// The rules of any type of settings.
-pub fn rules_of<T: JsonSchema>() -> Rule {
-    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>();
-    let nothing = Map::new();
-    let root = schema.as_object().unwrap_or(&nothing);
-    let schemas = root.get("$defs").and_then(Value::as_object).unwrap_or(&nothing);
-    let definitions = Definitions { schemas, items: RefCell::default() };
-    rule(Schema::new(root, &definitions), Scope::Anywhere)
+/// The rules of the configuration and its defaults.
+///
+/// # Errors
+/// Only if the embedded schema is broken, which a test excludes.
+pub fn document() -> Result<Document, ConfigError> {
+    document_of(SCHEMA)
+}
+
+/// The rules and defaults of a schema as [`SCHEMA`] is one.
+///
+/// # Errors
+/// What is not as it is written by schemars.
+pub fn document_of(text: &str) -> Result<Document, ConfigError> {
+    let broken = |error| ConfigError::new(format!("not the schema of the configuration: {error}"));
+    let root: Schema = serde_json::from_str(text).map_err(broken)?;
+    let definitions = Definitions { schemas: &root.definitions, items: RefCell::default() };
+    let rules = definitions.rule(&root, Scope::Anywhere);
+    Ok(Document { rules, defaults: root.default })
+}
+
+/// A JSON Schema, as far as schemars writes it for our types.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Schema {
+    #[serde(rename = "$ref")]
+    reference: Option<String>,
+    #[serde(rename = "$defs")]
+    definitions: BTreeMap<String, Schema>,
+    description: Option<String>,
+    default: Value,
+    #[serde(rename = "type")]
+    types: Option<Types>,
+    properties: Option<BTreeMap<String, Schema>>,
+    required: Option<Vec<String>>,
+    #[serde(rename = "additionalProperties")]
+    others: Option<Others>,
+    items: Option<Box<Schema>>,
+    #[serde(rename = "enum")]
+    words: Option<Vec<Value>>,
+    #[serde(rename = "const")]
+    word: Option<String>,
+    #[serde(rename = "oneOf")]
+    one_of: Option<Vec<Schema>>,
+    #[serde(rename = "anyOf")]
+    any_of: Option<Vec<Schema>>,
+    minimum: Option<f64>,
+    maximum: Option<f64>,
+    #[serde(rename = "x-scope")]
+    scope: Option<Scope>,
+    #[serde(rename = "x-tightens")]
+    tightens: Option<Vec<Value>>,
+    #[serde(rename = "x-lowers")]
+    lowers: Option<bool>,
+    #[serde(rename = "x-merge")]
+    merge: Option<Merge>,
+    #[serde(rename = "x-format")]
+    format: Option<Format>,
+    #[serde(rename = "x-unit")]
+    unit: Option<String>,
+}
+
+/// The types of a value.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Types {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// What holds for keys that are not listed.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Others {
+    Allowed(#[expect(dead_code, reason = "it is only told from a schema")] bool),
+    Values(Box<Schema>),
 }
 
 /// What schemas refer to, and the rules of what lists hold: many lists hold the same.
 struct Definitions<'a> {
-    schemas: &'a Map<String, Value>,
+    schemas: &'a BTreeMap<String, Schema>,
     items: RefCell<BTreeMap<(String, Scope), Arc<Rule>>>,
 }
 
-impl Definitions<'_> {
-    /// The rule for what a list holds.
-    fn items(&self, items: Schema<'_>, scope: Scope) -> Arc<Rule> {
-        let only_name = items.name.filter(|_| items.own.len() == 1);
-        let Some(name) = only_name else { return Arc::new(rule(items, scope)) };
-        let key = (name.to_owned(), scope);
-        let known = self.items.borrow().get(&key).cloned();
-        known.unwrap_or_else(|| {
-            let compiled = Arc::new(rule(items, scope));
-            self.items.borrow_mut().insert(key, Arc::clone(&compiled));
-            compiled
+/// A schema together with what it refers to.
+#[derive(Clone, Copy)]
+struct Referring<'a> {
+    own: &'a Schema,
+    referred: Option<&'a Schema>,
+}
+
+impl<'a> Referring<'a> {
+    /// What it says, else what it refers to says.
+    fn get<T: ?Sized>(self, field: impl Fn(&'a Schema) -> Option<&'a T>) -> Option<&'a T> {
+        field(self.own).or_else(|| self.referred.and_then(field))
+    }
+
+    fn is(self, wanted: &str) -> bool {
+        self.get(|schema| schema.types.as_ref()).is_some_and(|types| match types {
+            Types::One(one) => one == wanted,
+            Types::Several(several) => several.iter().any(|one| one == wanted),
         })
     }
 }
 
-/// A schema object together with what it refers to.
-#[derive(Clone, Copy)]
-struct Schema<'a> {
-    own: &'a Map<String, Value>,
-    /// The name of what it refers to.
-    name: Option<&'a str>,
-    referred: Option<&'a Map<String, Value>>,
-    definitions: &'a Definitions<'a>,
-}
-
-impl<'a> Schema<'a> {
-    fn new(own: &'a Map<String, Value>, definitions: &'a Definitions<'a>) -> Self {
-        let name = own.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix("#/$defs/"));
-        let referred = name.and_then(|name| definitions.schemas.get(name)).and_then(Value::as_object);
-        Self { own, name, referred, definitions }
+impl<'a> Definitions<'a> {
+    fn referring(&self, own: &'a Schema) -> Referring<'a> {
+        let name = own.reference.as_deref().and_then(|path| path.strip_prefix("#/$defs/"));
+        Referring { own, referred: name.and_then(|name| self.schemas.get(name)) }
     }
 
-    /// What it says, else what it refers to says.
-    fn get(self, name: &str) -> Option<&'a Value> {
-        self.own.get(name).or_else(|| self.referred?.get(name))
-    }
-
-    fn text(self, name: &str) -> Option<&'a str> {
-        self.get(name).and_then(Value::as_str)
-    }
-
-    fn list(self, name: &str) -> &'a [Value] {
-        self.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-    }
-
-    fn object(self, name: &str) -> Option<&'a Map<String, Value>> {
-        self.get(name).and_then(Value::as_object)
-    }
-
-    fn nested(self, name: &str) -> Option<Self> {
-        self.object(name).map(|schema| Self::new(schema, self.definitions))
-    }
-
-    fn branches(self) -> impl Iterator<Item = Self> {
-        let all = ["oneOf", "anyOf"].into_iter().flat_map(move |name| self.list(name));
-        all.filter_map(Value::as_object).map(move |schema| Self::new(schema, self.definitions))
+    fn branches(&self, schema: Referring<'a>) -> impl Iterator<Item = Referring<'a>> {
+        let one_of = schema.get(|schema| schema.one_of.as_ref());
+        let any_of = schema.get(|schema| schema.any_of.as_ref());
+        one_of.into_iter().chain(any_of).flatten().map(|branch| self.referring(branch))
     }
 
     /// The words of an enumeration, however schemars wrote it.
-    fn words(self) -> Vec<String> {
-        let listed = self.list("enum").iter().chain(self.get("const"));
-        let own = listed.filter_map(Value::as_str).map(str::to_owned);
-        own.chain(self.branches().flat_map(Self::words)).collect()
+    fn words(&self, schema: Referring<'a>) -> Vec<String> {
+        let listed = schema.get(|schema| schema.words.as_ref()).into_iter().flatten();
+        let own = listed.filter_map(Value::as_str).chain(schema.get(|schema| schema.word.as_deref()));
+        let of_branches = self.branches(schema).flat_map(|branch| self.words(branch));
+        own.map(str::to_owned).chain(of_branches).collect()
     }
-}
 
-/// Compiles one schema object; `inherited` is the scope of the group around it.
-fn rule(schema: Schema<'_>, inherited: Scope) -> Rule {
-    let scope = match schema.text("x-scope") {
-        Some("needs-trust") => Scope::NeedsTrust,
-        Some("never-from-project") => Scope::NeverFromProject,
-        _ => inherited,
-    };
-    let format = match schema.text("x-format") {
-        Some("regex") => Some(Format::Regex),
-        Some("glob") => Some(Format::Glob),
-        Some("url") => Some(Format::Url),
-        Some("agent-name") => Some(Format::AgentName),
-        Some("variable") => Some(Format::Variable),
-        Some("matcher") => Some(Format::Matcher),
-        Some("filled") => Some(Format::Filled),
-        Some("provider-name") => Some(Format::ProviderName),
-        Some("path") => Some(Format::Path),
-        Some("host") => Some(Format::Host),
-        Some("socket") => Some(Format::Socket),
-        _ => None,
-    };
-    let (kind, nullable) = kind(schema, scope);
-    let required = schema.list("required").iter().filter_map(Value::as_str);
-    Rule {
-        kind,
-        nullable,
-        required: required.map(str::to_owned).collect(),
-        scope,
-        tightens: schema.list("x-tightens").to_vec(),
-        lowers: schema.get("x-lowers") == Some(&Value::Bool(true)),
-        merge: match schema.text("x-merge") {
-            Some("add") => Merge::Add,
-            Some("first") => Merge::First,
-            _ => Merge::Replace,
-        },
-        format,
-        description: schema.text("description").unwrap_or_default().to_owned(),
-        unit: schema.text("x-unit").map(str::to_owned),
+    /// The rule for what a list holds.
+    fn items(&self, items: &'a Schema, scope: Scope) -> Arc<Rule> {
+        let only_refers = items.description.is_none() && items.scope.is_none() && items.format.is_none();
+        let name = items.reference.as_ref().filter(|_| only_refers);
+        let Some(name) = name else { return Arc::new(self.rule(items, scope)) };
+        let key = (name.clone(), scope);
+        let known = self.items.borrow().get(&key).cloned();
+        known.unwrap_or_else(|| {
+            let compiled = Arc::new(self.rule(items, scope));
+            self.items.borrow_mut().insert(key, Arc::clone(&compiled));
+            compiled
+        })
     }
-}
 
-/// What the schema allows, and whether it allows `null`.
-fn kind(schema: Schema<'_>, scope: Scope) -> (Kind, bool) {
-    let types: Vec<&str> = match schema.get("type") {
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
-    let words = schema.words();
-    let nullable =
-        types.contains(&"null") || schema.branches().any(|branch| branch.text("type") == Some("null"));
-    let bound = |name: &str, open: f64| schema.get(name).and_then(Value::as_f64).unwrap_or(open);
-    let bounds = || (bound("minimum", f64::NEG_INFINITY), bound("maximum", f64::INFINITY));
-    let kind = if !words.is_empty() {
-        Kind::Choice(words)
-    } else if let Some(properties) = schema.object("properties") {
-        let rules = properties.iter().filter_map(|(name, property)| Some((name, property.as_object()?)));
-        let compiled = |property| rule(Schema::new(property, schema.definitions), scope);
-        Kind::Group(rules.map(|(name, property)| (name.clone(), compiled(property))).collect())
-    } else if let Some(values) = schema.nested("additionalProperties") {
-        let mut values = rule(values, scope);
-        if values.description.is_empty() {
-            schema.text("description").unwrap_or_default().clone_into(&mut values.description);
+    /// Compiles one schema; `inherited` is the scope of the group around it.
+    fn rule(&self, schema: &'a Schema, inherited: Scope) -> Rule {
+        let schema = self.referring(schema);
+        let scope = schema.get(|schema| schema.scope.as_ref()).copied().unwrap_or(inherited);
+        let (kind, nullable) = self.kind(schema, scope);
+        Rule {
+            kind,
+            nullable,
+            required: schema.get(|schema| schema.required.as_ref()).cloned().unwrap_or_default(),
+            scope,
+            tightens: schema.get(|schema| schema.tightens.as_ref()).cloned().unwrap_or_default(),
+            lowers: schema.get(|schema| schema.lowers.as_ref()) == Some(&true),
+            merge: schema.get(|schema| schema.merge.as_ref()).copied().unwrap_or_default(),
+            format: schema.get(|schema| schema.format.as_ref()).copied(),
+            description: schema.get(|schema| schema.description.as_ref()).cloned().unwrap_or_default(),
+            unit: schema.get(|schema| schema.unit.as_ref()).cloned(),
         }
-        Kind::Map(Arc::new(values))
-    } else if let Some(items) = schema.nested("items") {
-        Kind::List(schema.definitions.items(items, scope))
-    } else if types.contains(&"boolean") {
-        Kind::Bool
-    } else if types.contains(&"integer") {
-        let (low, high) = bounds();
-        Kind::Integer(low, high)
-    } else if types.contains(&"number") {
-        let (low, high) = bounds();
-        Kind::Number(low, high)
-    } else {
-        Kind::Text
-    };
-    (kind, nullable)
+    }
+
+    /// What the schema allows, and whether it allows `null`.
+    fn kind(&self, schema: Referring<'a>, scope: Scope) -> (Kind, bool) {
+        let nullable = schema.is("null") || self.branches(schema).any(|branch| branch.is("null"));
+        let low = schema.get(|schema| schema.minimum.as_ref()).copied().unwrap_or(f64::NEG_INFINITY);
+        let high = schema.get(|schema| schema.maximum.as_ref()).copied().unwrap_or(f64::INFINITY);
+        let words = self.words(schema);
+        let kind = if !words.is_empty() {
+            Kind::Choice(words)
+        } else if let Some(properties) = schema.get(|schema| schema.properties.as_ref()) {
+            let compiled =
+                |(name, property): (&String, &'a Schema)| (name.clone(), self.rule(property, scope));
+            Kind::Group(properties.iter().map(compiled).collect())
+        } else if let Some(Others::Values(values)) = schema.get(|schema| schema.others.as_ref()) {
+            let mut values = self.rule(values, scope);
+            if values.description.is_empty() {
+                let about = schema.get(|schema| schema.description.as_ref());
+                values.description = about.cloned().unwrap_or_default();
+            }
+            Kind::Map(Arc::new(values))
+        } else if let Some(items) = schema.get(|schema| schema.items.as_deref()) {
+            Kind::List(self.items(items, scope))
+        } else if schema.is("boolean") {
+            Kind::Bool
+        } else if schema.is("integer") {
+            Kind::Integer(low, high)
+        } else if schema.is("number") {
+            Kind::Number(low, high)
+        } else {
+            Kind::Text
+        };
+        (kind, nullable)
+    }
 }
 
 impl Rule {
+    /// Of a group with these keys, about which nothing else is said.
+    pub fn group(keys: BTreeMap<String, Rule>) -> Self {
+        Self {
+            kind: Kind::Group(keys),
+            nullable: false,
+            required: Vec::new(),
+            scope: Scope::default(),
+            tightens: Vec::new(),
+            lowers: false,
+            merge: Merge::default(),
+            format: None,
+            description: String::new(),
+            unit: None,
+        }
+    }
+
     /// The rule for a dotted key.
     pub fn find(&self, key: &str) -> Option<&Rule> {
         key.split('.').try_fold(self, |rule, name| match &rule.kind {

@@ -2,11 +2,13 @@
 
 use super::Document;
 use crate::config::check;
-use crate::config::load::DEFAULTS;
 use crate::config::rule::{self, Kind, Rule, Scope};
-use crate::config::yaml;
+use crate::config::yaml::Node;
 use serde_json::Value;
 use std::fmt::Write as _;
+
+/// Where people read and change the defaults.
+const DEFAULTS: &str = include_str!("../../config/default.yaml");
 
 /// Compares a file of the repository with what it must be, or writes it.
 #[expect(clippy::disallowed_methods, reason = "a test that keeps generated files in step")]
@@ -47,6 +49,19 @@ fn defaults() -> Value {
     serde_yaml::from_str(DEFAULTS).unwrap()
 }
 
+/// The schema as it must be: that of the types, with the defaults.
+fn generated() -> String {
+    let mut schema = schemars::schema_for!(Document);
+    schema.insert("default".to_owned(), defaults());
+    let mut text = serde_json::to_string_pretty(&schema).unwrap();
+    text.push('\n');
+    text
+}
+
+fn rules() -> Rule {
+    rule::document_of(&generated()).unwrap().rules
+}
+
 fn render_defaults(rule: &Rule, value: &Value, depth: usize, out: &mut String) {
     let Kind::Group(rules) = &rule.kind else { return };
     let indent = "  ".repeat(depth);
@@ -83,15 +98,13 @@ fn the_defaults_file_has_every_key_with_its_meaning_and_scope() {
          # $XDG_CONFIG_HOME/agent/config.yaml (yours) or .agent/config.yaml (the project's).\n\
          # The comments are made from src/config/schema.rs.\n\n",
     );
-    render_defaults(&rule::document(), &defaults(), 0, &mut text);
+    render_defaults(&rules(), &defaults(), 0, &mut text);
     in_step("config/default.yaml", &text);
 }
 
 #[test]
 fn the_json_schema_is_in_step() {
-    let mut text = serde_json::to_string_pretty(&schemars::schema_for!(Document)).unwrap();
-    text.push('\n');
-    in_step("config/schema/config.json", &text);
+    in_step("config/schema/config.json", &generated());
 }
 
 #[test]
@@ -103,7 +116,7 @@ fn the_manual_lists_every_key() {
     let mut text = format!(
         "{head}{start}\n| key | default | holds | who may set it | meaning |\n|---|---|---|---|---|\n"
     );
-    let rules = rule::document();
+    let rules = rules();
     for (key, rule) in rules.keys() {
         let default = key.split('.').try_fold(&defaults, |value, name| value.get(name));
         let default = default.map_or_else(|| "–".to_owned(), |value| format!("`{}`", plain(value)));
@@ -117,14 +130,13 @@ fn the_manual_lists_every_key() {
 
 #[test]
 fn the_defaults_are_valid_and_complete() {
-    let node = yaml::parse(DEFAULTS).unwrap();
-    check::leaves(&rule::document(), &node).unwrap();
+    check::leaves(&rules(), &Node::of(&defaults())).unwrap();
     serde_json::from_value::<Document>(defaults()).unwrap();
 }
 
 #[test]
 fn every_key_has_a_meaning_and_every_number_a_unit() {
-    for (key, rule) in rule::document().keys() {
+    for (key, rule) in rules().keys() {
         assert!(!rule.description.is_empty(), "{key}");
         if matches!(rule.kind, Kind::Integer(..)) {
             assert!(rule.unit.is_some(), "{key}");
@@ -137,7 +149,7 @@ fn every_key_has_a_meaning_and_every_number_a_unit() {
 
 #[test]
 fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
-    let rules = rule::document();
+    let rules = rules();
     for (key, rule) in rules.keys() {
         let wanted = match key.as_str() {
             "llm.api_base"

@@ -16,6 +16,25 @@ pub struct Node {
     pub line: u64,
 }
 
+impl Node {
+    /// A value that stands in no file.
+    pub fn of(value: &Value) -> Self {
+        let content = match value {
+            Value::Array(items) => Content::List(items.iter().map(Self::of).collect()),
+            Value::Object(keys) => {
+                let entry = |(name, value): (&String, &Value)| Entry {
+                    name: name.clone(),
+                    line: 0,
+                    node: Self::of(value),
+                };
+                Content::Map(keys.iter().map(entry).collect())
+            }
+            scalar => Content::Scalar(scalar.clone()),
+        };
+        Self { content, line: 0 }
+    }
+}
+
 /// What a node holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Content {

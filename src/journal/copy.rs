@@ -1,8 +1,9 @@
 //! Sessions made of the records of others: forked, or brought from elsewhere.
 
 use crate::event::{Event, Purpose, Record};
+use crate::journal::beside::Beside;
 use crate::journal::store::{JOURNAL, SessionError, Store, private_file};
-use crate::journal::write::encode;
+use crate::journal::write::encode_beside;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs::DirBuilder;
 use std::io::{self, Write};
@@ -42,11 +43,12 @@ impl Store {
 }
 
 fn write(dir: &Path, records: &[Record]) -> io::Result<()> {
-    let mut journal = private_file(&dir.join(JOURNAL), true).map_err(io::Error::other)?;
+    let path = dir.join(JOURNAL);
+    let mut journal = private_file(&path, true).map_err(io::Error::other)?;
     let mut line = Vec::new();
     for record in records {
         line.clear();
-        encode(record, &mut line)?;
+        encode_beside(record, &Beside::journal(&path), &mut line)?;
         journal.write_all(&line)?;
     }
     journal.sync_all()

@@ -1,7 +1,7 @@
 //! A session at a glance: what the beginning and the end of its journal tell, whatever lies between.
 
 use crate::event::{Event, Origin, Purpose, Record};
-use crate::journal::read::{self, decode};
+use crate::journal::read::{self, decode_short};
 use crate::result::RunResult;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -38,13 +38,13 @@ impl Glance {
     pub fn of(path: &Path) -> io::Result<Self> {
         let mut glance = Self::default();
         match last_end(path)? {
-            None => read::visit(path, |_, record| {
-                glance.add_all(record);
+            None => read::lines(path, |_, line| {
+                glance.add_all(decode_short(line));
                 true
             })?,
             Some(end) => {
-                read::visit(path, |number, record| {
-                    glance.add_all(record);
+                read::lines(path, |number, line| {
+                    glance.add_all(decode_short(line));
                     glance.task.is_empty() && number < HEAD_RECORDS
                 })?;
                 glance.add_all(end);
@@ -86,7 +86,8 @@ fn last_end(path: &Path) -> io::Result<Option<Vec<Record>>> {
     let mut tail = Vec::new();
     file.take(TAIL_BYTES).read_to_end(&mut tail)?;
     let mut found = Vec::new();
-    for record in tail.split_inclusive(|byte| *byte == b'\n').rev().filter_map(decode) {
+    for record in tail.split_inclusive(|byte| *byte == b'\n').rev().filter_map(|line| decode_short(line).ok())
+    {
         match record.event {
             Event::RunStart { .. } => return Ok(None),
             Event::RunEnd { .. } => {

@@ -1,7 +1,9 @@
 //! Reads a journal back: skips what a crash tore, and says so.
 
-use crate::event::Record;
+use crate::event::{Record, SCHEMA_VERSION};
+use crate::journal::beside::{Beside, Places};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -17,6 +19,19 @@ pub struct Reading {
     pub records: Vec<Record>,
     /// Line numbers (from 1) that could not be read.
     pub damaged: Vec<usize>,
+    /// Line numbers of records with a text that is missing beside the journal.
+    pub incomplete: Vec<usize>,
+    /// A later version of this program has written to it.
+    pub is_later: bool,
+}
+
+/// Why a line holds no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not what was written.
+    Damaged,
+    /// A later version of this program has written it.
+    Later,
 }
 
 #[derive(Deserialize)]
@@ -24,6 +39,14 @@ struct Line<'a> {
     crc: &'a str,
     #[serde(borrow)]
     record: &'a RawValue,
+    #[serde(borrow)]
+    beside: Option<&'a RawValue>,
+}
+
+/// What every version says of a record.
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
 }
 
 impl Reading {
@@ -38,13 +61,21 @@ impl Reading {
 /// # Errors
 /// When the file cannot be opened or read.
 pub fn read(path: &Path) -> io::Result<Reading> {
-    let mut reading = Reading::default();
-    visit(path, |number, record| {
-        match record {
-            Some(record) => reading.records.push(record),
-            None => reading.damaged.push(number),
-        }
-        true
+    let (mut reading, beside) = (Reading::default(), Beside::journal(path));
+    lines(path, |number, line| {
+        whole(line, |line| {
+            let found = decode_beside(line, &beside);
+            reading.is_later |=
+                found.as_ref().map_or_else(|fault| *fault == Fault::Later, |(it, _)| is_later(it));
+            match found {
+                Ok((record, all)) => {
+                    reading.records.push(record);
+                    reading.incomplete.extend((!all).then_some(number));
+                }
+                Err(_) => reading.damaged.push(number),
+            }
+            true
+        })
     })?;
     Ok(reading)
 }
@@ -54,20 +85,38 @@ pub fn read(path: &Path) -> io::Result<Reading> {
 /// # Errors
 /// When the file cannot be opened or read.
 pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> io::Result<()> {
+    let beside = Beside::journal(path);
+    lines(path, |number, line| {
+        whole(line, |line| f(number, decode_beside(line, &beside).ok().map(|(record, _)| record)))
+    })
+}
+
+/// Calls `f` with the number and the bytes of each line that is not blank, until `f` says `false`.
+///
+/// # Errors
+/// When the file cannot be opened or read.
+pub fn lines(path: &Path, mut f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<()> {
     let mut input = BufReader::with_capacity(1 << 16, File::open(path)?);
     let mut line = Vec::new();
     for number in 1.. {
         if !next_line(&mut input, &mut line, MAX_LINE_BYTES)? {
             break;
         }
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
-        }
-        if !f(number, decode(&line)) {
+        if !line.iter().all(u8::is_ascii_whitespace) && !f(number, &line) {
             break;
         }
     }
     Ok(())
+}
+
+/// Calls `f` with `line`. What a file system fills with zeros it may fill in the middle of a line: then `f` is called with
+/// the zeros, which are damage, and with what stands whole before and behind them.
+fn whole(line: &[u8], mut f: impl FnMut(&[u8]) -> bool) -> bool {
+    let (Some(first), Some(last)) = (memchr::memchr(0, line), memchr::memrchr(0, line)) else {
+        return f(line);
+    };
+    let ends = [line.get(..first), line.get(last.saturating_add(1)..)];
+    f(&[0]) && ends.into_iter().flatten().filter(|end| parse(end).is_ok()).all(f)
 }
 
 /// Reads the next line into `line`, which gets no line end when the line is longer than `limit`; the rest of such a line
@@ -85,16 +134,58 @@ pub fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> 
     Ok(!line.is_empty())
 }
 
-/// The record of a line with its end; nothing when it is damaged.
-pub fn decode(line: &[u8]) -> Option<Record> {
-    let line = line.strip_suffix(b"\n")?;
-    let parsed: Line<'_> = serde_json::from_slice(line).ok()?;
-    let crc = u32::from_str_radix(parsed.crc, 16).ok()?;
-    let raw = parsed.record.get();
-    if crc32fast::hash(raw.as_bytes()) != crc {
-        return None;
+/// Whether a later version of this program has written `record`.
+pub fn is_later(record: &Record) -> bool {
+    record.v > SCHEMA_VERSION
+}
+
+/// The record of a line, as far as the line itself holds it: of what is beside the journal it has the beginnings.
+///
+/// # Errors
+/// When the line is damaged, or holds what only a later version can read.
+pub fn decode_short(line: &[u8]) -> Result<Record, Fault> {
+    let (raw, _) = parse(line)?;
+    serde_json::from_str(raw).map_err(|_| fault_of(raw))
+}
+
+/// The record of a line that stands for itself, without a journal.
+///
+/// # Errors
+/// As [`decode_short`], and when it is not whole.
+pub fn decode(line: &[u8]) -> Result<Record, Fault> {
+    let (raw, beside) = parse(line)?;
+    match beside {
+        None => serde_json::from_str(raw).map_err(|_| fault_of(raw)),
+        Some(_) => Err(Fault::Damaged),
     }
-    serde_json::from_str(raw).ok()
+}
+
+/// The record of a line with what is beside its journal, and whether that was all there.
+fn decode_beside(line: &[u8], beside: &Beside) -> Result<(Record, bool), Fault> {
+    let (raw, Some(places)) = parse(line)? else { return decode(line).map(|record| (record, true)) };
+    let places: Places = serde_json::from_str(places).map_err(|_| Fault::Damaged)?;
+    let mut value: Value = serde_json::from_str(raw).map_err(|_| Fault::Damaged)?;
+    let all = beside.complete(&mut value, &places).ok_or(Fault::Damaged)?;
+    serde_json::from_value(value).map(|record| (record, all)).map_err(|_| fault_of(raw))
+}
+
+/// The record of a line and what is said of things beside it, both as they were written.
+fn parse(line: &[u8]) -> Result<(&str, Option<&str>), Fault> {
+    let parsed: Line<'_> = serde_json::from_slice(line).map_err(|_| Fault::Damaged)?;
+    let (record, beside) = (parsed.record.get(), parsed.beside.map(RawValue::get));
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(record.as_bytes());
+    crc.update(beside.unwrap_or_default().as_bytes());
+    let is_intact = u32::from_str_radix(parsed.crc, 16) == Ok(crc.finalize());
+    if is_intact { Ok((record, beside)) } else { Err(Fault::Damaged) }
+}
+
+/// What is wrong with an intact record that cannot be read.
+fn fault_of(raw: &str) -> Fault {
+    match serde_json::from_str::<Version>(raw) {
+        Ok(Version { v }) if v > SCHEMA_VERSION => Fault::Later,
+        _ => Fault::Damaged,
+    }
 }
 
 #[cfg(test)]
@@ -139,16 +230,47 @@ mod tests {
         assert!(reading.damaged.is_empty());
     }
 
+    fn guarded(record: &str) -> Vec<u8> {
+        let crc = crc32fast::hash(record.as_bytes());
+        format!("{{\"crc\":\"{crc:08x}\",\"record\":{record}}}\n").into_bytes()
+    }
+
     #[test]
-    fn calls_of_earlier_versions_are_read() {
-        let start = r#"{"v":1,"seq":0,"run":"r","step":1,"wall_ms":1,"mono_us":2,"event":{"type":"tool_start","call":{"id":"c","name":"grep","arguments":"{}"},"summary":"s"}}"#;
-        let end = r#"{"v":1,"seq":1,"run":"r","step":1,"wall_ms":1,"mono_us":2,"event":{"type":"tool_end","name":"grep","summary":"s","result":{"call_id":"c","text":"t","is_error":false},"duration_ms":1}}"#;
-        let line = |record: &str| {
-            format!("{{\"crc\":\"{:08x}\",\"record\":{record}}}\n", crc32fast::hash(record.as_bytes()))
+    fn what_a_later_version_wrote_is_not_taken_for_damage() {
+        let known = serde_json::to_string(&Record { v: SCHEMA_VERSION + 1, ..record(0, "a") }).unwrap();
+        let unknown = known.replace("notice", "a kind of event that nobody knows yet");
+        for (line, records) in [(guarded(&known), 1), (guarded(&unknown), 0)] {
+            let reading = read_bytes(&line);
+            assert!(reading.is_later && reading.records.len() == records, "{reading:?}");
+        }
+        let unknown = unknown.replace(&format!("\"v\":{}", SCHEMA_VERSION + 1), "\"v\":1");
+        let reading = read_bytes(&guarded(&unknown));
+        assert_eq!((reading.is_later, reading.damaged), (false, vec![1]));
+    }
+
+    #[test]
+    fn zeros_anywhere_hide_no_record_that_stands_whole_beside_them() {
+        let lines: Vec<Vec<u8>> = (0..)
+            .zip(["a", "b", "c"])
+            .map(|(seq, text)| {
+                let mut line = Vec::new();
+                encode(&record(seq, text), &mut line).unwrap();
+                line
+            })
+            .collect();
+        let [a, b, c] = &lines[..] else { panic!() };
+        let zeros = [0; 4096];
+        let seqs = |parts: &[&[u8]]| {
+            let reading = read_bytes(&parts.concat());
+            assert_eq!(reading.damaged.len(), 1, "{reading:?}");
+            reading.records.iter().map(|record| record.seq).collect::<Vec<_>>()
         };
-        let reading = read_bytes((line(start) + &line(end)).as_bytes());
-        assert!(matches!(reading.records[0].event, Event::ToolStart { .. }), "{reading:?}");
-        assert!(matches!(reading.records[1].event, Event::ToolEnd { .. }), "{reading:?}");
+        assert_eq!(seqs(&[a, &zeros, b, c]), [0, 1, 2], "between lines");
+        assert_eq!(seqs(&[a, &b[..20], &zeros, &b[30..], c]), [0, 2], "in a line");
+        assert_eq!(seqs(&[&a[..a.len() - 1], &zeros, &b[10..], c]), [0, 2], "over the end of a line");
+        assert_eq!(seqs(&[a, &b[..20], &zeros, c]), [0, 2], "up to a line");
+        assert_eq!(seqs(&[&zeros, a, b, c]), [0, 1, 2], "at the beginning");
+        assert_eq!(seqs(&[a, b, c, &zeros]), [0, 1, 2], "at the end");
     }
 
     #[test]
@@ -178,7 +300,7 @@ mod tests {
             let whole = journal(&["first", "second", "third"]);
             let cut = whole.len().saturating_sub(cut.min(whole.len()));
             let reading = read_bytes(&whole[..cut]);
-            let complete = whole[..cut].split(|byte| *byte == b'\n').count() - 1;
+            let complete = whole[..cut].split(|byte| *byte == b'\n').filter(|line| line.ends_with(b"}}}")).count();
             prop_assert_eq!(reading.records.len(), complete);
         }
 

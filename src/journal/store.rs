@@ -1,5 +1,6 @@
 //! The sessions of one workspace on disk: their directories, locks and names.
 
+use crate::journal::beside::Beside;
 use crate::journal::write::Journal;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
@@ -209,7 +210,11 @@ impl Store {
             }
             file => file?,
         };
-        Journal::new(file, lock).map_err(|source| SessionError::Io { what: "cannot append to", path, source })
+        Journal::new(file, Beside::journal(&path), lock).map_err(|source| SessionError::Io {
+            what: "cannot append to",
+            path,
+            source,
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Appends records to a journal, one `write(2)` each, guarded by a checksum.
 
 use crate::event::{EventSink, Record};
+use crate::journal::beside::{Beside, LINE_BYTES};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -8,6 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 #[derive(Debug)]
 pub struct Journal {
     file: File,
+    beside: Beside,
     line: Vec<u8>,
     /// A record could not be written whole. What came after it would be glued to its remains, so nothing does.
     is_broken: bool,
@@ -15,11 +17,11 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Takes over an open journal file and its lock; a torn last line is closed so that nothing is glued to it.
+    /// Takes over an open journal file, what lies beside it and its lock; a torn last line is closed so that nothing is glued to it.
     ///
     /// # Errors
     /// When the file cannot be read at its end or written.
-    pub fn new(mut file: File, lock: File) -> io::Result<Self> {
+    pub fn new(mut file: File, beside: Beside, lock: File) -> io::Result<Self> {
         if file.seek(SeekFrom::End(0))? > 0 {
             file.seek(SeekFrom::End(-1))?;
             let mut last = [0];
@@ -28,7 +30,7 @@ impl Journal {
                 file.write_all(b"\n")?;
             }
         }
-        Ok(Self { file, line: Vec::new(), is_broken: false, _lock: lock })
+        Ok(Self { file, beside, line: Vec::new(), is_broken: false, _lock: lock })
     }
 }
 
@@ -43,17 +45,37 @@ impl Journal {
 /// # Errors
 /// When the record cannot be written as JSON, which its types rule out.
 pub fn encode(record: &Record, line: &mut Vec<u8>) -> io::Result<()> {
-    const CRC: std::ops::Range<usize> = 8..16;
-    line.extend_from_slice(b"{\"crc\":\"00000000\",\"record\":");
-    let start = line.len();
-    serde_json::to_writer(&mut *line, record)?;
-    let crc = crc32fast::hash(line.get(start..).unwrap_or_default());
-    line.extend_from_slice(b"}\n");
-    let offset = start - b"{\"crc\":\"00000000\",\"record\":".len();
-    if let Some(field) = line.get_mut(offset + CRC.start..offset + CRC.end) {
-        field.copy_from_slice(format!("{crc:08x}").as_bytes());
+    append(&serde_json::to_vec(record)?, &[], line);
+    Ok(())
+}
+
+/// The same for a journal that has a place beside it, where what makes a line too long is kept. Such a line is
+/// `{"crc":"…","record":{…},"beside":[[PLACE,HASH],…]}`, where the CRC-32 covers the bytes of the one and then of the other.
+///
+/// # Errors
+/// When what is too long cannot be kept.
+pub fn encode_beside(record: &Record, beside: &Beside, line: &mut Vec<u8>) -> io::Result<()> {
+    let whole = serde_json::to_vec(record)?;
+    if whole.len() <= LINE_BYTES {
+        append(&whole, &[], line);
+    } else {
+        let (short, places) = beside.shorten(record)?;
+        append(&serde_json::to_vec(&short)?, &serde_json::to_vec(&places)?, line);
     }
     Ok(())
+}
+
+fn append(record: &[u8], places: &[u8], line: &mut Vec<u8>) {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(record);
+    crc.update(places);
+    line.extend_from_slice(format!("{{\"crc\":\"{:08x}\",\"record\":", crc.finalize()).as_bytes());
+    line.extend_from_slice(record);
+    if !places.is_empty() {
+        line.extend_from_slice(b",\"beside\":");
+        line.extend_from_slice(places);
+    }
+    line.extend_from_slice(b"}\n");
 }
 
 impl EventSink for Journal {
@@ -63,8 +85,8 @@ impl EventSink for Journal {
         }
         self.check()?;
         self.line.clear();
-        encode(record, &mut self.line)?;
-        let written = self.file.write_all(&self.line);
+        let encoded = encode_beside(record, &self.beside, &mut self.line);
+        let written = encoded.and_then(|()| self.file.write_all(&self.line));
         self.is_broken = written.is_err();
         written
     }
@@ -87,8 +109,8 @@ mod tests {
     #[test]
     fn after_a_record_that_could_not_be_written_nothing_is_written_or_synced() {
         let full = File::options().read(true).write(true).open("/dev/full").unwrap();
-        let mut journal =
-            Journal { file: full, line: Vec::new(), is_broken: false, _lock: tempfile::tempfile().unwrap() };
+        let (lock, beside) = (tempfile::tempfile().unwrap(), Beside::journal("/nowhere/journal".as_ref()));
+        let mut journal = Journal { file: full, beside, line: Vec::new(), is_broken: false, _lock: lock };
         let record = Record {
             v: SCHEMA_VERSION,
             seq: 0,
@@ -102,6 +124,26 @@ mod tests {
         journal.file = tempfile::tempfile().unwrap();
         journal.emit(&record).unwrap_err();
         journal.sync().unwrap_err();
+        assert_eq!(journal.file.metadata().unwrap().len(), 0);
+    }
+    #[test]
+    fn where_a_long_text_cannot_be_kept_nothing_is_written_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.jsonl");
+        File::create(dir.path().join("texts")).unwrap();
+        let (file, lock) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        let mut journal = Journal::new(file, Beside::journal(&path), lock).unwrap();
+        let record = |event| Record {
+            v: SCHEMA_VERSION,
+            seq: 0,
+            run: String::new(),
+            step: 0,
+            wall_ms: 0,
+            mono_us: 0,
+            event,
+        };
+        journal.emit(&record(Event::System { text: "x".repeat(LINE_BYTES) })).unwrap_err();
+        journal.emit(&record(Event::StepEnd)).unwrap_err();
         assert_eq!(journal.file.metadata().unwrap().len(), 0);
     }
 }

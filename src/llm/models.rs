@@ -4,6 +4,7 @@ use crate::llm::catalog;
 use crate::price::{NotMoney, Price, Quote, Rates};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 /// The table as data, made by `config/refresh-prices.py`: one model a line, sorted, so that one can be found without
 /// reading the others.
@@ -285,10 +286,14 @@ fn is_free(name: &str) -> bool {
 
 /// Name and row of each model, in order; a row is not read before it is asked for.
 fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
-    TABLE.lines().filter_map(|line| {
-        let (name, row) = line.strip_prefix(INDENT)?.split_once("\": ")?;
-        Some((name, row.trim_end_matches(',')))
-    })
+    static LINES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| TABLE.lines().filter_map(line).collect());
+    LINES.iter().copied()
+}
+
+/// Name and row on a line of the table, where it is one of a model.
+fn line(line: &'static str) -> Option<(&'static str, &'static str)> {
+    let (name, row) = line.strip_prefix(INDENT)?.split_once('"')?;
+    Some((name, row.strip_prefix(": ")?.trim_end_matches(',')))
 }
 
 /// A row; the tests read every one.

@@ -340,7 +340,7 @@ pub fn cache_lost(tokens: u64) -> String {
 }
 
 fn money(amount: Option<Usd>) -> String {
-    amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
+    amount.map_or_else(|| "unknown (agent help costs)".to_owned(), |amount| amount.to_string())
 }
 
 fn tokens(usage: Usage) -> String {
@@ -378,6 +378,12 @@ pub fn offered(max_steps: u32, tools: &[String]) -> String {
 /// The system message was set.
 pub fn system_message(size: usize) -> String {
     format!("system message, {}", bytes(size))
+}
+
+/// An earlier conversation was given to the session.
+pub fn history_given(messages: usize) -> String {
+    let messages = count(u64::try_from(messages).unwrap_or(u64::MAX), "message");
+    format!("the task follows {messages} of an earlier conversation")
 }
 
 /// A user message entered the conversation.
@@ -427,12 +433,33 @@ pub fn log_file_lost(path: &std::path::Path, error: &std::io::Error) -> String {
 
 /// Said when a resumed journal holds lines that a crash or a disk has damaged.
 pub fn journal_damaged(lines: &[usize]) -> String {
+    format!(
+        "{} of the session's journal damaged and left out ({})",
+        count(lines.len() as u64, "record"),
+        numbers(lines)
+    )
+}
+
+/// The first of these line numbers.
+fn numbers(lines: &[usize]) -> String {
     let shown: Vec<String> = lines.iter().take(10).map(ToString::to_string).collect();
     let more = if lines.len() > shown.len() { ", …" } else { "" };
+    format!("line {}{more}", shown.join(", "))
+}
+
+/// Said when records of a resumed journal lack a text that was kept beside it.
+pub fn journal_incomplete(lines: &[usize]) -> String {
+    let (records, numbers) = (count(lines.len() as u64, "record"), numbers(lines));
     format!(
-        "{} of the session's journal damaged and left out (line {}{more})",
-        count(lines.len() as u64, "record"),
-        shown.join(", ")
+        "{records} of the session's journal without a text that was kept beside it: the model reads a note in its place ({numbers})"
+    )
+}
+
+/// What stands in the place of a text that is not beside the journal any more, after its beginning.
+pub fn text_missing(hash: &str) -> String {
+    format!(
+        "\n[The rest is missing beside the journal of this session: texts/{}.json]",
+        hash.escape_default()
     )
 }
 

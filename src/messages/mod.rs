@@ -10,6 +10,7 @@ mod log;
 mod model;
 mod prompt;
 mod replay;
+mod resumed;
 mod sandbox;
 mod structured;
 mod trust;
@@ -34,9 +35,9 @@ pub use guardrails::{ANSWER_WITHHELD, guardrail, withheld};
 pub use home::{ANOTHER_HOME, home_unusable};
 pub use log::{
     DRY_RUN_PLAN, Ending, Form, KEPT_ANSWER, LOG_LEVELS, NOTHING_PLANNED, Session, answer_not_written,
-    budget_warning, cache_lost, costs, interrupting, journal_damaged, log_file_lost, more_planned, offered,
-    panicked, prefix_changed, request_sent, session_place, spinner_model, spinner_tool, system_message,
-    user_message,
+    budget_warning, cache_lost, costs, history_given, interrupting, journal_damaged, journal_incomplete,
+    log_file_lost, more_planned, offered, panicked, prefix_changed, request_sent, session_place,
+    spinner_model, spinner_tool, system_message, text_missing, user_message,
 };
 pub use model::{
     MODEL_NOT_READY, after_fallback, broken_off, context_overflow, marker_echoed, model_switched,
@@ -49,6 +50,7 @@ pub use replay::{
     NOTHING_TO_REPLAY, REPLAY_ASKS_ELSE, REPLAY_LATER_VERSION, REPLAYED_CUT_OFF, replay_difference, replayed,
     replayed_differs, replayed_lacks, replayed_run, replayed_same, replayed_unknown,
 };
+pub use resumed::{goes_on_otherwise, other_now, other_tools, other_tools_told};
 pub use sandbox::{
     NETWORK_ON, SANDBOX_OFF, around_hidden, command_disturbed, confinement_not_found, not_confined,
     nothing_confines, nothing_to_write, sandbox_required,

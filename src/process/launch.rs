@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -314,7 +314,11 @@ impl Launcher {
             .and_then(|()| Network::send(None, &control))
             .and_then(|()| (&control).write_all(&order.encode()?))
             .and_then(|()| Network::receive(&control));
-        guard.kill();
+        // It ends by itself. After one that is killed every process of the machine would be looked at for what it left.
+        let ended = made.is_ok() && (&control).read(&mut [0]).is_ok_and(|read| read == 0);
+        if !ended {
+            guard.kill();
+        }
         made.and_then(|made| if made.is_none() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(made) })
     }
 

@@ -16,6 +16,9 @@ const ROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 /// The bytes of `/proc/PID/stat` that are read: its name is at most 64 bytes, and the 52 numbers have up to 20 digits.
 const STAT_BYTES: u64 = 2048;
 
+/// The bytes that it usually has, so that one look is enough.
+const USUAL_STAT_BYTES: usize = 512;
+
 /// Kills descendants until none is left. The caller is their subreaper, so that none can be adopted by another.
 pub(super) fn sweep() {
     for _ in 0..MAX_ROUNDS {
@@ -89,7 +92,7 @@ fn parents() -> BTreeMap<i32, i32> {
 
 /// The beginning of a file of `/proc/PID`.
 fn read(pid: i32, file: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(USUAL_STAT_BYTES);
     let file = std::fs::File::open(format!("/proc/{pid}/{file}")).ok()?;
     file.take(STAT_BYTES).read_to_end(&mut bytes).ok()?;
     Some(bytes)

@@ -13,6 +13,11 @@ impl Redactor {
     pub fn event(&self, event: &mut Event) {
         match event {
             Event::System { text } | Event::UserMessage { text, .. } => self.clean_for_model(text),
+            Event::History { messages } => {
+                for said in messages {
+                    self.clean_for_model(&mut said.content);
+                }
+            }
             Event::Notice { text, .. } => self.clean(text),
             Event::Retry { message, .. } => self.clean(message),
             Event::ModelResponse { message, .. } => self.message(message),
@@ -46,7 +51,7 @@ impl Redactor {
                 self.clean(outcome);
             }
             Event::RunStart { bounds: Some(bounds), .. } => {
-                bounds.schema.iter_mut().for_each(|schema| self.value(schema));
+                bounds.schema.iter_mut().for_each(|schema| self.clean(schema));
             }
             // Pieces of a text are put together before they are looked at: see `Held`.
             Event::TextDelta { .. }

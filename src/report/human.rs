@@ -398,6 +398,7 @@ impl EventSink for HumanLog {
             event @ Event::RunStart { .. } => self.run_start(event),
             Event::Instructions { file } => self.instructions(file),
             Event::System { text } => self.notice(Level::Debug, &messages::system_message(text.len())),
+            Event::History { messages } => self.notice(Level::Info, &messages::history_given(messages.len())),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
             Event::StepStart { purpose: Purpose::Step, messages, .. } => {

@@ -59,7 +59,7 @@ are fine.
 
 ✅ Agent completed (2 steps)
    Reason: the LLM decided it was done
-   Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown | 12.3 s
+   Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
 ⚠️ 1 action was refused:
    run_command → rm -r build: there is no terminal to ask at
    What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
@@ -89,7 +89,7 @@ are fine.
    LLM responded with final text
 Agent completed (2 steps)
    Reason: the LLM decided it was done
-   Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown | 12.3 s
+   Status: success (llm_done) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
 warning: 1 action was refused:
    run_command: rm -r build: there is no terminal to ask at
    What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
@@ -102,7 +102,7 @@ const STOPPED_ICONS: &str = r"─── resumed session 20250101-000000-000000 �
 
 ⚡ Stopped (max_steps, 2 steps)
    Reason: the step limit was reached
-   Status: partial (max_steps) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown | 12.3 s
+   Status: partial (max_steps) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
    Continue with: agent resume 20260102-030405-abcdef
 ";
 
@@ -112,7 +112,7 @@ Closing (max_steps, 2 steps)
 LLM error (network): connection refused
 Stopped (max_steps, 2 steps)
    Reason: the step limit was reached
-   Status: partial (max_steps) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown | 12.3 s
+   Status: partial (max_steps) | Steps: 2 | Tool calls: 3 | Tokens: 12,450 in (300 cached), 3,200 out | Cost: unknown (agent help costs) | 12.3 s
    Continue with: agent resume 20260102-030405-abcdef
 ";
 

@@ -63,8 +63,10 @@ impl Toolbox {
 
     /// The same without the tools that `keep` refuses by name; they can then not be called either.
     #[must_use]
-    pub fn restricted(self, keep: impl Fn(&str) -> bool) -> Self {
-        Self::new(self.tools.into_iter().filter(|tool| keep(tool.name())).collect())
+    pub fn restricted(mut self, keep: impl Fn(&str) -> bool) -> Self {
+        self.tools.retain(|tool| keep(tool.name()));
+        self.definitions.retain(|tool| keep(&tool.name));
+        self
     }
 
     /// The tool called `name`.

@@ -289,3 +289,27 @@ fn a_fork_takes_no_question_along_and_no_answer() {
     let sent = server.requests()[0].body["messages"].as_array().unwrap().clone();
     assert!(sent.last().unwrap()["content"].as_str().unwrap().contains("outcome unknown"), "{sent:?}");
 }
+
+#[test]
+fn o16_what_lies_beside_a_journal_goes_with_the_session_wherever_it_goes() {
+    let lab = lab();
+    let content = "0123456789".repeat(10_000);
+    let script = format!(
+        "turns:\n  - calls: [{{name: write_file, arguments: {{path: b.txt, content: '{content}'}}}}]\n  - text: one\n"
+    );
+    let done = lab.run(&Server::start(&script), &["--mode", "yolo", "--json"]).exits(0);
+    let id = done.json()["session_id"].as_str().unwrap().to_owned();
+    let elsewhere = Lab::new();
+    sessions(&lab, &["export", &id, "--output", elsewhere.ws().join("it").to_str().unwrap()]).exits(0);
+    let fork = sessions(&lab, &["fork", &id]).exits(0).stdout.trim().to_owned();
+    sessions(&lab, &["rm", &id]).exits(0);
+    assert!(!dir_of(&id, &lab).exists());
+    let imported = sessions(&elsewhere, &["import", "it"]).exits(0).stdout.trim().to_owned();
+    for (lab, id) in [(&lab, &fork), (&elsewhere, &imported)] {
+        let journal = fs::read_to_string(dir_of(id, lab).join("journal.jsonl")).unwrap();
+        assert!(journal.lines().all(|line| line.len() <= 64 << 10));
+        let server = Server::start("turns: [{text: two}]");
+        resumed(lab, id, &server, &["go on"]);
+        assert!(server.requests()[0].body.to_string().contains(&content), "{id}");
+    }
+}

@@ -16,10 +16,15 @@ const IN_TIME: Duration = Duration::from_secs(20);
 /// Where a stream of Chat Completions ends.
 const DONE: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-/// Runs a task against a server; gives back what came of it.
+/// Runs a task against a server that speaks Chat Completions; gives back what came of it.
 fn run(lab: &Lab, server: &WireServer, more: &[&str]) -> Finished {
+    run_with("openai/m", lab, server, more)
+}
+
+/// Runs a task against the server of `model`.
+fn run_with(model: &str, lab: &Lab, server: &WireServer, more: &[&str]) -> Finished {
     let url = server.url();
-    let args = ["run", "task", "--mode", "yolo", "--model", "openai/m", "--api-base", &url, "--api-key", KEY];
+    let args = ["run", "task", "--mode", "yolo", "--model", model, "--api-base", &url, "--api-key", KEY];
     let started = Instant::now();
     let done = lab.agent(&[&args, more].concat());
     assert!(started.elapsed() < IN_TIME, "took {:?}", started.elapsed());
@@ -391,5 +396,49 @@ fn a_compressed_answer_that_is_cut_wrong_or_a_bomb_is_an_error() {
     fails("a bomb", &["malformed"], move |stream| {
         stream.write_all(&start)?;
         flood(stream, &more)
+    });
+}
+
+/// Checks that an answer of the server of `model` that begins like this, and goes on with `piece` for ever or is held
+/// when there is none, fails with this kind.
+fn fails_with(model: &str, what: &str, kind: &str, beginning: Vec<u8>, piece: Vec<u8>) {
+    let server = WireServer::start(move |stream, _| {
+        stream.write_all(&beginning)?;
+        if piece.is_empty() { hold(stream) } else { flood(stream, &piece) }
+    });
+    let lab = Lab::new().config(IMPATIENT);
+    let done = run_with(model, &lab, &server, &[]);
+    assert_eq!((done.code, failure(&lab).as_str()), (Some(1), kind), "{model}, {what}: {}", done.stderr);
+}
+
+#[test]
+fn every_format_meets_the_same_deadlines_and_bounds() {
+    let start = |content_type: &str| head("200 OK", &format!("content-type: {content_type}\r\n"));
+    let others = [
+        ("anthropic/claude-m", "text/event-stream"),
+        ("gemini/m", "text/event-stream"),
+        ("openai-responses/m", "text/event-stream"),
+        ("ollama/m", "application/x-ndjson"),
+    ];
+    std::thread::scope(|scope| {
+        for (model, stream) in others {
+            let (bomb, more) = bomb(stream);
+            let cut = bomb[..bomb.len() - 1].to_vec();
+            for (what, kind, beginning, piece) in [
+                ("held before its head", "timeout", Vec::new(), Vec::new()),
+                ("held after its head", "timeout", start(stream).into(), Vec::new()),
+                ("a line without end", "malformed", (start(stream) + "data: ").into(), b"x".to_vec()),
+                (
+                    "a document without end",
+                    "malformed",
+                    (start("application/json") + "{").into(),
+                    b" ".to_vec(),
+                ),
+                ("a compressed answer that is held", "timeout", cut, Vec::new()),
+                ("a bomb", "malformed", bomb, more),
+            ] {
+                scope.spawn(move || fails_with(model, what, kind, beginning, piece));
+            }
+        }
     });
 }

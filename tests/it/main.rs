@@ -28,6 +28,8 @@ mod file_modes;
 mod file_tools;
 mod formats;
 mod fuzz;
+mod given_history;
+mod going_on;
 mod guardrails;
 mod hidden;
 mod hook_scripts;

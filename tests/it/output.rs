@@ -73,7 +73,7 @@ nothing to do.
    LLM responded with final text
 Agent completed (2 steps)
    Reason: the LLM decided it was done
-   Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | Cost: unknown | T s
+   Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | Cost: unknown (agent help costs) | T s
 warning: 1 action was refused:
    write_file: c.txt (1 line): REASON
    What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.
@@ -114,7 +114,7 @@ half
    LLM responded with final text
 Stopped (max_steps, 1 step)
    Reason: the step limit was reached
-   Status: partial (max_steps) | Steps: 1 | Tool calls: 1 | Tokens: 0 in, 0 out | Cost: unknown | T s
+   Status: partial (max_steps) | Steps: 1 | Tool calls: 1 | Tokens: 0 in, 0 out | Cost: unknown (agent help costs) | T s
    Continue with: agent resume ID
 ",
     );
@@ -233,7 +233,7 @@ nothing to do.
 
 ✅ Agent completed (2 steps)
    Reason: the LLM decided it was done
-   Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | Cost: unknown | T s
+   Status: success (llm_done) | Steps: 2 | Tool calls: 4 | Tokens: 3,200 in (1,000 cached), 22 out | Cost: unknown (agent help costs) | T s
 ⚠️ 1 action was refused:
    write_file → c.txt (1 line): REASON
    What to do: run it at a terminal to be asked, add --approvals pause to be asked later, --mode yolo to allow what would be asked, or look first with --dry-run.

@@ -403,3 +403,26 @@ fn a_session_without_a_run_and_one_that_is_not_there_exit_3() {
 fn id(lab: &Lab) -> String {
     lab.journal().parent().unwrap().file_name().unwrap().to_string_lossy().into_owned()
 }
+
+#[test]
+fn a_session_without_a_text_that_was_kept_beside_it_cannot_be_replayed() {
+    let lab = Lab::new();
+    let long = "x".repeat(100_000);
+    let server = Server::start(&format!("turns: [{{text: {long}, finish: length}}, {{text: done}}]"));
+    lab.run(&server, &[]).exits(0);
+    same(&lab, "llm_done");
+    fs::remove_dir_all(lab.journal().with_file_name("texts")).unwrap();
+    let told = lab.agent(&["replay"]).exits(3).stderr;
+    assert!(told.contains("cannot be replayed exactly") && told.contains("kept beside it"), "{told}");
+}
+
+#[test]
+fn an_earlier_conversation_and_other_tools_go_the_same_way_again() {
+    let history = json!([{"role": "user", "content": "first"}, {"role": "assistant", "content": "second"}]);
+    let lab = Lab::new().file("a.txt", "alpha\n").file("history.json", history.to_string());
+    let server = Server::start(&format!("turns: [{READ}{{text: done}}]"));
+    lab.run(&server, &["--history", "history.json"]).exits(0);
+    lab.resume(&Server::start("turns: [{text: done}]"), &["--no-commands"]).exits(0);
+    let told = same(&lab, "llm_done").stdout;
+    assert!(told.contains("what was asked in 3 of 3 requests"), "{told}");
+}

@@ -162,6 +162,120 @@ fn a_torn_tail_is_dropped_and_reported_and_nothing_is_rewritten() {
 }
 
 #[test]
+fn what_stands_beside_zeros_in_the_middle_is_gone_on_with() {
+    let server = Server::start(&format!("turns:\n{READ}  - text: one\n"));
+    let lab = lab();
+    lab.run(&server, &[]).exits(0);
+    let journal = fs::read_to_string(lab.journal()).unwrap();
+    let at = journal.find("\"type\":\"tool_call_end\"").unwrap();
+    let at = journal[..at].rfind('\n').unwrap() + 1;
+    let (before, after) = journal.split_at(at);
+    let damaged = [before.as_bytes(), &[0; 4096], after.as_bytes()].concat();
+    fs::write(lab.journal(), &damaged).unwrap();
+    let server = Server::start("turns: [{text: two}]");
+    let done = lab.resume(&server, &["go on"]).exits(0);
+    assert!(done.stderr.contains("1 record of the session's journal damaged"), "{}", done.stderr);
+    let requests = server.requests();
+    every_call_is_answered(&requests[0].body);
+    assert!(
+        messages(&requests[0].body)
+            .iter()
+            .any(|m| m["content"].as_str().is_some_and(|c| c.contains("alpha")))
+    );
+    assert!(fs::read(lab.journal()).unwrap().starts_with(&damaged), "what is damaged stays as it is");
+}
+
+/// Puts these records, each a line of JSON, in the place of what the session of `lab` holds.
+fn put(lab: &Lab, records: &str) {
+    let lines = records.replace("WORKSPACE", lab.ws().to_str().unwrap());
+    let guarded = lines.lines().map(|record| {
+        let crc = crc32fast::hash(record.as_bytes());
+        format!("{{\"crc\":\"{crc:08x}\",\"record\":{record}}}\n")
+    });
+    fs::write(lab.journal(), guarded.collect::<String>()).unwrap();
+}
+
+#[test]
+fn o11_a_journal_in_the_form_of_the_first_version_is_gone_on_with() {
+    let lab = lab();
+    lab.run(&Server::start("turns: [{text: one}]"), &[]).exits(0);
+    put(&lab, include_str!("../journals/first.jsonl"));
+    let id = lab.journal().parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+    let shown = lab.agent(&["sessions", "show", &id]).exits(0).stdout;
+    assert!(shown.contains("write_file s: ok: written") && !shown.contains("damaged"), "{shown}");
+    let server = Server::start("turns: [{text: two}]");
+    let done = lab.resume(&server, &["go on", "--json"]).exits(0);
+    assert!(!done.stderr.contains("damaged"), "{}", done.stderr);
+    assert_eq!((&done.json()["steps"], &done.json()["tool_calls"]), (&3.into(), &3.into()));
+    let requests = server.requests();
+    every_call_is_answered(&requests[0].body);
+    assert_eq!(messages(&requests[0].body).iter().filter(|m| m["role"] == "tool").count(), 3);
+}
+
+/// A session in which the model has written a file whose content is longer than a line of a journal; what was sent last.
+fn with_a_long_call(lab: &Lab) -> Value {
+    let content = "0123456789".repeat(10_000);
+    let script = format!(
+        "turns:\n  - calls: [{{name: write_file, arguments: {{path: long.txt, content: '{content}'}}}}]\n  - text: one\n"
+    );
+    let server = Server::start(&script);
+    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    server.requests()[1].body.clone()
+}
+
+fn texts(lab: &Lab) -> Vec<std::path::PathBuf> {
+    let dir = lab.journal().with_file_name("texts");
+    fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn o10_what_is_too_long_for_a_line_of_the_journal_is_kept_beside_it_and_gone_on_with() {
+    let lab = lab();
+    let before = with_a_long_call(&lab);
+    let journal = fs::read_to_string(lab.journal()).unwrap();
+    let longest = journal.lines().map(str::len).max().unwrap();
+    assert!(longest <= 64 << 10, "{longest}");
+    for text in texts(&lab) {
+        assert_eq!(fs::metadata(&text).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(text.parent().unwrap()).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+    let server = Server::start("turns: [{text: two}]");
+    lab.resume(&server, &["go on"]).exits(0);
+    let (before, after) = (messages(&before), server.requests()[0].body.clone());
+    assert_eq!(&messages(&after)[..before.len()], &before[..]);
+    assert!(fs::read_to_string(lab.journal()).unwrap().starts_with(&journal));
+}
+
+#[test]
+fn o10_a_text_that_is_gone_from_beside_the_journal_is_told_and_the_session_goes_on() {
+    let lab = lab();
+    with_a_long_call(&lab);
+    for text in texts(&lab) {
+        fs::remove_file(text).unwrap();
+    }
+    let server = Server::start("turns: [{text: two}]");
+    let done = lab.resume(&server, &["go on"]).exits(0);
+    assert!(done.stderr.contains("without a text that was kept beside it"), "{}", done.stderr);
+    let requests = server.requests();
+    every_call_is_answered(&requests[0].body);
+    assert!(requests[0].body.to_string().contains("is missing beside the journal"));
+}
+
+#[test]
+fn what_a_later_version_has_written_is_not_gone_on_with() {
+    let lab = lab();
+    lab.run(&Server::start("turns: [{text: one}]"), &[]).exits(0);
+    let first = include_str!("../journals/first.jsonl");
+    let more =
+        r#"{"v":2,"seq":99,"run":"r","step":0,"wall_ms":1,"mono_us":1,"event":{"type":"of_tomorrow"}}"#;
+    put(&lab, &format!("{first}{more}\n"));
+    let before = fs::read(lab.journal()).unwrap();
+    let done = lab.resume(&Server::start("turns: [{text: never}]"), &["go on"]).exits(3);
+    assert!(done.stderr.contains("a later version of agent has written to it"), "{}", done.stderr);
+    assert_eq!(fs::read(lab.journal()).unwrap(), before);
+}
+
+#[test]
 fn a_line_of_a_journal_that_is_too_long_is_left_out_and_never_held_in_memory() {
     let server = Server::start("turns: [{text: done, repeat: 2}]");
     let lab = lab();

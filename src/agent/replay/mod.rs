@@ -126,7 +126,7 @@ async fn replay_run(before: &[Record], rest: &[Record]) -> Replayed {
 
 /// Does a run again that was held to `bounds`.
 async fn again(before: &[Record], own: &[Record], bounds: &Bounds) -> Result<Outcome, String> {
-    let schema = bounds.schema.as_ref().map(|schema| OutputSchema::parse(&schema.to_string()));
+    let schema = bounds.schema.as_deref().map(OutputSchema::parse);
     let schema = schema.transpose().map_err(|error| format!("its schema {error}"))?.map(Rc::new);
     let session = Session::replay(bounds.limits.clone(), before).demanding(schema);
     let session = Rc::new(RefCell::new(session));

@@ -57,6 +57,7 @@ impl Tape {
             | Event::RunStart { .. }
             | Event::System { .. }
             | Event::Instructions { .. }
+            | Event::History { .. }
             | Event::ToolEnd { .. } => true,
             Event::UserMessage { origin, .. } => matches!(origin, Origin::Prompt | Origin::Background),
             event => is_observation(event),

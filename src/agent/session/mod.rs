@@ -2,6 +2,7 @@
 
 mod calls;
 mod ending;
+mod given;
 mod model;
 mod screening;
 mod structured;
@@ -141,6 +142,8 @@ pub struct Session {
     answer_so_far: String,
     continuations: u32,
     malformed: u32,
+    /// Somebody has given it a task.
+    has_task: bool,
     /// The model was told to close a run and the person has not said anything since.
     told_to_close: bool,
     /// What it was told since it last answered, our own words aside.
@@ -173,6 +176,7 @@ impl Session {
             answer_so_far: String::new(),
             continuations: 0,
             malformed: 0,
+            has_task: false,
             told_to_close: false,
             unread: Vec::new(),
             demand: Demand::default(),
@@ -223,7 +227,7 @@ impl Session {
 
     /// Whether anybody has given the model a task.
     pub fn has_task(&self) -> bool {
-        self.messages.iter().any(|message| message.role == Role::User)
+        self.has_task
     }
 
     /// Whether the model would only repeat itself if it were asked as things stand: it has answered, or the last it
@@ -283,6 +287,7 @@ impl Session {
             Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),
             Event::System { text } => self.set_system(text),
             Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
+            Event::History { messages } => self.given(messages),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             Event::StepStart { purpose: Purpose::Step, .. } => self.step_start(),
             Event::RequestSent { .. } => self.requested(),
@@ -418,6 +423,7 @@ impl Session {
             self.closing_is(Stage::Instructed);
         } else if origin == Origin::Prompt {
             self.told_to_close = false;
+            self.has_task = true;
         }
         self.demand.said(origin);
         self.finish = None;

@@ -95,6 +95,7 @@ fn is_said(event: &Event) -> bool {
     matches!(
         event,
         Event::System { .. }
+            | Event::History { .. }
             | Event::UserMessage { .. }
             | Event::ModelResponse { .. }
             | Event::ToolEnd { .. }

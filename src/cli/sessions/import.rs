@@ -4,9 +4,9 @@ use super::exported::{EXPORT_VERSION, Header, KeptOutput, cannot};
 use super::{Archive, private_dir};
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
-use crate::event::{Record, SCHEMA_VERSION};
+use crate::event::Record;
 use crate::journal::copy::renamed;
-use crate::journal::read::{MAX_LINE_BYTES, decode, next_line};
+use crate::journal::read::{Fault, MAX_LINE_BYTES, decode, is_later, next_line};
 use crate::journal::store::SessionError;
 use crate::tools::outputs::is_file_name;
 use base64::Engine as _;
@@ -58,7 +58,11 @@ impl Brought {
         let mut number = 1;
         while next_line(&mut input, &mut bytes, MAX_LINE_BYTES.saturating_mul(2))? {
             number += 1;
-            if let Some(record) = decode(&bytes) {
+            let found = decode(&bytes);
+            if found.as_ref().map_or_else(|fault| *fault == Fault::Later, is_later) {
+                return Err(wrong("a later version of agent has written to it"));
+            }
+            if let Ok(record) = found {
                 brought.records.push(record);
             } else if let Ok(kept) = serde_json::from_slice::<KeptOutput>(&bytes) {
                 let content = STANDARD.decode(kept.base64).ok().filter(|_| is_file_name(&kept.output));
@@ -67,9 +71,6 @@ impl Brought {
             } else {
                 return Err(wrong(&format!("line {number} is damaged")));
             }
-        }
-        if brought.records.iter().any(|record| record.v > SCHEMA_VERSION) {
-            return Err(wrong("a later version of agent has written to it"));
         }
         if brought.records.is_empty() {
             return Err(wrong("it holds no record"));

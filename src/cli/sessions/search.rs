@@ -53,6 +53,10 @@ fn said(record: &Record) -> Option<(String, String)> {
             let who = if *origin == Origin::Prompt { "you" } else { "loop" };
             Some((who.to_owned(), text.clone()))
         }
+        Event::History { messages } => {
+            let said: Vec<&str> = messages.iter().map(|said| said.content.as_str()).collect();
+            Some(("earlier".to_owned(), said.join("\n")))
+        }
         Event::ModelResponse { message, .. } => Some(("model".to_owned(), message.joined_text())),
         Event::ToolEnd { name, summary, result, .. } => {
             Some((one_line(name, AROUND), format!("{summary}\n{}", result.text)))

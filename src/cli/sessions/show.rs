@@ -5,6 +5,7 @@ use crate::approval::Approval;
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
 use crate::event::{Event, Origin, Record};
+use crate::message::{Said, Speaker};
 use crate::messages;
 use crate::terminal::one_line;
 use std::fmt::Write;
@@ -43,6 +44,7 @@ fn describe(record: &Record) -> Option<String> {
             format!("\n{word}: agent {agent}, model {model}, mode {mode}")
         }
         Event::Instructions { file } => messages::instructions(file),
+        Event::History { messages } => messages.iter().map(given).collect::<Vec<_>>().join("\n"),
         Event::UserMessage { text, origin } => {
             format!("{}: {}", teller(*origin), one_line(text, RESULT_CHARS))
         }
@@ -89,6 +91,15 @@ fn describe(record: &Record) -> Option<String> {
         | Event::StepEnd
         | Event::Notice { .. } => return None,
     })
+}
+
+/// A message of an earlier conversation.
+fn given(said: &Said) -> String {
+    let who = match said.role {
+        Speaker::User => "you",
+        Speaker::Assistant => "model",
+    };
+    format!("earlier, {who}: {}", one_line(&said.content, RESULT_CHARS))
 }
 
 /// What became of a tool call; one that waits its turn is told of when it has come.

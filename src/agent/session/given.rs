@@ -1,0 +1,14 @@
+//! What was said before the session began, as it is given to it.
+
+use super::Session;
+use crate::message::{Message, Said};
+
+impl Session {
+    /// The conversation goes on after `said`. Whoever wrote the answers in it, this model reads them for the first time.
+    pub(super) fn given(&mut self, said: &[Said]) {
+        for one in said {
+            self.unread.push(one.content.clone());
+            self.push(Message::from(one));
+        }
+    }
+}
