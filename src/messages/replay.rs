@@ -1,5 +1,6 @@
 //! What `agent replay` says: what was done again, and where it first went another way.
 
+use super::figures::count;
 use crate::text::lines::one_line;
 
 /// Characters shown of a value; it has been cut before it is made harmless.
@@ -50,7 +51,8 @@ pub const REPLAY_ASKS_ELSE: &str =
 
 /// Everything that was done again.
 pub fn replayed(runs: usize, records: usize, compared: usize, requests: usize) -> String {
-    format!("{runs} runs, {records} events; compared what was asked in {compared} of {requests} requests")
+    let (runs, records) = (count(runs as u64, "run"), count(records as u64, "event"));
+    format!("{runs}, {records}; compared what was asked in {compared} of {requests} requests")
 }
 
 /// A session in which no run began.
