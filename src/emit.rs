@@ -109,13 +109,14 @@ impl Emitter {
         if matches!(event, Event::StepStart { purpose: Purpose::Step, .. }) {
             self.step.set(self.step.get().saturating_add(1));
         }
+        let at = if delta { self.source.elapsed() } else { self.source.stamp() };
         let record = Record {
             v: SCHEMA_VERSION,
             seq: self.seq.get(),
             run: self.run.clone(),
             step: self.step.get(),
             wall_ms: u64::try_from(self.source.wall().as_millis()).unwrap_or(u64::MAX),
-            mono_us: u64::try_from(self.source.elapsed().as_micros()).unwrap_or(u64::MAX),
+            mono_us: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
             event,
         };
         if matches!(record.event, Event::ModelSwitched { .. }) {

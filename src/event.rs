@@ -5,6 +5,7 @@ use crate::change::{Change, Seen};
 use crate::decision::Denial;
 use crate::failure::{ErrorKind, Failure};
 use crate::guardrail::{Counted, Triggered};
+use crate::limits::Bounds;
 use crate::message::{Message, Said, ToolCall, ToolResult};
 use crate::price::Usd;
 use crate::result::{InstructionFile, RunResult};
@@ -189,6 +190,9 @@ pub enum Event {
         resumed: bool,
         /// What confines commands.
         sandbox: String,
+        /// What the run is held to; earlier versions did not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bounds: Option<Box<Bounds>>,
     },
     /// The system message; a later one replaces an earlier one.
     System {
@@ -218,6 +222,9 @@ pub enum Event {
         purpose: Purpose,
         /// How many messages it is sent.
         messages: usize,
+        /// A hash of them, without secrets and without the marks of the session; earlier versions did not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
     },
     /// A request goes out; retries are requests too.
     RequestSent {

@@ -11,6 +11,7 @@ pub mod decision;
 pub mod event;
 pub mod failure;
 pub mod guardrail;
+pub mod limits;
 pub mod message;
 pub mod messages;
 pub mod price;

@@ -116,7 +116,7 @@ impl std::fmt::Display for Usd {
 }
 
 /// What one token of each kind costs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// A prompt token.
     pub input: Usd,
@@ -177,7 +177,7 @@ impl Rates {
 }
 
 /// What a model costs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Price {
     /// The usual rates.
     pub rates: Rates,

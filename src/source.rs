@@ -7,7 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Clock, random numbers and ids of one process.
 #[derive(Debug)]
 pub struct Source {
-    started: Instant,
+    /// When it was made; nothing where the clock stands.
+    started: Option<Instant>,
+    stamped: Cell<Duration>,
     state: Cell<u64>,
 }
 
@@ -22,14 +24,37 @@ impl Source {
     #[expect(clippy::disallowed_methods, reason = "this is the address of the clock")]
     pub fn new() -> Self {
         Self {
-            started: Instant::now(),
+            started: Some(Instant::now()),
+            stamped: Cell::default(),
             state: Cell::new(RandomState::new().hash_one(std::process::id()) | 1),
         }
     }
 
+    /// A source whose clock stands where it was last [`set`](Self::set): the time of a journal.
+    pub fn standing() -> Self {
+        Self { started: None, ..Self::new() }
+    }
+
     /// Time since this source was made; never goes back.
     pub fn elapsed(&self) -> Duration {
-        self.started.elapsed()
+        self.started.map_or_else(|| self.stamped.get(), |started| started.elapsed())
+    }
+
+    /// The time of a fact that is told now, in whole microseconds as journals hold it, and remembered.
+    pub fn stamp(&self) -> Duration {
+        let micros = u64::try_from(self.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.set(Duration::from_micros(micros));
+        self.stamped()
+    }
+
+    /// The time of the last fact.
+    pub fn stamped(&self) -> Duration {
+        self.stamped.get()
+    }
+
+    /// Sets the time of the last fact, and a clock that stands.
+    pub fn set(&self, at: Duration) {
+        self.stamped.set(at);
     }
 
     /// Wall clock since the Unix epoch.

@@ -2,6 +2,7 @@
 
 use crate::agent::Agent;
 use crate::agent::structured::OutputSchema;
+use crate::agent::surroundings::Surroundings;
 use crate::emit::EmitError;
 use crate::event::{Billed, Event, Purpose};
 use crate::failure::ErrorKind;
@@ -11,6 +12,8 @@ use crate::message::{Message, Part};
 use crate::price::Usd;
 use crate::stop_reason::StopReason;
 use std::collections::HashSet;
+use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +28,7 @@ enum Unanswered {
 ///
 /// # Errors
 /// When the journal can no longer be written.
-pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
+pub async fn ask<S: Surroundings>(agent: &Agent<S>, purpose: Purpose) -> Result<bool, EmitError> {
     if !agent.affords(purpose) || agent.halts()? {
         return Ok(false);
     }
@@ -33,16 +36,10 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
         let session = agent.session.borrow();
         (session.messages().to_vec(), session.begun().to_owned(), session.output_limit(purpose))
     };
-    agent.emitter.emit(Event::StepStart { purpose, messages: messages.len() })?;
-    let started = agent.source.elapsed();
-    let elapsed = agent.elapsed();
-    let (deadline, schema) = {
-        let session = agent.session.borrow();
-        match purpose {
-            Purpose::Step => (session.limits().step_time(elapsed), session.schema()),
-            Purpose::Closing => (Some(session.limits().closing_time(elapsed)), None),
-        }
-    };
+    let digest = Some(agent.digest(&messages));
+    agent.emitter.emit(Event::StepStart { purpose, messages: messages.len(), digest })?;
+    let started = agent.source.stamped();
+    let (deadline, schema) = agent.held_to(purpose);
     let tools = if agent.offers_tools(purpose) { agent.definitions.as_slice() } else { &[] };
     let session = agent.session.borrow().id().to_owned();
     let request = Request {
@@ -87,14 +84,14 @@ pub async fn ask(agent: &Agent, purpose: Purpose) -> Result<bool, EmitError> {
 }
 
 /// Runs one model call until it answers, fails, runs out of time or money, or is interrupted.
-async fn answer(
-    agent: &Agent,
+async fn answer<S: Surroundings>(
+    agent: &Agent<S>,
     purpose: Purpose,
     request: &Request<'_>,
 ) -> Result<Result<Response, Unanswered>, EmitError> {
     let unaffordable = CancellationToken::new();
     let mut told = Ok(());
-    let started = agent.source.elapsed();
+    let started = agent.source.stamped();
     let spent = || agent.source.elapsed().saturating_sub(started);
     let out_of_time = || request.deadline.is_some_and(|deadline| spent() >= deadline);
     let outcome = {
@@ -125,7 +122,22 @@ async fn answer(
     told.map(|()| outcome)
 }
 
-impl Agent {
+impl<S> Agent<S> {
+    /// The time that a call for `purpose` which begins now has, and what its answer must fit.
+    fn held_to(&self, purpose: Purpose) -> (Option<Duration>, Option<Rc<OutputSchema>>) {
+        let (session, elapsed) = (self.session.borrow(), self.elapsed());
+        match purpose {
+            Purpose::Step => (session.limits().step_time(elapsed), session.schema()),
+            Purpose::Closing => (Some(session.limits().closing_time(elapsed)), None),
+        }
+    }
+
+    /// The hash of what the model is about to be sent.
+    fn digest(&self, messages: &[Arc<Message>]) -> String {
+        let session = self.session.borrow();
+        self.digest.borrow_mut().of(messages, session.id(), self.emitter.redactor())
+    }
+
     /// What an answer costs, where tokens and price are known; a kept one was paid for before.
     fn cost(&self, response: &Response) -> Option<Usd> {
         if response.kept { Some(Usd::ZERO) } else { self.session.borrow().cost_of(response.usage) }
@@ -147,7 +159,7 @@ impl Agent {
     }
 }
 
-fn event_of(agent: &Agent, progress: &Progress<'_>) -> Event {
+fn event_of<S>(agent: &Agent<S>, progress: &Progress<'_>) -> Event {
     match *progress {
         Progress::Sent { attempt } => Event::RequestSent { attempt },
         Progress::Retry { attempt, delay, error } => Event::Retry {
@@ -164,7 +176,7 @@ fn event_of(agent: &Agent, progress: &Progress<'_>) -> Event {
 
 /// Makes an answer fit the conversation: call ids are unique in the session, there are none where no tools were
 /// offered.
-fn settle(agent: &Agent, purpose: Purpose, mut message: Message) -> Message {
+fn settle<S>(agent: &Agent<S>, purpose: Purpose, mut message: Message) -> Message {
     if !agent.offers_tools(purpose) {
         message.parts.retain(|part| !matches!(part, Part::ToolCall(_)));
         return message;

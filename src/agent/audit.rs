@@ -8,7 +8,7 @@ use crate::llm::prefix::Finding;
 use crate::messages;
 use crate::usage::Usage;
 
-impl Agent {
+impl<S> Agent<S> {
     /// Tells what `request`, a step, begins with when it is the first of this process or began otherwise before.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! How full the model's window is: an estimate of the next prompt, anchored on what the provider last counted.
 
-use crate::agent::chain::{Window, WindowSource};
+use crate::limits::{Window, WindowSource};
 use crate::message::{Message, Part};
 use crate::usage::Usage;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,10 @@
 //! Keeps the state of a session beside its journal while the run works, each time the journal has grown enough.
 
 use crate::agent::known::Opened;
-use crate::agent::watchdogs::Limits;
 use crate::event::Event;
 use crate::journal::beside::Beside;
 use crate::journal::state::{next_at, told};
+use crate::limits::Limits;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::PathBuf;

@@ -1,7 +1,6 @@
 //! What is known of a session that is gone on with: the fold of its journal, which is kept beside it from time to time.
 
 use crate::agent::session::Session;
-use crate::agent::watchdogs::Limits;
 use crate::change::ChangeAction;
 use crate::engine::guardrails::counts::Counts;
 use crate::event::{Event, Record};
@@ -10,6 +9,7 @@ use crate::journal::history::History;
 use crate::journal::offered::Offered;
 use crate::journal::read::{self, Reading};
 use crate::journal::state::{self, Kept, Unusable, next_at};
+use crate::limits::Limits;
 use crate::tools::background::EarlierCommands;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

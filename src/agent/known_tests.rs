@@ -80,6 +80,7 @@ fn run_start(at: usize) -> Event {
         max_steps: 5,
         resumed: true,
         sandbox: "none".into(),
+        bounds: None,
     }
 }
 
@@ -88,9 +89,11 @@ fn of_work(kind: usize, at: usize) -> Event {
     let text = |text: &str| Part::Text { text: text.into() };
     let billed = (at == 0).then(|| Billed { usage: Usage { input: 1, ..Usage::default() }, cost_usd: None });
     match kind {
-        0 => {
-            Event::StepStart { purpose: if at == 0 { Purpose::Closing } else { Purpose::Step }, messages: 1 }
-        }
+        0 => Event::StepStart {
+            purpose: if at == 0 { Purpose::Closing } else { Purpose::Step },
+            messages: 1,
+            digest: None,
+        },
         1 => Event::RequestSent { attempt: 1 },
         2 => Event::Retry { attempt: 1, delay_ms: 1, kind: ErrorKind::Server, message: "m".into(), billed },
         3 => answer(

@@ -2,26 +2,29 @@
 
 pub mod ask;
 pub mod audit;
-pub mod chain;
 pub mod context;
+pub mod digest;
 pub mod keeper;
 pub mod known;
 pub mod prompt;
 pub mod purse;
+pub mod replay;
 pub mod run;
 mod screen;
 pub mod session;
 pub mod spending;
 pub mod structured;
+pub mod surroundings;
 pub mod tally;
 pub mod watchdogs;
 
-use crate::agent::chain::Chain;
+use crate::agent::digest::Digest;
 use crate::agent::keeper::Keeper;
 use crate::agent::session::Session;
 use crate::emit::Emitter;
 use crate::engine::Engine;
 use crate::event::{EventSink, Record};
+use crate::limits::Chain;
 use crate::llm::prefix::Prefix;
 use crate::llm::{LlmClient, ToolDefinition};
 use crate::source::Source;
@@ -30,12 +33,12 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Everything one run needs, put together by the command line.
-pub struct Agent {
+/// Everything one run needs, put together by the command line, or by a replay out of a journal.
+pub struct Agent<S = Engine> {
     /// The models, those that take over included; the session says which of them is in use.
     pub models: Chain<Box<dyn LlmClient>>,
-    /// Runs tool calls.
-    pub engine: Engine,
+    /// Runs tool calls, and what else is around the loop.
+    pub engine: S,
     /// The tools offered, sorted by name.
     pub definitions: Vec<ToolDefinition>,
     /// The conversation; a listener of `emitter`, changed by nothing else.
@@ -46,6 +49,8 @@ pub struct Agent {
     pub keeper: Option<Keeper>,
     /// What requests begin with.
     pub prefix: RefCell<Prefix>,
+    /// What the last request was about.
+    pub digest: RefCell<Digest>,
     /// The clock.
     pub source: Rc<Source>,
     /// Fires when the person asks to stop.
@@ -60,7 +65,7 @@ pub struct Agent {
     pub began: Duration,
 }
 
-impl Agent {
+impl<S> Agent<S> {
     /// The model in use.
     pub fn llm(&self) -> &dyn LlmClient {
         self.models.at(self.session.borrow().model_in_use()).as_ref()

@@ -3,25 +3,26 @@
 use crate::agent::Agent;
 use crate::agent::ask::ask;
 use crate::agent::session::{Moment, Step, Verdict};
+use crate::agent::surroundings::Surroundings;
 use crate::emit::EmitError;
-use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
+use crate::engine::hooks::{HookEvent, HookInput};
 use crate::engine::within;
 use crate::event::{Event, Level, Origin, Purpose};
 use crate::guardrail::Counted;
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::stop_reason::StopReason;
-use crate::tools::background::{Command, News};
-use crate::tools::command_output::outcome;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-impl Agent {
-    /// Time since this run began.
+impl<S> Agent<S> {
+    /// Time from the beginning of this run to its last fact: what is decided by it can be decided again from the journal.
     pub fn elapsed(&self) -> Duration {
-        self.source.elapsed().saturating_sub(self.began)
+        self.source.stamped().saturating_sub(self.began)
     }
+}
 
+impl<S: Surroundings> Agent<S> {
     fn next_step(&self) -> Step {
         let moment = Moment { elapsed: self.elapsed(), interrupted: self.interrupt.is_cancelled() };
         self.session.borrow().next_step(moment)
@@ -44,16 +45,15 @@ impl Agent {
         work_time.map(|end| end.saturating_sub(self.elapsed()))
     }
 
-    /// Fires the hooks of `event` within the time of the run.
-    async fn fire(&self, event: HookEvent, input: HookInput) -> Result<HookOutcome, EmitError> {
+    /// Fires the hooks of `event` within the time of the run; what they say to the model.
+    async fn fire(&self, event: HookEvent, input: HookInput) -> Result<Vec<String>, EmitError> {
         let cancel = self.interrupt.child_token();
-        within(self.time_left(), &cancel, self.engine.fire(event, input, &cancel)).await
+        within(self.time_left(), &cancel, self.engine.fire_hooks(event, input, &cancel)).await
     }
 
     /// Fires the hooks of `event`; what they say becomes a user message.
     async fn fire_for_context(&self, event: HookEvent, input: HookInput) -> Result<(), EmitError> {
-        for context in self.fire(event, input).await?.for_the_model() {
-            let text = messages::hook_context(&context);
+        for text in self.fire(event, input).await? {
             self.emitter.emit(Event::UserMessage { text, origin: Origin::Hook })?;
         }
         Ok(())
@@ -61,7 +61,7 @@ impl Agent {
 
     /// Takes a step: calls the model, with the hooks around it.
     async fn take_step(&self) -> Result<(), EmitError> {
-        self.tell_background()?;
+        self.engine.tell_of_background()?;
         let input = self.input();
         let step = input.step.map(|done| done.saturating_add(1));
         self.fire_for_context(HookEvent::PreLlmCall, HookInput { step, ..input }).await?;
@@ -80,53 +80,6 @@ impl Agent {
             self.keep_state()?;
         }
         Ok(())
-    }
-
-    /// Tells what became of background commands; of an end that the model has not seen, the model too.
-    fn tell_background(&self) -> Result<(), EmitError> {
-        for news in self.engine.background.news() {
-            let (command, known) = match news {
-                News::Started(command) => {
-                    let (id, command) = (command.id.clone(), command.text.clone());
-                    self.emitter.emit(Event::BackgroundStart { id, command })?;
-                    continue;
-                }
-                News::Ended { command, known } => (command, known),
-            };
-            let outcome = self.record_end(&command, false)?;
-            if !known {
-                let text = messages::background_ended(&command.id, &command.text, &outcome);
-                self.emitter.emit(Event::UserMessage { text, origin: Origin::Background })?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends the background commands with the run.
-    async fn end_background(&self) -> Result<(), EmitError> {
-        let background = &self.engine.background;
-        let running: Vec<_> =
-            background.list().into_iter().filter(|command| command.end().is_none()).collect();
-        background.end_all().await;
-        for news in background.news() {
-            let News::Ended { command, .. } = news else { continue };
-            let with_run = running.iter().any(|one| one.id == command.id);
-            self.record_end(&command, with_run)?;
-        }
-        Ok(())
-    }
-
-    /// Records that a background command ended; how, in words for the model.
-    fn record_end(&self, command: &Command, with_run: bool) -> Result<String, EmitError> {
-        let Some(end) = command.end() else { return Ok(String::new()) };
-        if let Some(warning) = end.warning() {
-            let text = messages::background_disturbed(&command.id, &warning);
-            self.emitter.emit(Event::Notice { level: Level::Warn, text })?;
-        }
-        let outcome = outcome(command, end);
-        let (id, text) = (command.id.clone(), command.text.clone());
-        self.emitter.emit(Event::BackgroundEnd { id, command: text, outcome: outcome.clone(), with_run })?;
-        Ok(outcome)
     }
 
     /// Tells people and hooks, once, that the run has cost as much as they wanted to be told of.
@@ -159,11 +112,11 @@ impl Agent {
 
     /// Runs the calls of one turn within the time of the run.
     async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
-        self.engine.run_batch(calls, &self.interrupt, self.time_left()).await?;
-        self.tell_background()?;
+        self.engine.run_calls(calls, &self.interrupt, self.time_left()).await?;
+        self.engine.tell_of_background()?;
         let step = self.emitter.emit(Event::StepEnd)?.step;
         self.keep_state()?;
-        self.engine.checkpoint(step).await
+        self.engine.commit_after(Some(step)).await
     }
 
     /// Keeps the state of the session where that is due. The run goes on without, and more is read when it is resumed.
@@ -197,9 +150,9 @@ impl Agent {
         let was_interrupted = verdict.reason == StopReason::UserInterrupt;
         let cancel = if was_interrupted { CancellationToken::new() } else { self.interrupt.clone() };
         if verdict.reason == StopReason::LlmDone {
-            self.engine.fire(HookEvent::AgentComplete, input.clone(), &cancel).await?;
+            self.engine.fire_hooks(HookEvent::AgentComplete, input.clone(), &cancel).await?;
         }
-        self.engine.fire(HookEvent::SessionEnd, input, &cancel).await?;
+        self.engine.fire_hooks(HookEvent::SessionEnd, input, &cancel).await?;
         Ok(())
     }
 }
@@ -208,23 +161,23 @@ impl Agent {
 ///
 /// # Errors
 /// When the journal can no longer be written: nothing more may happen then.
-pub async fn run(agent: &Agent) -> Result<Verdict, EmitError> {
+pub async fn run<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> {
     let verdict = work(agent).await;
-    agent.engine.hooks.end().await;
+    agent.engine.close().await;
     verdict
 }
 
-async fn work(agent: &Agent) -> Result<Verdict, EmitError> {
+async fn work<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> {
     agent.fire_for_context(HookEvent::SessionStart, agent.input()).await?;
     let verdict = drive(agent).await;
-    agent.end_background().await?;
+    agent.engine.stop_background().await?;
     let verdict = verdict?;
-    agent.engine.last_checkpoint().await?;
+    agent.engine.commit_after(None).await?;
     agent.fire_end(&verdict).await?;
     Ok(verdict)
 }
 
-async fn drive(agent: &Agent) -> Result<Verdict, EmitError> {
+async fn drive<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> {
     loop {
         match agent.next_step() {
             Step::CallModel(Purpose::Step) => agent.take_step().await?,

@@ -3,13 +3,14 @@
 
 use crate::agent::Agent;
 use crate::agent::session::Unread;
+use crate::agent::surroundings::Surroundings;
 use crate::emit::EmitError;
 use crate::event::Event;
 use crate::guardrail::{Reaction, Side, Triggered};
 use crate::message::{Message, Role};
 use crate::messages;
 
-impl Agent {
+impl<S: Surroundings> Agent<S> {
     /// Whether something that the model has not read yet ends the run, which is told then. Results were looked at when they
     /// were made, and what was to be withheld of them is. Without the words that it is told there is nothing to answer.
     pub(super) fn halts(&self) -> Result<bool, EmitError> {
@@ -19,20 +20,18 @@ impl Agent {
     }
 
     fn unread_trigger(&self) -> Option<Triggered> {
-        let rules = &self.engine.guardrails.texts;
+        let finds = |text| self.engine.finds(Side::Input, text);
         let session = self.session.borrow();
-        let mut unread = session.unread().filter(|_| rules.look_at(Side::Input));
+        let mut unread = session.unread().filter(|_| self.engine.looks_at(Side::Input));
         unread.find_map(|text| match text {
-            Unread::Words(text) => rules.find(Side::Input, text).cloned(),
-            Unread::Result(text) => {
-                rules.find(Side::Input, text).filter(|found| found.action == Reaction::Halt).cloned()
-            }
+            Unread::Words(text) => finds(text),
+            Unread::Result(text) => finds(text).filter(|found| found.action == Reaction::Halt),
         })
     }
 
     /// Whether answers are looked at before they are shown.
     pub(super) fn screens(&self) -> bool {
-        self.engine.guardrails.texts.look_at(Side::Output)
+        self.engine.looks_at(Side::Output)
     }
 
     /// An answer, or what stands in its place where a guardrail finds something in it, or in it and its earlier pieces.
@@ -44,7 +43,7 @@ impl Agent {
         for call in message.tool_calls() {
             text.extend(["\n", &call.name, " ", &call.arguments]);
         }
-        let Some(triggered) = self.engine.guardrails.texts.find(Side::Output, &text).cloned() else {
+        let Some(triggered) = self.engine.finds(Side::Output, &text) else {
             return Ok(message);
         };
         let note = messages::withheld(&triggered.name, &triggered.message);

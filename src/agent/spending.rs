@@ -1,8 +1,8 @@
-//! What a run may spend and has spent: the caps, and the sum that decides whether the next call still fits.
+//! What a run has spent, and what it may: the sum that decides whether the next call still fits.
 
-use crate::agent::chain::Terms;
 use crate::agent::purse::{Amount, Purse};
 use crate::event::Purpose;
+use crate::limits::{Caps, Terms};
 use crate::message::{Message, Part};
 use crate::price::Usd;
 use crate::stop_reason::Limit;
@@ -21,25 +21,6 @@ const MIN_CLOSING_TOKENS: u32 = 256;
 
 /// Tokens that a chat template puts around a message, a call or a result, at most.
 const FRAME_TOKENS: u64 = 16;
-
-/// What a run may spend.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Caps {
-    /// US dollars.
-    pub usd: Option<Usd>,
-    /// Tokens, prompts and answers together.
-    pub tokens: Option<u64>,
-    /// Tool calls.
-    pub tool_calls: Option<u32>,
-    /// The cost at which it is said once.
-    pub warn_at: Option<Usd>,
-    /// Tokens of the tools that a request offers, at most.
-    pub tools_tokens: u64,
-    /// Tokens of the schema that a request holds where the server takes it, at most.
-    pub schema_tokens: u64,
-    /// Whether a share is kept for a closing summary.
-    pub closes: bool,
-}
 
 impl Caps {
     /// Whether a call has to fit into something.

@@ -1,9 +1,7 @@
-//! The limits of a run, looked at before each model call.
+//! What the limits of a run mean, looked at before each model call.
 
-use crate::agent::chain::{Chain, Terms};
-use crate::agent::spending::Caps;
+use crate::limits::Limits;
 use crate::stop_reason::StopReason;
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The part of the total time kept back for the closing summary: a tenth, at most [`MAX_CLOSING_RESERVE`].
@@ -11,40 +9,6 @@ const CLOSING_SHARE: u32 = 10;
 
 /// The longest a closing summary may take.
 pub const MAX_CLOSING_RESERVE: Duration = Duration::from_mins(1);
-
-/// What ends a run that reached a limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnLimit {
-    /// The model is asked, without tools, for a closing summary.
-    #[default]
-    Summary,
-    /// The run ends with a fixed text.
-    Stop,
-}
-
-/// How far a run may go.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Limits {
-    /// Model calls of this run; at least 1.
-    pub max_steps: u32,
-    /// Wall time of the whole run, the closing summary included.
-    pub timeout: Option<Duration>,
-    /// Wall time of one model call, retries included.
-    pub step_timeout: Option<Duration>,
-    /// What happens when one of them is reached.
-    pub on_limit: OnLimit,
-    /// How often an answer cut by the token limit is continued.
-    pub max_continuations: u32,
-    /// Calls in a row whose arguments are not JSON before the run closes; 0 turns it off.
-    pub max_malformed: u32,
-    /// What it may spend.
-    pub caps: Caps,
-    /// The models that it may call.
-    pub models: Chain<Terms>,
-    /// Bytes of the tools that a request offers, and of the schema that it may hold.
-    pub tools_bytes: u64,
-}
 
 impl Limits {
     /// The time after which no more work begins: the total minus the closing reserve.
@@ -113,6 +77,7 @@ pub fn check(limits: &Limits, readings: Readings) -> Option<StopReason> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::{Caps, Chain, OnLimit};
 
     fn limits() -> Limits {
         Limits {

@@ -71,6 +71,8 @@ pub enum Command {
     Redo(RestoreArgs),
     /// List the steps of a session that changed files
     History(HistoryArgs),
+    /// Do the runs of a session again from its journal, without model and tools, and compare
+    Replay(ReplayArgs),
     /// What models were asked in this workspace, and what it cost
     Stats(StatsArgs),
     /// Give an account of a session: what was done, refused and changed, and what it took
@@ -182,6 +184,16 @@ pub struct PatchArgs {
 /// `agent history`.
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
+    /// The session's id; without it the newest of this workspace
+    pub session: Option<String>,
+    /// Where configuration and workspace are.
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+/// `agent replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArgs {
     /// The session's id; without it the newest of this workspace
     pub session: Option<String>,
     /// Where configuration and workspace are.

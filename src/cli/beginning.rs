@@ -5,6 +5,7 @@ use crate::agent::known::Known;
 use crate::config::settings::Settings;
 use crate::event::Event;
 use crate::journal::offered::ToolChanges;
+use crate::limits::Bounds;
 use crate::messages;
 
 /// The beginning of a run.
@@ -19,8 +20,8 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// That of a run of `agent` on the session of which this is known.
-    pub fn of(agent: &Agent, settings: &Settings, known: &Known) -> Self {
+    /// That of a run of `agent`, held to `bounds`, on the session of which this is known.
+    pub fn of(agent: &Agent, settings: &Settings, known: &Known, bounds: Bounds) -> Self {
         let offered: Vec<String> = agent.definitions.iter().map(|tool| tool.name.clone()).collect();
         let tools = ToolChanges::since(&known.offered, &offered);
         let run = Event::RunStart {
@@ -31,6 +32,7 @@ impl Beginning {
             max_steps: settings.agent.max_steps,
             resumed: known.about.next_seq > 0,
             sandbox: agent.engine.launcher.tier().name().to_owned(),
+            bounds: Some(Box::new(bounds)),
         };
         let meanwhile = meanwhile(agent, known, tools.as_ref());
         let otherwise = otherwise(known.about.last_run.as_ref(), &run, tools.as_ref());

@@ -1,8 +1,6 @@
 //! The models of a run, connected: the chosen one and those it falls back to, each with its price, its longest answer and
 //! its window.
 
-use crate::agent::chain::{Chain, Terms, Window, WindowSource};
-use crate::agent::spending::Caps;
 use crate::cli::app::App;
 use crate::cli::compose;
 use crate::cli::costs::{self, Prices};
@@ -10,6 +8,7 @@ use crate::cli::error::{CliError, CliResult};
 use crate::config::schema::Llm;
 use crate::config::settings::Settings;
 use crate::failure::ErrorKind;
+use crate::limits::{Caps, Chain, Terms, Window, WindowSource};
 use crate::llm::LlmClient;
 use crate::llm::catalog::{self, Provider};
 use crate::llm::models::{Known, look_up};

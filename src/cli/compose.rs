@@ -1,11 +1,8 @@
 //! Puts the parts of a run together out of the settings.
 
-use crate::agent::chain::{Chain, Terms};
 use crate::agent::known::Known;
 use crate::agent::prompt::{Instructions, PromptLayers, system_message};
 use crate::agent::session::Session;
-use crate::agent::spending::Caps;
-use crate::agent::watchdogs::Limits;
 use crate::cli::app::App;
 use crate::cli::approver::AtTerminal;
 use crate::cli::costs::measured;
@@ -31,6 +28,7 @@ use crate::fetch::target::HostPattern;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
 use crate::journal::approvals::Approvals;
+use crate::limits::{Caps, Chain, Limits, Terms};
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::edit_format::EditFormat;
 use crate::llm::response_cache::{self, CachedModel};

@@ -1,13 +1,12 @@
 //! What a run may cost: the user's prices, the caps, and the longest answer that they allow.
 
-use crate::agent::chain::{Terms, Window};
-use crate::agent::spending::{Caps, MIN_STEP_TOKENS};
-use crate::agent::watchdogs::OnLimit;
+use crate::agent::spending::MIN_STEP_TOKENS;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::file::read_text;
 use crate::config::schema::Costs;
 use crate::config::settings::Settings;
 use crate::failure::ErrorKind;
+use crate::limits::{Caps, OnLimit, Terms, Window};
 use crate::llm::ToolDefinition;
 use crate::llm::models::{Known, Model, parse};
 use crate::price::{NotMoney, Price, Usd};

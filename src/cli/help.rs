@@ -57,6 +57,11 @@ const PAGES: &[(&str, &str, &str)] = &[
         "reports: an account of a session in four forms",
         include_str!("../../config/help/reports.md"),
     ),
+    (
+        "replay",
+        "replay: a session done again from its journal, and compared",
+        include_str!("../../config/help/replay.md"),
+    ),
     ("scripted", "a model that plays a script", include_str!("../../config/help/scripted.md")),
     ("security", "what commands can reach, what is promised", include_str!("../../config/help/security.md")),
     ("sessions", "sessions: journal, resume, where they are", include_str!("../../config/help/sessions.md")),

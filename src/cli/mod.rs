@@ -34,6 +34,7 @@ pub mod policy;
 pub mod prompt;
 pub mod readiness;
 pub mod redo;
+pub mod replay;
 pub mod report;
 mod report_file;
 mod restore;
@@ -85,6 +86,7 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Undo(args) => undo::undo(app, &args),
         Command::Redo(args) => redo::redo(app, &args),
         Command::History(args) => history::history(app, &args),
+        Command::Replay(args) => return replay::replay(app, &args),
         Command::Stats(args) => stats::stats(app, &args),
         Command::Report(args) => report::report(app, &args),
         Command::Agents(place) => agents::agents(app, &place),

@@ -5,6 +5,7 @@ use crate::agent::keeper::Keeper;
 use crate::agent::known::{About, Known};
 use crate::agent::run;
 use crate::agent::session::{Session, Verdict};
+use crate::agent::structured::OutputSchema;
 use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
 use crate::cli::beginning::Beginning;
@@ -34,6 +35,7 @@ use crate::failure::{ErrorKind, Failure};
 use crate::journal::approvals::Approvals;
 use crate::journal::retention::clean;
 use crate::journal::store::Store;
+use crate::limits::{Bounds, Limits};
 use crate::llm::prefix::Prefix;
 use crate::message::Said;
 use crate::messages;
@@ -48,6 +50,7 @@ use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// What is to be done.
@@ -140,7 +143,7 @@ fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 
 /// Settings, model and session, and then the run.
 async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
-    let began = app.source.elapsed();
+    let began = app.source.stamp();
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
     let schema = structured::output_schema(options.output_schema.as_deref())?;
     let given = given(&task)?;
@@ -163,6 +166,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
         earlier.map_or_else(|| Earlier::create(app, &store(&settings)), Ok)?;
     let aside = opened.problem.as_deref().map(messages::state_unusable);
     let keeper = Keeper::new(store(&settings).journal_path(&id)?, &opened);
+    let bounds = bounds(began, &limits, schema.as_deref());
     let mut known = opened.known(limits);
     notices.extend(damage(&known));
     let session = Rc::new(RefCell::new(std::mem::take(&mut known.session).demanding(schema)));
@@ -174,8 +178,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     let cut_off = CutOffs::of(std::mem::take(&mut known.unfinished), kept.baseline.clone());
     let outputs = store(&settings).outputs_dir(&id)?;
     let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, kept: Some(kept), toolbox };
-    let asked = (options.format() == Format::Text).then(|| interrupt.clone());
-    let manner = manner(options, &settings, asked, (&id, session.borrow().approvals()))?;
+    let manner = manner(options, &settings, &interrupt, (&id, session.borrow().approvals()))?;
     let engine = compose::engine(app, &settings, bench, manner)?;
     compose::restore(&engine, &known, &session.borrow());
     let (words, prefix) = (words(task, &id, &session.borrow())?, session.borrow().prefix().cloned());
@@ -187,6 +190,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
         emitter,
         keeper: Some(keeper),
         prefix: RefCell::new(Prefix::new(prefix)),
+        digest: RefCell::default(),
         source: Rc::clone(&app.source),
         interrupt,
         name: settings.agent.name.clone(),
@@ -194,7 +198,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
         stream: settings.llm.stream,
         began,
     };
-    let beginning = Beginning::of(&agent, &settings, &known);
+    let beginning = Beginning::of(&agent, &settings, &known, bounds);
     let has_system = has_system(&about, &settings.agent.name);
     let start =
         Start { settings: &settings, id, beginning, given, words, notices, aside, has_system, cut_off };
@@ -219,6 +223,12 @@ fn listeners(
     };
     report::listeners(&app.terminal, report)
         .map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })
+}
+
+/// What the run is held to, as a replay needs it.
+fn bounds(began: Duration, limits: &Limits, schema: Option<&OutputSchema>) -> Bounds {
+    let began_us = u64::try_from(began.as_micros()).unwrap_or(u64::MAX);
+    Bounds { began_us, limits: limits.clone(), schema: schema.map(|schema| schema.text().to_owned()) }
 }
 
 /// Removes the kept answers when that is wanted.
@@ -267,10 +277,11 @@ fn words(task: Task, id: &str, session: &Session) -> CliResult<Option<String>> {
 fn manner(
     options: &WorkArgs,
     settings: &Settings,
-    asked: Option<CancellationToken>,
+    interrupt: &CancellationToken,
     (id, approvals): (&str, &Approvals),
 ) -> CliResult<Manner> {
     let approvals = verified(settings, id, approvals.clone())?;
+    let asked = (options.format() == Format::Text).then(|| interrupt.clone());
     Ok(Manner { asked, unanswered: settings.approvals, approvals, dry_run: options.dry_run })
 }
 

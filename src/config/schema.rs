@@ -6,13 +6,13 @@
 //! on a higher layer comes first, and what a project says last. `x-format`: what a text,
 //! the items of a list or the keys of a map must be (`rule::Format`). `x-unit`: what a number counts.
 
-use crate::agent::watchdogs::OnLimit;
 use crate::engine::approve::Unanswered;
 use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::Mode;
 use crate::engine::rules::PolicyRule;
 use crate::engine::{Parallel, ResultFormat};
+use crate::limits::OnLimit;
 use crate::llm::catalog::{Own, Provider};
 use crate::llm::edit_format::EditFormat;
 use crate::llm::effort::Effort;

@@ -2,6 +2,7 @@
 
 pub mod approve;
 pub mod arguments;
+mod background;
 pub mod batch;
 pub mod call;
 pub mod checkpoints;

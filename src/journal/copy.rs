@@ -104,7 +104,7 @@ mod tests {
     }
 
     fn step() -> Event {
-        Event::StepStart { purpose: Purpose::Step, messages: 1 }
+        Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None }
     }
 
     fn run() -> Event {
@@ -117,6 +117,7 @@ mod tests {
             max_steps: 1,
             resumed: false,
             sandbox: text(),
+            bounds: None,
         }
     }
 

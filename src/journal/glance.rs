@@ -129,7 +129,16 @@ mod tests {
     fn start(model: &str) -> Event {
         let (text, tools) = (String::new, Vec::new());
         let (model, sandbox) = (model.to_owned(), text());
-        Event::RunStart { agent: text(), model, mode: text(), tools, max_steps: 1, resumed: false, sandbox }
+        Event::RunStart {
+            agent: text(),
+            model,
+            mode: text(),
+            tools,
+            max_steps: 1,
+            resumed: false,
+            sandbox,
+            bounds: None,
+        }
     }
 
     fn prompt(text: &str) -> Event {
@@ -137,7 +146,7 @@ mod tests {
     }
 
     fn step() -> Event {
-        Event::StepStart { purpose: Purpose::Step, messages: 1 }
+        Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None }
     }
 
     fn end(steps: u32) -> Event {

@@ -43,6 +43,7 @@ fn run_start() -> Record {
         max_steps,
         resumed,
         sandbox: text(),
+        bounds: None,
     };
     record(0, event)
 }

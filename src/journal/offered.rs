@@ -73,6 +73,7 @@ mod tests {
             max_steps: 1,
             resumed: false,
             sandbox: text(),
+            bounds: None,
         }
     }
 

@@ -9,6 +9,7 @@ mod home;
 mod log;
 mod model;
 mod prompt;
+mod replay;
 mod report;
 mod resumed;
 mod sandbox;
@@ -46,6 +47,10 @@ pub use model::{
 pub use prompt::{
     LINKS_CHANGED, lasting_call, lasting_files, lasting_host, leads_elsewhere, line_cut, more_links,
     preview_cut, prompt_choices, prompt_lasting, prompt_reason, prompt_title,
+};
+pub use replay::{
+    NOTHING_TO_REPLAY, REPLAY_ASKS_ELSE, REPLAY_LATER_VERSION, REPLAYED_CUT_OFF, replay_difference, replayed,
+    replayed_differs, replayed_lacks, replayed_run, replayed_same, replayed_unknown,
 };
 pub use report::{REPORT_FORMS, given_up, report_elsewhere, report_lost};
 pub use resumed::{goes_on_otherwise, other_now, other_tools, other_tools_told};

@@ -50,6 +50,9 @@ impl Redactor {
                 self.clean(command);
                 self.clean(outcome);
             }
+            Event::RunStart { bounds: Some(bounds), .. } => {
+                bounds.schema.iter_mut().for_each(|schema| self.clean(schema));
+            }
             // Pieces of a text are put together before they are looked at: see `Held`.
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
@@ -104,7 +107,8 @@ impl Redactor {
         clean != *message
     }
 
-    fn message(&self, message: &mut Message) {
+    /// Replaces the secrets in what was said.
+    pub fn message(&self, message: &mut Message) {
         for part in &mut message.parts {
             match part {
                 Part::Text { text } | Part::Thinking { text, .. } => self.clean(text),

@@ -138,7 +138,7 @@ impl HumanLog {
     }
 
     fn run_start(&mut self, event: &Event) -> io::Result<()> {
-        let Event::RunStart { agent, model, mode, tools, max_steps, resumed, sandbox } = event else {
+        let Event::RunStart { agent, model, mode, tools, max_steps, resumed, sandbox, .. } = event else {
             return Ok(());
         };
         self.max_steps = *max_steps;
@@ -405,7 +405,7 @@ impl EventSink for HumanLog {
             Event::History { messages } => self.notice(Level::Info, &messages::history_given(messages.len())),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
-            Event::StepStart { purpose: Purpose::Step, messages } => {
+            Event::StepStart { purpose: Purpose::Step, messages, .. } => {
                 self.say(Detail::Human, Style::Bold, &self.form.step(step, *messages))
             }
             // What people do between runs is told by their commands.

@@ -228,6 +228,7 @@ proptest! {
             max_steps: 2,
             resumed: false,
             sandbox: hostile.clone(),
+            bounds: None,
         };
         let records = [
             Event::SessionStart { session_id: hostile.clone(), workspace: hostile.clone(), program: hostile.clone() },

@@ -116,7 +116,7 @@ pub(crate) fn result(reason: StopReason, output: &str) -> RunResult {
 }
 
 fn step(messages: usize) -> Event {
-    Event::StepStart { purpose: Purpose::Step, messages }
+    Event::StepStart { purpose: Purpose::Step, messages, digest: None }
 }
 
 fn delta(text: &str) -> Event {
@@ -143,6 +143,7 @@ fn opening() -> Vec<Event> {
             max_steps: 50,
             resumed: false,
             sandbox: "none".into(),
+            bounds: None,
         },
         Event::System { text: "You are".into() },
         Event::UserMessage { text: "fix it".into(), origin: Origin::Prompt },
@@ -221,9 +222,10 @@ pub(crate) fn stopped() -> Vec<Record> {
             max_steps: 2,
             resumed: true,
             sandbox: "none".into(),
+            bounds: None,
         },
         Event::Closing { reason: StopReason::MaxSteps },
-        Event::StepStart { purpose: Purpose::Closing, messages: 9 },
+        Event::StepStart { purpose: Purpose::Closing, messages: 9, digest: None },
         Event::ModelFailed { purpose: Purpose::Closing, failure, billed: None },
         Event::RunEnd { result: Box::new(result) },
     ];

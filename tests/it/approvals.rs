@@ -84,6 +84,7 @@ fn rewrite(lab: &Lab, change: impl Fn(&mut Value)) {
         let _ = writeln!(text, "{{\"crc\":\"{crc:08x}\",\"record\":{record}}}");
     }
     fs::write(path, text).unwrap();
+    lab.forges();
 }
 
 #[test]

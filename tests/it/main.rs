@@ -49,6 +49,7 @@ mod policy;
 mod process;
 mod projects;
 mod providers;
+mod replay;
 mod report;
 mod repositories;
 mod run_loop;

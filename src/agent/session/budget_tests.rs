@@ -2,9 +2,8 @@
 
 use super::tests::*;
 use super::*;
-use crate::agent::chain::{Chain, Terms};
-use crate::agent::spending::Caps;
 use crate::agent::structured::OutputSchema;
+use crate::limits::{Caps, Chain, Terms};
 use crate::price::{Price, Quote, Rates, Usd};
 use crate::stop_reason::Limit;
 use crate::text::tokens;
@@ -31,7 +30,7 @@ pub(super) fn paid(usd: Option<f64>, tokens: Option<u64>) -> Limits {
 fn l12_the_longest_answer_shrinks_with_what_is_left_until_it_is_of_no_use() {
     let mut session = begun(paid(Some(1.0), None));
     let spend = |session: &mut Session, dollars: f64| {
-        session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1 });
+        session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
         session.apply(&Event::ModelResponse {
             purpose: Purpose::Step,
             message: Message { role: Role::Assistant, parts: text("x") },
@@ -109,7 +108,7 @@ fn a_run_of_a_resumed_session_has_a_budget_of_its_own_and_the_costs_add_up() {
         session.apply(&run_start());
         prompt(&mut session, "go on");
         assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
-        session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 2 });
+        session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 2, digest: None });
         session.apply(&Event::ModelResponse {
             purpose: Purpose::Step,
             message: Message { role: Role::Assistant, parts: text("x") },

@@ -1,10 +1,10 @@
 //! The model in use: what a call to it may cost and hold, and what happens when it cannot be used.
 
 use super::{Moment, Session, Step};
-use crate::agent::chain::Terms;
 use crate::agent::context::Overflow;
 use crate::event::{Billed, Purpose};
 use crate::failure::{ErrorKind, Failure};
+use crate::limits::Terms;
 use crate::llm::reaction::falls_back;
 use crate::messages;
 use crate::price::{Price, Usd};

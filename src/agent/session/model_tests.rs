@@ -2,9 +2,9 @@
 
 use super::tests::*;
 use super::*;
-use crate::agent::chain::{Chain, Terms, Window, WindowSource};
 use crate::agent::structured::OutputSchema;
 use crate::failure::ErrorKind;
+use crate::limits::{Chain, Terms, Window, WindowSource};
 use crate::message::{Opaque, Part};
 use crate::usage::Usage;
 use proptest::prelude::*;
@@ -25,11 +25,12 @@ fn start(session: &mut Session, model: &str) {
         max_steps: 50,
         resumed: false,
         sandbox: "none".into(),
+        bounds: None,
     });
 }
 
 fn fail(session: &mut Session, kind: ErrorKind) -> Failure {
-    session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1 });
+    session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
     let failure = Failure { kind, message: format!("it is {}", kind.name()), retryable: false };
     session.apply(&Event::ModelFailed { purpose: Purpose::Step, failure: failure.clone(), billed: None });
     failure
@@ -118,7 +119,7 @@ fn l14_a_conversation_that_fills_the_window_ends_the_run_without_another_call() 
     limits.models.first.window = Some(Window { tokens: 10_000, source: WindowSource::Server });
     let mut session = begun(limits);
     assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
-    session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1 });
+    session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
     session.apply(&Event::ModelResponse {
         purpose: Purpose::Step,
         message: Message { role: Role::Assistant, parts: text("x") },

@@ -3,10 +3,10 @@
 use super::budget_tests::paid;
 use super::tests::*;
 use super::*;
-use crate::agent::chain::Terms;
 use crate::agent::purse::Purse;
 use crate::event::Billed;
 use crate::failure::ErrorKind;
+use crate::limits::Terms;
 use crate::price::{Price, Quote, Rates, Usd};
 use crate::usage::Usage;
 use proptest::prelude::*;
@@ -194,7 +194,7 @@ impl Run {
             prompt: self.session.run.spending.prompt(&self.session.limits().caps),
             longest: self.session.output_limit(purpose).unwrap().into(),
         };
-        self.session.apply(&Event::StepStart { purpose, messages: 1 });
+        self.session.apply(&Event::StepStart { purpose, messages: 1, digest: None });
         self.session.apply(&Event::RequestSent { attempt: 1 });
         State::Asks(request)
     }

@@ -1,10 +1,9 @@
 //! The session driven by made-up models: no network, no files, no clock.
 
 use super::*;
-use crate::agent::chain::Chain;
-use crate::agent::spending::Caps;
 use crate::failure::ErrorKind;
 use crate::guardrail::Counted;
+use crate::limits::{Caps, Chain};
 use crate::message::Opaque;
 use crate::message::Part;
 use crate::stop_reason::Status;
@@ -41,7 +40,7 @@ pub(super) fn prompt(session: &mut Session, text: &str) {
 }
 
 pub(super) fn respond(session: &mut Session, purpose: Purpose, parts: Vec<Part>, finish: FinishReason) {
-    session.apply(&Event::StepStart { purpose, messages: session.messages().len() });
+    session.apply(&Event::StepStart { purpose, messages: session.messages().len(), digest: None });
     session.apply(&Event::RequestSent { attempt: 1 });
     let message = Message { role: Role::Assistant, parts };
     let usage = Some(Usage { input: 10, output: 1, ..Usage::default() });
@@ -305,6 +304,7 @@ pub(super) fn run_start() -> Event {
         max_steps: 5,
         resumed: true,
         sandbox: "none".into(),
+        bounds: None,
     }
 }
 
@@ -388,8 +388,8 @@ fn what_a_model_wants_back_goes_to_no_other_model() {
     let sealed = |data: &str| Some(Opaque { codec: "responses".into(), data: data.into() });
     let thinking = Part::Thinking { text: "hm".into(), opaque: sealed("secret to it") };
     let begin = |model: &str| match run_start() {
-        Event::RunStart { agent, mode, tools, max_steps, resumed, sandbox, .. } => {
-            Event::RunStart { agent, model: model.into(), mode, tools, max_steps, resumed, sandbox }
+        Event::RunStart { agent, mode, tools, max_steps, resumed, sandbox, bounds, .. } => {
+            Event::RunStart { agent, model: model.into(), mode, tools, max_steps, resumed, sandbox, bounds }
         }
         other => other,
     };

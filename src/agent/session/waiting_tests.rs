@@ -2,8 +2,8 @@
 
 use super::tests::{answer_call, begun, call, ended, limits, now, prompt, respond, stop_of, text};
 use super::*;
-use crate::agent::spending::Caps;
 use crate::approval::{Answer, question};
+use crate::limits::Caps;
 use crate::message::Part;
 
 fn start(session: &mut Session, id: &str) {
@@ -40,6 +40,7 @@ fn again(session: &mut Session) {
         max_steps: 2,
         resumed: true,
         sandbox: "none".into(),
+        bounds: None,
     });
 }
 

@@ -4,7 +4,7 @@ use super::Archive;
 use super::exported::{EXPORT_VERSION, Header, KeptOutput, cannot};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::event::Record;
+use crate::event::{Event, Record};
 use crate::failure::ErrorKind;
 use crate::journal::write::encode;
 use crate::tools::outputs::MAX_BYTES;
@@ -55,10 +55,18 @@ pub fn export(archive: &Archive<'_>, id: &str, output: Option<&Path>, places: &P
     let write = |to: &mut dyn Write| -> io::Result<()> {
         line(to, &header)?;
         let mut bytes = Vec::new();
-        for mut record in records {
-            archive.redactor.event(&mut record.event);
+        let mut other = false;
+        for record in records {
+            let mut clean = record.clone();
+            archive.redactor.event(&mut clean.event);
+            let mut clean = places.of(&clean)?;
+            other |= is_said(&record.event) && clean.event != record.event;
+            if let (true, Event::StepStart { digest, .. }) = (other, &mut clean.event) {
+                // It is that of the conversation as it was.
+                *digest = None;
+            }
             bytes.clear();
-            encode(&places.of(&record)?, &mut bytes)?;
+            encode(&clean, &mut bytes)?;
             to.write_all(&bytes)?;
         }
         for path in files(&archive.store.outputs_dir(id).map_err(io::Error::other)?) {
@@ -86,6 +94,18 @@ pub fn export(archive: &Archive<'_>, id: &str, output: Option<&Path>, places: &P
     }
     file.and_then(|mut file| write(&mut file))
         .map_err(|error| cannot(&format!("write {}", path.display()), error))
+}
+
+/// Whether `event` becomes a part of the conversation.
+fn is_said(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::System { .. }
+            | Event::History { .. }
+            | Event::UserMessage { .. }
+            | Event::ModelResponse { .. }
+            | Event::ToolEnd { .. }
+    )
 }
 
 /// The files of a directory by their names.

@@ -54,7 +54,7 @@ fn describe(record: &Record, step: u32) -> Option<String> {
         Event::BackgroundEnd { id, outcome, with_run, .. } => {
             messages::background_end(id, outcome, *with_run)
         }
-        Event::StepStart { purpose, messages } => asked(*purpose, step, *messages),
+        Event::StepStart { purpose, messages, .. } => asked(*purpose, step, *messages),
         Event::ModelResponse { message, .. } => {
             let said = message.joined_text();
             let calls = number(message.tool_calls().count(), "call");

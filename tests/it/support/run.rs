@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -26,6 +27,7 @@ pub struct Lab {
     stdin: Option<Vec<u8>>,
     uid: Option<u32>,
     umask: Option<u32>,
+    forged: AtomicBool,
 }
 
 /// What a finished run left.
@@ -41,7 +43,7 @@ impl Lab {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("ws")).unwrap();
         fs::create_dir(dir.path().join("home")).unwrap();
-        Self { dir, env: Vec::new(), stdin: None, uid: None, umask: None }
+        Self { dir, env: Vec::new(), stdin: None, uid: None, umask: None, forged: AtomicBool::new(false) }
     }
 
     pub fn ws(&self) -> PathBuf {
@@ -103,8 +105,9 @@ impl Lab {
     }
 
     /// Runs under this umask.
-    pub fn umask(self, umask: u32) -> Self {
-        Self { umask: Some(umask), ..self }
+    pub fn umask(mut self, umask: u32) -> Self {
+        self.umask = Some(umask);
+        self
     }
 
     /// The user it runs as, when that is another.
@@ -145,10 +148,20 @@ impl Lab {
 
     /// The newest session's journal.
     pub fn journal(&self) -> PathBuf {
+        self.journals().pop().expect("there is a session")
+    }
+
+    /// The test writes journals itself: they need not go the same way again.
+    pub fn forges(&self) {
+        self.forged.store(true, Ordering::Relaxed);
+    }
+
+    /// The journals of all sessions, oldest first.
+    pub fn journals(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut todo = vec![self.home()];
         while let Some(dir) = todo.pop() {
-            for entry in fs::read_dir(dir).unwrap() {
+            for entry in fs::read_dir(dir).into_iter().flatten() {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
                     todo.push(path);
@@ -158,7 +171,7 @@ impl Lab {
             }
         }
         found.sort();
-        found.pop().expect("there is a session")
+        found
     }
 
     /// The directory of session `id`.
@@ -241,6 +254,24 @@ impl Lab {
         args.extend(more);
         args.extend(["--model", "openai/mock", "--api-base", &url, "--api-key", KEY]);
         self.agent(&args)
+    }
+}
+
+/// With `AGENT_TEST_REPLAY=1` every session that a test leaves must go the same way again.
+impl Drop for Lab {
+    fn drop(&mut self) {
+        if std::env::var_os("AGENT_TEST_REPLAY").is_none()
+            || self.forged.load(Ordering::Relaxed)
+            || std::thread::panicking()
+        {
+            return;
+        }
+        for journal in self.journals() {
+            let id = journal.parent().and_then(Path::file_name).unwrap().to_string_lossy().into_owned();
+            let told = self.command(&["replay", &id]).output().unwrap();
+            let text = String::from_utf8_lossy(&told.stdout);
+            assert_ne!(told.status.code(), Some(1), "{text}{}", String::from_utf8_lossy(&told.stderr));
+        }
     }
 }
 

@@ -1,0 +1,172 @@
+//! Runs of a journal, done again without model, tools and network: what they decided must follow once more from what the
+//! journal says that happened to them.
+//!
+//! The loop is the real one, and so is the session. Around them stands the [`tape::Tape`]: it gives what came from outside
+//! (answers, results, hooks, verdicts of guardrails, interrupts, times) when its turn has come, and compares what the loop
+//! tells with what it told then.
+
+mod difference;
+mod player;
+mod tape;
+
+use crate::agent::Agent;
+use crate::agent::run;
+use crate::agent::session::Session;
+use crate::agent::structured::OutputSchema;
+use crate::emit::Emitter;
+use crate::event::{Event, Record};
+use crate::limits::{Bounds, Chain};
+use crate::llm::LlmClient;
+use crate::source::Source;
+use crate::stop_reason::StopReason;
+pub use difference::Divergence;
+use player::{RecordedModel, RecordedSurroundings};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+use tape::{End, Tape, Teller};
+use tokio_util::sync::CancellationToken;
+
+/// What became of one run that was done again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replayed {
+    /// The number of its first record.
+    pub from_seq: u64,
+    /// How many of its records were given or compared.
+    pub records: usize,
+    /// How many of its requests could be compared with what was asked.
+    pub digests: usize,
+    /// How many requests there are.
+    pub requests: usize,
+    /// How it went.
+    pub outcome: Outcome,
+}
+
+/// How a run went that was done again.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// As the journal says, to its end for this reason.
+    Same(Option<StopReason>),
+    /// As the journal says, which ends before the run did: its process was killed.
+    CutOff,
+    /// As the journal says up to a place where it lacks the record with this number.
+    Lacks(u64),
+    /// Otherwise than the journal says.
+    Differs(Box<Divergence>),
+    /// Not at all: the journal does not say what the run was held to, for this reason.
+    Unknown(String),
+}
+
+/// Does the runs of a journal again, in order, up to the first that does not go as `records` say.
+pub async fn replay(records: &[Record]) -> Vec<Replayed> {
+    let mut replayed = Vec::new();
+    let begins = |record: &Record| matches!(record.event, Event::RunStart { .. });
+    for (at, _) in records.iter().enumerate().filter(|(_, record)| begins(record)) {
+        let (before, rest) = records.split_at(first_of_run(records, at));
+        let one = replay_run(before, rest).await;
+        let goes_on = matches!(one.outcome, Outcome::Same(_) | Outcome::CutOff);
+        replayed.push(one);
+        if !goes_on {
+            break;
+        }
+    }
+    replayed
+}
+
+/// Where the records of the run begin whose start is at `at`.
+fn first_of_run(records: &[Record], at: usize) -> usize {
+    let before = at.checked_sub(1).and_then(|before| records.get(before));
+    let is_session_start = |record: &Record| matches!(record.event, Event::SessionStart { .. });
+    at.saturating_sub(usize::from(before.is_some_and(is_session_start)))
+}
+
+/// The records of the run that `rest` begins with, and the number of the one that is lacking in or before them.
+fn of_first_run<'a>(before: &[Record], rest: &'a [Record]) -> (&'a [Record], Option<u64>) {
+    let run = rest.first().map(|record| record.run.as_str());
+    let own = rest.iter().take_while(|record| Some(record.run.as_str()) == run).count();
+    let own = rest.get(..own).unwrap_or_default();
+    let mut next = before.last().map_or(0, |record| record.seq.saturating_add(1));
+    for (at, record) in own.iter().enumerate() {
+        if record.seq != next {
+            return (own.get(..at).unwrap_or_default(), Some(next));
+        }
+        next = next.saturating_add(1);
+    }
+    (own, None)
+}
+
+async fn replay_run(before: &[Record], rest: &[Record]) -> Replayed {
+    let (own, lacks) = of_first_run(before, rest);
+    let digest_of = |record: &Record| match &record.event {
+        Event::StepStart { digest, .. } => Some(digest.is_some()),
+        _ => None,
+    };
+    let mut replayed = Replayed {
+        from_seq: rest.first().map_or(0, |record| record.seq),
+        records: own.len(),
+        digests: own.iter().filter_map(digest_of).filter(|has| *has).count(),
+        requests: own.iter().filter_map(digest_of).count(),
+        outcome: Outcome::CutOff,
+    };
+    let bounds = own.iter().find_map(|record| match &record.event {
+        Event::RunStart { bounds, .. } => Some(bounds.as_deref()),
+        _ => None,
+    });
+    replayed.outcome = match (bounds, lacks) {
+        (None, Some(seq)) => Outcome::Lacks(seq),
+        (None | Some(None), _) => Outcome::Unknown("an earlier version of agent has written it".to_owned()),
+        (Some(Some(bounds)), lacks) => match (again(before, own, bounds).await, lacks) {
+            (Ok(Outcome::CutOff), Some(seq)) => Outcome::Lacks(seq),
+            (Ok(outcome), _) => outcome,
+            (Err(why), _) => Outcome::Unknown(why),
+        },
+    };
+    replayed
+}
+
+/// Does a run again that was held to `bounds`.
+async fn again(before: &[Record], own: &[Record], bounds: &Bounds) -> Result<Outcome, String> {
+    let schema = bounds.schema.as_deref().map(OutputSchema::parse);
+    let schema = schema.transpose().map_err(|error| format!("its schema {error}"))?.map(Rc::new);
+    let session = Session::replay(bounds.limits.clone(), before).demanding(schema);
+    let session = Rc::new(RefCell::new(session));
+    let (source, interrupt) = (Rc::new(Source::standing()), CancellationToken::new());
+    let tape = Rc::new(Tape::new(own.to_vec(), Rc::clone(&session), Rc::clone(&source), interrupt.clone()));
+    let teller = Box::new(Teller(Rc::clone(&tape)));
+    let emitter = Rc::new(Emitter::new(Rc::clone(&source), String::new(), 0, vec![teller]));
+    let model = |name: &str| -> Box<dyn LlmClient> {
+        Box::new(RecordedModel { name: name.to_owned(), tape: Rc::clone(&tape) })
+    };
+    let Chain { first, fallbacks } = &bounds.limits.models;
+    tape.begin();
+    let agent = Agent {
+        models: Chain {
+            first: model(&first.model),
+            fallbacks: fallbacks.iter().map(|terms| model(&terms.model)).collect(),
+        },
+        engine: RecordedSurroundings(Rc::clone(&tape)),
+        definitions: Vec::new(),
+        session: Rc::clone(&session),
+        emitter,
+        keeper: None,
+        prefix: RefCell::default(),
+        digest: RefCell::default(),
+        source,
+        interrupt,
+        name: String::new(),
+        task: String::new(),
+        stream: false,
+        began: Duration::from_micros(bounds.began_us),
+    };
+    if let Ok(verdict) = run::run(&agent).await {
+        let mut result = agent.session.borrow().result(verdict, agent.elapsed());
+        result.executables = tape.executables();
+        // Whether it was told then is what the end of the tape says.
+        let _ = agent.emitter.emit(Event::RunEnd { result: Box::new(result) });
+    }
+    Ok(match tape.end() {
+        End::Same(reason) => Outcome::Same(reason),
+        End::CutOff => Outcome::CutOff,
+        End::Differs(divergence) => Outcome::Differs(divergence),
+    })
+}

@@ -1,0 +1,207 @@
+//! What was around the loop of a run, as its tape tells it: the model, and everything else.
+
+use super::tape::Tape;
+use crate::agent::surroundings::Surroundings;
+use crate::emit::EmitError;
+use crate::engine::hooks::{HookEvent, HookInput};
+use crate::event::{Event, Origin, Record};
+use crate::failure::ErrorKind;
+use crate::guardrail::{Side, Triggered};
+use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
+use crate::message::ToolCall;
+use crate::stop_reason::StopReason;
+use futures_util::future::LocalBoxFuture;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A model that answers as it answered then.
+pub struct RecordedModel {
+    /// `provider/model`.
+    pub name: String,
+    /// What it answered.
+    pub tape: Rc<Tape>,
+}
+
+impl LlmClient for RecordedModel {
+    fn model(&self) -> &str {
+        &self.name
+    }
+
+    fn complete<'a>(
+        &'a self,
+        _request: &'a Request<'a>,
+        progress: &'a mut dyn FnMut(Progress<'_>),
+    ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
+        Box::pin(async move {
+            loop {
+                match self.tape.next().cloned() {
+                    Some(Event::RequestSent { attempt }) => progress(Progress::Sent { attempt }),
+                    Some(Event::Retry { attempt, delay_ms, kind, message, billed }) => {
+                        let usage = billed.map(|billed| billed.usage);
+                        let error = LlmError { usage, ..LlmError::new(kind, message) };
+                        let delay = Duration::from_millis(delay_ms);
+                        progress(Progress::Retry { attempt, delay, error: &error });
+                        // Now the run may find that it cannot pay for another attempt.
+                        tokio::task::yield_now().await;
+                    }
+                    _ => return self.outcome().await,
+                }
+            }
+        })
+    }
+}
+
+impl RecordedModel {
+    /// How the call ended.
+    async fn outcome(&self) -> Result<Response, LlmError> {
+        let ahead = self.tape.ahead();
+        let kept = matches!(self.tape.next(), Some(Event::KeptAnswer));
+        let told_before = |record: &&Record| match &record.event {
+            Event::KeptAnswer => true,
+            Event::Guardrail { triggered } => triggered.on == Side::Output,
+            _ => false,
+        };
+        let last = ahead.iter().find(|record| !told_before(record));
+        match last.map(|record| (record, &record.event)) {
+            Some((_, Event::ModelResponse { message, finish, usage, .. })) => {
+                Ok(Response { message: message.clone(), finish: finish.clone(), usage: *usage, kept })
+            }
+            Some((_, Event::ModelFailed { failure, billed, .. })) => Err(LlmError {
+                kind: failure.kind,
+                message: failure.message.clone(),
+                retryable: failure.retryable,
+                retry_after: None,
+                usage: billed.map(|billed| billed.usage),
+            }),
+            Some((_, Event::ModelAbandoned { reason: StopReason::UserInterrupt, .. })) => {
+                self.tape.interrupt();
+                std::future::pending().await
+            }
+            Some((record, Event::ModelAbandoned { .. })) => {
+                self.tape.wait_for(record);
+                Err(LlmError::new(ErrorKind::Timeout, "the time that the journal gives the call is over"))
+            }
+            other => {
+                self.tape.differs(other.map(|(record, _)| record), Event::RequestSent { attempt: 1 });
+                Err(LlmError::new(ErrorKind::Internal, "the journal has no answer"))
+            }
+        }
+    }
+}
+
+/// Tools, hooks, background commands and guardrails that do what they did then.
+pub struct RecordedSurroundings(pub Rc<Tape>);
+
+impl RecordedSurroundings {
+    /// Whether `calls` are those of the batch that comes next; the first other one is told.
+    fn compare(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
+        let about_to = |call: &ToolCall| Event::ToolStart { call: call.clone(), summary: String::new() };
+        let (mut begun, mut waits) = (Vec::new(), false);
+        for record in self.0.ahead() {
+            let id = match &record.event {
+                Event::ToolStart { call, .. } => &call.id,
+                Event::ToolEnd { result, .. } => &result.call_id,
+                Event::ToolWaits { call_id, .. } => call_id,
+                event if is_of_calls(event) => continue,
+                _ => {
+                    let left_out = calls.iter().find(|call| !waits && !begun.contains(&&call.id));
+                    return left_out.map_or(Ok(()), |call| Err(self.0.differs(Some(record), about_to(call))));
+                }
+            };
+            let wanted = calls.iter().find(|call| call.id == *id);
+            let as_recorded = wanted.is_some_and(|wanted| match &record.event {
+                Event::ToolStart { call, .. } => {
+                    (&call.name, &call.arguments) == (&wanted.name, &wanted.arguments)
+                }
+                _ => true,
+            });
+            let open = calls.iter().find(|call| !begun.contains(&&call.id));
+            match wanted.or(open) {
+                Some(call) if !as_recorded => return Err(self.0.differs(Some(record), about_to(call))),
+                None => return Err(self.0.differs(Some(record), Event::StepEnd)),
+                Some(_) => {}
+            }
+            begun.push(id);
+            waits |= matches!(record.event, Event::ToolWaits { .. });
+        }
+        Ok(())
+    }
+}
+
+/// Whether calls that run tell `event`.
+fn is_of_calls(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::ToolStart { .. }
+            | Event::Changing { .. }
+            | Event::ToolEnd { .. }
+            | Event::ToolWaits { .. }
+            | Event::HookEnd { .. }
+            | Event::Guardrail { .. }
+            | Event::Notice { .. }
+    )
+}
+
+/// What it says when a hook or the end of a command speaks to the model.
+fn said(event: &Event, who: Origin) -> Option<&str> {
+    match event {
+        Event::UserMessage { text, origin } if *origin == who => Some(text),
+        _ => None,
+    }
+}
+
+impl Surroundings for RecordedSurroundings {
+    async fn fire_hooks(
+        &self,
+        event: HookEvent,
+        _input: HookInput,
+        _cancel: &CancellationToken,
+    ) -> Result<Vec<String>, EmitError> {
+        self.0.pass_while(|next| matches!(next, Event::HookEnd { on, .. } if on == event.name()));
+        let ahead = self.0.ahead().iter();
+        Ok(ahead.map_while(|record| said(&record.event, Origin::Hook)).map(str::to_owned).collect())
+    }
+
+    async fn run_calls(
+        &self,
+        calls: &[ToolCall],
+        _interrupt: &CancellationToken,
+        _left: Option<Duration>,
+    ) -> Result<(), EmitError> {
+        self.compare(calls)?;
+        self.0.pass_while(is_of_calls);
+        Ok(())
+    }
+
+    fn tell_of_background(&self) -> Result<(), EmitError> {
+        self.0.pass_while(|next| match next {
+            Event::BackgroundStart { .. } | Event::BackgroundEnd { .. } => true,
+            other => said(other, Origin::Background).is_some(),
+        });
+        Ok(())
+    }
+
+    async fn stop_background(&self) -> Result<(), EmitError> {
+        self.0.pass_while(|next| matches!(next, Event::BackgroundEnd { .. }));
+        Ok(())
+    }
+
+    async fn commit_after(&self, _step: Option<u32>) -> Result<(), EmitError> {
+        self.0.pass_while(|next| matches!(next, Event::Checkpoint { .. }));
+        Ok(())
+    }
+
+    fn looks_at(&self, side: Side) -> bool {
+        matches!(self.0.next(), Some(Event::Guardrail { triggered }) if triggered.on == side)
+    }
+
+    fn finds(&self, side: Side, _text: &str) -> Option<Triggered> {
+        match self.0.next() {
+            Some(Event::Guardrail { triggered }) if triggered.on == side => Some(triggered.clone()),
+            _ => None,
+        }
+    }
+
+    async fn close(&self) {}
+}

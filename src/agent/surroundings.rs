@@ -1,0 +1,100 @@
+//! What the loop has done for it and cannot decide itself: tools, hooks, background commands, guardrails on texts. A run has
+//! the engine; a replay has what a journal says that they did.
+
+use crate::emit::EmitError;
+use crate::engine::Engine;
+use crate::engine::hooks::{HookEvent, HookInput};
+use crate::guardrail::{Side, Triggered};
+use crate::message::ToolCall;
+use crate::messages;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Everything around the loop but the model. Whatever happens is told before a method returns; each fails only when the
+/// journal can no longer be written.
+pub trait Surroundings {
+    /// Fires the hooks of `event`; what they say is returned as the model reads it.
+    fn fire_hooks(
+        &self,
+        event: HookEvent,
+        input: HookInput,
+        cancel: &CancellationToken,
+    ) -> impl Future<Output = Result<Vec<String>, EmitError>>;
+
+    /// Runs the calls of one turn within `left`.
+    fn run_calls(
+        &self,
+        calls: &[ToolCall],
+        interrupt: &CancellationToken,
+        left: Option<Duration>,
+    ) -> impl Future<Output = Result<(), EmitError>>;
+
+    /// Tells what became of background commands.
+    ///
+    /// # Errors
+    /// When the journal can no longer be written.
+    fn tell_of_background(&self) -> Result<(), EmitError>;
+
+    /// Ends the background commands with the run.
+    fn stop_background(&self) -> impl Future<Output = Result<(), EmitError>>;
+
+    /// Makes a checkpoint after `step`, or of what came after the last one when the run ends, if it is time for one.
+    fn commit_after(&self, step: Option<u32>) -> impl Future<Output = Result<(), EmitError>>;
+
+    /// Whether guardrails look at `side` of the conversation.
+    fn looks_at(&self, side: Side) -> bool;
+
+    /// What a guardrail finds in `text`.
+    fn finds(&self, side: Side, text: &str) -> Option<Triggered>;
+
+    /// The run is over: waits for hooks that nothing else waits for.
+    fn close(&self) -> impl Future<Output = ()>;
+}
+
+impl Surroundings for Engine {
+    async fn fire_hooks(
+        &self,
+        event: HookEvent,
+        input: HookInput,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<String>, EmitError> {
+        let outcome = self.fire(event, input, cancel).await?;
+        Ok(outcome.for_the_model().map(|context| messages::hook_context(&context)).collect())
+    }
+
+    async fn run_calls(
+        &self,
+        calls: &[ToolCall],
+        interrupt: &CancellationToken,
+        left: Option<Duration>,
+    ) -> Result<(), EmitError> {
+        self.run_batch(calls, interrupt, left).await
+    }
+
+    fn tell_of_background(&self) -> Result<(), EmitError> {
+        self.tell_background()
+    }
+
+    async fn stop_background(&self) -> Result<(), EmitError> {
+        self.end_background().await
+    }
+
+    async fn commit_after(&self, step: Option<u32>) -> Result<(), EmitError> {
+        match step {
+            Some(step) => self.checkpoint(step).await,
+            None => self.last_checkpoint().await,
+        }
+    }
+
+    fn looks_at(&self, side: Side) -> bool {
+        self.guardrails.texts.look_at(side)
+    }
+
+    fn finds(&self, side: Side, text: &str) -> Option<Triggered> {
+        self.guardrails.texts.find(side, text).cloned()
+    }
+
+    async fn close(&self) {
+        self.hooks.end().await;
+    }
+}

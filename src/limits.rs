@@ -1,0 +1,155 @@
+//! What a run is held to: how far it may go, what it may spend, and which models it may call.
+
+use crate::price::{Price, Usd};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What ends a run that reached a limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnLimit {
+    /// The model is asked, without tools, for a closing summary.
+    #[default]
+    Summary,
+    /// The run ends with a fixed text.
+    Stop,
+}
+
+/// How far a run may go.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Limits {
+    /// Model calls of this run; at least 1.
+    pub max_steps: u32,
+    /// Wall time of the whole run, the closing summary included.
+    pub timeout: Option<Duration>,
+    /// Wall time of one model call, retries included.
+    pub step_timeout: Option<Duration>,
+    /// What happens when one of them is reached.
+    pub on_limit: OnLimit,
+    /// How often an answer cut by the token limit is continued.
+    pub max_continuations: u32,
+    /// Calls in a row whose arguments are not JSON before the run closes; 0 turns it off.
+    pub max_malformed: u32,
+    /// What it may spend.
+    pub caps: Caps,
+    /// The models that it may call.
+    pub models: Chain<Terms>,
+    /// Bytes of the tools that a request offers, and of the schema that it may hold.
+    pub tools_bytes: u64,
+}
+
+/// What a run may spend.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Caps {
+    /// US dollars.
+    pub usd: Option<Usd>,
+    /// Tokens, prompts and answers together.
+    pub tokens: Option<u64>,
+    /// Tool calls.
+    pub tool_calls: Option<u32>,
+    /// The cost at which it is said once.
+    pub warn_at: Option<Usd>,
+    /// Tokens of the tools that a request offers, at most.
+    pub tools_tokens: u64,
+    /// Tokens of the schema that a request holds where the server takes it, at most.
+    pub schema_tokens: u64,
+    /// Whether a share is kept for a closing summary.
+    pub closes: bool,
+}
+
+/// Everything that a run is held to, as its journal keeps it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bounds {
+    /// When it began, in microseconds on the monotonic clock of its records.
+    pub began_us: u64,
+    /// Its limits, before the room that the schema takes.
+    pub limits: Limits,
+    /// The JSON Schema that its answer must fit, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+}
+
+/// The chosen model and those that take over from it, in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Chain<T> {
+    /// The chosen one.
+    pub first: T,
+    /// What takes over when the one before it cannot be used.
+    pub fallbacks: Vec<T>,
+}
+
+impl<T> Chain<T> {
+    /// Number `place`, the chosen one being 0; the chosen one as well where there are not so many.
+    pub fn at(&self, place: usize) -> &T {
+        place.checked_sub(1).and_then(|place| self.fallbacks.get(place)).unwrap_or(&self.first)
+    }
+
+    /// What takes over from number `place`.
+    pub fn after(&self, place: usize) -> Option<&T> {
+        self.fallbacks.get(place)
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        std::iter::once(&self.first).chain(&self.fallbacks)
+    }
+}
+
+/// What a run must know of a model that it may call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Terms {
+    /// `provider/model`.
+    pub model: String,
+    /// What it costs; nothing when that is not known.
+    pub price: Option<Price>,
+    /// Tokens of the longest answer that is asked for; the server's own limit when absent.
+    pub output_limit: Option<u32>,
+    /// What it may hold, where that is known.
+    pub window: Option<Window>,
+}
+
+/// What a model may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Window {
+    /// Tokens of prompt and answer together.
+    pub tokens: u64,
+    /// Who says so.
+    pub source: WindowSource,
+}
+
+/// Who says what a model may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WindowSource {
+    /// `llm.context_window`.
+    User,
+    /// The server, when it was asked.
+    Server,
+    /// The table of models: true in general, not of every server and every contract.
+    Table,
+}
+
+impl WindowSource {
+    /// Who it is, in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "llm.context_window",
+            Self::Server => "the server",
+            Self::Table => "the table of models",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_takes_over_from_the_one_before_it() {
+        let chain = Chain { first: 'a', fallbacks: vec!['b', 'c'] };
+        assert_eq!([0, 1, 2, 3].map(|place| *chain.at(place)), ['a', 'b', 'c', 'a']);
+        assert_eq!([0, 1, 2].map(|place| chain.after(place).copied()), [Some('b'), Some('c'), None]);
+        assert_eq!(chain.iter().collect::<String>(), "abc");
+    }
+}
