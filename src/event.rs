@@ -318,8 +318,7 @@ pub enum Event {
         /// What it is to do, one line.
         summary: String,
     },
-    /// A call is about to change files. Where the process is killed before the call has its result, this is what tells the
-    /// next one what may have become of it.
+    /// A call is about to change files: where the process is killed meanwhile, the next one knows what to look at.
     Changing {
         /// The call.
         call_id: String,
@@ -429,8 +428,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         left_out: Vec<String>,
     },
-    /// What the session is at this point was written beside its journal: whoever goes on with it need not read what stands
-    /// before.
+    /// The state of the session was written beside its journal: what stands before need not be read again.
     StateKept {
         /// The version of its form.
         version: u32,
@@ -487,8 +485,7 @@ pub trait EventSink {
         false
     }
 
-    /// Whether it is told what the model said with the secrets in it: only where calls are taken from to be run, because
-    /// an edit works on the real bytes.
+    /// Whether it is told what the model said with the secrets in it: only where calls are taken from, to be run as meant.
     fn sees_secrets(&self) -> bool {
         false
     }

@@ -39,6 +39,7 @@ use crate::limits::{Bounds, Limits};
 use crate::llm::prefix::Prefix;
 use crate::message::Said;
 use crate::messages;
+use crate::redactor::Redactor;
 use crate::report::human::{AnswerShown, Detail};
 use crate::report::{self, Format, Listeners, ReportOptions};
 use crate::result::RunResult;
@@ -50,6 +51,7 @@ use std::cell::RefCell;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -145,6 +147,8 @@ fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     let began = app.source.stamp();
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
+    // From here on errors are told without the secrets of these settings.
+    let redactor = app.redactor(&settings);
     let schema = structured::output_schema(options.output_schema.as_deref())?;
     let given = given(&task)?;
     let prices = costs::own_prices(&settings.costs)?;
@@ -171,9 +175,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     notices.extend(damage(&known));
     let session = Rc::new(RefCell::new(std::mem::take(&mut known.session).demanding(schema)));
     let first: [Box<dyn EventSink>; 2] = [Box::new(journal), Box::new(Fold(Rc::clone(&session)))];
-    let all = first.into_iter().chain(sinks).collect();
-    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), about.next_seq, all);
-    let emitter = Rc::new(emitter.redacting(app.redactor(&settings)));
+    let emitter = emitter(app, redactor, first.into_iter().chain(sinks).collect(), about.next_seq);
     let kept = Kept::of(app, &settings, &id, &known.history)?;
     let cut_off = CutOffs::of(std::mem::take(&mut known.unfinished), kept.baseline.clone());
     let outputs = store(&settings).outputs_dir(&id)?;
@@ -200,10 +202,14 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     };
     let beginning = Beginning::of(&agent, &settings, &known, bounds);
     let has_system = has_system(&about, &settings.agent.name);
-    let start =
-        Start { settings: &settings, id, beginning, given, words, notices, aside, has_system, cut_off };
-    let result = drive(app, &agent, start).await;
-    Ok(Done { result, shown: answer_shown, settings })
+    let start = Start { id, beginning, given, words, notices, aside, cut_off, has_system };
+    Ok(Done { result: drive(app, &settings, &agent, start).await, shown: answer_shown, settings })
+}
+
+/// Tells `sinks`, the journal first, of every fact from record number `next` on.
+fn emitter(app: &App, redactor: Arc<Redactor>, sinks: Vec<Box<dyn EventSink>>, next: u64) -> Rc<Emitter> {
+    let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), next, sinks);
+    Rc::new(emitter.redacting(redactor))
 }
 
 /// Who is told what happens.
@@ -286,8 +292,7 @@ fn manner(
 }
 
 /// What the first events of a run tell.
-struct Start<'a> {
-    settings: &'a Settings,
+struct Start {
     id: String,
     beginning: Beginning,
     /// What was said before the session.
@@ -315,9 +320,9 @@ async fn clean_up(app: &App, agent: &Agent, store: &Store, days: u32) {
 }
 
 /// Runs the agent to its verdict, which stands even when the journal breaks on the way.
-async fn drive(app: &App, agent: &Agent, start: Start<'_>) -> RunResult {
-    let (settings, began) = (start.settings, app.source.wall());
-    let verdict = match open(app, agent, start) {
+async fn drive(app: &App, settings: &Settings, agent: &Agent, start: Start) -> RunResult {
+    let began = app.source.wall();
+    let verdict = match open(app, settings, agent, start) {
         Ok(()) => run::run(agent).await,
         Err(error) => Err(error),
     };
@@ -360,8 +365,8 @@ fn broken(agent: &Agent, error: &EmitError) -> RunResult {
 }
 
 /// Tells how the run begins: the session, the run, the task, the system message.
-fn open(app: &App, agent: &Agent, start: Start<'_>) -> Result<(), EmitError> {
-    let Start { settings, id, beginning, given, words, mut notices, aside, has_system, cut_off } = start;
+fn open(app: &App, settings: &Settings, agent: &Agent, start: Start) -> Result<(), EmitError> {
+    let Start { id, beginning, given, words, mut notices, aside, has_system, cut_off } = start;
     let Beginning { run, meanwhile, otherwise } = beginning;
     let emitter = &agent.emitter;
     if matches!(run, Event::RunStart { resumed: false, .. }) {
