@@ -1,7 +1,7 @@
 //! Runs of a journal, done again without model, tools and network: what they decided must follow once more from what the
 //! journal says that happened to them.
 //!
-//! The loop is the real one, and so is the session. Around them stands the [`tape::Tape`]: it gives what came from outside
+//! The loop is the real one, and so is the session. Around them stands the `tape::Tape`: it gives what came from outside
 //! (answers, results, hooks, verdicts of guardrails, interrupts, times) when its turn has come, and compares what the loop
 //! tells with what it told then.
 
