@@ -94,7 +94,8 @@ fn watch(agent: Pid, fault: Fault) -> (Vec<Kind>, Option<i32>) {
             Ok(WaitStatus::PtraceEvent(pid, _, libc::PTRACE_EVENT_SECCOMP)) => {
                 if Path::new(&format!("/proc/{agent}/task/{pid}")).exists() {
                     let kind = KINDS[usize::try_from(ptrace::getevent(pid).unwrap()).unwrap()];
-                    if kind == Kind::Sync || !calls.is_empty() {
+                    let counts = kind == Kind::Sync || !calls.is_empty();
+                    if counts && !(kind == Kind::Write && only_wakes(pid)) {
                         meet(pid, agent, calls.len(), fault);
                         calls.push(kind);
                     }
@@ -116,6 +117,15 @@ fn watch(agent: Pid, fault: Fault) -> (Vec<Kind>, Option<i32>) {
         // One that was killed meanwhile cannot go on.
         let _ = ptrace::cont(stopped, signal);
     }
+}
+
+/// Whether what `thread` is about to write only wakes another thread: it is a matter of time whether one sleeps.
+fn only_wakes(thread: Pid) -> bool {
+    let call = fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap_or_default();
+    let file =
+        call.split(' ').nth(1).and_then(|file| u32::from_str_radix(file.trim_start_matches("0x"), 16).ok());
+    let named = file.and_then(|file| fs::read_link(format!("/proc/{thread}/fd/{file}")).ok());
+    named.is_some_and(|named| named == Path::new("anon_inode:[eventfd]"))
 }
 
 fn everything() -> Options {
