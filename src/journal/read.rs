@@ -105,9 +105,16 @@ pub fn read_from(path: &Path, start: Start) -> io::Result<Reading> {
 /// When the file cannot be opened or read.
 pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> io::Result<()> {
     let beside = Beside::journal(path);
-    lines(path, |number, line| {
-        whole(line, |line| f(number, decode_beside(line, &beside).ok().map(|(record, _)| record)))
-    })
+    parts(path, |number, line| f(number, decode_beside(line, &beside).ok().map(|(record, _)| record)))
+}
+
+/// Calls `f` with the number and the bytes of each line that is not blank, of one with zeros in it with those of each part
+/// that is whole, until `f` says `false`.
+///
+/// # Errors
+/// When the file cannot be opened or read.
+pub fn parts(path: &Path, mut f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<()> {
+    lines(path, |number, line| whole(line, |part| f(number, part)))
 }
 
 /// Calls `f` with the number and the bytes of each line that is not blank, until `f` says `false`.

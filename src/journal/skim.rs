@@ -1,10 +1,9 @@
 //! Reads of a journal only the records of some kinds: to look into every session of a workspace, most of each is passed over.
 
 use crate::event::Record;
-use crate::journal::read::{MAX_LINE_BYTES, decode_short, next_line};
+use crate::journal::read::{decode_short, parts};
 use memchr::memmem;
-use std::fs::File;
-use std::io::{self, BufReader};
+use std::io;
 use std::path::Path;
 
 /// Bytes of a line among which the kind of its record is: what stands before it is short.
@@ -19,15 +18,12 @@ const BEFORE_KIND: &[u8] = br#""event":{"type":""#;
 /// # Errors
 /// When the file cannot be opened or read.
 pub fn skim(path: &Path, kinds: &[&str], mut f: impl FnMut(Option<Record>)) -> io::Result<()> {
-    let mut input = BufReader::with_capacity(1 << 16, File::open(path)?);
-    let mut line = Vec::new();
-    while next_line(&mut input, &mut line, MAX_LINE_BYTES)? {
-        let wanted = kind(&line).is_none_or(|kind| kinds.iter().any(|wanted| wanted.as_bytes() == kind));
-        if wanted && !line.iter().all(u8::is_ascii_whitespace) {
-            f(decode_short(&line).ok());
+    parts(path, |_, line| {
+        if kind(line).is_none_or(|kind| kinds.iter().any(|wanted| wanted.as_bytes() == kind)) {
+            f(decode_short(line).ok());
         }
-    }
-    Ok(())
+        true
+    })
 }
 
 /// The kind of the record in a line; nothing when it is not where it is written.
@@ -70,7 +66,6 @@ mod tests {
             b"\n".to_vec(),
             damaged,
             vec![0; 300],
-            b"\n".to_vec(),
             line("r", said("two")),
         ];
         let file = tempfile::NamedTempFile::new().unwrap();
