@@ -117,6 +117,11 @@ impl Known {
 }
 
 impl Opened {
+    /// A session in which nothing has happened yet.
+    pub fn of_nothing() -> Self {
+        Self { next_at: next_at(0, 0), ..Self::default() }
+    }
+
     /// The session whose journal is at `path`.
     ///
     /// # Errors
@@ -126,7 +131,7 @@ impl Opened {
         let problem = known.as_ref().err().map(ToString::to_string);
         let Ok(Some((known, kept))) = known else {
             let reading = read::read(path)?;
-            return Ok(Self { reading, problem, next_at: next_at(0, 0), ..Self::default() });
+            return Ok(Self { reading, problem, ..Self::of_nothing() });
         };
         let (reading, next_at) = (read::read_from(path, kept.start)?, kept.next_at());
         Ok(Self { kept: known, reading, problem, hash: Some(kept.hash), next_at })

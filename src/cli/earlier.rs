@@ -70,9 +70,7 @@ impl Earlier {
             id = app.source.session_id();
             created = store.create(&id);
         }
-        let journal = created?;
-        let opened = Opened::of(&store.journal_path(&id)?).map_err(|error| unreadable(&id, &error))?;
-        Ok(Self { id, journal, opened, about: About::default() })
+        Ok(Self { id, journal: created?, opened: Opened::of_nothing(), about: About::default() })
     }
 
     /// Session `id`, or the newest.
