@@ -3,6 +3,7 @@
 use crate::cli::args::SchemaArg;
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
+use crate::config::rule::SCHEMA;
 use crate::terminal::Terminal;
 
 /// Prints the schema of `what`.
@@ -13,7 +14,7 @@ pub fn schema(terminal: &Terminal, what: SchemaArg) -> CliResult<()> {
     let text = match what {
         SchemaArg::Events => include_str!("../../config/schema/events.json"),
         SchemaArg::Result => include_str!("../../config/schema/result.json"),
-        SchemaArg::Config => include_str!("../../config/schema/config.json"),
+        SchemaArg::Config => SCHEMA,
         SchemaArg::Approvals => include_str!("../../config/schema/approvals.json"),
         SchemaArg::Stats => include_str!("../../config/schema/stats.json"),
         SchemaArg::Report => include_str!("../../config/schema/report.json"),

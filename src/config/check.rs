@@ -316,8 +316,8 @@ mod tests {
         fn no_text_makes_reading_panic_and_errors_are_one_harmless_line(
             text in prop_oneof![almost_yaml(), any::<String>()],
         ) {
-            let rules = rule::document().unwrap().rules;
-            if let Err(error) = yaml::parse(&text).and_then(|node| check::leaves(&rules, &node)) {
+            let rules = &rule::document().unwrap().rules;
+            if let Err(error) = yaml::parse(&text).and_then(|node| check::leaves(rules, &node)) {
                 prop_assert!(!error.to_string().chars().any(char::is_control), "{error:?}");
             }
         }

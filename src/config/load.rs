@@ -42,7 +42,7 @@ pub struct Loaded {
 /// The first thing that is wrong, with key, file, line and hint.
 pub fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, ConfigError> {
     let document = rule::document()?;
-    let Ground { directories, below, above, workspace } = Ground::of(&document, flags, environment)?;
+    let Ground { directories, below, above, workspace } = Ground::of(document, flags, environment)?;
     let project = Project::read(&document.rules, &workspace, &below)?;
     let state = directories.state_of(&workspace);
     let trust = trust::judge(&flags.trust, &project, trust::shelf(&state, &workspace))?;
@@ -61,7 +61,7 @@ pub fn load(flags: &Flags, environment: &Environment) -> Result<Loaded, ConfigEr
 /// # Errors
 /// What is wrong with the other layers.
 pub fn place(flags: &Flags, environment: &Environment) -> Result<(PathBuf, PathBuf), ConfigError> {
-    let ground = Ground::of(&rule::document()?, flags, environment)?;
+    let ground = Ground::of(rule::document()?, flags, environment)?;
     Ok((ground.directories.state_of(&ground.workspace), ground.workspace))
 }
 

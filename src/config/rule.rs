@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// The schema of the configuration with every default, generated from the types (`config::schema`) and from
 /// `config/default.yaml`. It is read instead of being generated anew, and instead of the YAML, because every start waits for it.
@@ -125,8 +125,9 @@ pub struct Document {
 ///
 /// # Errors
 /// Only if the embedded schema is broken, which a test excludes.
-pub fn document() -> Result<Document, ConfigError> {
-    document_of(SCHEMA)
+pub fn document() -> Result<&'static Document, ConfigError> {
+    static DOCUMENT: LazyLock<Result<Document, ConfigError>> = LazyLock::new(|| document_of(SCHEMA));
+    DOCUMENT.as_ref().map_err(Clone::clone)
 }
 
 /// The rules and defaults of a schema as [`SCHEMA`] is one.
