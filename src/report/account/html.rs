@@ -184,7 +184,7 @@ fn step_line(step: &Step, usual: Option<&str>) -> String {
         (Some(_), Some(usage)) => messages::tokens(usage),
     };
     let mut line =
-        format!("{answered} · {} · model {}", words::cost(step.cost_usd), words::time(step.latency_ms));
+        format!("{answered} · {} · model {}", messages::money(step.cost_usd), words::time(step.latency_ms));
     if !step.calls.is_empty() {
         let _infallible = write!(line, " · tools {}", words::time(step.tool_time_ms));
     }

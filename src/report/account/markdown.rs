@@ -105,7 +105,7 @@ pub(super) fn timeline(steps: &[Step]) -> String {
         };
         let usage = step.usage.map_or_else(|| "tokens unknown".to_owned(), messages::tokens);
         let answered = if step.finish_reason.is_some() { "answered" } else { "no answer" };
-        let (cost, time) = (words::cost(step.cost_usd), words::time(step.latency_ms));
+        let (cost, time) = (messages::money(step.cost_usd), words::time(step.latency_ms));
         let _infallible = writeln!(table, "| {name} | model: {usage}, {cost} | {answered} | {time} |");
         for call in &step.calls {
             let what = code(&format!("{} {}", call.tool, call.summary), LINE_CHARS);

@@ -3,7 +3,6 @@
 use super::{Account, Outcome, Step};
 use crate::event::Purpose;
 use crate::messages;
-use crate::price::Usd;
 use crate::stop_reason::Status;
 use crate::terminal::{first_line, one_line};
 use std::time::Duration;
@@ -72,7 +71,7 @@ pub(super) fn figures(account: &Account) -> Vec<(&'static str, String)> {
         ("Tokens in", messages::thousands(usage.prompt())),
         ("From cache", messages::thousands(usage.cached_read)),
         ("Tokens out", messages::thousands(usage.output)),
-        ("Cost", cost(account.cost.total_usd)),
+        ("Cost", messages::money(account.cost.total_usd)),
         ("Time", time(account.duration_ms)),
         ("Model time", time(account.model_time_ms)),
         ("Tool time", time(account.tool_time_ms)),
@@ -194,11 +193,6 @@ pub(super) fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Waiting => "waits",
         Outcome::Unfinished => "no result",
     }
-}
-
-/// An amount, or that nobody knows it.
-pub(super) fn cost(amount: Option<Usd>) -> String {
-    amount.map_or_else(|| "unknown".to_owned(), |amount| amount.to_string())
 }
 
 /// `340 ms`, `12.3 s`, `12 min 5 s`.
