@@ -106,26 +106,23 @@ mod tests {
     use super::*;
     use crate::event::{Event, SCHEMA_VERSION};
 
+    fn record(event: Event) -> Record {
+        let run = String::new();
+        Record { v: SCHEMA_VERSION, seq: 0, run, step: 0, wall_ms: 0, mono_us: 0, event }
+    }
+
     #[test]
     fn after_a_record_that_could_not_be_written_nothing_is_written_or_synced() {
         let full = File::options().read(true).write(true).open("/dev/full").unwrap();
         let (lock, beside) = (tempfile::tempfile().unwrap(), Beside::journal("/nowhere/journal".as_ref()));
         let mut journal = Journal { file: full, beside, line: Vec::new(), is_broken: false, _lock: lock };
-        let record = Record {
-            v: SCHEMA_VERSION,
-            seq: 0,
-            run: String::new(),
-            step: 0,
-            wall_ms: 0,
-            mono_us: 0,
-            event: Event::StepEnd,
-        };
-        journal.emit(&record).unwrap_err();
+        journal.emit(&record(Event::StepEnd)).unwrap_err();
         journal.file = tempfile::tempfile().unwrap();
-        journal.emit(&record).unwrap_err();
+        journal.emit(&record(Event::StepEnd)).unwrap_err();
         journal.sync().unwrap_err();
         assert_eq!(journal.file.metadata().unwrap().len(), 0);
     }
+
     #[test]
     fn where_a_long_text_cannot_be_kept_nothing_is_written_any_more() {
         let dir = tempfile::tempdir().unwrap();
@@ -133,15 +130,6 @@ mod tests {
         File::create(dir.path().join("texts")).unwrap();
         let (file, lock) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
         let mut journal = Journal::new(file, Beside::journal(&path), lock).unwrap();
-        let record = |event| Record {
-            v: SCHEMA_VERSION,
-            seq: 0,
-            run: String::new(),
-            step: 0,
-            wall_ms: 0,
-            mono_us: 0,
-            event,
-        };
         journal.emit(&record(Event::System { text: "x".repeat(LINE_BYTES) })).unwrap_err();
         journal.emit(&record(Event::StepEnd)).unwrap_err();
         assert_eq!(journal.file.metadata().unwrap().len(), 0);
