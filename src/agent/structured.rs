@@ -6,8 +6,9 @@
 use crate::llm::answer_schema::{AnswerSchema, Fits};
 use crate::terminal::one_line;
 use jsonschema::{PatternOptions, ValidationError, Validator};
+use regex::Regex;
 use serde_json::Value;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, LazyLock, mpsc};
 use std::time::Duration;
 
 /// Bytes of a schema: it is told to the model with every request, and this is about 64,000 tokens.
@@ -25,6 +26,10 @@ const MAX_PROBLEMS: usize = 8;
 const MAX_PROBLEM_CHARS: usize = 300;
 /// Characters of the place of a problem.
 const MAX_PLACE_CHARS: usize = 200;
+
+/// The strings and numbers of a JSON text. A pattern that is none finds nothing; the tests see that it is one.
+static STRING_OR_NUMBER: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r#""(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*"#).ok());
 
 /// The schema that the answer of a run must fit.
 #[derive(Debug)]
@@ -95,21 +100,33 @@ impl OutputSchema {
     /// # Errors
     /// When it is more than one JSON value, perhaps in a code fence, or does not fit the schema.
     pub fn read(&self, answer: &str) -> Result<Value, Problems> {
-        let value: Value = serde_json::from_str(unfenced(answer)).map_err(|error| {
-            let line =
-                format!("it is not one JSON value: {}", one_line(&error.to_string(), MAX_PROBLEM_CHARS));
-            Problems { lines: vec![line], more: false }
+        let json = unfenced(answer);
+        let value: Value = serde_json::from_str(json).map_err(|error| {
+            Problems::one(format!(
+                "it is not one JSON value: {}",
+                one_line(&error.to_string(), MAX_PROBLEM_CHARS)
+            ))
         })?;
-        let unchecked = |why: &str| {
-            let line = format!("it could not be checked against the schema: {why}");
-            Problems { lines: vec![line], more: false }
-        };
+        if let Some(digits) = inexact_integer(json) {
+            let digits = one_line(digits, MAX_PROBLEM_CHARS);
+            return Err(Problems::one(format!(
+                "the integer {digits} has more than 64 bits and would lose digits: write it as a string, if the schema allows it"
+            )));
+        }
+        let unchecked =
+            |why: &str| Problems::one(format!("it could not be checked against the schema: {why}"));
         let (tell, told) = mpsc::channel();
         let validator = Arc::clone(&self.validator);
         let check = move || drop(tell.send(judged(&validator, value)));
         let thread = std::thread::Builder::new().stack_size(CHECK_STACK_BYTES).spawn(check);
         thread.map_err(|error| unchecked(&error.to_string()))?;
         told.recv_timeout(CHECK_TIME).map_err(|_| unchecked("the schema has too many alternatives"))?
+    }
+}
+
+impl Problems {
+    fn one(line: String) -> Self {
+        Self { lines: vec![line], more: false }
     }
 }
 
@@ -127,6 +144,15 @@ fn judged(validator: &Validator, value: Value) -> Result<Value, Problems> {
     let mut errors = validator.iter_errors(&value);
     let lines = errors.by_ref().take(MAX_PROBLEMS).map(|error| problem(&error)).collect();
     Err(Problems { lines, more: errors.next().is_some() })
+}
+
+/// The first integer of a JSON text that a value cannot hold as it stands there: it would become the nearest float.
+fn inexact_integer(json: &str) -> Option<&str> {
+    let mut tokens = STRING_OR_NUMBER.as_ref()?.find_iter(json).map(|token| token.as_str());
+    tokens.find(|token| {
+        let is_integer = token.strip_prefix('-').unwrap_or(token).bytes().all(|byte| byte.is_ascii_digit());
+        is_integer && token.parse::<u64>().is_err() && token.parse::<i64>().is_err()
+    })
 }
 
 /// An answer without the one code fence that is around all of it.

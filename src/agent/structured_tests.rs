@@ -47,6 +47,20 @@ fn an_answer_is_bare_json_or_one_fenced_block() {
 }
 
 #[test]
+fn an_integer_that_would_lose_digits_is_a_problem_and_not_another_number() {
+    let any = schema(&json!({}));
+    let most = r#"[18446744073709551615, -9223372036854775808, 1e300, 0.1, "99999999999999999999"]"#;
+    assert!(any.read(most).is_ok());
+    for digits in ["18446744073709551616", "-9223372036854775809", "123456789012345678901234567890"] {
+        let problems = any.read(&format!(r#"{{"a\"9": [1, {digits}]}}"#)).unwrap_err();
+        let line = &problems.lines[0];
+        assert!(line.contains(digits) && line.contains("as a string"), "{problems:?}");
+    }
+    let problems = any.read(&"9".repeat(200)).unwrap_err();
+    assert!(problems.lines[0].chars().count() <= MAX_PROBLEM_CHARS + 100, "{problems:?}");
+}
+
+#[test]
 fn a_problem_names_place_and_keyword_but_not_the_value() {
     let problems = person().read(r#"{"name": "secret value", "age": -1, "x": 1}"#).unwrap_err();
     let all = problems.lines.join("\n");
