@@ -39,6 +39,37 @@ fn outcome(decision: &Decision) -> &str {
 const MODES: [Mode; 3] = [Mode::ConfirmAll, Mode::ConfirmSensitive, Mode::Yolo];
 
 #[test]
+fn the_workspace_is_given_the_same_rules_about_files() {
+    let policy = Arc::new(policy(Mode::Yolo));
+    let guard = Policy::guard(&policy);
+    for (path, is_sensitive, is_protected) in [
+        ("secret.txt", true, false),
+        ("/srv/shop/private/key", true, false),
+        (".env", false, true),
+        ("config/a.yml", false, true),
+        (".git/config", false, true),
+        ("src/main.rs", false, false),
+    ] {
+        assert_eq!(
+            ((guard.sensitive)(path), (guard.protected)(path)),
+            (is_sensitive, is_protected),
+            "{path}"
+        );
+    }
+    let named = |path: &str| guard.named.iter().any(|named| named == std::path::Path::new(path));
+    assert!(named(".env") && named("vault") && named(".git"), "{:?}", guard.named);
+    assert!(!guard.named.iter().any(|named| named.to_string_lossy().contains('*')), "{:?}", guard.named);
+}
+
+#[test]
+fn a_policy_without_sensitive_files_hides_none() {
+    assert!(policy(Mode::Yolo).hides());
+    let none = PolicyOptions { sensitive_files: Vec::new(), ..options(Mode::Yolo) };
+    let policy = Policy::new(none).unwrap();
+    assert!(!policy.hides() && !policy.hidden("secret.txt"));
+}
+
+#[test]
 fn s02_modes_decide_by_what_a_tool_does() {
     let table = [
         (Access::Read, ["mode.confirm-all", "allow", "allow"]),

@@ -88,6 +88,7 @@ fn s20_one_denied_part_denies_a_command_however_it_is_written() {
         "echo x | xargs git push",
         "env $program push",
         "timeout 5 \"$program\" push",
+        "timeout -k 5 \"$program\" push",
         "sh -c 'git push'",
         "bash -ec \"sh -c 'git push'\"",
         "eval git push",
@@ -115,6 +116,7 @@ fn s20_one_denied_part_denies_a_command_however_it_is_written() {
         "sh build.sh",
         "timeout \"$seconds\" git pull",
         "echo push | xargs -n 1 echo \"$x\"",
+        "echo push | xargs -n 1 echo \"$x\" push",
         "",
         "# git push",
     ] {
@@ -159,6 +161,7 @@ fn s20_a_command_is_allowed_only_when_every_part_of_it_is() {
         "env ls",
         "l{s,x}",
         "'l's() { x; }",
+        "if ls; then ls; fi",
     ] {
         assert_ne!(action(&rules, text), Some(Action::Allow), "{text}");
     }

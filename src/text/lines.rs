@@ -160,6 +160,26 @@ mod tests {
     }
 
     #[test]
+    fn a_quoted_line_is_cut_behind_so_many_characters() {
+        let line = "x".repeat(QUOTE_CHARS);
+        assert_eq!(quoted(&line), format!("\"{line}\""));
+        assert_eq!(quoted(&format!("{line}yz")), format!("\"{line}\" and 2 more characters"));
+    }
+
+    #[test]
+    fn what_is_counted_is_told_with_its_number() {
+        assert_eq!([0, 1, 2].map(|count| counted(count, "line")), ["0 lines", "1 line", "2 lines"]);
+    }
+
+    #[test]
+    fn a_long_list_ends_with_how_many_more_there_are() {
+        let letters = |count: usize| ["a", "b", "c"].into_iter().take(count).map(str::to_owned);
+        assert_eq!(enumerated(letters(0), 2), None);
+        assert_eq!(enumerated(letters(2), 2).as_deref(), Some("a, b"));
+        assert_eq!(enumerated(letters(3), 2).as_deref(), Some("a, b, and 1 more"));
+    }
+
+    #[test]
     fn a_name_cannot_forge_another_line() {
         assert_eq!(visible("a b"), "a b");
         assert_eq!(visible("a\n📄 b\u{1b}[31m"), "a\\n📄 b\\u{1b}[31m");

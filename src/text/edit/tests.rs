@@ -27,6 +27,21 @@ fn t04_a_missing_passage_names_the_nearest_and_the_first_difference() {
 }
 
 #[test]
+fn t04_a_blank_that_is_somewhere_does_not_mean_that_the_edit_was_made_before() {
+    let text = refused("a b", "x", " ");
+    assert!(text.contains("not found") && !text.contains("already"), "{text}");
+}
+
+#[test]
+fn t04_a_passage_much_longer_than_what_was_looked_for_is_refused() {
+    let file = |blanks: usize| format!("a{}\nb", " ".repeat(blanks));
+    let longest = "a\nb".len() * MATCH_FACTOR + MATCH_MARGIN - "a\nb".len();
+    assert!(edit(&file(longest), "a\nb", "c").is_ok());
+    let error = edit(&file(longest + 1), "a\nb", "c").unwrap_err();
+    assert!(matches!(error, EditError::TooMuch { wanted: 3, line: 1, .. }), "{error}");
+}
+
+#[test]
 fn t04_a_passage_that_occurs_often_is_counted_with_its_lines() {
     let text = edit("x\ny\nx\n", "x", "z").unwrap_err().to_string();
     assert!(text.starts_with("old_str appears 2 times in a.txt (lines 1, 3)."), "{text}");

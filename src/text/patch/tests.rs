@@ -290,6 +290,8 @@ fn a_diff_of_several_files_names_them_in_its_headers() {
     );
     assert!(refused("--- /dev/null\n+++ b/b\n@@ -1 +1 @@\n x\n+y\n").contains("added lines only"));
     assert!(parse(ENVELOPE, Some("a.txt")).unwrap_err().to_string().contains("not for a.txt"));
+    let own = "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch";
+    assert_eq!(parse(own, Some("a.txt")), parse(own, None));
 }
 
 proptest! {
