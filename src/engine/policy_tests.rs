@@ -70,6 +70,20 @@ fn a_policy_without_sensitive_files_hides_none() {
 }
 
 #[test]
+fn s02_the_person_who_is_asked_is_told_why() {
+    let asked = |class| {
+        let verdict = Verdict { class, is_known: false };
+        match policy(Mode::ConfirmSensitive).decide("any", Access::Execute, &Plan::default(), Some(&verdict))
+        {
+            Decision::Ask { reason, .. } => reason,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(asked(CommandClass::Ask).contains("destroy, reach beyond the workspace"));
+    assert!(asked(CommandClass::Confine).contains("not known to be safe"));
+}
+
+#[test]
 fn s02_modes_decide_by_what_a_tool_does() {
     let table = [
         (Access::Read, ["mode.confirm-all", "allow", "allow"]),

@@ -217,6 +217,15 @@ fn s20_what_the_text_does_not_tell_is_held_to_the_strictest_rule_that_it_may_be_
 }
 
 #[test]
+fn s20_of_rules_that_are_as_strict_the_first_is_named() {
+    let rules =
+        rules(&[r#"{"action": "deny", "command": "git push"}"#, r#"{"action": "deny", "command": "git"}"#]);
+    let by = |text: &str| decided(&rules, "run_command", &command(text)).map(|(_, rule)| rule);
+    assert_eq!(by("git $action").as_deref(), Some("policy.rules[0]"));
+    assert_eq!(by("git pull").as_deref(), Some("policy.rules[1]"));
+}
+
+#[test]
 fn s20_texts_inside_of_texts_are_looked_into_within_bounds() {
     let rules = rules(&[r#"{"action": "deny", "command": "git push"}"#]);
     let wrapped = |text: &str| format!("env {} -c '{}'", "sh ".repeat(60), text.replace('\'', r"'\''"));
