@@ -142,17 +142,67 @@ impl Emitter {
         self.each(|sink| sink.sync())
     }
 
-    /// Runs `f` on each listener; one that fails is dropped, unless it is required.
+    /// Goes on without the journal, which has failed: whoever else listens can still be told how the run ended.
+    pub fn give_journal_up(&self) {
+        self.sinks.borrow_mut().retain(|sink| !sink.required());
+    }
+
+    /// Runs `f` on each listener; one that fails is dropped. Where a required one fails nobody after it is told: what the
+    /// journal does not hold has not happened for anybody.
     fn each(&self, mut f: impl FnMut(&mut dyn EventSink) -> std::io::Result<()>) -> Result<(), EmitError> {
         let mut failure = None;
-        self.sinks.borrow_mut().retain_mut(|sink| match f(sink.as_mut()) {
-            Ok(()) => true,
-            Err(error) if sink.required() => {
-                failure.get_or_insert(error);
-                true
+        self.sinks.borrow_mut().retain_mut(|sink| {
+            let told = if failure.is_none() { f(sink.as_mut()) } else { Ok(()) };
+            match told {
+                Err(error) if sink.required() => failure = Some(error),
+                Err(_) => return false,
+                Ok(()) => {}
             }
-            Err(_) => false,
+            true
         });
         failure.map_or(Ok(()), |error| Err(EmitError(error)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    /// Counts what it is told, and fails when it is told to.
+    struct Listener {
+        told: Rc<Cell<usize>>,
+        fails: Rc<Cell<bool>>,
+        required: bool,
+    }
+
+    impl EventSink for Listener {
+        fn emit(&mut self, _: &Record) -> io::Result<()> {
+            if self.fails.get() {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.told.set(self.told.get() + 1);
+            Ok(())
+        }
+
+        fn required(&self) -> bool {
+            self.required
+        }
+    }
+
+    #[test]
+    fn what_the_journal_cannot_take_nobody_is_told_until_it_is_given_up() {
+        let (full, fine, told) = (Rc::new(Cell::new(false)), Rc::default(), Rc::new(Cell::new(0)));
+        let journal = Listener { told: Rc::default(), fails: Rc::clone(&full), required: true };
+        let log = Listener { told: Rc::clone(&told), fails: fine, required: false };
+        let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(log)];
+        let emitter = Emitter::new(Rc::new(Source::new()), String::new(), 0, sinks);
+        emitter.emit(Event::StepEnd).unwrap();
+        full.set(true);
+        emitter.emit(Event::StepEnd).unwrap_err();
+        assert_eq!(told.get(), 1);
+        emitter.give_journal_up();
+        emitter.emit(Event::StepEnd).unwrap();
+        assert_eq!(told.get(), 2);
     }
 }

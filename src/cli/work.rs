@@ -339,12 +339,15 @@ async fn drive(app: &App, settings: &Settings, agent: &Agent, start: Start) -> R
     if acted(agent, settings) {
         result.executables = executables::changed_since(&settings.workspace, began);
     }
-    let end = Event::RunEnd { result: Box::new(result.clone()) };
-    match agent.emitter.emit(end).and_then(|told| agent.emitter.sync().map(|()| told.event)) {
-        // As it was told: without secrets.
-        Ok(Event::RunEnd { result }) => *result,
-        Ok(_) => result,
-        Err(error) => broken(agent, &error),
+    let told = tell_end(agent, result).and_then(|told| agent.emitter.sync().map(|()| told));
+    told.unwrap_or_else(|error| broken(agent, &error))
+}
+
+/// Tells how the run ended; the result as it was told, without secrets.
+fn tell_end(agent: &Agent, result: RunResult) -> Result<RunResult, EmitError> {
+    match agent.emitter.emit(Event::RunEnd { result: Box::new(result.clone()) })?.event {
+        Event::RunEnd { result } => Ok(*result),
+        _ => Ok(result),
     }
 }
 
@@ -356,12 +359,13 @@ fn acted(agent: &Agent, settings: &Settings) -> bool {
     !engine.options.dry_run && (called || !settings.hooks.is_empty())
 }
 
-/// The result of a run whose journal can no longer be written.
+/// The result of a run whose journal can no longer be written, told to everybody else.
 fn broken(agent: &Agent, error: &EmitError) -> RunResult {
     let failure = Failure { kind: ErrorKind::Internal, message: error.to_string(), retryable: false };
-    let session = agent.session.borrow();
-    let verdict: Verdict = session.stop_with(StopReason::InternalError, Some(failure));
-    session.result(verdict, agent.elapsed())
+    let verdict: Verdict = agent.session.borrow().stop_with(StopReason::InternalError, Some(failure));
+    let result = agent.session.borrow().result(verdict, agent.elapsed());
+    agent.emitter.give_journal_up();
+    tell_end(agent, result.clone()).unwrap_or(result)
 }
 
 /// Tells how the run begins: the session, the run, the task, the system message.

@@ -11,8 +11,8 @@ pub struct Journal {
     file: File,
     beside: Beside,
     line: Vec<u8>,
-    /// A record could not be written whole. What came after it would be glued to its remains, so nothing does.
-    is_broken: bool,
+    /// Why a record could not be written whole. What came after it would be glued to its remains, so nothing does.
+    broken: Option<(io::ErrorKind, String)>,
     _lock: File,
 }
 
@@ -30,13 +30,16 @@ impl Journal {
                 file.write_all(b"\n")?;
             }
         }
-        Ok(Self { file, beside, line: Vec::new(), is_broken: false, _lock: lock })
+        Ok(Self { file, beside, line: Vec::new(), broken: None, _lock: lock })
     }
 }
 
 impl Journal {
     fn check(&self) -> io::Result<()> {
-        if self.is_broken { Err(io::Error::other("an earlier record could not be written")) } else { Ok(()) }
+        match &self.broken {
+            Some((kind, why)) => Err(io::Error::new(*kind, why.clone())),
+            None => Ok(()),
+        }
     }
 }
 
@@ -87,7 +90,7 @@ impl EventSink for Journal {
         self.line.clear();
         let encoded = encode_beside(record, &self.beside, &mut self.line);
         let written = encoded.and_then(|()| self.file.write_all(&self.line));
-        self.is_broken = written.is_err();
+        self.broken = written.as_ref().err().map(|error| (error.kind(), error.to_string()));
         written
     }
 
@@ -115,10 +118,11 @@ mod tests {
     fn after_a_record_that_could_not_be_written_nothing_is_written_or_synced() {
         let full = File::options().read(true).write(true).open("/dev/full").unwrap();
         let (lock, beside) = (tempfile::tempfile().unwrap(), Beside::journal("/nowhere/journal".as_ref()));
-        let mut journal = Journal { file: full, beside, line: Vec::new(), is_broken: false, _lock: lock };
+        let mut journal = Journal { file: full, beside, line: Vec::new(), broken: None, _lock: lock };
         journal.emit(&record(Event::StepEnd)).unwrap_err();
         journal.file = tempfile::tempfile().unwrap();
-        journal.emit(&record(Event::StepEnd)).unwrap_err();
+        let why = journal.emit(&record(Event::StepEnd)).unwrap_err();
+        assert!(why.to_string().contains("No space left on device"), "{why}");
         journal.sync().unwrap_err();
         assert_eq!(journal.file.metadata().unwrap().len(), 0);
     }

@@ -16,6 +16,8 @@ mod repository;
 pub mod restore;
 pub mod search;
 pub mod snapshot;
+mod staged;
+mod temporary;
 pub mod transaction;
 pub mod walk;
 

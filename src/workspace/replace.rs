@@ -12,7 +12,8 @@ use crate::workspace::contents::{Contents, Unkept};
 use crate::workspace::error::FileError;
 use crate::workspace::file::{hash, hash_reader};
 use crate::workspace::path::RelPath;
-use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use crate::workspace::temporary::Temporary;
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -66,6 +67,8 @@ pub(super) enum New<'a> {
     File(&'a [u8], Option<Mode>),
     /// A link to this.
     Link(&'a [u8]),
+    /// The temporary file with this name, which lies beside it and is this.
+    Made(&'a str, &'a FileState),
 }
 
 impl Workspace {
@@ -102,19 +105,30 @@ impl Workspace {
         expected: &Expected,
         new: New<'_>,
     ) -> Result<Displaced, FileError> {
+        let set = |target: &Target<'_>| self.fill(target, last, expected, new);
+        let (displaced, directories) = self.beside(path, last, set)?;
+        Ok(Displaced { directories, ..displaced })
+    }
+
+    /// Does `work` in the directory of `path`, which is made, and says how many directories were; where it fails they go again.
+    pub(super) fn beside<T>(
+        &self,
+        path: &RelPath,
+        last: LastLink,
+        work: impl FnOnce(&Target<'_>) -> Result<T, FileError>,
+    ) -> Result<(T, u32), FileError> {
         let real = self.writable(path, last)?;
         let (parent, name) = real.split_last().ok_or_else(|| FileError::Directory(path.clone()))?;
-        let (directory, directories) = self
-            .beneath()
-            .make_directory(&parent)
-            .map_err(|error| FileError::io(path, "open the directory of", error.into()))?;
+        let made = self.beneath().make_directory(&parent);
+        let (directory, directories) =
+            made.map_err(|error| FileError::io(path, "open the directory of", error.into()))?;
         let target =
             Target { beneath: self.beneath(), path: &real, parent: &parent, directory: &directory, name };
-        let done = self.fill(&target, last, expected, new);
+        let done = work(&target);
         if done.is_err() {
             self.remove_directories([(real.clone(), directories)]);
         }
-        done.map(|displaced| Displaced { directories, ..displaced })
+        done.map(|done| (done, directories))
     }
 
     fn fill(
@@ -186,28 +200,12 @@ impl Workspace {
 }
 
 /// A name in a held directory.
-struct Target<'a> {
+pub(super) struct Target<'a> {
     beneath: &'a Beneath,
-    path: &'a RelPath,
+    pub(super) path: &'a RelPath,
     parent: &'a RelPath,
     directory: &'a OwnedFd,
     name: &'a str,
-}
-
-/// A temporary file, unlinked when dropped unless it was kept or has become something else.
-struct Temporary<'a> {
-    directory: BorrowedFd<'a>,
-    name: String,
-    keep: bool,
-}
-
-impl Drop for Temporary<'_> {
-    fn drop(&mut self) {
-        if !self.keep {
-            // A leftover is harmless, hidden, and recognisable by its name.
-            let _ = rustix::fs::unlinkat(self.directory, &self.name, AtFlags::empty());
-        }
-    }
 }
 
 impl Target<'_> {
@@ -220,7 +218,7 @@ impl Target<'_> {
     }
 
     /// What the name holds now; `None` when nothing.
-    fn stat(&self, last: LastLink) -> Result<Option<Stat>, FileError> {
+    pub(super) fn stat(&self, last: LastLink) -> Result<Option<Stat>, FileError> {
         match rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => Ok(Some(stat)),
@@ -247,7 +245,7 @@ impl Target<'_> {
 
     /// Makes `new` durably beside the target; a file gets the mode and owner of `old` where it is not said otherwise. Also
     /// says what it is.
-    fn write_temporary(
+    pub(super) fn write_temporary(
         &self,
         new: New<'_>,
         old: Option<&Stat>,
@@ -255,6 +253,7 @@ impl Target<'_> {
         let (bytes, mode) = match new {
             New::File(bytes, mode) => (bytes, mode),
             New::Link(to) => return Ok((self.create_link(to)?, FileState::with(hash(to), LINK_MODE))),
+            New::Made(name, state) => return Ok((self.temporary(name.to_owned()), state.clone())),
         };
         let old = old.filter(|old| FileType::from_raw_mode(old.st_mode) == FileType::RegularFile);
         // Nobody else may read it while it is written, unless the file itself is to be new: then umask decides.
@@ -279,7 +278,11 @@ impl Target<'_> {
     fn create_link(&self, to: &[u8]) -> Result<Temporary<'_>, FileError> {
         let name = temporary_name();
         rustix::fs::symlinkat(to, self.directory, &name).map_err(|error| self.io(error))?;
-        Ok(Temporary { directory: self.directory.as_fd(), name, keep: false })
+        Ok(self.temporary(name))
+    }
+
+    fn temporary(&self, name: String) -> Temporary<'_> {
+        Temporary { directory: self.directory.as_fd(), name, keep: false }
     }
 
     fn create_temporary(&self, mode: Mode) -> Result<(Temporary<'_>, OwnedFd), FileError> {
@@ -287,9 +290,7 @@ impl Target<'_> {
         for _ in 0..NAME_TRIES {
             let name = temporary_name();
             match rustix::fs::openat(self.directory, &name, flags, mode) {
-                Ok(fd) => {
-                    return Ok((Temporary { directory: self.directory.as_fd(), name, keep: false }, fd));
-                }
+                Ok(fd) => return Ok((self.temporary(name), fd)),
                 Err(Errno::EXIST) => {}
                 Err(error) => return Err(self.io(error)),
             }

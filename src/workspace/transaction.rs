@@ -6,6 +6,7 @@ use crate::workspace::file::{hash, hash_reader};
 use crate::workspace::path::RelPath;
 use crate::workspace::record::{self, Abandoned, Held, Unread};
 use crate::workspace::replace::{Displaced, Expected};
+use crate::workspace::staged::Staged;
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -85,7 +86,7 @@ pub struct Recovered {
 }
 
 impl Workspace {
-    /// Makes all of the changes, in order.
+    /// Makes all of the changes, in order. The new content of all files is on disk before the first one changes.
     ///
     /// # Errors
     /// When one of them is refused; those before are undone then.
@@ -101,11 +102,13 @@ impl Workspace {
                 left: Vec::new(),
             }
         })?;
+        let mut staged = self.stage_all(steps)?.into_iter();
         let mut done = Vec::with_capacity(steps.len());
-        for step in steps {
-            match self.take(step) {
+        for (step, new) in steps.iter().zip(staged.by_ref()) {
+            match self.take(step, new.as_ref()) {
                 Ok(displaced) => done.push(displaced),
                 Err(error) => {
+                    staged.rev().flatten().for_each(|unused| self.discard(&unused));
                     let undone = undo.iter().zip(&done).rev().zip(steps.iter().take(done.len()).rev());
                     let left = undone.filter(|((undo, _), _)| self.undo(undo).is_none());
                     let left = left.map(|(_, step)| step.path.clone()).collect();
@@ -115,6 +118,23 @@ impl Workspace {
             }
         }
         Ok(done)
+    }
+
+    /// What the files are to hold, beside them; nothing for those that go.
+    fn stage_all(&self, steps: &[Step]) -> Result<Vec<Option<Staged>>, Failed> {
+        let mut staged: Vec<Option<Staged>> = Vec::with_capacity(steps.len());
+        for step in steps {
+            let mode = step.mode.map(Mode::from_raw_mode);
+            let new = step.after.as_ref().map(|text| self.stage(&step.path, text.as_bytes(), mode));
+            match new.transpose() {
+                Ok(new) => staged.push(new),
+                Err(error) => {
+                    staged.iter().rev().flatten().for_each(|unused| self.discard(unused));
+                    return Err(Failed { error, left: Vec::new() });
+                }
+            }
+        }
+        Ok(staged)
     }
 
     /// Undoes the transactions that processes now dead did not end.
@@ -152,11 +172,10 @@ impl Workspace {
         }
     }
 
-    fn take(&self, step: &Step) -> Result<Displaced, FileError> {
+    fn take(&self, step: &Step, new: Option<&Staged>) -> Result<Displaced, FileError> {
         let expected = expected(step.before.as_ref().map(|before| hash(before.text.as_bytes())));
-        let mode = step.mode.map(Mode::from_raw_mode);
-        match &step.after {
-            Some(text) => self.replace_with_mode(&step.path, &expected, text.as_bytes(), mode),
+        match new {
+            Some(staged) => self.place(staged, &expected),
             None => self.remove(&step.path, &expected),
         }
     }
@@ -280,6 +299,23 @@ mod tests {
         assert_eq!(contents(records), []);
     }
 
+    #[test]
+    fn no_file_changes_where_one_cannot_be_written() {
+        use std::os::unix::fs::MetadataExt;
+        let Place { root, records, workspace, .. } = &place();
+        let inode = || root.join("a").metadata().unwrap().ino();
+        let before = inode();
+        let steps = [step(workspace, "a", Some("one"), Some("1")), step(workspace, "b/c", None, Some("3"))];
+        let failed = workspace.replace_all(&steps).unwrap_err();
+        assert!(failed.to_string().ends_with("No file was changed."), "{failed}");
+        assert_eq!(contents(root), pairs(&[("a", "one"), ("b", "two")]));
+        assert_eq!(
+            (inode(), contents(records)),
+            (before, Vec::new()),
+            "it is the same file, not one put back"
+        );
+    }
+
     /// What a process that was killed after `done` of the steps leaves, recovered.
     fn killed_after(done: usize) -> (Recovered, Vec<(String, String)>) {
         let Place { root, records, workspace, .. } = &place();
@@ -291,8 +327,9 @@ mod tests {
         let undo: Vec<Undo> = steps.iter().map(Undo::of).collect();
         std::fs::create_dir(records).unwrap();
         write(&records.join("1.json"), &serde_json::to_string(&undo).unwrap());
-        for step in steps.iter().take(done) {
-            workspace.take(step).unwrap();
+        let staged = workspace.stage_all(&steps).unwrap_or_else(|failed| panic!("{failed}"));
+        for (step, new) in steps.iter().zip(staged).take(done) {
+            workspace.take(step, new.as_ref()).unwrap();
         }
         let recovered = workspace.recover();
         assert_eq!(contents(records), []);

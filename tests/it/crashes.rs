@@ -2,7 +2,7 @@
 //! is whole or never was, nothing lies beside the files, and what was done can be undone.
 
 use crate::support::calls::{call, command, script, write};
-use crate::support::dying::{Fault, Kind, REFUSES, Watched, watched};
+use crate::support::dying::{Fault, Kind, REFUSES, Watched, everywhere, watched};
 use crate::support::run::{KEY, Lab};
 use crate::support::server::Server;
 use crate::support::tree::{Tree, tree};
@@ -10,10 +10,7 @@ use agent::workspace::replace::TEMPORARY_PREFIX;
 use nix::errno::Errno;
 use serde_json::{Value, json};
 
-/// Says that the agent is to die at every call, and not only at some.
-const EVERYWHERE: &str = "AGENT_TEST_ALL_CRASHES";
-
-/// Every how many calls it dies otherwise.
+/// Every how many calls it dies where not every point is tried.
 const STRIDE: usize = 3;
 
 /// Two texts, a script, and a directory; the sandbox is known, so that every run makes the same calls.
@@ -45,7 +42,7 @@ fn start_again(lab: &Lab) {
 
 /// The calls at which to die, of so many.
 fn points(count: usize) -> impl Iterator<Item = usize> {
-    let stride = if std::env::var_os(EVERYWHERE).is_some() { 1 } else { STRIDE };
+    let stride = if everywhere() { 1 } else { STRIDE };
     eprintln!("{} of {count} calls", count.div_ceil(stride));
     (0..count).step_by(stride)
 }

@@ -36,6 +36,7 @@ mod hook_scripts;
 mod hooks;
 mod hostile;
 mod instructions;
+mod interruptions;
 mod leftovers;
 mod llm;
 mod marking;

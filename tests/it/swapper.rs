@@ -5,6 +5,7 @@
 //! `AGENT_TEST_SEED` repeats the choices of a run, not the order of its threads.
 
 use crate::support::kernel;
+use crate::support::random::Random;
 use agent::workspace::Workspace;
 use agent::workspace::error::FileError;
 use agent::workspace::file::hash;
@@ -37,23 +38,6 @@ const WRITES_OF_ONE_NAME: u64 = 8;
 
 /// Names that lead to directories of the workspace, and now and then out of it.
 const WAYS: [&str; 8] = ["", "d0/", "d1/", "d0/s/", "d1/s/", "evil0/", "lnk/", "d0/../d1/"];
-
-/// A small generator (`splitmix64`); each thread has its own.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % most as u64).unwrap()
-    }
-
-    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len())]
-    }
-}
 
 /// What a file outside is; its number of links may change.
 type Look = (u64, u32, (i64, i64), Vec<u8>);

@@ -1,6 +1,6 @@
 //! The agent under a debugger that lets it die, or refuses something, at the n-th system call that changes what is on disk.
 
-use super::run::Lab;
+use super::run::{Lab, PATIENCE};
 use nix::errno::Errno;
 use nix::sys::ptrace::{self, Options};
 use nix::sys::signal::{self, Signal};
@@ -11,8 +11,17 @@ use seccompiler::{
 };
 use std::fs;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+
+/// Says that the agent is to die everywhere, and not only at some points.
+const EVERYWHERE: &str = "AGENT_TEST_ALL_CRASHES";
+
+/// Whether somebody wants every point to be tried.
+pub fn everywhere() -> bool {
+    std::env::var_os(EVERYWHERE).is_some()
+}
 
 /// Tells a copy of this test binary to become the agent with these arguments, stopped at what changes files.
 const ARGUMENTS: &str = "AGENT_TEST_DYING";
@@ -39,6 +48,28 @@ pub enum Fault {
     Death(usize),
     /// The call fails with this number.
     Refusal(usize, Errno),
+    /// From it on this disk is full: of what is written at it half arrives, and then nothing more can be written or synced.
+    Full(usize, Disk),
+}
+
+/// What lies on the disk that is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disk {
+    /// Workspace and sessions.
+    Both,
+    Workspace,
+    /// The directory of the user, which holds the sessions.
+    State,
+}
+
+impl Disk {
+    fn of(self, lab: &Lab) -> PathBuf {
+        match self {
+            Self::Both => lab.outside(),
+            Self::Workspace => lab.ws(),
+            Self::State => lab.home(),
+        }
+    }
 }
 
 /// A run that was watched to its end.
@@ -48,12 +79,13 @@ pub struct Watched {
     pub calls: Vec<Kind>,
     /// What it exited with; nothing when it was killed.
     pub code: Option<i32>,
+    pub stdout: String,
     pub stderr: String,
 }
 
 /// Runs the agent of `lab` with `fault`; nothing where nobody may watch another process.
 pub fn watched(lab: &Lab, args: &[&str], fault: Fault) -> Option<Watched> {
-    let log = tempfile::NamedTempFile::new().unwrap();
+    let [answer, log] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
     let mut stand_in = Command::new(std::env::current_exe().unwrap());
     stand_in
         .args(["--exact", "support::dying::stand_in_dying", "--nocapture", "--test-threads", "1"])
@@ -62,26 +94,45 @@ pub fn watched(lab: &Lab, args: &[&str], fault: Fault) -> Option<Watched> {
         .envs(lab.command(args).get_envs().filter_map(|(name, value)| Some((name, value?))))
         .env(ARGUMENTS, serde_json::to_string(args).unwrap())
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        .stdout(answer.reopen().unwrap())
         .stderr(log.reopen().unwrap());
     if let Some(uid) = lab.uid() {
         stand_in.uid(uid).gid(uid);
     }
     let agent = Pid::from_raw(stand_in.spawn().unwrap().id().try_into().unwrap());
-    let (calls, code) = watch(agent, fault);
-    let stderr = fs::read_to_string(log.path()).unwrap();
+    let disk = match fault {
+        Fault::Full(_, disk) => disk.of(lab).canonicalize().unwrap(),
+        _ => PathBuf::new(),
+    };
+    let (calls, code) = ended_in_time(agent, || watch(agent, fault, &disk));
+    let [stdout, stderr] = [answer, log].map(|file| fs::read_to_string(file.path()).unwrap());
     if stderr.contains(NOT_ALLOWED) {
         eprintln!("nobody may watch another process here");
         return None;
     }
-    Some(Watched { calls, code, stderr })
+    Some(Watched { calls, code, stdout, stderr })
 }
 
 /// What the stand-in says where it may not be watched.
 const NOT_ALLOWED: &str = "cannot be watched";
 
+/// Kills `agent` when `watching` it takes too long: what hangs has no exit code.
+fn ended_in_time<T>(agent: Pid, watching: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        let (ended, end) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            if end.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let _ = signal::kill(agent, Signal::SIGKILL);
+            }
+        });
+        let watched = watching();
+        drop(ended);
+        watched
+    })
+}
+
 /// Lets everything go on that `agent` starts, and it too until its fault; returns when all of them have ended.
-fn watch(agent: Pid, fault: Fault) -> (Vec<Kind>, Option<i32>) {
+fn watch(agent: Pid, fault: Fault, disk: &Path) -> (Vec<Kind>, Option<i32>) {
     let (mut calls, mut code, mut began) = (Vec::new(), None, false);
     // Other tests have children too.
     let ours = WaitPidFlag::__WALL | WaitPidFlag::__WNOTHREAD;
@@ -96,7 +147,7 @@ fn watch(agent: Pid, fault: Fault) -> (Vec<Kind>, Option<i32>) {
                     let kind = KINDS[usize::try_from(ptrace::getevent(pid).unwrap()).unwrap()];
                     let counts = kind == Kind::Sync || !calls.is_empty();
                     if counts && !(kind == Kind::Write && only_wakes(pid)) {
-                        meet(pid, agent, calls.len(), fault);
+                        meet(pid, (agent, calls.len(), kind), fault, disk);
                         calls.push(kind);
                     }
                 }
@@ -121,11 +172,23 @@ fn watch(agent: Pid, fault: Fault) -> (Vec<Kind>, Option<i32>) {
 
 /// Whether what `thread` is about to write only wakes another thread: it is a matter of time whether one sleeps.
 fn only_wakes(thread: Pid) -> bool {
-    let call = fs::read_to_string(format!("/proc/{thread}/syscall")).unwrap_or_default();
-    let file =
-        call.split(' ').nth(1).and_then(|file| u32::from_str_radix(file.trim_start_matches("0x"), 16).ok());
-    let named = file.and_then(|file| fs::read_link(format!("/proc/{thread}/fd/{file}")).ok());
-    named.is_some_and(|named| named == Path::new("anon_inode:[eventfd]"))
+    file_of(thread).is_some_and(|named| named == Path::new("anon_inode:[eventfd]"))
+}
+
+/// What the first argument of the call of `thread` is, as a file.
+fn file_of(thread: Pid) -> Option<PathBuf> {
+    let call = fs::read_to_string(format!("/proc/{thread}/syscall")).ok()?;
+    let file = u32::from_str_radix(call.split(' ').nth(1)?.trim_start_matches("0x"), 16).ok()?;
+    fs::read_link(format!("/proc/{thread}/fd/{file}")).ok()
+}
+
+/// What becomes of the call of `thread` when `disk` is full; of what the `first` writes half arrives.
+fn overflow(thread: Pid, kind: Kind, first: bool, disk: &Path) {
+    let needs_room = matches!(kind, Kind::Write | Kind::Sync);
+    if !needs_room || !file_of(thread).is_some_and(|file| file.starts_with(disk)) {
+        return;
+    }
+    if first && kind == Kind::Write { halve(thread) } else { refuse(thread, Errno::ENOSPC) }
 }
 
 fn everything() -> Options {
@@ -137,12 +200,13 @@ fn everything() -> Options {
         | Options::PTRACE_O_EXITKILL
 }
 
-/// What becomes of the call of `thread` with this number.
-fn meet(thread: Pid, agent: Pid, number: usize, fault: Fault) {
+/// What becomes of the call of `thread` with this number and of this kind.
+fn meet(thread: Pid, (agent, number, kind): (Pid, usize, Kind), fault: Fault, disk: &Path) {
     match fault {
         Fault::Death(at) if at == number => signal::kill(agent, Signal::SIGKILL).unwrap(),
         Fault::Refusal(at, errno) if at == number => refuse(thread, errno),
-        Fault::None | Fault::Death(_) | Fault::Refusal(..) => {}
+        Fault::Full(from, _) if from <= number => overflow(thread, kind, from == number, disk),
+        Fault::None | Fault::Death(_) | Fault::Refusal(..) | Fault::Full(..) => {}
     }
 }
 
@@ -157,6 +221,19 @@ fn refuse(thread: Pid, errno: Errno) {
     registers.rax = i64::from(-(errno as i32)).cast_unsigned();
     ptrace::setregs(thread, registers).unwrap();
 }
+
+/// Lets a write take half of what it was given.
+#[cfg(target_arch = "x86_64")]
+fn halve(thread: Pid) {
+    let mut registers = ptrace::getregs(thread).unwrap();
+    if registers.orig_rax != u64::try_from(libc::SYS_writev).unwrap() {
+        registers.rdx = registers.rdx.div_ceil(2);
+        ptrace::setregs(thread, registers).unwrap();
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn halve(_thread: Pid) {}
 
 #[cfg(not(target_arch = "x86_64"))]
 fn refuse(_thread: Pid, _errno: Errno) {}

@@ -4,6 +4,8 @@ pub mod calls;
 pub mod dialect;
 pub mod dying;
 pub mod kernel;
+pub mod long_run;
+pub mod random;
 pub mod run;
 pub mod schema;
 pub mod server;

@@ -35,6 +35,14 @@ pub struct Recorded {
     pub arrived: Instant,
 }
 
+impl Recorded {
+    /// How many answers the conversation holds so far.
+    fn answers(&self) -> usize {
+        let messages = self.body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+        messages.iter().filter(|message| message["role"] == "assistant").count()
+    }
+}
+
 #[derive(Default)]
 struct State {
     requests: Vec<Recorded>,
@@ -45,6 +53,8 @@ struct State {
 
 struct Shared {
     script: Script,
+    /// Whether the turn is told by the request's conversation, not by how many requests came before.
+    follows: bool,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -59,10 +69,19 @@ pub struct Server {
 impl Server {
     /// Starts a server that answers request after request with the turns of a script.
     pub fn start(script: &str) -> Self {
+        Self::serving(script, false)
+    }
+
+    /// Starts a server that answers each conversation with the turn that it has come to, whoever gave the answers before.
+    pub fn following(script: &str) -> Self {
+        Self::serving(script, true)
+    }
+
+    fn serving(script: &str, follows: bool) -> Self {
         let script = Script::parse(script, "script").unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared { script, state: Mutex::default(), changed: Condvar::new() });
+        let shared = Arc::new(Shared { script, follows, state: Mutex::default(), changed: Condvar::new() });
         let serving = Arc::clone(&shared);
         let accepting = Some(std::thread::spawn(move || serving.accept(&listener)));
         Self { shared, address, accepting }
@@ -161,6 +180,7 @@ impl Shared {
             state.requests.push(request.clone());
             drop(state);
             self.changed.notify_all();
+            let number = if self.follows { request.answers() } else { number };
             let turn = self.script.turn(number);
             if turn.as_ref().is_some_and(|turn| turn.fault == Some(Fault::Reset)) {
                 // The last byte is still unread, so closing resets the connection.

@@ -1,0 +1,96 @@
+//! New content of a file, durably beside it before any file changes: what the disk has no room for is known by then.
+
+use crate::change::FileState;
+use crate::workspace::Workspace;
+use crate::workspace::beneath::LastLink;
+use crate::workspace::error::FileError;
+use crate::workspace::path::RelPath;
+use crate::workspace::replace::{Displaced, Expected, New};
+use rustix::fs::Mode;
+
+/// A temporary file that is to take the place of a file.
+pub(super) struct Staged {
+    /// The file, links resolved.
+    path: RelPath,
+    /// The name of the temporary file beside it.
+    name: String,
+    /// What the file is to be.
+    state: FileState,
+    /// How many directories were made for it.
+    directories: u32,
+}
+
+impl Workspace {
+    /// Writes what `path` is to hold beside it; the file gets the permission bits `mode`, or those it has.
+    ///
+    /// # Errors
+    /// When the path cannot be written, or the system refuses; nothing is left then.
+    pub(super) fn stage(
+        &self,
+        path: &RelPath,
+        bytes: &[u8],
+        mode: Option<Mode>,
+    ) -> Result<Staged, FileError> {
+        let (staged, directories) = self.beside(path, LastLink::Follow, |target| {
+            let old = target.stat(LastLink::Follow)?;
+            let (mut temporary, state) = target.write_temporary(New::File(bytes, mode), old.as_ref())?;
+            temporary.keep = true;
+            let (path, name) = (target.path.clone(), temporary.name.clone());
+            Ok(Staged { path, name, state, directories: 0 })
+        })?;
+        Ok(Staged { directories, ..staged })
+    }
+
+    /// Gives what was staged its place.
+    ///
+    /// # Errors
+    /// When the file is not as `expected`, or the system refuses; the file is untouched then, and nothing is left.
+    pub(super) fn place(&self, staged: &Staged, expected: &Expected) -> Result<Displaced, FileError> {
+        let made = New::Made(&staged.name, &staged.state);
+        match self.set(&staged.path, LastLink::Follow, expected, made) {
+            Ok(displaced) => Ok(Displaced { directories: staged.directories, ..displaced }),
+            Err(error) => {
+                self.discard(staged);
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes what was staged and has no place; what somebody else has left under its name stays.
+    pub(super) fn discard(&self, staged: &Staged) {
+        if let (Some((parent, _)), Some(hash)) = (staged.path.split_last(), staged.state.hash()) {
+            // What cannot be removed is harmless, hidden, and recognisable by its name.
+            let _ = self.remove(&parent.join(&staged.name), &Expected::Hash(hash.to_owned()));
+        }
+        self.remove_directories([(staged.path.clone(), staged.directories)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn names(dir: &Path) -> usize {
+        std::fs::read_dir(dir).unwrap().count()
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "tests arrange files")]
+    fn what_has_no_place_goes_with_its_directories_unless_it_is_somebody_elses() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(dir.path()).unwrap();
+        let path = workspace.path("new/deep/file").unwrap();
+        let staged = workspace.stage(&path, b"new", None).unwrap();
+        assert_eq!(staged.directories, 2);
+        workspace.discard(&staged);
+        assert_eq!(names(dir.path()), 0);
+
+        let staged = workspace.stage(&path, b"new", None).unwrap();
+        let deep = dir.path().join("new/deep");
+        std::fs::write(deep.join(&staged.name), "a save by another program").unwrap();
+        let error = workspace.place(&staged, &Expected::Hash("another".to_owned())).unwrap_err();
+        assert!(matches!(error, FileError::Changed { .. }), "{error}");
+        assert_eq!(names(&deep), 1);
+    }
+}
