@@ -50,6 +50,7 @@ mod process;
 mod projects;
 mod providers;
 mod replay;
+mod replay_tools;
 mod report;
 mod repositories;
 mod run_loop;
