@@ -78,10 +78,14 @@ impl Stage {
     }
 }
 
-/// The engine that works in the copy, and what it tells. Where commands have no view of their own, there are no hooks.
-fn engine(app: &App, own: Settings, launcher: Rc<Launcher>) -> CliResult<(Engine, LastEnd)> {
-    let hooks = if launcher.tier().has_own_view() { own.hooks.clone() } else { BTreeMap::new() };
-    let own = Settings { hooks, ..own };
+/// The engine that works in the copy, and what it tells. It can ask no server, and where commands have no view of their own it can
+/// run neither them nor hooks.
+fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(Engine, LastEnd)> {
+    own.web.enabled = false;
+    if !launcher.tier().has_own_view() {
+        own.commands.enabled = false;
+        own.hooks.clear();
+    }
     let (ends, saying) = (LastEnd::default(), Saying(Arc::clone(&app.terminal)));
     let told: Vec<Box<dyn EventSink>> = vec![Box::new(ends.clone()), Box::new(saying)];
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, told);

@@ -7,6 +7,7 @@ use crate::support::site::{Site, page};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -244,6 +245,45 @@ fn commands_do_not_run_where_nothing_keeps_them_from_the_workspace() {
         assert!(done.stdout.contains(told), "{}", done.stdout);
         assert_eq!(tree(&lab.ws()), before);
     }
+}
+
+/// Writes another tool's name where the newest session says which one a call's answer is of.
+fn forge_name(lab: &Lab, name: &str) {
+    let mut text = String::new();
+    for line in fs::read_to_string(lab.journal()).unwrap().lines() {
+        let mut record = serde_json::from_str::<Value>(line).unwrap()["record"].take();
+        if record["event"]["type"] == "tool_call_end" {
+            record["event"]["name"] = json!(name);
+        }
+        let crc = crc32fast::hash(record.to_string().as_bytes());
+        writeln!(text, "{{\"crc\":\"{crc:08x}\",\"record\":{record}}}").unwrap();
+    }
+    fs::write(lab.journal(), text).unwrap();
+    lab.forges();
+}
+
+#[test]
+fn a_call_is_held_to_what_it_is_and_not_to_what_its_answer_is_called() {
+    for (kernel, tier) in [(Kernel::Docker, "rules"), (Kernel::DockerWithoutLandlock, "none")] {
+        let lab = Lab::new();
+        if !here(&lab, kernel, tier) {
+            continue;
+        }
+        let marker = lab.outside().join("marker");
+        works(&lab, &[command(&format!("echo theirs > {}", marker.display()))]);
+        // Where nothing confines the tests themselves, it is there.
+        let _ = fs::remove_file(&marker);
+        forge_name(&lab, "read_file");
+        let told = kernel.agent(&lab, &["replay", "--live-tools", "--mode", "yolo"]).stdout;
+        assert!(told.contains("\n0 calls made again"), "{told}");
+        assert!(!marker.exists());
+    }
+    let site = Site::serving(|_| page("text/plain", "text"));
+    let lab = site.lab();
+    works(&lab, &[call("web_fetch", &json!({"url": site.url("/")}))]);
+    forge_name(&lab, "read_file");
+    again(&lab);
+    assert_eq!(site.heads().len(), 1);
 }
 
 #[test]

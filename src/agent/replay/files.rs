@@ -38,7 +38,8 @@ impl Files {
     }
 
     /// Does what happened since the run before, to begin with the run whose records are `own`: what was put back, what a call
-    /// that was cut off had done, and what somebody else made of the files that this run changes.
+    /// that was cut off had done, and what somebody else made of the files that this run changes. The first run begins with what
+    /// was before the session.
     pub fn begin(&self, before: &[Record], own: &[Record]) {
         let between = before.iter().filter(|record| record.seq >= self.next.get());
         let begins = own.iter().position(|record| is_work(&record.event)).unwrap_or(own.len());
@@ -48,7 +49,9 @@ impl Files {
                 self.follow(changed);
             }
         }
-        self.rewind(work);
+        if !before.is_empty() {
+            self.rewind(work);
+        }
         self.next.set(own.last().map_or(0, |last| last.seq.saturating_add(1)));
     }
 

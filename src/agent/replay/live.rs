@@ -11,10 +11,12 @@ use crate::engine::Engine;
 use crate::event::{Event, EventSink, Record};
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
+use crate::tools::TypedTool;
 use crate::tools::command_output::CommandOutput;
 use crate::tools::outputs::{MAX_BYTES, Outputs};
+use crate::tools::run_command::RunCommand;
 use crate::tools::stop_command::StopCommand;
-use crate::tools::{Access, Tool, TypedTool};
+use crate::tools::web_fetch::WebFetch;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -82,7 +84,7 @@ impl Live {
         then: &Event,
         is_cut_short: bool,
     ) -> Result<Option<Event>, EmitError> {
-        if let Some(why) = self.why_not(then, is_cut_short) {
+        if let Some(why) = self.why_not(&call.name, then, is_cut_short) {
             *self.calls.taken.borrow_mut().entry(why).or_default() += 1;
             self.take(then);
             return Ok(None);
@@ -96,7 +98,7 @@ impl Live {
         }
         self.calls.again.set(self.calls.again.get().saturating_add(1));
         let end = self.ends.0.take().unwrap_or(Event::StepEnd);
-        Ok(self.difference(then, end))
+        Ok(self.difference(&call.name, then, end))
     }
 
     /// The run is over.
@@ -104,23 +106,20 @@ impl Live {
         self.engine.end_background().await
     }
 
-    /// Why a call is not done again that ended as `then` says.
-    fn why_not(&self, then: &Event, is_cut_short: bool) -> Option<&'static str> {
-        let Event::ToolEnd { name, denial, simulated, .. } = then else { return None };
-        let is_offered = self.calls.offered.borrow().iter().any(|tool| tool == name);
-        if denial.is_some() || *simulated || !is_offered {
-            return Some(messages::DID_NOT_RUN);
-        }
-        if is_cut_short {
-            return Some(messages::CUT_SHORT);
-        }
-        if name == CommandOutput::NAME {
-            return Some(messages::OF_A_MOMENT);
-        }
-        match self.engine.toolbox.get(name).map(Tool::access) {
-            Ok(Access::Network) => Some(messages::OF_THE_WEB),
-            Ok(Access::Execute) if !self.engine.launcher.tier().has_own_view() => Some(messages::NOT_HELD),
-            Ok(Access::Read | Access::Write | Access::Execute) | Err(_) => None,
+    /// Why a call of `tool` is not done again that ended as `then` says. Of which tool the end says that it is does not count.
+    fn why_not(&self, tool: &str, then: &Event, is_cut_short: bool) -> Option<&'static str> {
+        let is_offered = self.calls.offered.borrow().iter().any(|offered| offered == tool);
+        let did_run = matches!(then, Event::ToolEnd { denial: None, simulated: false, .. });
+        let is_held = self.engine.launcher.tier().has_own_view();
+        match tool {
+            _ if !is_offered || !did_run => Some(messages::DID_NOT_RUN),
+            _ if is_cut_short => Some(messages::CUT_SHORT),
+            WebFetch::NAME => Some(messages::OF_THE_WEB),
+            RunCommand::NAME | CommandOutput::NAME | StopCommand::NAME if !is_held => {
+                Some(messages::NOT_HELD)
+            }
+            CommandOutput::NAME => Some(messages::OF_A_MOMENT),
+            _ => None,
         }
     }
 
@@ -141,28 +140,23 @@ impl Live {
     }
 
     /// `now`, where the model would read something else than what it read `then`.
-    fn difference(&self, then: &Event, now: Event) -> Option<Event> {
+    fn difference(&self, tool: &str, then: &Event, now: Event) -> Option<Event> {
         let Event::ToolEnd { result: ToolResult { text, is_error, .. }, denial, .. } = now else {
             return Some(now);
         };
         let mut end = then.clone();
-        let Event::ToolEnd { name, result, denial: refused, .. } = &mut end else { return None };
+        let Event::ToolEnd { result, denial: refused, .. } = &mut end else { return None };
         let text = self.places.back(&text);
         // What was read then may name the workspace as it is here, too.
-        let is_same = self.is_same(name, &self.places.back(&result.text), &text);
+        let was = self.places.back(&result.text);
+        let is_same = match tool {
+            RunCommand::NAME | StopCommand::NAME => without_passing(&was) == without_passing(&text),
+            _ => was == text,
+        };
         if is_same && result.is_error == is_error {
             return None;
         }
         (result.text, result.is_error, *refused) = (text, is_error, denial);
         Some(end)
-    }
-
-    /// Whether two answers of a tool say the same; of those about programs what passes is left out.
-    fn is_same(&self, tool: &str, one: &str, other: &str) -> bool {
-        let runs = self.engine.toolbox.get(tool).is_ok_and(|tool| tool.access() == Access::Execute);
-        if runs || tool == StopCommand::NAME {
-            return without_passing(one) == without_passing(other);
-        }
-        one == other
     }
 }
