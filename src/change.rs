@@ -50,6 +50,16 @@ impl ChangedBy {
     }
 }
 
+/// Which way files were put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// To what they were before.
+    Undo,
+    /// To what they were before the last undo.
+    Redo,
+}
+
 /// The bits of a mode that say what kind of file it is, and the values of them for links and for files.
 const KIND_BITS: u32 = 0o170_000;
 const LINK: u32 = 0o120_000;

@@ -1,7 +1,7 @@
 //! What happens during a run, as typed facts, and the sink they are told to.
 
 use crate::approval::{Answer, Approval};
-use crate::change::{Change, Seen};
+use crate::change::{Change, Seen, Way};
 use crate::decision::Denial;
 use crate::failure::{ErrorKind, Failure};
 use crate::guardrail::{Counted, Triggered};
@@ -151,16 +151,6 @@ pub struct PrefixHashes {
     pub system: String,
 }
 
-/// Which way files were put back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// To what they were before.
-    Undo,
-    /// To what they were before the last undo.
-    Redo,
-}
-
 /// A fact about a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "type")]
@@ -173,6 +163,9 @@ pub enum Event {
         workspace: String,
         /// The version of the program that began it.
         program: String,
+        /// The workspace root that the session knew before it was brought here from elsewhere (`agent sessions import`).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        brought_from: Option<String>,
     },
     /// A process begins to work on the session.
     RunStart {

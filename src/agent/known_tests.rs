@@ -3,10 +3,8 @@
 use super::*;
 use crate::agent::session::Moment;
 use crate::approval::{Answer, Approval, Subject};
-use crate::change::{Change, ChangedBy, FileState, Seen};
-use crate::event::{
-    Billed, FinishReason, HookVerdict, Level, Origin, PrefixHashes, Purpose, SCHEMA_VERSION, Way,
-};
+use crate::change::{Change, ChangedBy, FileState, Seen, Way};
+use crate::event::{Billed, FinishReason, HookVerdict, Level, Origin, PrefixHashes, Purpose, SCHEMA_VERSION};
 use crate::failure::{ErrorKind, Failure};
 use crate::guardrail::{Counted, Reaction, Severity, Side, Triggered};
 use crate::message::{Message, Opaque, Part, Role, Said, Speaker, ToolCall, ToolResult};
@@ -171,7 +169,12 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 fn records(events: Vec<Event>) -> Vec<Record> {
-    let start = Event::SessionStart { session_id: "id".into(), workspace: "/w".into(), program: "a".into() };
+    let start = Event::SessionStart {
+        session_id: "id".into(),
+        workspace: "/w".into(),
+        program: "a".into(),
+        brought_from: None,
+    };
     let all = [start, run_start(0)].into_iter().chain(events);
     let record = |(seq, event): (u64, Event)| Record {
         v: SCHEMA_VERSION,

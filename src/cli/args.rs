@@ -71,7 +71,7 @@ pub enum Command {
     Redo(RestoreArgs),
     /// List the steps of a session that changed files
     History(HistoryArgs),
-    /// Do the runs of a session again from its journal, without model and tools, and compare
+    /// Do the runs of a session again from its journal, without model and network, and compare
     Replay(ReplayArgs),
     /// What models were asked in this workspace, and what it cost
     Stats(StatsArgs),
@@ -196,6 +196,12 @@ pub struct HistoryArgs {
 pub struct ReplayArgs {
     /// The session's id; without it the newest of this workspace
     pub session: Option<String>,
+    /// Call the tools again too, in a copy of the workspace as it was, and compare what they answer
+    #[arg(long)]
+    pub live_tools: bool,
+    /// How much they may do; nobody is asked
+    #[arg(short, long, requires = "live_tools", value_parser = parse_mode, value_name = "confirm-all|confirm-sensitive|yolo")]
+    pub mode: Option<Mode>,
     /// Where configuration and workspace are.
     #[command(flatten)]
     pub place: PlaceArgs,

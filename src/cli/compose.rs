@@ -58,6 +58,7 @@ use crate::workspace::baseline::Baseline;
 use crate::workspace::index::project_index;
 use crate::workspace::transaction::Recovered;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -172,6 +173,11 @@ fn ground(app: &App, settings: &Settings) -> Ground {
         quarantine: settings.state.join("quarantine"),
         remembered: state.join("sandbox.json"),
     }
+}
+
+/// What of the workspace commands do not see.
+pub fn unseen(app: &App, settings: &Settings) -> BTreeSet<PathBuf> {
+    places::unseen(&ground(app, settings))
 }
 
 /// What the policy is made from: the settings, what holds commands here, and for tools what commands do not see or change.

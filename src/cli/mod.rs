@@ -25,6 +25,7 @@ pub mod help;
 pub mod history;
 mod home;
 pub mod kept;
+mod live;
 pub mod models;
 pub mod output;
 mod panics;

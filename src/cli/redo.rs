@@ -1,10 +1,10 @@
 //! `agent redo`: takes back the last `agent undo`.
 
+use crate::change::Way;
 use crate::cli::app::App;
 use crate::cli::args::RestoreArgs;
 use crate::cli::error::CliResult;
 use crate::cli::restore::restore;
-use crate::event::Way;
 
 /// Puts files back to what they were before the last undo that stands.
 ///

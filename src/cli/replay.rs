@@ -1,13 +1,15 @@
-//! `agent replay`: the runs of a session done again from its journal, without model, tools and network, up to the first place where
-//! they go another way.
+//! `agent replay`: the runs of a session done again from its journal, without model and network and, unless that is asked for,
+//! without tools, up to the first place where they go another way.
 
-use crate::agent::replay::{Divergence, Outcome, Replayed, replay as again};
-use crate::cli::app::App;
+use crate::agent::replay::{Divergence, Live, Outcome, Replayed, replay as again};
+use crate::cli::app::{App, flags_of};
 use crate::cli::args::ReplayArgs;
 use crate::cli::earlier::store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
+use crate::cli::live::Stage;
 use crate::cli::output::print;
+use crate::config::flags::Flags;
 use crate::event::Event;
 use crate::failure::ErrorKind;
 use crate::journal::read;
@@ -28,7 +30,7 @@ pub fn replay(app: &App, args: &ReplayArgs) -> u8 {
 }
 
 fn compare(app: &App, args: &ReplayArgs) -> CliResult<ExitCode> {
-    let settings = app.load_place(&args.place)?.settings;
+    let settings = app.load_and_tell(&Flags { mode: args.mode, ..flags_of(&args.place) })?.settings;
     let store = store(&settings);
     let id = args.session.clone().map_or_else(|| store.last(), Ok)?;
     let reading = read::read(&store.journal_path(&id)?)
@@ -40,15 +42,22 @@ fn compare(app: &App, args: &ReplayArgs) -> CliResult<ExitCode> {
         let lacks = messages::journal_incomplete(&reading.incomplete);
         return Err(CliError::new(ErrorKind::Session, messages::replayed_unknown(&lacks)));
     }
-    let replayed = app.block_on(async { Ok(again(&reading.records).await) })?;
+    let records = &reading.records;
+    let (replayed, calls) = app.block_on(async {
+        let stage = args.live_tools.then(|| Stage::set(app, &settings, &id, records)).transpose()?;
+        let live = stage.as_ref().map(|stage| &stage.live);
+        let replayed = again(records, live).await;
+        Ok((replayed, live.map_or_else(String::new, told_of_calls)))
+    })?;
     let Some(last) = replayed.last() else {
         return Err(CliError::new(ErrorKind::Session, messages::NOTHING_TO_REPLAY));
     };
-    print(&app.terminal, &app.redactor(&settings).text(&told(&replayed)))?;
+    print(&app.terminal, &app.redactor(&settings).text(&(told(&replayed) + &calls)))?;
     Ok(match last.outcome {
         Outcome::Same(_) | Outcome::CutOff => ExitCode::Success,
         Outcome::Differs(_) => ExitCode::Failed,
         Outcome::Lacks(_) | Outcome::Unknown(_) => ExitCode::Config,
+        Outcome::Interrupted => ExitCode::Interrupted,
     })
 }
 
@@ -60,6 +69,7 @@ fn told(replayed: &[Replayed]) -> String {
             Outcome::CutOff => messages::REPLAYED_CUT_OFF.to_owned(),
             Outcome::Lacks(seq) => messages::replayed_lacks(*seq),
             Outcome::Unknown(why) => messages::replayed_unknown(why),
+            Outcome::Interrupted => messages::REPLAY_INTERRUPTED.to_owned(),
             Outcome::Differs(at) => messages::replayed_differs(at.recorded.seq, at.recorded.step),
         };
         text += &messages::replayed_run(number, run.from_seq, run.records, &how);
@@ -75,7 +85,28 @@ fn told(replayed: &[Replayed]) -> String {
     text
 }
 
+/// What became of the calls, and of files between the runs.
+fn told_of_calls(live: &Live) -> String {
+    let mut text = messages::replayed_calls(live.calls.again.get(), &live.calls.taken.borrow());
+    text.push('\n');
+    let lost = live.files.lost();
+    if !lost.is_empty() {
+        text += &messages::replay_lost(&lost);
+        text.push('\n');
+    }
+    text
+}
+
 fn differs(divergence: &Divergence) -> String {
+    if let (
+        Event::ToolEnd { name, summary, result: then, denial: None, .. },
+        Event::ToolEnd { result: now, denial, .. },
+    ) = (&divergence.recorded.event, &divergence.now)
+        && then.text != now.text
+    {
+        let refused = if denial.is_some() { messages::REPLAY_REFUSED } else { "" };
+        return messages::replay_other_result(name, summary, &then.text, &now.text) + refused;
+    }
     let at = divergence.difference();
     let kind = serde_json::to_value(&divergence.recorded.event).unwrap_or_default();
     let kind = kind.get("type").and_then(|kind| kind.as_str()).unwrap_or_default();

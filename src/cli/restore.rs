@@ -1,12 +1,12 @@
 //! Puts files back, for `agent undo` and `agent redo`: all of them or, where somebody else changed one since, none.
 
-use crate::change::{Change, ChangedBy, FileState};
+use crate::change::{Change, ChangedBy, FileState, Way};
 use crate::cli::app::App;
 use crate::cli::args::RestoreArgs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
 use crate::cli::past::{Past, unwritten};
-use crate::event::{Event, Way};
+use crate::event::Event;
 use crate::failure::ErrorKind;
 use crate::journal::history::Restoration;
 use crate::messages;

@@ -1,10 +1,10 @@
 //! `agent undo`: files as they were before what a session did to them.
 
+use crate::change::Way;
 use crate::cli::app::App;
 use crate::cli::args::UndoArgs;
 use crate::cli::error::CliResult;
 use crate::cli::restore::restore;
-use crate::event::Way;
 
 /// Puts back what the session changed, or what it changed after a step.
 ///

@@ -378,6 +378,7 @@ fn open(app: &App, settings: &Settings, agent: &Agent, start: Start) -> Result<(
             session_id: id,
             workspace: settings.workspace.to_string_lossy().into_owned(),
             program: format!("agent {}", env!("CARGO_PKG_VERSION")),
+            brought_from: None,
         })?;
     }
     emitter.emit(run)?;

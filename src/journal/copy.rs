@@ -63,10 +63,11 @@ pub fn renamed(mut records: Vec<Record>, id: &str, workspace: Option<&str>) -> V
     };
     records.retain(|record| stays(&record.event));
     for record in &mut records {
-        if let Event::SessionStart { session_id, workspace: place, .. } = &mut record.event {
+        if let Event::SessionStart { session_id, workspace: place, brought_from, .. } = &mut record.event {
             id.clone_into(session_id);
-            if let Some(workspace) = workspace {
-                workspace.clone_into(place);
+            if let Some(workspace) = workspace.filter(|workspace| workspace != place) {
+                let was = std::mem::replace(place, workspace.to_owned());
+                brought_from.get_or_insert(was);
             }
         }
     }
@@ -100,7 +101,7 @@ mod tests {
 
     fn start() -> Event {
         let (session_id, workspace, program) = ("old".to_owned(), "/there".to_owned(), String::new());
-        Event::SessionStart { session_id, workspace, program }
+        Event::SessionStart { session_id, workspace, program, brought_from: None }
     }
 
     fn step() -> Event {
@@ -150,7 +151,10 @@ mod tests {
         assert!(matches!(store.adopt("new", &records, |_| Ok(())), Err(SessionError::Exists(_))));
         let read = read::read(&store.journal_path("new").unwrap()).unwrap();
         assert_eq!(read.records, records);
-        let Event::SessionStart { session_id, workspace, .. } = &read.records[0].event else { panic!() };
+        let Event::SessionStart { session_id, workspace, brought_from, .. } = &read.records[0].event else {
+            panic!()
+        };
         assert_eq!((session_id.as_str(), workspace.as_str()), ("new", "/here"));
+        assert_eq!(brought_from.as_deref(), Some("/there"));
     }
 }

@@ -1,7 +1,7 @@
 //! What a session did to files, as its journal tells it: which changes stand, how to undo them, and how to redo what was undone.
 
-use crate::change::{Change, FileState};
-use crate::event::{Event, Record, Way};
+use crate::change::{Change, FileState, Way};
+use crate::event::{Event, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,10 @@
 //! What `agent replay` says: what was done again, and where it first went another way.
 
 use super::figures::count;
+use crate::text::diff;
 use crate::text::lines::one_line;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
 /// Characters shown of a value; it has been cut before it is made harmless.
 const VALUE_CHARS: usize = 300;
@@ -61,3 +64,106 @@ pub const NOTHING_TO_REPLAY: &str = "no run began in this session: there is noth
 /// A session that a later version has written to.
 pub const REPLAY_LATER_VERSION: &str =
     "a later version of agent has written to this session: replay it with that version";
+
+/// Reasons why a call is not done again.
+pub const DID_NOT_RUN: &str = "did not run then";
+/// The person or the time ended the run while it was at work.
+pub const CUT_SHORT: &str = "in a step that was cut short";
+/// What background commands have written depends on when one looks.
+pub const OF_A_MOMENT: &str = "about the output of a background command so far";
+/// It would ask the web.
+pub const OF_THE_WEB: &str = "of the web";
+/// It is a command, and nothing would keep it from the workspace itself.
+pub const NOT_HELD: &str = "commands, which have no view of the file system of their own here";
+
+/// Files that are named.
+const NAMED: usize = 10;
+
+/// Where calls are done again.
+pub fn replay_copy(workspace: &str, files: usize) -> String {
+    let files = count(files as u64, "file");
+    format!("the tools run in a copy of {workspace} ({files}), which is removed afterwards")
+}
+
+/// A call is made again.
+pub fn replay_call(tool: &str, summary: &str) -> String {
+    format!("again: {} {}", one_line(tool, VALUE_CHARS), one_line(summary, VALUE_CHARS))
+}
+
+/// The session was not at work here.
+pub fn replay_brought(from: &str) -> String {
+    format!(
+        "this session was brought here from {}: the copy is made of the files that are here now",
+        one_line(from, VALUE_CHARS)
+    )
+}
+
+/// What the copy lacks.
+pub fn replay_left_out(what: &[String]) -> String {
+    format!("not copied: {}", named(what))
+}
+
+/// Caches, which are empty in the copy.
+pub fn replay_caches(caches: &[String]) -> String {
+    format!("empty in the copy, because they are caches: {}", named(caches))
+}
+
+/// Files of which it is not kept any more, or never was, what they were.
+pub fn replay_lost(files: &[String]) -> String {
+    format!(
+        "not as they were then, because that is not kept here: {}; results that depend on them will differ",
+        named(files)
+    )
+}
+
+/// There can be no copy.
+pub fn replay_no_copy(workspace: &str, why: &str) -> String {
+    format!("--live-tools: cannot copy {workspace}: {why}. `agent replay` alone needs no copy")
+}
+
+/// The copy would be a part of what is copied.
+pub fn replay_inside(workspace: &str, cache: &str) -> String {
+    format!(
+        "--live-tools: {workspace} holds {cache}, where the copy would be made: set AGENT_HOME or XDG_CACHE_HOME to a \
+         directory elsewhere"
+    )
+}
+
+/// The person asked to stop.
+pub const REPLAY_INTERRUPTED: &str = "the same, up to where you interrupted the replay";
+
+/// A call that gives another result now: the tool, what it was to do, and both results.
+pub fn replay_other_result(tool: &str, summary: &str, recorded: &str, now: &str) -> String {
+    let mut text = format!(
+        "  {} gives another result (- recorded, + now): {}\n",
+        one_line(tool, VALUE_CHARS),
+        one_line(summary, VALUE_CHARS)
+    );
+    // Without the two lines that name files, and with both texts ending their last line.
+    let diff = diff::unified("", &format!("{recorded}\n"), &format!("{now}\n"));
+    for line in diff.lines().skip(2) {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "  {line}");
+    }
+    text
+}
+
+/// The call is not permitted to whoever replays.
+pub const REPLAY_REFUSED: &str = "  It ran then and is refused now: your own configuration and mode decide, and nobody is asked (`--mode`, `agent help permissions`).\n";
+
+/// What became of the calls.
+pub fn replayed_calls(again: usize, taken: &BTreeMap<&'static str, usize>) -> String {
+    let mut text = format!("{} made again", count(again as u64, "call"));
+    if !taken.is_empty() {
+        let of: Vec<String> = taken.iter().map(|(why, how_many)| format!("{how_many} {why}")).collect();
+        let _ = write!(text, "; taken from the journal: {}", of.join(", "));
+    }
+    text
+}
+
+fn named(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(NAMED).map(|name| one_line(name, VALUE_CHARS)).collect();
+    let more = names.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    shown.join(", ") + &more
+}

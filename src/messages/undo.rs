@@ -1,7 +1,6 @@
 //! What is said about undoing: what cannot be, and what stands in its way.
 
-use crate::change::{Change, ChangeAction};
-use crate::event::Way;
+use crate::change::{Change, ChangeAction, Way};
 use crate::text::lines::one_line;
 use jiff::Timestamp;
 use std::path::Path;

@@ -394,7 +394,7 @@ impl EventSink for HumanLog {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         let step = record.step;
         match &record.event {
-            Event::SessionStart { session_id, workspace, program } => {
+            Event::SessionStart { session_id, workspace, program, .. } => {
                 self.session_id = Some(session_id.clone());
                 self.place = Some(messages::session_place(workspace, program));
                 Ok(())

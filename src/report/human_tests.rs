@@ -231,7 +231,7 @@ proptest! {
             bounds: None,
         };
         let records = [
-            Event::SessionStart { session_id: hostile.clone(), workspace: hostile.clone(), program: hostile.clone() },
+            Event::SessionStart { session_id: hostile.clone(), workspace: hostile.clone(), program: hostile.clone(), brought_from: Some(hostile.clone()) },
             start,
             script::end("c1", &hostile, &hostile, Some(&hostile), None),
             Event::Notice { level: Level::Error, text: hostile.clone() },

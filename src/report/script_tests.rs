@@ -134,6 +134,7 @@ fn opening() -> Vec<Event> {
             session_id: "20260102-030405-abcdef".into(),
             workspace: "/w".into(),
             program: "agent 0.1.0".into(),
+            brought_from: None,
         },
         Event::RunStart {
             agent: "build".into(),

@@ -4,6 +4,7 @@ pub mod alias;
 pub mod baseline;
 pub mod beneath;
 pub mod contents;
+pub mod duplicate;
 pub mod error;
 pub mod executables;
 pub mod file;

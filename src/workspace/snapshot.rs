@@ -16,7 +16,7 @@ const MAX_ENTRIES: usize = 50_000;
 const MAX_TIME: Duration = Duration::from_millis(150);
 
 /// The file by which a tool marks a directory as its cache (bford.info/cachedir): `target` of cargo has one.
-const CACHE_TAG: &str = "CACHEDIR.TAG";
+pub(super) const CACHE_TAG: &str = "CACHEDIR.TAG";
 
 /// What every file and link that is not ignored looks like, and which directories there are.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -51,6 +51,7 @@ mod process;
 mod projects;
 mod providers;
 mod replay;
+mod replay_tools;
 mod report;
 mod repositories;
 mod run_loop;

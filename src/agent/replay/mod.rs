@@ -1,11 +1,15 @@
 //! Runs of a journal, done again without model, tools and network: what they decided must follow once more from what the
-//! journal says that happened to them.
+//! journal says that happened to them. With a [`Live`] the tools are called again too.
 //!
 //! The loop is the real one, and so is the session. Around them stands the `tape::Tape`: it gives what came from outside
 //! (answers, results, hooks, verdicts of guardrails, interrupts, times) when its turn has come, and compares what the loop
 //! tells with what it told then.
 
 mod difference;
+mod files;
+mod live;
+mod passing;
+mod places;
 mod player;
 mod tape;
 
@@ -20,6 +24,9 @@ use crate::llm::LlmClient;
 use crate::source::Source;
 use crate::stop_reason::StopReason;
 pub use difference::Divergence;
+pub use files::Files;
+pub use live::{Calls, LastEnd, Live};
+pub use places::Places;
 use player::{RecordedModel, RecordedSurroundings};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -55,15 +62,17 @@ pub enum Outcome {
     Differs(Box<Divergence>),
     /// Not at all: the journal does not say what the run was held to, for this reason.
     Unknown(String),
+    /// As the journal says until the person asked to stop.
+    Interrupted,
 }
 
-/// Does the runs of a journal again, in order, up to the first that does not go as `records` say.
-pub async fn replay(records: &[Record]) -> Vec<Replayed> {
+/// Does the runs of a journal again, in order, up to the first that does not go as `records` say; their calls with `live`.
+pub async fn replay(records: &[Record], live: Option<&Live>) -> Vec<Replayed> {
     let mut replayed = Vec::new();
     let begins = |record: &Record| matches!(record.event, Event::RunStart { .. });
     for (at, _) in records.iter().enumerate().filter(|(_, record)| begins(record)) {
         let (before, rest) = records.split_at(first_of_run(records, at));
-        let one = replay_run(before, rest).await;
+        let one = replay_run(before, rest, live).await;
         let goes_on = matches!(one.outcome, Outcome::Same(_) | Outcome::CutOff);
         replayed.push(one);
         if !goes_on {
@@ -95,7 +104,7 @@ fn of_first_run<'a>(before: &[Record], rest: &'a [Record]) -> (&'a [Record], Opt
     (own, None)
 }
 
-async fn replay_run(before: &[Record], rest: &[Record]) -> Replayed {
+async fn replay_run(before: &[Record], rest: &[Record], live: Option<&Live>) -> Replayed {
     let (own, lacks) = of_first_run(before, rest);
     let digest_of = |record: &Record| match &record.event {
         Event::StepStart { digest, .. } => Some(digest.is_some()),
@@ -115,7 +124,7 @@ async fn replay_run(before: &[Record], rest: &[Record]) -> Replayed {
     replayed.outcome = match (bounds, lacks) {
         (None, Some(seq)) => Outcome::Lacks(seq),
         (None | Some(None), _) => Outcome::Unknown("an earlier version of agent has written it".to_owned()),
-        (Some(Some(bounds)), lacks) => match (again(before, own, bounds).await, lacks) {
+        (Some(Some(bounds)), lacks) => match (again(before, own, bounds, live).await, lacks) {
             (Ok(Outcome::CutOff), Some(seq)) => Outcome::Lacks(seq),
             (Ok(outcome), _) => outcome,
             (Err(why), _) => Outcome::Unknown(why),
@@ -125,7 +134,12 @@ async fn replay_run(before: &[Record], rest: &[Record]) -> Replayed {
 }
 
 /// Does a run again that was held to `bounds`.
-async fn again(before: &[Record], own: &[Record], bounds: &Bounds) -> Result<Outcome, String> {
+async fn again(
+    before: &[Record],
+    own: &[Record],
+    bounds: &Bounds,
+    live: Option<&Live>,
+) -> Result<Outcome, String> {
     let schema = bounds.schema.as_deref().map(OutputSchema::parse);
     let schema = schema.transpose().map_err(|error| format!("its schema {error}"))?.map(Rc::new);
     let session = Session::replay(bounds.limits.clone(), before).demanding(schema);
@@ -139,12 +153,15 @@ async fn again(before: &[Record], own: &[Record], bounds: &Bounds) -> Result<Out
     };
     let Chain { first, fallbacks } = &bounds.limits.models;
     tape.begin();
+    if let Some(live) = live {
+        live.begin(before, own);
+    }
     let agent = Agent {
         models: Chain {
             first: model(&first.model),
             fallbacks: fallbacks.iter().map(|terms| model(&terms.model)).collect(),
         },
-        engine: RecordedSurroundings(Rc::clone(&tape)),
+        engine: RecordedSurroundings { tape: Rc::clone(&tape), live },
         definitions: Vec::new(),
         session: Rc::clone(&session),
         emitter,
@@ -166,6 +183,7 @@ async fn again(before: &[Record], own: &[Record], bounds: &Bounds) -> Result<Out
     }
     Ok(match tape.end() {
         End::Same(reason) => Outcome::Same(reason),
+        End::CutOff if live.is_some_and(|live| live.interrupt.is_cancelled()) => Outcome::Interrupted,
         End::CutOff => Outcome::CutOff,
         End::Differs(divergence) => Outcome::Differs(divergence),
     })

@@ -1,5 +1,6 @@
 //! What was around the loop of a run, as its tape tells it: the model, and everything else.
 
+use super::live::Live;
 use super::tape::Tape;
 use crate::agent::surroundings::Surroundings;
 use crate::emit::EmitError;
@@ -91,14 +92,35 @@ impl RecordedModel {
 }
 
 /// Tools, hooks, background commands and guardrails that do what they did then.
-pub struct RecordedSurroundings(pub Rc<Tape>);
+pub struct RecordedSurroundings<'a> {
+    /// What they did.
+    pub tape: Rc<Tape>,
+    /// What the tools are called again with, where they are.
+    pub live: Option<&'a Live>,
+}
 
-impl RecordedSurroundings {
+impl RecordedSurroundings<'_> {
+    /// Calls the tools again, in the model's order, up to the first that gives another result.
+    async fn call_again(&self, live: &Live, calls: &[ToolCall]) -> Result<(), EmitError> {
+        let batch = self.tape.ahead().iter().take_while(|record| is_of_calls(&record.event));
+        let ends: Vec<&Record> =
+            batch.filter(|record| matches!(record.event, Event::ToolEnd { .. })).collect();
+        let is_cut_short = self.tape.is_cut_short();
+        for call in calls {
+            let is_its = |record: &&&Record| matches!(&record.event, Event::ToolEnd { result, .. } if result.call_id == call.id);
+            let Some(then) = ends.iter().find(is_its) else { continue };
+            if let Some(now) = live.call(call, &then.event, is_cut_short).await? {
+                return Err(self.tape.differs(Some(then), now));
+            }
+        }
+        Ok(())
+    }
+
     /// Whether `calls` are those of the batch that comes next; the first other one is told.
     fn compare(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
         let about_to = |call: &ToolCall| Event::ToolStart { call: call.clone(), summary: String::new() };
         let (mut begun, mut waits) = (Vec::new(), false);
-        for record in self.0.ahead() {
+        for record in self.tape.ahead() {
             let id = match &record.event {
                 Event::ToolStart { call, .. } => &call.id,
                 Event::ToolEnd { result, .. } => &result.call_id,
@@ -106,7 +128,8 @@ impl RecordedSurroundings {
                 event if is_of_calls(event) => continue,
                 _ => {
                     let left_out = calls.iter().find(|call| !waits && !begun.contains(&&call.id));
-                    return left_out.map_or(Ok(()), |call| Err(self.0.differs(Some(record), about_to(call))));
+                    return left_out
+                        .map_or(Ok(()), |call| Err(self.tape.differs(Some(record), about_to(call))));
                 }
             };
             let wanted = calls.iter().find(|call| call.id == *id);
@@ -118,8 +141,8 @@ impl RecordedSurroundings {
             });
             let open = calls.iter().find(|call| !begun.contains(&&call.id));
             match wanted.or(open) {
-                Some(call) if !as_recorded => return Err(self.0.differs(Some(record), about_to(call))),
-                None => return Err(self.0.differs(Some(record), Event::StepEnd)),
+                Some(call) if !as_recorded => return Err(self.tape.differs(Some(record), about_to(call))),
+                None => return Err(self.tape.differs(Some(record), Event::StepEnd)),
                 Some(_) => {}
             }
             begun.push(id);
@@ -151,15 +174,15 @@ fn said(event: &Event, who: Origin) -> Option<&str> {
     }
 }
 
-impl Surroundings for RecordedSurroundings {
+impl Surroundings for RecordedSurroundings<'_> {
     async fn fire_hooks(
         &self,
         event: HookEvent,
         _input: HookInput,
         _cancel: &CancellationToken,
     ) -> Result<Vec<String>, EmitError> {
-        self.0.pass_while(|next| matches!(next, Event::HookEnd { on, .. } if on == event.name()));
-        let ahead = self.0.ahead().iter();
+        self.tape.pass_while(|next| matches!(next, Event::HookEnd { on, .. } if on == event.name()));
+        let ahead = self.tape.ahead().iter();
         Ok(ahead.map_while(|record| said(&record.event, Origin::Hook)).map(str::to_owned).collect())
     }
 
@@ -170,12 +193,15 @@ impl Surroundings for RecordedSurroundings {
         _left: Option<Duration>,
     ) -> Result<(), EmitError> {
         self.compare(calls)?;
-        self.0.pass_while(is_of_calls);
+        if let Some(live) = self.live {
+            self.call_again(live, calls).await?;
+        }
+        self.tape.pass_while(is_of_calls);
         Ok(())
     }
 
     fn tell_of_background(&self) -> Result<(), EmitError> {
-        self.0.pass_while(|next| match next {
+        self.tape.pass_while(|next| match next {
             Event::BackgroundStart { .. } | Event::BackgroundEnd { .. } => true,
             other => said(other, Origin::Background).is_some(),
         });
@@ -183,21 +209,24 @@ impl Surroundings for RecordedSurroundings {
     }
 
     async fn stop_background(&self) -> Result<(), EmitError> {
-        self.0.pass_while(|next| matches!(next, Event::BackgroundEnd { .. }));
-        Ok(())
+        self.tape.pass_while(|next| matches!(next, Event::BackgroundEnd { .. }));
+        match self.live {
+            Some(live) => live.end().await,
+            None => Ok(()),
+        }
     }
 
     async fn commit_after(&self, _step: Option<u32>) -> Result<(), EmitError> {
-        self.0.pass_while(|next| matches!(next, Event::Checkpoint { .. }));
+        self.tape.pass_while(|next| matches!(next, Event::Checkpoint { .. }));
         Ok(())
     }
 
     fn looks_at(&self, side: Side) -> bool {
-        matches!(self.0.next(), Some(Event::Guardrail { triggered }) if triggered.on == side)
+        matches!(self.tape.next(), Some(Event::Guardrail { triggered }) if triggered.on == side)
     }
 
     fn finds(&self, side: Side, _text: &str) -> Option<Triggered> {
-        match self.0.next() {
+        match self.tape.next() {
             Some(Event::Guardrail { triggered }) if triggered.on == side => Some(triggered.clone()),
             _ => None,
         }

@@ -4,7 +4,7 @@ use super::difference::{Divergence, is_observation, same};
 use crate::agent::session::Session;
 use crate::emit::EmitError;
 use crate::engine::hooks::HookEvent;
-use crate::event::{Event, EventSink, Origin, Record};
+use crate::event::{Event, EventSink, Origin, Purpose, Record};
 use crate::result::Executables;
 use crate::source::Source;
 use crate::stop_reason::StopReason;
@@ -102,6 +102,19 @@ impl Tape {
     /// Interrupts the run.
     pub fn interrupt(&self) {
         self.interrupt.cancel();
+    }
+
+    /// Whether no step follows in a run that a person or the time ended: calls at work then were cut short.
+    pub fn is_cut_short(&self) -> bool {
+        let ended = |record: &Record| match &record.event {
+            Event::RunEnd { result } => {
+                matches!(result.stop_reason, Some(StopReason::UserInterrupt | StopReason::Timeout))
+            }
+            _ => false,
+        };
+        let is_step =
+            |record: &Record| matches!(record.event, Event::StepStart { purpose: Purpose::Step, .. });
+        self.records.last().is_some_and(ended) && !self.ahead().iter().any(is_step)
     }
 
     /// Lets the time pass up to `record`.

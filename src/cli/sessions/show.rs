@@ -38,7 +38,7 @@ pub fn show(archive: &Archive<'_>, id: &str) -> CliResult<()> {
 /// The line about a record of this `step`.
 fn describe(record: &Record, step: u32) -> Option<String> {
     Some(match &record.event {
-        Event::SessionStart { session_id, workspace, program } => {
+        Event::SessionStart { session_id, workspace, program, .. } => {
             format!("session {session_id} in {workspace} ({program})")
         }
         Event::RunStart { agent, model, mode, resumed, .. } => {

@@ -1,8 +1,7 @@
 //! Counts as the fold of made-up events.
 
 use super::*;
-use crate::change::{ChangeAction, ChangedBy};
-use crate::event::Way;
+use crate::change::{ChangeAction, ChangedBy, Way};
 use crate::guardrail::Counted;
 use crate::message::ToolResult;
 use crate::text::diff;
