@@ -206,6 +206,7 @@ fn s20_what_the_text_does_not_tell_is_held_to_the_strictest_rule_that_it_may_be_
         ("git $action", Action::Deny),
         ("git push 'unfinished", Action::Deny),
         ("sh -c \"$text\"", Action::Deny),
+        ("echo push | xargs git", Action::Deny),
         ("git push \"$branch\"", Action::Ask),
         ("git -C dir push", Action::Ask),
         ("timeout 5 git push", Action::Ask),

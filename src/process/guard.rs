@@ -119,6 +119,8 @@ fn through_bubblewrap(order: &mut Order, baseline: Option<Snapshot>, control: &m
     let is_root = rustix::process::geteuid().is_root();
     let arguments = sandbox::bubblewrap::arguments(&order.reach, &std::env::current_dir()?, is_root);
     let (mut ours, theirs) = UnixStream::pair()?;
+    // The first process inside, and with it all others there, is ours to wait for once bubblewrap was killed.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     order.inside = true;
     let wrapper = {
         // It goes at once, and with it our copy of their end.
@@ -133,13 +135,13 @@ fn through_bubblewrap(order: &mut Order, baseline: Option<Snapshot>, control: &m
     let watched = watch(control, wrapper, &Gauge::new(&order.limits));
     if !matches!(watched, Watched::Ended(_)) {
         let _already_gone = rustix::process::kill_process(wrapper, Signal::KILL);
-        let _reaped = rustix::process::waitpid(Some(wrapper), WaitOptions::empty());
     }
+    tree::sweep();
     let mut answer = match watched {
         Watched::Exceeded(excess) => Answer::Exceeded(excess).encode().to_vec(),
         Watched::Ended(_) | Watched::Abandoned => Vec::new(),
     };
-    // The end of the stream says that the process inside is gone, and with it everything there.
+    // The end of the stream says that nobody inside will answer any more.
     let _broken_off = (&mut ours).take(MAX_ANSWERS).read_to_end(&mut answer);
     if answer.is_empty() {
         let why = told.err().and_then(|error| error.raw_os_error());

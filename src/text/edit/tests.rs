@@ -55,6 +55,17 @@ fn lines_of_a_crlf_file_match_a_passage_written_with_lf() {
 }
 
 #[test]
+fn endings_that_are_written_tell_two_passages_apart() {
+    assert_eq!(edit("a\r\nb\na\nb\n", "a\r\nb", "x"), Ok("x\na\nb\n".to_owned()));
+}
+
+#[test]
+fn a_shifted_passage_ends_before_the_ending_of_its_last_line() {
+    let edited = edit("  a\r\n  b\r\nc\r\n", "a\nb", "x\ny");
+    assert_eq!(edited, Ok("  x\r\n  y\r\nc\r\n".to_owned()));
+}
+
+#[test]
 fn other_endings_of_a_mixed_file_stay() {
     assert_eq!(edit("a\nb\r\nc\nd\r\n", "b\nc", "b\nX"), Ok("a\nb\r\nX\nd\r\n".to_owned()));
     assert!(edit("a\r\nb\na\nb\n", "a\nb", "x").is_err(), "the model cannot tell the two apart");
