@@ -27,6 +27,28 @@ fn t04_a_missing_passage_names_the_nearest_and_the_first_difference() {
 }
 
 #[test]
+fn t04_the_nearest_passage_shares_most_lines_and_of_equals_it_is_the_first() {
+    let nearest = |text| nearest::nearest(text, "a\nanchor line\nb").unwrap();
+    let hint = nearest("x\nanchor line\ny\n\na\nanchor line\nc\n");
+    assert!(hint.starts_with("The nearest passage is lines 5-7;"), "{hint}");
+    let hint = nearest("p\nanchor line\nq\n\nr\nanchor line\ns\n");
+    assert!(hint.starts_with("The nearest passage is lines 1-3;"), "{hint}");
+}
+
+#[test]
+fn t04_the_nearest_line_is_the_one_most_like_and_of_equals_the_first() {
+    let nearest = |text| nearest::nearest(text, "let totals = sum(prices);").unwrap();
+    for (text, line) in [
+        ("let total = sum(items);\nlet total = sum(prices);\nreturn\n", 2),
+        ("return\nlet total = sum(prices);\nlet total = sum(items);\n", 2),
+        ("return\nlet total1 = sum(prices);\nlet total2 = sum(prices);\n", 2),
+    ] {
+        let hint = nearest(text);
+        assert!(hint.starts_with(&format!("The nearest passage is line {line};")), "{hint}");
+    }
+}
+
+#[test]
 fn t04_a_blank_that_is_somewhere_does_not_mean_that_the_edit_was_made_before() {
     let text = refused("a b", "x", " ");
     assert!(text.contains("not found") && !text.contains("already"), "{text}");

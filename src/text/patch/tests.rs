@@ -25,6 +25,12 @@ fn refused(text: &str, patch: &str) -> String {
 const TEN: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n";
 
 #[test]
+fn what_stands_before_a_removed_end_keeps_its_bytes() {
+    assert_eq!(patched("a\nb", "@@ -2 +1,0 @@\n-b\n"), "a\n");
+    assert_eq!(apply("a\nb\nc\n", "@@ -1,3 +1,2 @@\n a\n-b\n-c\n+d\n").unwrap().changed_lines, 3);
+}
+
+#[test]
 fn a_byte_order_mark_stays_in_front_and_is_in_no_patch() {
     let patched = apply("\u{feff}one\ntwo\n", "@@ -1 +1 @@\n-one\n+1\n").unwrap();
     assert_eq!(patched.text, "\u{feff}1\ntwo\n");
