@@ -1,7 +1,7 @@
 //! A run of forty steps is killed at any instant, or its disk is full for a while: it can be gone on with, and nothing is lost,
 //! torn, done twice or left running.
 
-use crate::support::dying::{Disk, Fault, REFUSES, Watched, everywhere, watched};
+use crate::support::dying::{Disk, Fault, Watched, everywhere, fills, watched};
 use crate::support::long_run::{LongRun, STEPS, Told, is_unknown, reported, told};
 use crate::support::random::Random;
 use crate::support::run::{KEY, Lab, PATIENCE};
@@ -167,7 +167,7 @@ fn class_07_a_run_that_is_killed_at_any_system_call_loses_nothing_and_repeats_no
 
 #[test]
 fn class_07_a_run_whose_disk_is_full_ends_with_an_error_and_loses_nothing() {
-    let Some(calls) = CALLS.filter(|_| REFUSES) else { return };
+    let Some(calls) = CALLS.filter(|_| fills()) else { return };
     at_each_of(points(40, 50), "a full disk", |seed| {
         let mut random = Random(seed);
         let point = random.below(calls);
@@ -193,7 +193,7 @@ fn class_07_a_run_whose_journal_cannot_be_written_says_so() {
     let url = server.url();
     let args =
         ["run", "task", "--model", "openai/mock", "--api-base", &url, "--api-key", KEY, "--mode", "yolo"];
-    let Some(done) = watched(&lab, &args, Fault::Full(50, Disk::State)).filter(|_| REFUSES) else { return };
+    let Some(done) = watched(&lab, &args, Fault::Full(50, Disk::State)).filter(|_| fills()) else { return };
     assert_eq!(done.code, Some(1), "{}", done.stderr);
     let why = "the session journal cannot be written: No space left on device";
     assert!(done.stderr.contains(why), "{}", done.stderr);

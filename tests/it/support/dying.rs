@@ -213,6 +213,15 @@ fn meet(thread: Pid, (agent, number, kind): (Pid, usize, Kind), fault: Fault, di
 /// Whether calls can be refused here.
 pub const REFUSES: bool = cfg!(target_arch = "x86_64");
 
+/// Whether a disk can be full here. Which file a call is about only root sees: the agent lets nobody else look into it.
+pub fn fills() -> bool {
+    let fills = REFUSES && rustix::process::geteuid().is_root();
+    if !fills {
+        eprintln!("no disk can be full here");
+    }
+    fills
+}
+
 #[cfg(target_arch = "x86_64")]
 fn refuse(thread: Pid, errno: Errno) {
     let mut registers = ptrace::getregs(thread).unwrap();
