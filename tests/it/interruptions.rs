@@ -2,7 +2,7 @@
 //! torn, done twice or left running.
 
 use crate::support::dying::{Disk, Fault, Watched, everywhere, fills, watched};
-use crate::support::long_run::{LongRun, STEPS, Told, is_unknown, reported, told};
+use crate::support::long_run::{LongRun, Told, is_unknown, reported, told};
 use crate::support::random::Random;
 use crate::support::run::{KEY, Lab, PATIENCE};
 use crate::support::server::Server;
@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// What every run is told; of a streamed answer it is a matter of time how many pieces are written.
 const FLAGS: [&str; 5] = ["--mode", "yolo", "--no-stream", "--output-format", "stream-json"];
@@ -44,16 +44,15 @@ fn at_each_of(points: u64, what: &str, interrupt: impl Fn(u64) -> usize + Sync) 
     eprintln!("{what}: {points} points, {disturbed:?} calls disturbed, {:?}", begun.elapsed());
 }
 
-/// What the model reads in a run that nothing disturbs, and how long that takes.
-static UNDISTURBED: LazyLock<(Told, Duration)> = LazyLock::new(|| {
+/// What the model reads in a run that nothing disturbs, and how many bytes it tells on standard output.
+static UNDISTURBED: LazyLock<(Told, usize)> = LazyLock::new(|| {
     let run = LongRun::new(&unique_seconds());
     let (lab, server) = (run.project(), Server::following(&run.script()));
-    let begun = Instant::now();
     let done = lab.run(&server, &FLAGS).exits(0);
     let all = told(&server.requests().last().unwrap().body);
     assert_eq!(reported(&done.stdout), all);
     assert_eq!(run.is_done(&lab, &all, &all, "undisturbed"), 0);
-    (all, begun.elapsed())
+    (all, done.stdout.len())
 });
 
 /// What a run does to the disk that is watched and nothing disturbs; nothing where nobody may watch it.
@@ -136,21 +135,16 @@ fn interrupted_by(fault: Fault) -> Option<(Interrupted, Watched)> {
 
 #[test]
 fn class_07_a_run_that_is_killed_at_any_instant_loses_nothing_and_repeats_nothing() {
-    let pace = UNDISTURBED.1.as_micros() / STEPS as u128;
     at_each_of(points(20, 250), "killed at an instant", |seed| {
-        let mut random = Random(seed);
-        let request = random.below(STEPS + 1) + 1;
-        let after =
-            Duration::from_micros(random.below(usize::try_from(2 * pace).unwrap()).try_into().unwrap());
+        let bytes = Random(seed).below(UNDISTURBED.1);
         let seconds = unique_seconds();
         let run = LongRun::new(&seconds);
         let (lab, server) = (run.project(), Server::following(&run.script()));
         let running = lab.start_run(&server, &FLAGS);
-        server.wait_for_request(request);
-        std::thread::sleep(after);
+        running.wait_for_stdout(bytes);
         running.signal(Signal::KILL);
         let stdout = running.finish().stdout;
-        let what = format!("{after:?} after request {request}");
+        let what = format!("when it had told {bytes} bytes");
         Interrupted { run, lab, seconds, stdout, read: Told::new(), what }.goes_on()
     });
 }

@@ -365,6 +365,12 @@ impl Running {
         seen
     }
 
+    /// Waits until it has told so many bytes on standard output, or all that it tells.
+    #[track_caller]
+    pub fn wait_for_stdout(&self, bytes: usize) {
+        self.stdout.wait("more on stdout", |all| all.len() >= bytes);
+    }
+
     pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
         rustix::process::kill_process(pid, signal).unwrap();
