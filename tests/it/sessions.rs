@@ -113,6 +113,18 @@ fn o11_resume_restores_messages_figures_and_files() {
 }
 
 #[test]
+fn o12_a_resumed_run_prints_its_answer_as_a_run_does() {
+    let lab = Lab::new();
+    lab.run(&Server::start("turns: [{text: first}]"), &[]).exits(0);
+    for more in [&["go on"][..], &["go on", "--no-stream", "--quiet"]] {
+        let done = lab.resume(&Server::start("turns: [{text: second}]"), more).exits(0);
+        assert_eq!(done.stdout, "second\n", "{more:?}");
+    }
+    let done = lab.resume(&Server::start("turns: [{text: second}]"), &["go on", "--json"]).exits(0);
+    assert_eq!(done.json()["output"], "second");
+}
+
+#[test]
 fn o11_a_file_read_before_the_resume_may_be_edited_after_it() {
     let server = Server::start(&format!("turns:\n{READ}  - text: read it\n"));
     let lab = lab();
