@@ -2,8 +2,10 @@
 
 use crate::approval::{Answer, Approval};
 use crate::change::{Change, Seen, Way};
+use crate::compaction::Compaction;
 use crate::decision::Denial;
 use crate::failure::{ErrorKind, Failure};
+pub use crate::finish_reason::FinishReason;
 use crate::guardrail::{Counted, Triggered};
 use crate::limits::Bounds;
 use crate::message::{Message, Said, ToolCall, ToolResult};
@@ -44,6 +46,8 @@ pub enum Purpose {
     Step,
     /// The closing summary, without tools.
     Closing,
+    /// A summary of old exchanges, without tools, to make the conversation shorter.
+    Summary,
 }
 
 /// Who put a user message into the conversation.
@@ -64,42 +68,6 @@ pub enum Origin {
     Guardrail,
     /// A hook's additional context.
     Hook,
-}
-
-/// Why the model stopped an answer, from the wire.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum FinishReason {
-    /// It was done.
-    Stop,
-    /// It wants tools.
-    ToolCalls,
-    /// The token limit cut it.
-    Length,
-    /// The provider filtered it.
-    ContentFilter,
-    /// The provider filtered it, and says why.
-    Filtered(String),
-    /// The model refused.
-    Refusal,
-    /// Its window is full.
-    WindowFull,
-    /// Its provider paused it, to be asked for the rest.
-    Paused,
-    /// Something this version does not know, as it was sent.
-    Other(String),
-}
-
-impl FinishReason {
-    /// Whether the answer counts as far as it came, its calls too, which are whole or told to be wrong.
-    pub fn counts(&self) -> bool {
-        match self {
-            Self::Stop | Self::ToolCalls | Self::Length | Self::Paused => true,
-            Self::ContentFilter | Self::Filtered(_) | Self::Refusal | Self::WindowFull | Self::Other(_) => {
-                false
-            }
-        }
-    }
 }
 
 /// How loudly a notice is told.
@@ -406,6 +374,12 @@ pub enum Event {
         spent_usd: Usd,
         /// What was to be told of.
         at_usd: Usd,
+    },
+    /// The conversation fills the window and is made shorter.
+    Compaction {
+        /// What happens.
+        #[serde(flatten)]
+        part: Compaction,
     },
     /// The step's tools have their results or wait, or it had none.
     StepEnd,

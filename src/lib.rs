@@ -7,9 +7,11 @@
 // L0: vocabulary and pure text
 pub mod approval;
 pub mod change;
+pub mod compaction;
 pub mod decision;
 pub mod event;
 pub mod failure;
+pub mod finish_reason;
 pub mod guardrail;
 pub mod limits;
 pub mod message;

@@ -1,5 +1,6 @@
 //! What a run is held to: how far it may go, what it may spend, and which models it may call.
 
+use crate::compaction::CompactionLimits;
 use crate::price::{Price, Usd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ pub struct Limits {
     pub models: Chain<Terms>,
     /// Bytes of the tools that a request offers, and of the schema that it may hold.
     pub tools_bytes: u64,
+    /// What is done when the conversation fills the window; nothing in journals of earlier versions.
+    #[serde(default)]
+    pub compaction: CompactionLimits,
 }
 
 /// What a run may spend.
@@ -124,6 +128,8 @@ pub struct Window {
 pub enum WindowSource {
     /// `llm.context_window`.
     User,
+    /// `context.max_context_tokens`.
+    Context,
     /// The server, when it was asked.
     Server,
     /// The table of models: true in general, not of every server and every contract.
@@ -135,6 +141,7 @@ impl WindowSource {
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "llm.context_window",
+            Self::Context => "context.max_context_tokens",
             Self::Server => "the server",
             Self::Table => "the table of models",
         }

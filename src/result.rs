@@ -102,6 +102,21 @@ pub struct CacheUse {
     pub prefix_changes: Vec<String>,
 }
 
+/// What takes the room in the model's window, in tokens, about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ContextUse {
+    /// Tokens that the model may hold, prompt and answer together; null when that is not known.
+    pub window: Option<u64>,
+    /// Tokens of the next prompt.
+    pub prompt: u64,
+    /// Those of them that are instructions.
+    pub instructions: u64,
+    /// Those that are the tools offered, and the schema of the answer.
+    pub tools: u64,
+    /// How often the conversation was made shorter, over all runs of the session.
+    pub compactions: u32,
+}
+
 /// The answer of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -195,6 +210,9 @@ pub struct RunResult {
     /// Caches.
     #[serde(default)]
     pub cache: CacheUse,
+    /// What takes the room in the model's window; null when no run began.
+    #[serde(default)]
+    pub context: Option<ContextUse>,
     /// Calls that were refused.
     pub permission_denials: Vec<Denial>,
     /// Calls that wait for an answer; absent without any.

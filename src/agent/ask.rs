@@ -34,9 +34,11 @@ pub async fn ask<S: Surroundings>(agent: &Agent<S>, purpose: Purpose) -> Result<
     }
     let (messages, begun, max_output_tokens) = {
         let session = agent.session.borrow();
-        (session.messages().to_vec(), session.begun().to_owned(), session.output_limit(purpose))
+        let begun = if purpose == Purpose::Summary { "" } else { session.begun() };
+        (session.request(purpose), begun.to_owned(), session.output_limit(purpose))
     };
-    let digest = Some(agent.digest(&messages));
+    // What a summary is asked of is made from the conversation, which the requests around it show.
+    let digest = (purpose != Purpose::Summary).then(|| agent.digest(&messages));
     agent.emitter.emit(Event::StepStart { purpose, messages: messages.len(), digest })?;
     let started = agent.source.stamped();
     let (deadline, schema) = agent.held_to(purpose);
@@ -128,6 +130,7 @@ impl<S> Agent<S> {
         let (session, elapsed) = (self.session.borrow(), self.elapsed());
         match purpose {
             Purpose::Step => (session.limits().step_time(elapsed), session.schema()),
+            Purpose::Summary => (session.limits().step_time(elapsed), None),
             Purpose::Closing => (Some(session.limits().closing_time(elapsed)), None),
         }
     }

@@ -6,7 +6,7 @@ use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a token: prose has four to five in the tokenizers in use, source code three to four.
-const BYTES_PER_TOKEN: u64 = 4;
+pub const BYTES_PER_TOKEN: u64 = 4;
 
 /// Bytes that a wire format puts around a message or one of its parts.
 const FRAME_BYTES: u64 = 16;
@@ -63,6 +63,22 @@ impl Filling {
         messages.for_each(|message| self.grow(message));
     }
 
+    /// The conversation was made shorter: it is `messages` now. What nobody has counted is guessed by what was: text of this
+    /// conversation takes as many tokens as it took before.
+    pub fn shortened<'a>(
+        &mut self,
+        messages: impl Iterator<Item = &'a Message>,
+        bytes_before: u64,
+        tools_bytes: u64,
+    ) {
+        let before = self.estimate(tools_bytes);
+        self.recount(messages);
+        let (bytes, was) = (self.since.saturating_add(tools_bytes), bytes_before.saturating_add(tools_bytes));
+        let scaled =
+            u128::from(before) * u128::from(BYTES_PER_TOKEN) * u128::from(bytes) / u128::from(was.max(1));
+        self.since = u64::try_from(scaled).unwrap_or(u64::MAX).saturating_sub(tools_bytes);
+    }
+
     /// Tokens of the next prompt, about, with tools of `tools_bytes`.
     pub fn estimate(&self, tools_bytes: u64) -> u64 {
         let tools = if self.prompt == 0 { tools_bytes } else { 0 };
@@ -72,7 +88,7 @@ impl Filling {
 
     /// What is wrong when a request would leave no room for a useful answer.
     pub fn overflow(&self, window: Option<Window>, tools_bytes: u64) -> Option<Overflow> {
-        let window = window.filter(|window| !self.disproves(*window))?;
+        let window = self.believed(window)?;
         let prompt = self.estimate(tools_bytes);
         let answer = USEFUL_ANSWER_TOKENS.min(window.tokens / USEFUL_ANSWER_SHARE);
         (prompt.saturating_add(answer) > window.tokens).then_some(Overflow { prompt, window })
@@ -82,6 +98,11 @@ impl Filling {
     pub fn room(&self, window: Window, tools_bytes: u64) -> u64 {
         let answer = USEFUL_ANSWER_TOKENS.min(window.tokens / USEFUL_ANSWER_SHARE);
         window.tokens.saturating_sub(self.estimate(tools_bytes)).max(answer)
+    }
+
+    /// The window, unless the provider took more than it holds.
+    pub fn believed(&self, window: Option<Window>) -> Option<Window> {
+        window.filter(|window| !self.disproves(*window))
     }
 
     /// Whether the provider took a prompt that is longer than the table says its model may hold.
@@ -98,6 +119,11 @@ pub fn result_tokens(configured: u32, window: Option<u64>) -> u32 {
         Some(share) if configured > 0 => configured.min(share),
         _ => configured,
     }
+}
+
+/// The bytes of messages as a model reads them.
+pub fn bytes_of<'a>(messages: impl Iterator<Item = &'a Message>) -> u64 {
+    messages.map(bytes).fold(0, u64::saturating_add)
 }
 
 /// The bytes of a message as a model reads it.

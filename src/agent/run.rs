@@ -2,8 +2,9 @@
 
 use crate::agent::Agent;
 use crate::agent::ask::ask;
-use crate::agent::session::{Moment, Step, Verdict};
+use crate::agent::session::{Compact, Moment, Step, Verdict};
 use crate::agent::surroundings::Surroundings;
+use crate::compaction::Compaction;
 use crate::emit::EmitError;
 use crate::engine::hooks::{HookEvent, HookInput};
 use crate::engine::within;
@@ -110,6 +111,25 @@ impl<S: Surroundings> Agent<S> {
         Ok(())
     }
 
+    /// Makes the conversation shorter, a part at a time.
+    async fn compact(&self, compact: Compact) -> Result<(), EmitError> {
+        let part = match compact {
+            Compact::Begin { tokens, window } => {
+                self.emitter.emit(Event::Compaction { part: Compaction::Start { tokens, window } })?;
+                let input = HookInput { context_tokens: Some(tokens), ..self.input() };
+                self.fire(HookEvent::ContextCompress, input).await?;
+                return Ok(());
+            }
+            Compact::Outputs(outputs) => {
+                let kept = outputs.into_iter().filter(|(id, text)| self.engine.keeps_output(id, text));
+                Compaction::Outputs { call_ids: kept.map(|(id, _)| id).collect() }
+            }
+            Compact::Tell(part) => part,
+        };
+        self.emitter.emit(Event::Compaction { part })?;
+        Ok(())
+    }
+
     /// Runs the calls of one turn within the time of the run.
     async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
         self.engine.run_calls(calls, &self.interrupt, self.time_left()).await?;
@@ -181,7 +201,10 @@ async fn drive<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> 
     loop {
         match agent.next_step() {
             Step::CallModel(Purpose::Step) => agent.take_step().await?,
-            Step::CallModel(Purpose::Closing) => drop(ask(agent, Purpose::Closing).await?),
+            Step::CallModel(purpose @ (Purpose::Closing | Purpose::Summary)) => {
+                ask(agent, purpose).await?;
+            }
+            Step::Compact(compact) => agent.compact(compact).await?,
             Step::RunTools(calls) => agent.run_tools(&calls).await?,
             Step::Refuse(calls, why) => agent.refuse(calls, &why)?,
             Step::Switch { from, to, because } => {

@@ -16,7 +16,7 @@ const CLOSING_SHARE: u64 = 10;
 /// Tokens of the shortest answer that a step is worth: below it a model cannot write the file it is about.
 pub const MIN_STEP_TOKENS: u32 = 1024;
 
-/// Tokens of the shortest answer that a closing summary is worth: a paragraph.
+/// Tokens of the shortest answer that a summary is worth: a paragraph.
 const MIN_CLOSING_TOKENS: u32 = 256;
 
 /// Tokens that a chat template puts around a message, a call or a result, at most.
@@ -40,7 +40,7 @@ impl Caps {
     }
 
     fn keeps_a_share(&self, purpose: Purpose) -> bool {
-        self.closes && purpose == Purpose::Step
+        self.closes && purpose != Purpose::Closing
     }
 }
 
@@ -176,14 +176,14 @@ impl Spending {
     pub fn exceeded(&self, caps: &Caps, terms: &Terms, purpose: Purpose) -> Option<Limit> {
         let least = match purpose {
             Purpose::Step => MIN_STEP_TOKENS,
-            Purpose::Closing => MIN_CLOSING_TOKENS,
+            Purpose::Closing | Purpose::Summary => MIN_CLOSING_TOKENS,
         };
         let least = u64::from(terms.output_limit.map_or(least, |wanted| wanted.min(least)));
         if self.paid_for(caps, terms, purpose) < least {
             Some(Limit::Usd)
         } else if self.left_for(caps, purpose) < least {
             Some(Limit::Tokens)
-        } else if keeps_within(self.tool_calls, caps.tool_calls) || purpose == Purpose::Closing {
+        } else if keeps_within(self.tool_calls, caps.tool_calls) || purpose != Purpose::Step {
             None
         } else {
             Some(Limit::ToolCalls)

@@ -7,6 +7,7 @@ use crate::engine::hooks::{HookEvent, HookInput};
 use crate::guardrail::{Side, Triggered};
 use crate::message::ToolCall;
 use crate::messages;
+use crate::tools::outputs::Outputs;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +38,9 @@ pub trait Surroundings {
 
     /// Ends the background commands with the run.
     fn stop_background(&self) -> impl Future<Output = Result<(), EmitError>>;
+
+    /// Keeps `text`, the output of the call `call_id`, where the model can read it as `output:CALL_ID`; whether that is so now.
+    fn keeps_output(&self, call_id: &str, text: &str) -> bool;
 
     /// Makes a checkpoint after `step`, or of what came after the last one when the run ends, if it is time for one.
     fn commit_after(&self, step: Option<u32>) -> impl Future<Output = Result<(), EmitError>>;
@@ -77,6 +81,11 @@ impl Surroundings for Engine {
 
     async fn stop_background(&self) -> Result<(), EmitError> {
         self.end_background().await
+    }
+
+    fn keeps_output(&self, call_id: &str, text: &str) -> bool {
+        self.outputs.open(&Outputs::name(call_id)).is_ok()
+            || self.outputs.keep(call_id, text.as_bytes()).is_ok()
     }
 
     async fn commit_after(&self, step: Option<u32>) -> Result<(), EmitError> {

@@ -39,6 +39,8 @@ pub struct Tally {
     pub unreported: bool,
     /// Answers that were kept from earlier requests.
     pub kept_answers: u32,
+    /// How often the conversation was made shorter.
+    pub compactions: u32,
     /// What requests began with and then no longer.
     pub prefix_changes: Vec<String>,
     /// Tool calls with their outcome.
@@ -124,6 +126,7 @@ fn source(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Step => "agent",
         Purpose::Closing => "closing",
+        Purpose::Summary => "summary",
     }
 }
 

@@ -77,6 +77,7 @@ pub fn check(limits: &Limits, readings: Readings) -> Option<StopReason> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compaction::CompactionLimits;
     use crate::limits::{Caps, Chain, OnLimit};
 
     fn limits() -> Limits {
@@ -90,6 +91,7 @@ mod tests {
             caps: Caps::default(),
             models: Chain::default(),
             tools_bytes: 0,
+            compaction: CompactionLimits::default(),
         }
     }
 

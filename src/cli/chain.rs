@@ -120,10 +120,23 @@ fn terms(settings: &Settings, caps: &Caps, prices: &Prices, client: &dyn LlmClie
         return Err(CliError::new(ErrorKind::Config, message));
     }
     let window = window(settings.llm.context_window, client, known.as_ref());
+    let window = within(settings.context.max_context_tokens, window);
     let configured = settings.llm.max_output_tokens;
     let output_limit =
         costs::output_limit(configured, caps, known.as_ref(), window).or_else(|| client.output_limit());
     Ok(Terms { model: model.to_owned(), price, output_limit, window })
+}
+
+/// The part of `window` that a conversation may take, as configured.
+fn within(most: Option<u32>, window: Option<Window>) -> Option<Window> {
+    match most.map(u64::from) {
+        None => window,
+        Some(0) => None,
+        Some(most) => {
+            let own = Window { tokens: most, source: WindowSource::Context };
+            Some(window.filter(|window| window.tokens < most).unwrap_or(own))
+        }
+    }
 }
 
 /// What the model may hold: what the user says, else what its server said, else what the table says.

@@ -286,6 +286,7 @@ pub fn limits(settings: &Settings, caps: Caps, models: Chain<Terms>, tools: &[To
         caps: Caps { tools_tokens, ..caps },
         models,
         tools_bytes,
+        compaction: settings.context.compaction(),
     }
 }
 

@@ -26,6 +26,7 @@ const PAGES: &[(&str, &str, &str)] = &[
         include_str!("../../config/help/commands.md"),
     ),
     ("config", "configuration: files, layers, every key", include_str!("../../config/help/config.md")),
+    ("context", "the model's window: how room is made in it", include_str!("../../config/help/context.md")),
     ("costs", "prices, budgets, what a run cost", include_str!("../../config/help/costs.md")),
     (
         "edits",

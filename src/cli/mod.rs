@@ -27,6 +27,7 @@ mod home;
 pub mod kept;
 mod live;
 pub mod models;
+pub mod notices;
 pub mod output;
 mod panics;
 mod past;

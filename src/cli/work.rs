@@ -19,6 +19,7 @@ use crate::cli::exit_code::ExitCode;
 use crate::cli::given_history;
 use crate::cli::home;
 use crate::cli::kept::Kept;
+use crate::cli::notices;
 use crate::cli::prompt::prompt;
 use crate::cli::report::Wish;
 use crate::cli::structured;
@@ -159,7 +160,6 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     let caps = costs::caps(&settings)?;
     let models = Models::connect(app, &settings, &caps, &prices).await?;
     notices.extend(costs::without_effect(&caps, &models.terms.first));
-    notices.extend(compose::about_sandbox(&settings, &launcher));
     let window = models.smallest_window();
     settings.context.max_tool_result_tokens = result_tokens(settings.context.max_tool_result_tokens, window);
     let toolbox = compose::toolbox_for(&settings, &models.terms.first.model)?;
@@ -171,6 +171,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     let aside = opened.problem.as_deref().map(messages::state_unusable);
     let keeper = Keeper::new(store(&settings).journal_path(&id)?, &opened);
     let bounds = bounds(began, &limits, schema.as_deref());
+    notices.extend(notices::before_run(&settings, &launcher, &limits, window));
     let mut known = opened.known(limits);
     notices.extend(damage(&known));
     let session = Rc::new(RefCell::new(std::mem::take(&mut known.session).demanding(schema)));

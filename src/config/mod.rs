@@ -2,6 +2,7 @@
 
 pub mod agents;
 pub mod check;
+pub mod context;
 pub mod environment;
 pub mod error;
 pub mod file;

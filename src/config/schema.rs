@@ -6,6 +6,7 @@
 //! on a higher layer comes first, and what a project says last. `x-format`: what a text,
 //! the items of a list or the keys of a map must be (`rule::Format`). `x-unit`: what a number counts.
 
+use super::context::Context;
 use crate::engine::approve::Unanswered;
 use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
@@ -232,15 +233,6 @@ pub struct CheckpointSettings {
     pub every_n_steps: u32,
 }
 
-/// What the model reads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Context {
-    /// Longer tool results are cut to head and tail and kept; 0: never cut.
-    #[schemars(range(min = 0, max = 1_000_000), extend("x-unit" = "tokens"))]
-    pub max_tool_result_tokens: u32,
-}
-
 /// How tool calls run and answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -380,6 +372,9 @@ pub struct Hooks {
     /// When the run has cost `costs.warn_at_usd`.
     #[schemars(extend("x-merge" = "add"))]
     pub budget_warning: Vec<HookRule>,
+    /// Before the conversation is made shorter because it fills the window.
+    #[schemars(extend("x-merge" = "add"))]
+    pub context_compress: Vec<HookRule>,
 }
 
 impl Hooks {
@@ -396,6 +391,7 @@ impl Hooks {
             (HookEvent::OnError, self.on_error),
             (HookEvent::AgentComplete, self.agent_complete),
             (HookEvent::BudgetWarning, self.budget_warning),
+            (HookEvent::ContextCompress, self.context_compress),
         ];
         pairs.into_iter().filter(|(_, rules)| !rules.is_empty()).collect()
     }

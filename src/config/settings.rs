@@ -1,13 +1,14 @@
 //! The settings in force: validated and complete, made for taking apart and handing down.
 
 use super::agents::{self, Agent};
+use super::context::Context;
 use super::environment::{Directories, Environment};
 use super::error::ConfigError;
 use super::flags::Flags;
 use super::layers::Layers;
 use super::schema::{
-    AnswerCache, CheckpointSettings, Commands, Context, Costs, Document, Indexer, Llm, Logging, RunLoop,
-    Sandbox, Sessions, Tools, Web,
+    AnswerCache, CheckpointSettings, Commands, Costs, Document, Indexer, Llm, Logging, RunLoop, Sandbox,
+    Sessions, Tools, Web,
 };
 use crate::engine::approve::Unanswered;
 use crate::engine::guardrails::GuardrailSettings;

@@ -88,8 +88,12 @@ pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
             "[SYSTEM] Too many of your tool calls in a row could not be read, so the run ends and no more tools can \
              be called. Answer now, in text: what is done, what you were trying to do last, and what is still missing.",
         ),
+        StopReason::ContextFull => Some(
+            "[SYSTEM] The conversation fills the model's window and could not be made short enough, so no more tools can be \
+             called. Answer now and briefly, in text: what is done, what was checked, what is still missing, and the next \
+             thing to do. Claim nothing that the conversation above does not show.",
+        ),
         StopReason::LlmDone
-        | StopReason::ContextFull
         | StopReason::Truncated
         | StopReason::Guardrail
         | StopReason::ContentFilter

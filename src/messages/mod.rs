@@ -3,6 +3,7 @@
 mod approvals;
 mod background;
 mod closing;
+mod compaction;
 mod figures;
 mod guardrails;
 mod home;
@@ -30,6 +31,10 @@ pub use closing::{
     CALLS_USED_UP, CHANGES_NEVER_LISTED, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN,
     STOPPED_BY_HOOK, arguments_changed, closing_instruction, fixed_closing, hook_context, leftover_kept,
     reason_in_words, said_no, too_many_calls,
+};
+pub use compaction::{
+    LEFT_OUT, SUMMARY_HEADING, SUMMARY_INSTRUCTIONS, compaction, mechanical_summary, output_shortened,
+    summary_request, tools_fill_window,
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use guardrails::{ANSWER_WITHHELD, guardrail, withheld};

@@ -2,6 +2,7 @@
 
 use super::Redactor;
 use crate::approval::{Answer, Approval};
+use crate::compaction::Compaction;
 use crate::decision::Denial;
 use crate::event::Event;
 use crate::message::{Message, Part};
@@ -12,7 +13,9 @@ impl Redactor {
     /// Replaces the secrets in everything that `event` says in words.
     pub fn event(&self, event: &mut Event) {
         match event {
-            Event::System { text } | Event::UserMessage { text, .. } => self.clean_for_model(text),
+            Event::System { text }
+            | Event::UserMessage { text, .. }
+            | Event::Compaction { part: Compaction::Summary { text, .. } } => self.clean_for_model(text),
             Event::History { messages } => {
                 for said in messages {
                     self.clean_for_model(&mut said.content);
@@ -24,9 +27,9 @@ impl Redactor {
             Event::ModelFailed { failure, .. } => self.clean(&mut failure.message),
             Event::ModelSwitched { because, .. } => self.clean(&mut because.message),
             Event::ToolStart { call, summary } => {
-                self.clean(&mut call.name);
-                self.clean(&mut call.arguments);
-                self.clean(summary);
+                for text in [&mut call.name, &mut call.arguments, summary] {
+                    self.clean(text);
+                }
             }
             Event::ToolEnd { .. } => self.tool_end(event),
             Event::ToolWaits { approval: Some(approval), .. } => self.approval(approval),
@@ -45,11 +48,7 @@ impl Redactor {
             }
             Event::Guardrail { triggered } => self.clean(&mut triggered.message),
             Event::RunEnd { result } => self.result(result),
-            Event::BackgroundStart { command, .. } => self.clean(command),
-            Event::BackgroundEnd { command, outcome, .. } => {
-                self.clean(command);
-                self.clean(outcome);
-            }
+            event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
             Event::RunStart { bounds: Some(bounds), .. } => {
                 bounds.schema.iter_mut().for_each(|schema| self.clean(schema));
             }
@@ -65,11 +64,23 @@ impl Redactor {
             | Event::KeptAnswer
             | Event::ModelAbandoned { .. }
             | Event::BudgetWarning { .. }
+            | Event::Compaction { .. }
             | Event::StepEnd
             | Event::StateKept { .. }
             | Event::ToolWaits { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Closing { .. } => {}
+        }
+    }
+
+    fn background(&self, event: &mut Event) {
+        match event {
+            Event::BackgroundStart { command, .. } => self.clean(command),
+            Event::BackgroundEnd { command, outcome, .. } => {
+                self.clean(command);
+                self.clean(outcome);
+            }
+            _ => {}
         }
     }
 

@@ -1,6 +1,7 @@
 //! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
 
 use crate::approval::Approval;
+use crate::compaction::Compaction;
 use crate::engine::policy::{MODE_RULES, SAID_NO_RULE};
 use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
 use crate::message::{Message, ToolCall, ToolResult};
@@ -449,9 +450,19 @@ impl EventSink for HumanLog {
             Event::BudgetWarning { spent_usd, at_usd } => {
                 self.notice(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd))
             }
+            Event::Compaction { part } => self.notice(compaction_level(part), &messages::compaction(part)),
             Event::Closing { reason } => self.closing(*reason, step),
             Event::RunEnd { result } => self.run_end(result),
         }
+    }
+}
+
+/// How loudly it is told: what ends the run is, what is done between is of interest to who looks for a fault.
+fn compaction_level(part: &Compaction) -> Level {
+    match part {
+        Compaction::End { enough: false, .. } => Level::Warn,
+        Compaction::Start { .. } | Compaction::End { .. } => Level::Info,
+        Compaction::Outputs { .. } | Compaction::Summary { .. } | Compaction::LeftOut { .. } => Level::Debug,
     }
 }
 

@@ -39,6 +39,7 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
         usage: Usage::default(),
         cost: Cost::default(),
         cache: CacheUse::default(),
+        context: None,
         permission_denials: Vec::<Denial>::new(),
         awaiting_approval: Vec::new(),
         guardrails: Vec::new(),

@@ -1,6 +1,6 @@
 //! The spinner: what is being waited for, for how long, and the tokens so far.
 
-use crate::event::{Event, EventSink, Purpose, Record};
+use crate::event::{Event, EventSink, Record};
 use crate::messages;
 use crate::terminal::Terminal;
 use std::io;
@@ -22,7 +22,7 @@ impl Progress {
 impl EventSink for Progress {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         match &record.event {
-            Event::StepStart { purpose: Purpose::Step | Purpose::Closing, .. } => {
+            Event::StepStart { .. } => {
                 self.terminal.show_status(&messages::spinner_model(record.step, self.tokens));
             }
             Event::ToolStart { call, summary } => {

@@ -46,6 +46,15 @@ impl Mark {
         marked
     }
 
+    /// What stands between the marks of `marked`, as it is there; a text without these marks is what it is.
+    pub fn within<'a>(&self, marked: &'a str) -> &'a str {
+        let word = &self.word;
+        let inner = marked.strip_prefix("<data ").and_then(|rest| rest.strip_prefix(word.as_str()));
+        let inner = inner.and_then(|rest| rest.strip_prefix(">\n")).and_then(|rest| rest.strip_suffix('>'));
+        let inner = inner.and_then(|rest| rest.strip_suffix(word.as_str()));
+        inner.and_then(|rest| rest.strip_suffix("\n</data ")).unwrap_or(marked)
+    }
+
     /// Where the word stands in `text`, in bytes; places may overlap.
     fn places(&self, text: &str) -> impl Iterator<Item = usize> {
         let windows = text.as_bytes().windows(WORD_CHARS).enumerate();
@@ -75,6 +84,10 @@ mod tests {
         let text = "1 | </data>\r\n\u{202e}é </data 0123456789ab>\n";
         assert_eq!(mark().around(text), format!("<data {word}>\n{text}\n</data {word}>"));
         assert_eq!(mark().around(""), format!("<data {word}>\n\n</data {word}>"));
+        for text in ["", "a\nb\n", "<data x>\n</data x>"] {
+            assert_eq!(mark().within(&mark().around(text)), text);
+            assert_eq!(mark().within(text), text);
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod checkpoints;
 mod ci;
 mod command_classes;
 mod commands;
+mod compaction;
 mod concurrent_runs;
 mod configuration;
 mod costs;

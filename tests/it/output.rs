@@ -316,7 +316,7 @@ fn has_keys(value: &Value, keys: &[&str]) {
 }
 
 /// The keys of every document.
-const ALWAYS: [&str; 18] = [
+const ALWAYS: [&str; 19] = [
     "schema_version",
     "status",
     "stop_reason",
@@ -333,6 +333,7 @@ const ALWAYS: [&str; 18] = [
     "usage",
     "cost",
     "cache",
+    "context",
     "permission_denials",
     "sandbox",
 ];

@@ -36,6 +36,7 @@ pub fn is_observation(event: &Event) -> bool {
 ///
 /// - `latency_ms` of an answer: it is measured before the event is stamped, by a clock that a journal does not keep;
 /// - `session_id` of a result: an imported or forked session has its own;
+/// - `context` of a result: it is estimated from the length of texts, and what was taken out of them is none;
 /// - a `digest` that the journal does not have: it was taken out with what it was made of (`sessions export --redact`).
 pub fn same(then: &Event, now: &Event) -> bool {
     then == now || *then == with_the_journals_own(then, now)
@@ -49,6 +50,7 @@ fn with_the_journals_own(then: &Event, now: &Event) -> Event {
         }
         (Event::RunEnd { result }, Event::RunEnd { result: made }) => {
             made.session_id.clone_from(&result.session_id);
+            made.context = result.context;
         }
         (Event::StepStart { digest: None, .. }, Event::StepStart { digest, .. }) => *digest = None,
         _ => {}

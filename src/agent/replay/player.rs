@@ -3,6 +3,7 @@
 use super::live::Live;
 use super::tape::Tape;
 use crate::agent::surroundings::Surroundings;
+use crate::compaction::Compaction;
 use crate::emit::EmitError;
 use crate::engine::hooks::{HookEvent, HookInput};
 use crate::event::{Event, Origin, Record};
@@ -213,6 +214,15 @@ impl Surroundings for RecordedSurroundings<'_> {
         match self.live {
             Some(live) => live.end().await,
             None => Ok(()),
+        }
+    }
+
+    fn keeps_output(&self, call_id: &str, _text: &str) -> bool {
+        match self.tape.next() {
+            Some(Event::Compaction { part: Compaction::Outputs { call_ids } }) => {
+                call_ids.iter().any(|kept| kept == call_id)
+            }
+            _ => false,
         }
     }
 

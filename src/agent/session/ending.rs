@@ -30,6 +30,7 @@ impl Session {
             usage: self.tally.usage,
             cost: self.tally.total(self.terms().price.is_some()),
             cache: self.tally.cache(),
+            context: Some(self.context_use()),
             permission_denials: self.tally.denials.clone(),
             awaiting_approval: self.awaited(),
             guardrails: self.tally.guardrails.clone(),

@@ -1,6 +1,7 @@
 //! A session: the fold of its journal, and what is next.
 
 mod calls;
+mod compacting;
 mod ending;
 mod given;
 mod model;
@@ -9,19 +10,22 @@ mod shared;
 mod structured;
 mod waiting;
 
+use crate::agent::compaction::Prompts;
 use crate::agent::context::Filling;
 use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Readings};
 use crate::engine::arguments;
 use crate::event::{Event, FinishReason, HookVerdict, Origin, PrefixHashes, Purpose, Record};
-use crate::failure::Failure;
+use crate::failure::{ErrorKind, Failure};
 use crate::limits::{Limits, OnLimit};
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::result::Output;
 use crate::stop_reason::{Limit, StopReason};
 use crate::text::mark::Mark;
 pub use calls::unknown_outcome;
+pub use compacting::Compact;
+use compacting::Compacting;
 use screening::Screening;
 pub use screening::Unread;
 use serde::{Deserialize, Serialize};
@@ -36,6 +40,8 @@ use waiting::Waiting;
 pub enum Step {
     /// Ask the model.
     CallModel(Purpose),
+    /// Make the conversation shorter.
+    Compact(Compact),
     /// Run these calls and record a result for each.
     RunTools(Vec<ToolCall>),
     /// Record for these calls that they are beyond what may be called, in these words.
@@ -101,6 +107,10 @@ struct RunState {
     unusable: Vec<String>,
     /// Whether a model has answered.
     answered: bool,
+    /// How far the conversation has been made shorter, while it is.
+    compacting: Option<Compacting>,
+    /// Whether that did not make room enough.
+    cramped: bool,
 }
 
 /// How far the closing has come.
@@ -138,6 +148,10 @@ pub struct Session {
     messages: Vec<Arc<Message>>,
     /// How long the conversation is.
     filling: Filling,
+    /// What the person said in it first and last.
+    prompts: Prompts,
+    /// After how many steps it was last made shorter.
+    compacted_at: Option<u32>,
     pending: Vec<ToolCall>,
     waiting: Waiting,
     results: BTreeMap<String, ToolResult>,
@@ -249,7 +263,9 @@ impl Session {
             return self.verdict(StopReason::Guardrail, reason.clone(), None);
         }
         if let Some(failure) = &self.run.failure {
-            return self.failed(failure, moment);
+            let makes_room = failure.kind == ErrorKind::ContextOverflow;
+            let step = makes_room.then(|| self.compaction_step(moment)).flatten();
+            return step.unwrap_or_else(|| self.failed(failure, moment));
         }
         let readings = Readings {
             steps: self.run.steps,
@@ -257,9 +273,14 @@ impl Session {
             elapsed: moment.elapsed,
             over_budget: self.exceeded(Purpose::Step).is_some(),
             step_timed_out: self.run.abandoned == Some(StopReason::Timeout),
-            context_full: self.overflow().is_some(),
+            context_full: self.overflow().is_some() || self.is_cramped(),
         };
-        match watchdogs::check(&self.limits, readings) {
+        let reached = watchdogs::check(&self.limits, readings);
+        let in_time = reached.is_none_or(|reason| reason == StopReason::ContextFull);
+        if let Some(step) = in_time.then(|| self.compaction_step(moment)).flatten() {
+            return step;
+        }
+        match reached {
             Some(StopReason::ContextFull) => self.context_full(self.overflow_failure()),
             Some(reason) if self.limits.on_limit == OnLimit::Stop => self.stop(reason, None),
             Some(reason) => Step::Close(reason),
@@ -277,7 +298,7 @@ impl Session {
             Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
             Event::History { messages } => self.given(messages),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
-            Event::StepStart { purpose: Purpose::Step, .. } => self.step_start(),
+            Event::StepStart { purpose, .. } => self.step_start(*purpose),
             Event::RequestSent { .. } => self.requested(),
             Event::RequestPrefix { hashes, changed } => self.begins_with(hashes, changed),
             Event::KeptAnswer => self.tally.kept_answers = self.tally.kept_answers.saturating_add(1),
@@ -294,22 +315,16 @@ impl Session {
             }
             Event::ModelFailed { purpose, failure, billed } => {
                 self.given_up(*purpose, failure.kind, *billed);
-                match purpose {
-                    Purpose::Step => self.run.failure = Some(failure.clone()),
-                    Purpose::Closing => self.closing_is(Stage::Over),
-                }
+                self.no_answer(*purpose, Some(failure), None);
             }
             Event::ModelAbandoned { purpose, reason } => {
                 self.unreported_end(self.run.requested);
-                match purpose {
-                    Purpose::Step => self.run.abandoned = Some(*reason),
-                    Purpose::Closing => self.closing_is(Stage::Over),
-                }
+                self.no_answer(*purpose, None, Some(*reason));
             }
             Event::ModelSwitched { from, to, because } => self.switch(from, to, because),
             Event::ToolEnd { .. } => self.tool_end(event),
             Event::Closing { reason } => self.close_for(*reason),
-            Event::StepStart { purpose: Purpose::Closing, .. } => self.reserve(Purpose::Closing),
+            Event::Compaction { part } => self.compaction(part),
             Event::Guardrail { triggered } => self.triggered(triggered),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
             Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => self.stopped(output),
@@ -336,10 +351,23 @@ impl Session {
         self.tally.prefix_changed(changed);
     }
 
-    fn step_start(&mut self) {
-        self.run.steps = self.run.steps.saturating_add(1);
-        self.reserve(Purpose::Step);
-        self.tally.steps = self.tally.steps.saturating_add(1);
+    fn step_start(&mut self, purpose: Purpose) {
+        let step = u32::from(purpose == Purpose::Step);
+        self.run.steps = self.run.steps.saturating_add(step);
+        self.reserve(purpose);
+        self.tally.steps = self.tally.steps.saturating_add(step);
+    }
+
+    /// A call to the model has ended without an answer.
+    fn no_answer(&mut self, purpose: Purpose, failure: Option<&Failure>, abandoned: Option<StopReason>) {
+        match purpose {
+            Purpose::Step => {
+                self.run.failure = failure.cloned().or(self.run.failure.take());
+                self.run.abandoned = abandoned.or(self.run.abandoned);
+            }
+            Purpose::Closing => self.closing_is(Stage::Over),
+            Purpose::Summary => self.summary_came(None),
+        }
     }
 
     fn push(&mut self, message: Message) {
@@ -386,7 +414,10 @@ impl Session {
         let message = Arc::new(Message::text(Role::System, text));
         match self.messages.first_mut() {
             Some(first) if first.role == Role::System => *first = message,
-            _ => self.messages.insert(0, message),
+            _ => {
+                self.messages.insert(0, message);
+                self.prompts.pushed_down();
+            }
         }
         self.filling.recount(self.messages.iter().map(AsRef::as_ref));
         self.recount();
@@ -413,6 +444,7 @@ impl Session {
         } else if origin == Origin::Prompt {
             self.told_to_close = false;
             self.has_task = true;
+            self.prompts.said(self.messages.len());
         }
         self.demand.said(origin);
         self.finish = None;
@@ -425,6 +457,9 @@ impl Session {
     }
 
     fn response(&mut self, purpose: Purpose, message: &Message, finish: &FinishReason) {
+        if purpose == Purpose::Summary {
+            return self.summary_came(finish.counts().then(|| message.joined_text()));
+        }
         self.close_pending();
         self.dropped = 0;
         let mut message = message.clone();
@@ -462,6 +497,8 @@ impl Session {
 
 #[cfg(test)]
 mod budget_tests;
+#[cfg(test)]
+mod compacting_tests;
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]

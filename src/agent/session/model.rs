@@ -4,7 +4,7 @@ use super::{Moment, Session, Step};
 use crate::agent::context::Overflow;
 use crate::event::{Billed, Purpose};
 use crate::failure::{ErrorKind, Failure};
-use crate::limits::Terms;
+use crate::limits::{OnLimit, Terms};
 use crate::llm::reaction::falls_back;
 use crate::messages;
 use crate::price::{Price, Usd};
@@ -39,7 +39,9 @@ impl Session {
     pub fn output_limit(&self, purpose: Purpose) -> Option<u32> {
         let terms = self.terms();
         let longest = self.run.spending.longest_answer(&self.limits.caps, terms, purpose)?;
-        let room = terms.window.map(|window| self.filling.room(window, self.limits.tools_bytes));
+        let longest = if purpose == Purpose::Summary { longest.min(self.summary_tokens()) } else { longest };
+        let window = terms.window.filter(|_| purpose != Purpose::Summary);
+        let room = window.map(|window| self.filling.room(window, self.limits.tools_bytes));
         Some(room.and_then(|room| u32::try_from(room).ok()).map_or(longest, |room| room.min(longest)))
     }
 
@@ -88,10 +90,15 @@ impl Session {
         Some(Failure { kind: ErrorKind::ContextOverflow, message, retryable: false })
     }
 
-    /// The conversation does not fit into the window, as the server or our own estimate says. A summary cannot be asked for, as
-    /// that request would not fit either. What makes a conversation shorter belongs here, before the stop.
+    /// The conversation does not fit into the window, as the server or our own estimate says, and could not be made shorter. A
+    /// summary cannot be asked for, as that request would not fit either; where only too little could be freed it can.
     pub(super) fn context_full(&self, failure: Option<Failure>) -> Step {
-        self.stop(StopReason::ContextFull, failure)
+        let can_close = self.limits.on_limit == OnLimit::Summary && failure.is_none();
+        if can_close {
+            Step::Close(StopReason::ContextFull)
+        } else {
+            self.stop(StopReason::ContextFull, failure)
+        }
     }
 
     /// A model call failed for good: the next model takes over, or the run ends.
@@ -141,7 +148,11 @@ impl Session {
             self.unreported(kind.may_be_billed());
             return self.run.spending.write_off(kind.may_be_billed());
         };
-        let purpose = if self.run.closing.is_some() { Purpose::Closing } else { Purpose::Step };
+        let purpose = match (&self.run.closing, &self.run.compacting) {
+            (Some(_), _) => Purpose::Closing,
+            (None, Some(_)) => Purpose::Summary,
+            (None, None) => Purpose::Step,
+        };
         self.tally.usage += usage;
         self.tally.cost(purpose, cost_usd);
         self.run.spending.pay(usage, cost_usd);

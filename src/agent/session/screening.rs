@@ -30,6 +30,11 @@ impl Screening {
         }
     }
 
+    /// Whether the last answer was withheld.
+    pub(super) fn is_withheld(&self) -> bool {
+        self.withheld.is_some()
+    }
+
     /// Somebody said something to the model.
     pub(super) fn said(&mut self) {
         self.withheld = None;

@@ -1,7 +1,7 @@
 //! The session driven by made-up models: no network, no files, no clock.
 
 use super::*;
-use crate::failure::ErrorKind;
+use crate::compaction::CompactionLimits;
 use crate::guardrail::Counted;
 use crate::limits::{Caps, Chain};
 use crate::message::Opaque;
@@ -21,6 +21,7 @@ pub(super) fn limits() -> Limits {
         caps: Caps::default(),
         models: Chain::default(),
         tools_bytes: 0,
+        compaction: CompactionLimits::default(),
     }
 }
 
@@ -274,7 +275,7 @@ fn play(session: &mut Session, purpose: Purpose, turn: Turn, serial: &mut u32) {
 }
 
 /// Every call has exactly one result, in the message right after it.
-fn check_pairs(messages: &[Arc<Message>]) {
+pub(super) fn check_pairs(messages: &[Arc<Message>]) {
     let turns = messages.iter().filter(|message| message.tool_calls().next().is_some()).count();
     assert_eq!(turns, messages.iter().filter(|message| message.role == Role::Tool).count());
     for (at, message) in messages.iter().enumerate() {
@@ -333,6 +334,7 @@ proptest! {
                 }
                 Step::Refuse(calls, _) => panic!("no cap was set: {calls:?}"),
                 Step::Switch { from, .. } => panic!("nothing takes over from {from}"),
+                Step::Compact(compact) => panic!("no window was set: {compact:?}"),
                 Step::Say(origin, text) => session.apply(&Event::UserMessage { text, origin }),
                 Step::Close(reason) => session.apply(&Event::Closing { reason }),
                 Step::Stop(verdict) => {

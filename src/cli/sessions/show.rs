@@ -75,6 +75,7 @@ fn describe(record: &Record, step: u32) -> Option<String> {
         Event::Restored { way, changed, .. } => messages::restored(*way, changed),
         Event::Checkpoint { reference, left_out, .. } => messages::checkpoint(reference, left_out),
         Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd),
+        Event::Compaction { part } => messages::compaction(part),
         Event::Closing { reason } => format!("closing: {reason}"),
         Event::RunEnd { result } => {
             let reason = result.stop_reason.map_or("", |reason| reason.name());
@@ -102,6 +103,7 @@ fn asked(purpose: Purpose, step: u32, messages: usize) -> String {
     let what = match purpose {
         Purpose::Step => format!("step {step}"),
         Purpose::Closing => "closing call".to_owned(),
+        Purpose::Summary => "call for a summary of earlier steps".to_owned(),
     };
     format!("{what} ({})", number(messages, "message"))
 }

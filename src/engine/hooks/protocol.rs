@@ -70,6 +70,9 @@ pub struct HookInput {
     /// US dollars of the run so far.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent_usd: Option<f64>,
+    /// Tokens of the next prompt, about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
 }
 
 impl HookInput {
@@ -95,6 +98,7 @@ impl HookInput {
             ("AGENT_HAS_TOOL_CALLS", truth(self.has_tool_calls)),
             ("AGENT_STEPS", number(self.steps)),
             ("AGENT_STATUS", self.status.clone()),
+            ("AGENT_CONTEXT_TOKENS", self.context_tokens.map(|tokens| tokens.to_string())),
             ("AGENT_SPENT_USD", self.spent_usd.map(|dollars| format!("{dollars:.6}"))),
         ];
         let set = variables.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));

@@ -28,6 +28,8 @@ pub enum HookEvent {
     AgentComplete,
     /// When the run has cost `costs.warn_at_usd`; once.
     BudgetWarning,
+    /// Before the conversation is made shorter.
+    ContextCompress,
 }
 
 impl HookEvent {
@@ -44,12 +46,20 @@ impl HookEvent {
             Self::OnError => "on_error",
             Self::AgentComplete => "agent_complete",
             Self::BudgetWarning => "budget_warning",
+            Self::ContextCompress => "context_compress",
         }
     }
 
     /// Whether what a hook says is read by the run; where it is not, there is nothing that it could block.
     pub fn is_heard(self) -> bool {
-        !matches!(self, Self::PostLlmCall | Self::AgentComplete | Self::SessionEnd | Self::BudgetWarning)
+        !matches!(
+            self,
+            Self::PostLlmCall
+                | Self::AgentComplete
+                | Self::SessionEnd
+                | Self::BudgetWarning
+                | Self::ContextCompress
+        )
     }
 
     /// Whether the run ends next: a hook in the background would have nothing left to run beside.

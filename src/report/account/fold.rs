@@ -105,6 +105,7 @@ impl Fold {
             Event::BudgetWarning { spent_usd, at_usd } => {
                 self.warn(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd));
             }
+            Event::Compaction { part } => self.warn(Level::Info, &messages::compaction(part)),
             Event::Notice { level: level @ (Level::Warn | Level::Error), text } => self.warn(*level, text),
             Event::Restored { way, changed, .. } => {
                 for change in changed {

@@ -180,6 +180,7 @@ pub(super) fn step_name(step: &Step) -> String {
     match step.purpose {
         Purpose::Step => format!("Step {}", step.number),
         Purpose::Closing => "Closing summary".to_owned(),
+        Purpose::Summary => "Summary of earlier steps".to_owned(),
     }
 }
 

@@ -1,0 +1,102 @@
+//! The summary that stands for exchanges that were left out: asked of the model, or put together from the calls.
+
+use crate::message::{Message, Part, Role};
+use crate::messages::{self, SUMMARY_HEADING};
+use crate::text::excerpt;
+use crate::text::mark::Mark;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Characters of an output that the request for a summary shows (spec.md 1.5).
+const OUTPUT_CHARS: usize = 300;
+
+/// Characters of the arguments of a call that it shows.
+const ARGUMENTS_CHARS: usize = 300;
+
+/// Characters of what somebody said that it shows.
+const WORDS_CHARS: usize = 2000;
+
+/// Characters of an earlier summary that one without the model goes on with.
+const EARLIER_CHARS: usize = 4000;
+
+/// Lines of the calls in a summary without the model.
+const MAX_LINES: usize = 60;
+
+/// Whether `message` is a summary.
+pub fn is_one(message: &Message) -> bool {
+    message.role == Role::User
+        && matches!(message.parts.first(), Some(Part::Text { text }) if text.starts_with(SUMMARY_HEADING))
+}
+
+/// The message that holds the summary `text`.
+pub fn message(text: &str) -> Arc<Message> {
+    Arc::new(Message::text(Role::User, format!("{SUMMARY_HEADING}\n{text}")))
+}
+
+/// What the model is asked for a summary of `going`, in at most about `most` characters; `task` is what it all is about.
+pub fn request(
+    task: Option<&Message>,
+    going: &[Arc<Message>],
+    mark: &Mark,
+    most: usize,
+) -> Vec<Arc<Message>> {
+    let task = task.map(Message::joined_text).unwrap_or_default();
+    let record: String = going.iter().map(|message| told(message, mark)).collect();
+    let record = excerpt::by_chars(&record, most);
+    let text = messages::summary_request(&excerpt::by_chars(&task, WORDS_CHARS), &mark.around(&record));
+    vec![
+        Arc::new(Message::text(Role::System, messages::SUMMARY_INSTRUCTIONS)),
+        Arc::new(Message::text(Role::User, text)),
+    ]
+}
+
+/// A message as the request for a summary shows it.
+fn told(message: &Message, mark: &Mark) -> String {
+    let whole = is_one(message);
+    let part = |part: &Part| match part {
+        Part::Text { text } if whole => format!("{text}\n"),
+        Part::Text { text } => {
+            let who = if message.role == Role::Assistant { "ASSISTANT" } else { "USER" };
+            format!("{who}: {}\n", excerpt::by_chars(text, WORDS_CHARS))
+        }
+        Part::Thinking { .. } => String::new(),
+        Part::ToolCall(call) => {
+            format!("CALL {} {}\n", call.name, excerpt::by_chars(&call.arguments, ARGUMENTS_CHARS))
+        }
+        Part::ToolResult(result) => {
+            let how = if result.is_error { "FAILED" } else { "RESULT" };
+            format!("{how} {}\n", excerpt::by_chars(mark.within(&result.text), OUTPUT_CHARS))
+        }
+    };
+    message.parts.iter().map(part).collect()
+}
+
+/// A summary of `going` without the model: which calls there were, how often, and whether they failed.
+pub fn mechanical(going: &[Arc<Message>]) -> String {
+    let failed: BTreeMap<&str, bool> = going
+        .iter()
+        .flat_map(|message| &message.parts)
+        .filter_map(|part| match part {
+            Part::ToolResult(result) => Some((result.call_id.as_str(), result.is_error)),
+            _ => None,
+        })
+        .collect();
+    let mut lines: Vec<(String, u32, u32)> = Vec::new();
+    for call in going.iter().flat_map(|message| message.tool_calls()) {
+        let arguments = excerpt::by_chars(&call.arguments, ARGUMENTS_CHARS / 2);
+        let line = format!("{} {}", call.name, arguments.replace('\n', " "));
+        let at = lines.iter().position(|(known, ..)| *known == line).unwrap_or_else(|| {
+            lines.push((line, 0, 0));
+            lines.len() - 1
+        });
+        if let Some((_, times, failures)) = lines.get_mut(at) {
+            *times = times.saturating_add(1);
+            let has_failed = failed.get(call.id.as_str()).copied().unwrap_or_default();
+            *failures = failures.saturating_add(u32::from(has_failed));
+        }
+    }
+    let earlier = going.iter().find(|message| is_one(message)).map(|message| message.joined_text());
+    let earlier = earlier.as_deref().and_then(|text| text.strip_prefix(SUMMARY_HEADING)).map(str::trim_start);
+    let earlier = earlier.map(|text| excerpt::by_chars(text, EARLIER_CHARS).into_owned());
+    messages::mechanical_summary(earlier.as_deref(), &lines, MAX_LINES)
+}

@@ -1,0 +1,30 @@
+//! What is to be said before a run begins: what holds its commands, and whether its model holds enough.
+
+use crate::agent::context::BYTES_PER_TOKEN;
+use crate::cli::compose;
+use crate::config::settings::Settings;
+use crate::limits::Limits;
+use crate::messages;
+use crate::process::launch::Launcher;
+
+/// The part of a window beyond which it is said that the tools take too much of it.
+const TOOLS_SHARE: u64 = 3;
+
+/// What is to be said at the beginning of a run about what holds its commands and what its models hold.
+pub fn before_run(
+    settings: &Settings,
+    launcher: &Launcher,
+    limits: &Limits,
+    window: Option<u64>,
+) -> Vec<String> {
+    let mut notices = compose::about_sandbox(settings, launcher);
+    notices.extend(about_window(limits, window));
+    notices
+}
+
+/// What is to be said when the tools leave little of the smallest window of a run's models.
+fn about_window(limits: &Limits, window: Option<u64>) -> Option<String> {
+    let tools = limits.tools_bytes / BYTES_PER_TOKEN;
+    let window = window.filter(|window| tools > window / TOOLS_SHARE)?;
+    Some(messages::tools_fill_window(tools, window))
+}
