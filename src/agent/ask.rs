@@ -96,9 +96,11 @@ async fn answer<S: Surroundings>(
     let started = agent.source.stamped();
     let spent = || agent.source.elapsed().saturating_sub(started);
     let out_of_time = || request.deadline.is_some_and(|deadline| spent() >= deadline);
+    // Nobody is shown what is not an answer yet, or never becomes one.
+    let unseen = agent.screens() || purpose == Purpose::Summary;
     let outcome = {
         let mut tell = |progress: Progress<'_>| {
-            if agent.screens() && matches!(progress, Progress::Text(_) | Progress::Thinking(_)) {
+            if unseen && matches!(progress, Progress::Text(_) | Progress::Thinking(_)) {
                 return;
             }
             if let Err(error) = agent.emitter.emit(event_of(agent, &progress)) {

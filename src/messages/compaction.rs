@@ -87,8 +87,8 @@ pub fn compaction(part: &Compaction) -> String {
             "Context: no earlier steps to leave out".to_owned()
         }
         Compaction::Summary { upto, by_model, .. } => {
-            let who = if *by_model { "by the model" } else { "without the model" };
-            format!("Context: the first {upto} messages summed up {who}")
+            let who = if *by_model { "the model" } else { "their calls alone" };
+            format!("Context: the first {upto} messages summed up by {who}")
         }
         Compaction::LeftOut { upto } => format!("Context: the first {upto} messages left out"),
         Compaction::End { tokens, enough: true } => format!("Context: now {} tokens", thousands(*tokens)),

@@ -430,8 +430,10 @@ impl EventSink for HumanLog {
                 self.thought_shown = true;
                 self.piece(Detail::Info, Style::Dim, text)
             }
-            Event::ModelResponse { message, finish, usage, cost_usd, latency_ms, .. } => {
-                self.response(message, finish)?;
+            Event::ModelResponse { purpose, message, finish, usage, cost_usd, latency_ms } => {
+                if *purpose != Purpose::Summary {
+                    self.response(message, finish)?;
+                }
                 let line = self.form.usage(*usage, *cost_usd, Duration::from_millis(*latency_ms));
                 self.say(Detail::Info, Style::Dim, &line)
             }
@@ -461,7 +463,9 @@ impl EventSink for HumanLog {
 fn compaction_level(part: &Compaction) -> Level {
     match part {
         Compaction::End { enough: false, .. } => Level::Warn,
-        Compaction::Start { .. } | Compaction::End { .. } => Level::Info,
+        Compaction::Start { .. } | Compaction::Summary { upto: 1.., .. } | Compaction::End { .. } => {
+            Level::Info
+        }
         Compaction::Outputs { .. } | Compaction::Summary { .. } | Compaction::LeftOut { .. } => Level::Debug,
     }
 }

@@ -77,6 +77,7 @@ fn k02_old_steps_become_a_summary_by_the_model_and_the_run_goes_on() {
     for told in ["of 16,000 tokens", "making room", "Context: now"] {
         assert!(done.stderr.contains(told), "{told}: {}", done.stderr);
     }
+    assert!(done.stderr.contains("messages summed up by the model"), "{}", done.stderr);
     goes_the_same_way_again(&lab);
     let server = Server::start(
         "turns: [{expect: {contains: [THE NOTES], not_contains: [words of file 3]}, text: again}]",
@@ -86,7 +87,9 @@ fn k02_old_steps_become_a_summary_by_the_model_and_the_run_goes_on() {
         "turns: [{}, {{expect: {{contains: [THE NOTES]}}, text: MORE}}, {{expect: {{not_contains: [THE NOTES]}}, text: x}}]",
         filling(0..16)
     ));
-    lab.resume(&server, &["go on"]).exits(0);
+    let done = lab.resume(&server, &["go on"]).exits(0);
+    assert_eq!(done.stdout, "x\n");
+    assert!(!done.stderr.contains("MORE"), "{}", done.stderr);
     let request = messages(&server, 17);
     let begins: Vec<&str> = request.iter().take(4).skip(1).map(content).collect();
     assert_eq!(begins, ["task", "[Summary of previous steps]\nMORE", "go on"]);
