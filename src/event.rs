@@ -6,6 +6,7 @@ use crate::compaction::Compaction;
 use crate::decision::Denial;
 use crate::failure::{ErrorKind, Failure};
 pub use crate::finish_reason::FinishReason;
+use crate::gate::GateResult;
 use crate::guardrail::{Counted, Triggered};
 use crate::limits::Bounds;
 use crate::message::{Message, Said, ToolCall, ToolResult};
@@ -68,6 +69,8 @@ pub enum Origin {
     Guardrail,
     /// A hook's additional context.
     Hook,
+    /// The loop itself, telling of quality gates that did not pass.
+    Gate,
 }
 
 /// How loudly a notice is told.
@@ -367,6 +370,11 @@ pub enum Event {
     Guardrail {
         /// Which, and why.
         triggered: Triggered,
+    },
+    /// The model said that it is done, and the quality gates were looked at.
+    Gates {
+        /// What became of each, in order.
+        results: Vec<GateResult>,
     },
     /// The run has cost as much as one wants to be told of; once in a run.
     BudgetWarning {

@@ -12,6 +12,7 @@ pub mod decision;
 pub mod event;
 pub mod failure;
 pub mod finish_reason;
+pub mod gate;
 pub mod guardrail;
 pub mod limits;
 pub mod message;

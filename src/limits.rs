@@ -38,6 +38,9 @@ pub struct Limits {
     pub models: Chain<Terms>,
     /// Bytes of the tools that a request offers, and of the schema that it may hold.
     pub tools_bytes: u64,
+    /// How often the model is told that quality gates have not passed before the run ends all the same; nothing without gates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate_rounds: Option<u32>,
     /// What is done when the conversation fills the window; nothing in journals of earlier versions.
     #[serde(default)]
     pub compaction: CompactionLimits,

@@ -3,6 +3,7 @@
 use crate::change::{ChangeAction, ChangedBy};
 use crate::decision::Denial;
 use crate::failure::Failure;
+use crate::gate::GateResult;
 use crate::guardrail::Triggered;
 use crate::price::Usd;
 use crate::stop_reason::{Limit, Status, StopReason};
@@ -221,6 +222,9 @@ pub struct RunResult {
     /// Guardrails on the conversation that withheld a text or ended the run; the first hundred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guardrails: Vec<Triggered>,
+    /// The quality gates as they were when the model last said that it is done; absent when none was looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quality_gates: Vec<GateResult>,
     /// What confined commands; null when no run began.
     pub sandbox: Option<String>,
     /// The limit that ended the run.

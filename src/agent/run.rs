@@ -12,7 +12,7 @@ use crate::event::{Event, Level, Origin, Purpose};
 use crate::guardrail::Counted;
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
-use crate::stop_reason::StopReason;
+use crate::stop_reason::{Status, StopReason};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -111,6 +111,12 @@ impl<S: Surroundings> Agent<S> {
         Ok(())
     }
 
+    /// Looks at the quality gates within the time of the run.
+    async fn run_gates(&self) -> Result<(), EmitError> {
+        let cancel = self.interrupt.child_token();
+        within(self.time_left(), &cancel, self.engine.run_gates(&cancel)).await
+    }
+
     /// Makes the conversation shorter, a part at a time.
     async fn compact(&self, compact: Compact) -> Result<(), EmitError> {
         let part = match compact {
@@ -164,12 +170,12 @@ impl<S: Surroundings> Agent<S> {
     async fn fire_end(&self, verdict: &Verdict) -> Result<(), EmitError> {
         let input = HookInput {
             steps: Some(self.session.borrow().tally().steps),
-            status: Some(verdict.reason.status().name().to_owned()),
+            status: Some(verdict.status.name().to_owned()),
             ..self.input()
         };
         let was_interrupted = verdict.reason == StopReason::UserInterrupt;
         let cancel = if was_interrupted { CancellationToken::new() } else { self.interrupt.clone() };
-        if verdict.reason == StopReason::LlmDone {
+        if verdict.status == Status::Success {
             self.engine.fire_hooks(HookEvent::AgentComplete, input.clone(), &cancel).await?;
         }
         self.engine.fire_hooks(HookEvent::SessionEnd, input, &cancel).await?;
@@ -204,6 +210,7 @@ async fn drive<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> 
             Step::CallModel(purpose @ (Purpose::Closing | Purpose::Summary)) => {
                 ask(agent, purpose).await?;
             }
+            Step::RunGates => agent.run_gates().await?,
             Step::Compact(compact) => agent.compact(compact).await?,
             Step::RunTools(calls) => agent.run_tools(&calls).await?,
             Step::Refuse(calls, why) => agent.refuse(calls, &why)?,

@@ -30,6 +30,9 @@ pub trait Surroundings {
         left: Option<Duration>,
     ) -> impl Future<Output = Result<(), EmitError>>;
 
+    /// Looks at the quality gates.
+    fn run_gates(&self, cancel: &CancellationToken) -> impl Future<Output = Result<(), EmitError>>;
+
     /// Tells what became of background commands.
     ///
     /// # Errors
@@ -73,6 +76,10 @@ impl Surroundings for Engine {
         left: Option<Duration>,
     ) -> Result<(), EmitError> {
         self.run_batch(calls, interrupt, left).await
+    }
+
+    async fn run_gates(&self, cancel: &CancellationToken) -> Result<(), EmitError> {
+        Self::run_gates(self, cancel).await
     }
 
     fn tell_of_background(&self) -> Result<(), EmitError> {

@@ -91,6 +91,7 @@ mod tests {
             caps: Caps::default(),
             models: Chain::default(),
             tools_bytes: 0,
+            gate_rounds: None,
             compaction: CompactionLimits::default(),
         }
     }

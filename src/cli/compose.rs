@@ -286,6 +286,8 @@ pub fn limits(settings: &Settings, caps: Caps, models: Chain<Terms>, tools: &[To
         caps: Caps { tools_tokens, ..caps },
         models,
         tools_bytes,
+        gate_rounds: (!settings.guardrails.quality_gates.is_empty())
+            .then_some(settings.guardrails.max_gate_rounds),
         compaction: settings.context.compaction(),
     }
 }
@@ -374,6 +376,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         guardrails,
         commands,
         hooks,
+        gates: settings.guardrails.quality_gates.clone(),
         approver,
         granted: Granted::default(),
         approvals: manner.approvals,

@@ -66,6 +66,14 @@ impl ExitCode {
         }
     }
 
+    /// The code of a run that ended for `reason` with `status`: what the model finished may not have passed its checks.
+    pub fn of_result(reason: StopReason, status: Status) -> Self {
+        match (Self::of_run(reason), status) {
+            (Self::Success, Status::Partial) => Self::Partial,
+            (code, _) => code,
+        }
+    }
+
     /// The code of an error before a run began.
     pub fn of_error(kind: ErrorKind) -> Self {
         match kind {

@@ -137,7 +137,8 @@ fn contained<T>(work: impl FnOnce() -> CliResult<T>) -> CliResult<T> {
 }
 
 fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
-    let code = result.stop_reason.map_or(ExitCode::Failed, ExitCode::of_run);
+    let code =
+        result.stop_reason.map_or(ExitCode::Failed, |reason| ExitCode::of_result(reason, result.status));
     match (code, on_partial) {
         (ExitCode::Partial, Some(other)) if result.status == Status::Partial => other,
         (code, _) => code.code(),
@@ -250,11 +251,15 @@ fn clear_answers(options: &WorkArgs, settings: &Settings) -> CliResult<()> {
 
 /// The settings, and the session to go on with; such a session says which agent and model it had.
 fn load(app: &App, options: &WorkArgs, task: &Task) -> CliResult<(Loaded, Option<Earlier>)> {
-    let loaded = app.load(&flags(options))?;
-    let Task::Resume { id, .. } = task else { return Ok((loaded, None)) };
-    let earlier = Earlier::open(&loaded.settings, id.as_deref())?;
-    let loaded = app.load(&earlier.complete(flags(options), &loaded))?;
-    Ok((loaded, Some(earlier)))
+    let mut loaded = app.load(&flags(options))?;
+    let mut earlier = None;
+    if let Task::Resume { id, .. } = task {
+        let session = Earlier::open(&loaded.settings, id.as_deref())?;
+        loaded = app.load(&session.complete(flags(options), &loaded))?;
+        earlier = Some(session);
+    }
+    loaded.settings.guardrails.gated_by(&options.check, options.dry_run);
+    Ok((loaded, earlier))
 }
 
 /// What was said before a new session.

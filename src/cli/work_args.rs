@@ -118,6 +118,9 @@ pub struct WorkArgs {
     /// The JSON Schema that the answer must fit; standard output is then that JSON value, or nothing
     #[arg(long, value_name = "FILE")]
     pub output_schema: Option<PathBuf>,
+    /// A command that must pass before the run counts as done, in the workspace (repeatable)
+    #[arg(long, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub check: Vec<String>,
     /// Read, but only describe what would be written or run
     #[arg(long)]
     pub dry_run: bool,

@@ -179,6 +179,7 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "guardrails.max_lines_changed"
             | "guardrails.max_commands_executed"
             | "guardrails.require_test_after_edit"
+            | "guardrails.quality_gates"
             | "guardrails.test_commands"
             | "logging.level"
             | "policy.approvals" => Scope::NeedsTrust,

@@ -9,6 +9,7 @@ pub mod checkpoints;
 pub mod command_class;
 mod committed;
 pub mod fire;
+mod gates;
 pub mod git;
 pub mod granted;
 mod guard;
@@ -28,6 +29,7 @@ use crate::engine::checkpoints::Checkpoints;
 use crate::engine::command_class::CommandOptions;
 use crate::engine::granted::Granted;
 use crate::engine::guardrails::Guardrails;
+use crate::engine::guardrails::quality_gate::Gate;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::Policy;
 use crate::journal::approvals::Approvals;
@@ -96,6 +98,8 @@ pub struct Engine {
     pub commands: CommandOptions,
     /// The hooks.
     pub hooks: Hooks,
+    /// What must pass before a run counts as done.
+    pub gates: Vec<Gate>,
     /// Who answers questions.
     pub approver: Box<dyn Approver>,
     /// What was answered for all of the run.

@@ -5,6 +5,7 @@ mod background;
 mod closing;
 mod compaction;
 mod figures;
+mod gates;
 mod guardrails;
 mod home;
 mod log;
@@ -37,6 +38,7 @@ pub use compaction::{
     summary_request, tools_fill_window,
 };
 pub use figures::{bytes, count, duration, thousands};
+pub use gates::{gate, gates_failed};
 pub use guardrails::{ANSWER_WITHHELD, guardrail, withheld};
 pub use home::{ANOTHER_HOME, home_unusable};
 pub use log::{

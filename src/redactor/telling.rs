@@ -5,6 +5,7 @@ use crate::approval::{Answer, Approval};
 use crate::compaction::Compaction;
 use crate::decision::Denial;
 use crate::event::Event;
+use crate::gate::GateResult;
 use crate::message::{Message, Part};
 use crate::result::{Output, RunResult};
 use serde_json::{Map, Value};
@@ -46,6 +47,7 @@ impl Redactor {
                 self.clean(hook);
                 self.clean(output);
             }
+            Event::Gates { results } => self.gates(results),
             Event::Guardrail { triggered } => self.clean(&mut triggered.message),
             Event::RunEnd { result } => self.result(result),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
@@ -70,6 +72,13 @@ impl Redactor {
             | Event::ToolWaits { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Closing { .. } => {}
+        }
+    }
+
+    fn gates(&self, results: &mut [GateResult]) {
+        for result in results {
+            self.clean(&mut result.name);
+            self.clean_for_model(&mut result.output);
         }
     }
 

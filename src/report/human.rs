@@ -4,6 +4,7 @@ use crate::approval::Approval;
 use crate::compaction::Compaction;
 use crate::engine::policy::{MODE_RULES, SAID_NO_RULE};
 use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
+use crate::gate::GateResult;
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::messages::{self, Ending, Form, Session};
 use crate::result::{InstructionFile, RunResult};
@@ -191,6 +192,45 @@ impl HumanLog {
             self.piece(Detail::Human, Style::Plain, text.trim_end())?;
         }
         self.say(Detail::Human, Style::Dim, &self.form.responded(calls, finish))
+    }
+
+    fn model_response(&mut self, event: &Event) -> io::Result<()> {
+        let Event::ModelResponse { purpose, message, finish, usage, cost_usd, latency_ms } = event else {
+            return Ok(());
+        };
+        if *purpose != Purpose::Summary {
+            self.response(message, finish)?;
+        }
+        let line = self.form.usage(*usage, *cost_usd, Duration::from_millis(*latency_ms));
+        self.say(Detail::Info, Style::Dim, &line)
+    }
+
+    fn remark(&mut self, event: &Event) -> io::Result<()> {
+        match event {
+            Event::RequestPrefix { changed, .. } => self.prefix(changed),
+            Event::KeptAnswer => self.kept_answer(),
+            Event::Checkpoint { reference, left_out, .. } => self.checkpoint(reference, left_out),
+            Event::Notice { level, text } => self.notice(*level, text),
+            Event::Guardrail { triggered } => self.notice(Level::Warn, &messages::guardrail(triggered)),
+            Event::BudgetWarning { spent_usd, at_usd } => {
+                self.notice(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd))
+            }
+            Event::Gates { results } => self.gates(results),
+            Event::Compaction { part } => self.notice(compaction_level(part), &messages::compaction(part)),
+            _ => Ok(()),
+        }
+    }
+
+    fn gates(&mut self, results: &[GateResult]) -> io::Result<()> {
+        for result in results {
+            let style = if result.passed { Style::Good } else { Style::Caution };
+            let line = one_line(&messages::gate(result), LINE_CHARS);
+            self.say(Detail::Human, style, &self.form.indented(&line))?;
+            if !result.passed {
+                self.piece(Detail::Info, Style::Dim, &result.output)?;
+            }
+        }
+        Ok(())
     }
 
     fn tool_start(&mut self, call: &ToolCall, summary: &str) -> io::Result<()> {
@@ -417,10 +457,7 @@ impl EventSink for HumanLog {
             | Event::ModelAbandoned { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Restored { .. } => Ok(()),
-            Event::Checkpoint { reference, left_out, .. } => self.checkpoint(reference, left_out),
             Event::RequestSent { attempt } => self.notice(Level::Debug, &messages::request_sent(*attempt)),
-            Event::RequestPrefix { changed, .. } => self.prefix(changed),
-            Event::KeptAnswer => self.kept_answer(),
             Event::Retry { attempt, delay_ms, kind, message, .. } => {
                 let (delay, message) = (Duration::from_millis(*delay_ms), first_line(message, LINE_CHARS));
                 self.say(Detail::Warn, Style::Caution, &self.form.retry(*attempt, delay, *kind, &message))
@@ -430,13 +467,7 @@ impl EventSink for HumanLog {
                 self.thought_shown = true;
                 self.piece(Detail::Info, Style::Dim, text)
             }
-            Event::ModelResponse { purpose, message, finish, usage, cost_usd, latency_ms } => {
-                if *purpose != Purpose::Summary {
-                    self.response(message, finish)?;
-                }
-                let line = self.form.usage(*usage, *cost_usd, Duration::from_millis(*latency_ms));
-                self.say(Detail::Info, Style::Dim, &line)
-            }
+            event @ Event::ModelResponse { .. } => self.model_response(event),
             Event::ModelFailed { failure, .. } => {
                 self.told_failure = Some(failure.message.clone());
                 let message = one_line(&failure.message, NOTICE_CHARS);
@@ -447,12 +478,14 @@ impl EventSink for HumanLog {
             event @ Event::ToolEnd { .. } => self.tool_end(event),
             Event::ToolWaits { approval, .. } => self.tool_call_waits(approval.as_ref()),
             Event::HookEnd { hook, verdict, output, .. } => self.hook_end(hook, *verdict, output),
-            Event::Notice { level, text } => self.notice(*level, text),
-            Event::Guardrail { triggered } => self.notice(Level::Warn, &messages::guardrail(triggered)),
-            Event::BudgetWarning { spent_usd, at_usd } => {
-                self.notice(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd))
-            }
-            Event::Compaction { part } => self.notice(compaction_level(part), &messages::compaction(part)),
+            event @ (Event::Checkpoint { .. }
+            | Event::Gates { .. }
+            | Event::KeptAnswer
+            | Event::RequestPrefix { .. }
+            | Event::Notice { .. }
+            | Event::Guardrail { .. }
+            | Event::BudgetWarning { .. }
+            | Event::Compaction { .. }) => self.remark(event),
             Event::Closing { reason } => self.closing(*reason, step),
             Event::RunEnd { result } => self.run_end(result),
         }

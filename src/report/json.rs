@@ -40,6 +40,7 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
         cost: Cost::default(),
         cache: CacheUse::default(),
         context: None,
+        quality_gates: Vec::new(),
         permission_denials: Vec::<Denial>::new(),
         awaiting_approval: Vec::new(),
         guardrails: Vec::new(),

@@ -276,7 +276,7 @@ fn whereabouts(kept: &Kept, call_id: &str) -> String {
 }
 
 /// How the command ended: the first line about a failure, the last one about a success.
-pub(super) fn ending(ended: Ended, timeout: Duration) -> String {
+pub fn ending(ended: Ended, timeout: Duration) -> String {
     match ended {
         Ended::Code(0) => "exit_code: 0".to_owned(),
         Ended::Signal(FILE_SIZE_SIGNAL) | Ended::Code(FILE_SIZE_CODE) => format!(

@@ -29,6 +29,7 @@ mod file_modes;
 mod file_tools;
 mod formats;
 mod fuzz;
+mod gates;
 mod given_history;
 mod going_on;
 mod guardrails;

@@ -201,6 +201,11 @@ impl Surroundings for RecordedSurroundings<'_> {
         Ok(())
     }
 
+    async fn run_gates(&self, _cancel: &CancellationToken) -> Result<(), EmitError> {
+        self.tape.pass_while(|next| matches!(next, Event::Gates { .. }));
+        Ok(())
+    }
+
     fn tell_of_background(&self) -> Result<(), EmitError> {
         self.tape.pass_while(|next| match next {
             Event::BackgroundStart { .. } | Event::BackgroundEnd { .. } => true,

@@ -13,7 +13,7 @@ impl Session {
     pub fn result(&self, verdict: Verdict, duration: Duration) -> RunResult {
         RunResult {
             schema_version: RESULT_SCHEMA_VERSION,
-            status: verdict.reason.status(),
+            status: verdict.status,
             stop_reason: Some(verdict.reason),
             output_valid: self.demands().then(|| verdict.output.is_value()),
             output: verdict.output,
@@ -34,6 +34,7 @@ impl Session {
             permission_denials: self.tally.denials.clone(),
             awaiting_approval: self.awaited(),
             guardrails: self.tally.guardrails.clone(),
+            quality_gates: self.run.gating.results().to_vec(),
             sandbox: self.sandbox.clone(),
             limit: verdict.limit,
             error: verdict.error,
@@ -54,7 +55,7 @@ impl Session {
             None if reason.status() == Status::Failed => String::new(),
             None => messages::fixed_closing(reason, self.tally.steps),
         };
-        Verdict { reason, output: output.into(), limit, error }
+        Verdict { reason, output: output.into(), limit, error, status: reason.status() }
     }
 
     pub(super) fn stop(&self, reason: StopReason, error: Option<Failure>) -> Step {

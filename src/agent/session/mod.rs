@@ -2,7 +2,9 @@
 
 mod calls;
 mod compacting;
+mod conversation;
 mod ending;
+mod gating;
 mod given;
 mod model;
 mod screening;
@@ -15,17 +17,17 @@ use crate::agent::context::Filling;
 use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Readings};
-use crate::engine::arguments;
 use crate::event::{Event, FinishReason, HookVerdict, Origin, PrefixHashes, Purpose, Record};
 use crate::failure::{ErrorKind, Failure};
 use crate::limits::{Limits, OnLimit};
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::result::Output;
-use crate::stop_reason::{Limit, StopReason};
+use crate::stop_reason::{Limit, Status, StopReason};
 use crate::text::mark::Mark;
 pub use calls::unknown_outcome;
 pub use compacting::Compact;
 use compacting::Compacting;
+use gating::Gating;
 use screening::Screening;
 pub use screening::Unread;
 use serde::{Deserialize, Serialize};
@@ -42,6 +44,8 @@ pub enum Step {
     CallModel(Purpose),
     /// Make the conversation shorter.
     Compact(Compact),
+    /// Look at the quality gates.
+    RunGates,
     /// Run these calls and record a result for each.
     RunTools(Vec<ToolCall>),
     /// Record for these calls that they are beyond what may be called, in these words.
@@ -74,6 +78,8 @@ pub struct Verdict {
     pub limit: Option<Limit>,
     /// What went wrong.
     pub error: Option<Failure>,
+    /// The three-way summary: that of the reason, unless what the model finished has not passed its checks.
+    pub status: Status,
 }
 
 /// What the session cannot know by itself.
@@ -101,6 +107,8 @@ struct RunState {
     stopped: Option<String>,
     /// What guardrails have done.
     screening: Screening,
+    /// What quality gates have.
+    gating: Gating,
     /// Which of its models is in use, by its place in the chain.
     model: usize,
     /// What went wrong with those before it, in words.
@@ -325,6 +333,7 @@ impl Session {
             Event::ToolEnd { .. } => self.tool_end(event),
             Event::Closing { reason } => self.close_for(*reason),
             Event::Compaction { part } => self.compaction(part),
+            Event::Gates { results } => self.run.gating.looked_at(results),
             Event::Guardrail { triggered } => self.triggered(triggered),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
             Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => self.stopped(output),
@@ -421,77 +430,6 @@ impl Session {
         }
         self.filling.recount(self.messages.iter().map(AsRef::as_ref));
         self.recount();
-    }
-
-    fn user_message(&mut self, text: &str, origin: Origin) {
-        if self.held_back(text, origin) {
-            return;
-        }
-        self.close_pending();
-        match origin {
-            Origin::Continuation => {
-                self.answer_so_far = self.answer();
-                self.continuations = self.continuations.saturating_add(1);
-            }
-            // A hook may speak before any call, also between the pieces of an answer; so may the end of a command.
-            Origin::Hook | Origin::Background => {}
-            Origin::Prompt | Origin::System | Origin::Repair | Origin::Guardrail => self.reset_answer(),
-        }
-        self.note_words(text, origin);
-        if origin == Origin::System {
-            self.told_to_close = true;
-            self.closing_is(Stage::Instructed);
-        } else if origin == Origin::Prompt {
-            self.told_to_close = false;
-            self.has_task = true;
-            self.prompts.said(self.messages.len());
-        }
-        self.demand.said(origin);
-        self.finish = None;
-        self.push(Message::text(Role::User, text));
-    }
-
-    fn reset_answer(&mut self) {
-        self.answer_so_far.clear();
-        self.continuations = 0;
-    }
-
-    fn response(&mut self, purpose: Purpose, message: &Message, finish: &FinishReason) {
-        if purpose == Purpose::Summary {
-            return self.summary_came(finish.counts().then(|| message.joined_text()));
-        }
-        self.close_pending();
-        self.dropped = 0;
-        let mut message = message.clone();
-        if purpose == Purpose::Closing {
-            self.closing_is(Stage::Over);
-            if let Some(closing) = &mut self.run.closing {
-                closing.text = Some(message.joined_text());
-            }
-        } else if !finish.counts() && message.tool_calls().next().is_some() {
-            self.dropped = message.tool_calls().count();
-            message = message.without_calls();
-        } else {
-            for call in message.tool_calls() {
-                self.malformed = if arguments::read(&call.arguments).is_ok() {
-                    0
-                } else {
-                    self.malformed.saturating_add(1)
-                };
-                self.tally.tool_calls = self.tally.tool_calls.saturating_add(1);
-                self.call_ids.insert(call.id.clone());
-                self.pending.push(call.clone());
-            }
-            if !self.pending.is_empty() {
-                self.reset_answer();
-            }
-        }
-        self.finish = Some(finish.clone());
-        self.run.answered = true;
-        self.run.screening.answered();
-        self.unread.clear();
-        self.run.spending.called(self.pending.len());
-        self.push(message);
     }
 }
 

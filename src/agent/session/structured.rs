@@ -39,7 +39,7 @@ impl Demand {
                 self.repairs = self.repairs.saturating_add(1);
                 self.repairing = true;
             }
-            Origin::Prompt | Origin::System => self.repairing = false,
+            Origin::Prompt | Origin::System | Origin::Gate => self.repairing = false,
             Origin::Background | Origin::Continuation | Origin::Guardrail | Origin::Hook => {}
         }
     }
@@ -86,14 +86,19 @@ impl Session {
         self.demand.repairing
     }
 
+    fn done(&self, text: String) -> Step {
+        match self.verdict(StopReason::LlmDone, text, None) {
+            Step::Stop(verdict) => self.gated(verdict),
+            other => other,
+        }
+    }
+
     /// The model has finished with `text`: the end, a repair, or what became of the last repair.
     pub(super) fn finished(&self, text: String) -> Step {
-        let Some(schema) = &self.demand.schema else { return self.verdict(StopReason::LlmDone, text, None) };
+        let Some(schema) = &self.demand.schema else { return self.done(text) };
         match schema.read(&text) {
-            Ok(value) => Step::Stop(Verdict {
-                output: Output::Value(value),
-                ..self.stop_with(StopReason::LlmDone, None)
-            }),
+            Ok(value) => self
+                .gated(Verdict { output: Output::Value(value), ..self.stop_with(StopReason::LlmDone, None) }),
             Err(problems) if self.demand.repairs < MAX_REPAIRS => {
                 Step::Say(Origin::Repair, messages::repair(&problems.lines, problems.more))
             }

@@ -21,6 +21,7 @@ pub(super) fn limits() -> Limits {
         caps: Caps::default(),
         models: Chain::default(),
         tools_bytes: 0,
+        gate_rounds: None,
         compaction: CompactionLimits::default(),
     }
 }
@@ -335,6 +336,7 @@ proptest! {
                 Step::Refuse(calls, _) => panic!("no cap was set: {calls:?}"),
                 Step::Switch { from, .. } => panic!("nothing takes over from {from}"),
                 Step::Compact(compact) => panic!("no window was set: {compact:?}"),
+                Step::RunGates => panic!("there are no gates"),
                 Step::Say(origin, text) => session.apply(&Event::UserMessage { text, origin }),
                 Step::Close(reason) => session.apply(&Event::Closing { reason }),
                 Step::Stop(verdict) => {

@@ -75,6 +75,7 @@ fn describe(record: &Record, step: u32) -> Option<String> {
         Event::Restored { way, changed, .. } => messages::restored(*way, changed),
         Event::Checkpoint { reference, left_out, .. } => messages::checkpoint(reference, left_out),
         Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd),
+        Event::Gates { results } => results.iter().map(messages::gate).collect::<Vec<_>>().join("; "),
         Event::Compaction { part } => messages::compaction(part),
         Event::Closing { reason } => format!("closing: {reason}"),
         Event::RunEnd { result } => {
@@ -141,9 +142,12 @@ fn tool(event: &Event) -> Option<String> {
 fn teller(origin: Origin) -> &'static str {
     match origin {
         Origin::Prompt => "you",
-        Origin::System | Origin::Background | Origin::Continuation | Origin::Repair | Origin::Guardrail => {
-            "loop"
-        }
+        Origin::System
+        | Origin::Background
+        | Origin::Continuation
+        | Origin::Repair
+        | Origin::Guardrail
+        | Origin::Gate => "loop",
         Origin::Hook => "hook",
     }
 }

@@ -4,6 +4,7 @@ pub mod blocked_commands;
 pub mod code_rules;
 pub mod counts;
 pub mod edit;
+pub mod quality_gate;
 pub mod test_commands;
 pub mod text_rules;
 
@@ -13,12 +14,16 @@ use crate::event::Event;
 use code_rules::{CodeRule, CodeRuleError, CodeRules, CodeSeverity};
 use counts::{Counts, Limits};
 use edit::Edit;
+use quality_gate::Gate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use test_commands::TestCommands;
 use text_rules::{TextRule, TextRules};
+
+/// Rounds of gates where the configuration does not count: as many as it has when nobody sets them.
+const GATE_ROUNDS: u32 = 3;
 
 /// Limits that hold for every call and every text. A project may only tighten them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -63,9 +68,29 @@ pub struct GuardrailSettings {
     /// Beginnings of commands that are tests, besides the built-in ones.
     #[schemars(extend("x-scope" = "needs-trust", "x-merge" = "add", "x-format" = "filled"))]
     pub test_commands: Vec<String>,
+    /// Commands that must pass before the run counts as done: `name`, `command`, `required`, `timeout`.
+    #[serde(default)]
+    #[schemars(extend("x-scope" = "needs-trust", "x-merge" = "add"))]
+    pub quality_gates: Vec<Gate>,
+    /// How often the model is told that required ones do not pass before the run ends all the same.
+    #[schemars(range(min = 0, max = 100), extend("x-unit" = "rounds"))]
+    pub max_gate_rounds: u32,
     /// Regular expressions of what the model must not read or write: `name`, `on`, `pattern`, `message`, `severity`, `action`.
     #[schemars(extend("x-merge" = "add"))]
     pub text_rules: Vec<TextRule>,
+}
+
+impl GuardrailSettings {
+    /// The gates of a run whose command line asks for `checks`, which hold whatever the configuration says; none where nothing is
+    /// really done.
+    pub fn gated_by(&mut self, checks: &[String], dry_run: bool) {
+        if !self.enabled || dry_run {
+            self.quality_gates.clear();
+            self.max_gate_rounds = GATE_ROUNDS;
+        }
+        let checks = checks.iter().filter(|_| !dry_run).cloned();
+        self.quality_gates.extend(checks.map(Gate::of_command_line));
+    }
 }
 
 /// A guardrail that cannot be compiled.

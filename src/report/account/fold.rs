@@ -105,6 +105,11 @@ impl Fold {
             Event::BudgetWarning { spent_usd, at_usd } => {
                 self.warn(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd));
             }
+            Event::Gates { results } => {
+                for result in results.iter().filter(|result| !result.passed) {
+                    self.warn(Level::Warn, &format!("{}\n{}", messages::gate(result), result.output));
+                }
+            }
             Event::Compaction { part } => self.warn(Level::Info, &messages::compaction(part)),
             Event::Notice { level: level @ (Level::Warn | Level::Error), text } => self.warn(*level, text),
             Event::Restored { way, changed, .. } => {
