@@ -2,6 +2,7 @@
 
 pub mod ask;
 pub mod audit;
+pub mod breakers;
 pub mod context;
 pub mod digest;
 pub mod keeper;

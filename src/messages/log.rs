@@ -398,9 +398,12 @@ pub fn history_given(messages: usize) -> String {
 pub fn user_message(origin: Origin, text: &str) -> String {
     let from = match origin {
         Origin::Prompt => "prompt",
-        Origin::System | Origin::Background | Origin::Continuation | Origin::Repair | Origin::Guardrail => {
-            "the loop says"
-        }
+        Origin::System
+        | Origin::Background
+        | Origin::Continuation
+        | Origin::Repair
+        | Origin::Guardrail
+        | Origin::Breaker => "the loop says",
         Origin::Hook => "a hook adds",
     };
     format!("{from}: {text}")

@@ -1,5 +1,6 @@
 //! A session: the fold of its journal, and what is next.
 
+mod breaking;
 mod calls;
 mod ending;
 mod given;
@@ -9,6 +10,7 @@ mod shared;
 mod structured;
 mod waiting;
 
+use crate::agent::breakers::Breakers;
 use crate::agent::context::Filling;
 use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
@@ -101,6 +103,8 @@ struct RunState {
     unusable: Vec<String>,
     /// Whether a model has answered.
     answered: bool,
+    /// Whether it goes anywhere.
+    breakers: Breakers,
 }
 
 /// How far the closing has come.
@@ -258,18 +262,24 @@ impl Session {
             over_budget: self.exceeded(Purpose::Step).is_some(),
             step_timed_out: self.run.abandoned == Some(StopReason::Timeout),
             context_full: self.overflow().is_some(),
+            broken: self.run.breakers.end(),
         };
         match watchdogs::check(&self.limits, readings) {
             Some(StopReason::ContextFull) => self.context_full(self.overflow_failure()),
             Some(reason) if self.limits.on_limit == OnLimit::Stop => self.stop(reason, None),
             Some(reason) => Step::Close(reason),
-            None => Step::CallModel(Purpose::Step),
+            None => self.told_or_asked(),
         }
     }
 
     /// Takes note of an event.
     pub fn apply(&mut self, event: &Event) {
         self.waiting.note(event);
+        self.fold(event);
+        self.run.breakers.note(event, &self.limits.breakers);
+    }
+
+    fn fold(&mut self, event: &Event) {
         match event {
             Event::SessionStart { session_id, .. } => self.session_start(session_id),
             Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),
@@ -402,6 +412,7 @@ impl Session {
                 self.answer_so_far = self.answer();
                 self.continuations = self.continuations.saturating_add(1);
             }
+            Origin::Breaker => self.keep_answer(),
             // A hook may speak before any call, also between the pieces of an answer; so may the end of a command.
             Origin::Hook | Origin::Background => {}
             Origin::Prompt | Origin::System | Origin::Repair | Origin::Guardrail => self.reset_answer(),

@@ -139,9 +139,12 @@ fn tool(event: &Event) -> Option<String> {
 fn teller(origin: Origin) -> &'static str {
     match origin {
         Origin::Prompt => "you",
-        Origin::System | Origin::Background | Origin::Continuation | Origin::Repair | Origin::Guardrail => {
-            "loop"
-        }
+        Origin::System
+        | Origin::Background
+        | Origin::Continuation
+        | Origin::Repair
+        | Origin::Guardrail
+        | Origin::Breaker => "loop",
         Origin::Hook => "hook",
     }
 }

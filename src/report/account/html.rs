@@ -275,9 +275,12 @@ fn teller(origin: Origin) -> &'static str {
     match origin {
         Origin::Prompt => "You",
         Origin::Hook => "A hook",
-        Origin::System | Origin::Background | Origin::Continuation | Origin::Repair | Origin::Guardrail => {
-            "agent"
-        }
+        Origin::System
+        | Origin::Background
+        | Origin::Continuation
+        | Origin::Repair
+        | Origin::Guardrail
+        | Origin::Breaker => "agent",
     }
 }
 

@@ -1,0 +1,124 @@
+//! Errors in a row: counted in the order of the calls, ended by the first success.
+
+use super::seen::{Pattern, Went};
+use crate::limits::{BreakerLimits, OnRepeat};
+use serde::{Deserialize, Serialize};
+
+/// The least number of errors in a row that is worth a word.
+const WORTH_A_WORD: u32 = 2;
+
+/// The errors since the last call that went well.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Errors {
+    in_a_row: u32,
+    /// Answers of the model that they stand in.
+    answers: u32,
+    was_told: bool,
+}
+
+/// What follows from them.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Consequence {
+    /// The model is told.
+    Tell(Pattern),
+    /// The run ends.
+    End(Pattern),
+}
+
+impl Errors {
+    /// Takes note of how the calls of an answer went. What goes by itself and what the person refused neither counts nor
+    /// ends the row; what a rule refused is an error, because it brings the run no further.
+    pub fn settle<'a>(
+        &mut self,
+        answer: impl Iterator<Item = &'a Went>,
+        limits: &BreakerLimits,
+    ) -> Option<Consequence> {
+        let before = self.in_a_row;
+        let (mut failed, mut went_well) = (0_u32, false);
+        for went in answer {
+            match went {
+                Went::Well => (failed, went_well) = (0, true),
+                Went::Badly(_) => failed = failed.saturating_add(1),
+                Went::Transiently | Went::Against => {}
+            }
+        }
+        if went_well {
+            *self = Self::default();
+        }
+        self.in_a_row = self.in_a_row.saturating_add(failed);
+        self.answers = self.answers.saturating_add(u32::from(failed > 0));
+        let has_grown = failed > 0 && (went_well || self.in_a_row > before);
+        if has_grown { self.consequence(limits) } else { None }
+    }
+
+    /// Calls of one answer do not know of each other's errors: a run does not end before the model could react.
+    fn consequence(&mut self, limits: &BreakerLimits) -> Option<Consequence> {
+        let most = limits.consecutive_errors;
+        let pattern = Pattern::Errors(self.in_a_row, most);
+        let could_react = self.answers > 1 || self.in_a_row == 1 || limits.on_repeat == OnRepeat::Stop;
+        if most == 0 {
+            return None;
+        }
+        if self.in_a_row >= most && could_react {
+            return Some(Consequence::End(pattern));
+        }
+        let is_due = self.in_a_row >= most.saturating_sub(1).max(WORTH_A_WORD) && !self.was_told;
+        let tells = is_due && limits.on_repeat == OnRepeat::WarnThenStop;
+        self.was_told |= tells;
+        tells.then_some(Consequence::Tell(pattern))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(answers: &[&str], consecutive_errors: u32, on_repeat: OnRepeat) -> Vec<&'static str> {
+        let limits = BreakerLimits { on_repeat, consecutive_errors, ..BreakerLimits::default() };
+        let mut errors = Errors::default();
+        let went = |sign: char| match sign {
+            'F' => Went::Badly(None),
+            't' => Went::Transiently,
+            'n' => Went::Against,
+            _ => Went::Well,
+        };
+        let answers = answers.iter().map(|answer| {
+            let went: Vec<Went> = answer.chars().map(went).collect();
+            match errors.settle(went.iter(), &limits) {
+                None => "",
+                Some(Consequence::Tell(_)) => "tell",
+                Some(Consequence::End(_)) => "end",
+            }
+        });
+        answers.collect()
+    }
+
+    #[test]
+    fn l28_so_many_in_a_row_end_the_run_and_a_success_begins_anew() {
+        let warns = OnRepeat::WarnThenStop;
+        assert_eq!(after(&["F", "F", "F"], 3, warns), ["", "tell", "end"]);
+        assert_eq!(after(&["F", "F", "F"], 3, OnRepeat::Stop), ["", "", "end"]);
+        assert_eq!(
+            after(&["F", "F", "+", "F", "F", "+", "F"], 3, warns),
+            ["", "tell", "", "", "tell", "", ""]
+        );
+        assert_eq!(after(&["F", "F"], 2, warns), ["", "end"]);
+        assert_eq!(after(&["F"], 1, warns), ["end"]);
+        assert_eq!(after(&["F"; 9], 0, warns), [""; 9]);
+    }
+
+    #[test]
+    fn l28_calls_of_one_answer_count_in_their_order() {
+        let warns = OnRepeat::WarnThenStop;
+        assert_eq!(after(&["FF+", "FF"], 3, warns), ["", "tell"]);
+        assert_eq!(after(&["+FF", "F"], 3, warns), ["tell", "end"]);
+        assert_eq!(after(&["FFFFF", "+"], 3, warns), ["tell", ""]);
+        assert_eq!(after(&["FFFFF", "F"], 3, warns), ["tell", "end"]);
+        assert_eq!(after(&["FFFFF"], 3, OnRepeat::Stop), ["end"]);
+    }
+
+    #[test]
+    fn l29_what_goes_by_itself_and_what_the_person_refused_neither_counts_nor_ends_the_row() {
+        assert_eq!(after(&["F", "t", "t", "n", "F"], 2, OnRepeat::WarnThenStop), ["", "", "", "", "end"]);
+    }
+}
