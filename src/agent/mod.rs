@@ -7,6 +7,7 @@ pub mod context;
 pub mod digest;
 pub mod keeper;
 pub mod known;
+mod passing;
 pub mod prompt;
 pub mod purse;
 pub mod replay;

@@ -33,8 +33,8 @@ pub fn same_round(tools: &[String]) -> String {
 }
 
 /// Errors in a row.
-pub fn errors_in_a_row(count: u32, most: u32) -> String {
-    format!("{count} calls in a row failed, and {most} end the run")
+pub fn errors_in_a_row(count: u32) -> String {
+    format!("{count} calls in a row failed, and a few more end the run")
 }
 
 /// The same class of error again.

@@ -148,6 +148,21 @@ fn l23_what_waits_or_fails_for_reasons_that_go_by_themselves_may_repeat_ten_time
 }
 
 #[test]
+fn l28_a_call_that_repeats_one_that_failed_has_failed_too() {
+    let limits = |consecutive_errors| BreakerLimits { consecutive_errors, ..repeated(3) };
+    let fails = ("read_file", "none", "!no such file");
+    let mut model = Model::new(limits(3));
+    assert_eq!(model.repeats(fails, 3), [true, true, false]);
+    assert_eq!(model.hears(), "consecutive_errors");
+    let mut model = Model::new(limits(3));
+    model.repeats(A, 9);
+    assert_eq!(model.hears(), "repeated_call", "one that went well has not");
+    let mut model = Model::new(limits(5));
+    model.repeats(fails, 5);
+    assert_eq!(model.hears(), "repeated_call", "what it is told for comes first");
+}
+
+#[test]
 fn l24_calls_of_one_answer_are_taken_to_give_the_same() {
     assert_eq!(Model::new(repeated(2)).makes(&[A, A, A]), [true, false, false]);
     assert_eq!(Model::new(repeated(3)).makes(&[A, B, A, A, B]), [true; 5]);

@@ -1,5 +1,6 @@
 //! Errors in a row: counted in the order of the calls, ended by the first success.
 
+use super::sameness::Fingerprint;
 use super::seen::{Pattern, Went};
 use crate::limits::{BreakerLimits, OnRepeat};
 use serde::{Deserialize, Serialize};
@@ -7,10 +8,20 @@ use serde::{Deserialize, Serialize};
 /// The least number of errors in a row that is worth a word.
 const WORTH_A_WORD: u32 = 2;
 
+/// What an error weighs, and what one that says something new does: that of a command by which the cause of a failure is looked for.
+const WEIGHT: u32 = 2;
+const WEIGHT_OF_NEWS: u32 = 1;
+
+/// Classes of errors that are remembered in a row.
+const MAX_CLASSES: usize = 100;
+
 /// The errors since the last call that went well.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Errors {
     in_a_row: u32,
+    weight: u32,
+    /// What commands among them said, where they said something.
+    classes: Vec<Option<Fingerprint>>,
     /// Answers of the model that they stand in.
     answers: u32,
     was_told: bool,
@@ -33,36 +44,47 @@ impl Errors {
         answer: impl Iterator<Item = &'a Went>,
         limits: &BreakerLimits,
     ) -> Option<Consequence> {
-        let before = self.in_a_row;
-        let (mut failed, mut went_well) = (0_u32, false);
+        let mut failed = false;
         for went in answer {
             match went {
-                Went::Well => (failed, went_well) = (0, true),
-                Went::Badly(_) => failed = failed.saturating_add(1),
-                Went::Transiently | Went::Against => {}
+                Went::Well => *self = Self::default(),
+                Went::Badly(_) => self.add(WEIGHT),
+                Went::Unsuccessfully(class) => self.failed(*class),
+                Went::Transiently | Went::Against => continue,
             }
+            failed = *went != Went::Well;
         }
-        if went_well {
-            *self = Self::default();
+        self.answers = self.answers.saturating_add(u32::from(failed));
+        if failed { self.consequence(limits) } else { None }
+    }
+
+    /// A command failed: the first one, and each that says what another has said, is an error like others.
+    fn failed(&mut self, class: Option<Fingerprint>) {
+        let is_news = self.in_a_row > 0 && !self.classes.contains(&class);
+        if self.classes.len() < MAX_CLASSES {
+            self.classes.push(class);
         }
-        self.in_a_row = self.in_a_row.saturating_add(failed);
-        self.answers = self.answers.saturating_add(u32::from(failed > 0));
-        let has_grown = failed > 0 && (went_well || self.in_a_row > before);
-        if has_grown { self.consequence(limits) } else { None }
+        self.add(if is_news { WEIGHT_OF_NEWS } else { WEIGHT });
+    }
+
+    fn add(&mut self, weight: u32) {
+        self.in_a_row = self.in_a_row.saturating_add(1);
+        self.weight = self.weight.saturating_add(weight);
     }
 
     /// Calls of one answer do not know of each other's errors: a run does not end before the model could react.
     fn consequence(&mut self, limits: &BreakerLimits) -> Option<Consequence> {
         let most = limits.consecutive_errors;
-        let pattern = Pattern::Errors(self.in_a_row, most);
+        let pattern = Pattern::Errors(self.in_a_row);
         let could_react = self.answers > 1 || self.in_a_row == 1 || limits.on_repeat == OnRepeat::Stop;
         if most == 0 {
             return None;
         }
-        if self.in_a_row >= most && could_react {
+        let are = |errors: u32| self.weight >= errors.saturating_mul(WEIGHT);
+        if are(most) && could_react {
             return Some(Consequence::End(pattern));
         }
-        let is_due = self.in_a_row >= most.saturating_sub(1).max(WORTH_A_WORD) && !self.was_told;
+        let is_due = are(most.saturating_sub(1).max(WORTH_A_WORD)) && !self.was_told;
         let tells = is_due && limits.on_repeat == OnRepeat::WarnThenStop;
         self.was_told |= tells;
         tells.then_some(Consequence::Tell(pattern))
@@ -78,6 +100,8 @@ mod tests {
         let mut errors = Errors::default();
         let went = |sign: char| match sign {
             'F' => Went::Badly(None),
+            'c' => Went::Unsuccessfully(None),
+            'x' | 'y' | 'z' => Went::Unsuccessfully(Some(Fingerprint::of_text(&sign.to_string()))),
             't' => Went::Transiently,
             'n' => Went::Against,
             _ => Went::Well,
@@ -115,6 +139,16 @@ mod tests {
         assert_eq!(after(&["FFFFF", "+"], 3, warns), ["tell", ""]);
         assert_eq!(after(&["FFFFF", "F"], 3, warns), ["tell", "end"]);
         assert_eq!(after(&["FFFFF"], 3, OnRepeat::Stop), ["end"]);
+    }
+
+    #[test]
+    fn l28_commands_that_fail_and_say_something_new_count_half() {
+        let warns = OnRepeat::WarnThenStop;
+        assert_eq!(after(&["c", "c", "c"], 3, warns), ["", "tell", "end"]);
+        assert_eq!(after(&["x", "x", "x"], 3, warns), ["", "tell", "end"]);
+        assert_eq!(after(&["x", "y", "z", "x"], 3, warns), ["", "", "tell", "end"]);
+        assert_eq!(after(&["F", "x", "y", "F"], 3, warns), ["", "", "tell", "end"]);
+        assert_eq!(after(&["x", "c", "c"], 3, warns), ["", "", "tell"]);
     }
 
     #[test]

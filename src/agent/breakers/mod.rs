@@ -145,15 +145,22 @@ impl Breakers {
             self.repetition.settle(call, outcome, limits);
         }
         let stands = self.standstill.settle(ran.iter().copied(), limits);
-        let errors = self.errors.settle(ran.iter().map(|(_, outcome)| &outcome.went), limits);
+        // A call that does not run because it repeats one that failed has failed too.
+        let went = answer.iter().filter_map(|call| match outcomes.get(&call.id) {
+            Some(outcome) if !refused.contains_key(&call.id) => Some(&outcome.went),
+            _ => self.repetition.failed_before(call),
+        });
+        let errors = self.errors.settle(went, limits);
         let repeats = answer.iter().find_map(|call| refused.get(&call.id)).cloned();
         self.ladder.climb(repeats.or(stands), limits.on_repeat);
         match errors {
-            Some(Consequence::End(pattern)) => self.ladder.due = Some(Due::End(pattern.reason())),
+            Some(Consequence::End(pattern)) if self.end().is_none() => {
+                self.ladder.due = Some(Due::End(pattern.reason()));
+            }
             Some(Consequence::Tell(pattern)) if self.ladder.due.is_none() => {
                 self.ladder.due = Some(Due::Tell(pattern));
             }
-            Some(Consequence::Tell(_)) | None => {}
+            Some(Consequence::End(_) | Consequence::Tell(_)) | None => {}
         }
     }
 }
@@ -180,7 +187,7 @@ fn in_words(pattern: &Pattern) -> String {
     match pattern {
         Pattern::Call(tool, times) => messages::same_call(tool, *times),
         Pattern::Cycle(tools) => messages::same_round(tools),
-        Pattern::Errors(count, most) => messages::errors_in_a_row(*count, *most),
+        Pattern::Errors(count) => messages::errors_in_a_row(*count),
         Pattern::SameError(tool, answers) => messages::same_error(tool, *answers),
         Pattern::SameResult(tool, answers) => messages::same_result(tool, *answers),
         Pattern::Reverted(path, times) => messages::back_and_forth(path, *times),

@@ -32,6 +32,16 @@ struct Barred {
     pattern: Pattern,
 }
 
+impl Barred {
+    /// The pattern, which one of its calls goes on with.
+    fn once_more(&mut self) -> Pattern {
+        if let Pattern::Call(_, times) = &mut self.pattern {
+            *times = times.saturating_add(1);
+        }
+        self.pattern.clone()
+    }
+}
+
 /// Equal calls in a row that gave equal results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Row {
@@ -39,6 +49,8 @@ struct Row {
     result: Option<Fingerprint>,
     times: u32,
     is_patient: bool,
+    /// How the last of them went; nothing as long as that is not known.
+    went: Option<Went>,
 }
 
 /// A call that was made.
@@ -83,8 +95,8 @@ impl Repetition {
             self.interrupted();
             return None;
         };
-        match &self.barred {
-            Some(barred) if barred.keys.contains(&key) => return Some(barred.pattern.clone()),
+        match &mut self.barred {
+            Some(barred) if barred.keys.contains(&key) => return Some(barred.once_more()),
             _ => self.barred = None,
         }
         let found = self.row_with(key, call, limits).or_else(|| self.round_with(key, call, limits));
@@ -92,7 +104,7 @@ impl Repetition {
             self.barred = Some(Barred { keys, pattern: pattern.clone() });
             return Some(pattern);
         }
-        self.note(call, key, None, false, limits);
+        self.note(call, key, None, limits);
         None
     }
 
@@ -135,28 +147,26 @@ impl Repetition {
     /// Takes note of what became of `call`.
     pub fn settle(&mut self, call: &Call, outcome: &Outcome, limits: &BreakerLimits) {
         match call.key.filter(|_| !call.is_exempt) {
-            Some(key) => {
-                let transient = outcome.went == Went::Transiently;
-                self.note(call, key, Some(outcome.result), transient, limits);
-            }
+            Some(key) => self.note(call, key, Some(outcome), limits),
             None => self.interrupted(),
         }
     }
 
-    fn note(
-        &mut self,
-        call: &Call,
-        key: Fingerprint,
-        result: Option<Fingerprint>,
-        transient: bool,
-        limits: &BreakerLimits,
-    ) {
-        let is_patient = transient || call.waits;
+    /// How the last call failed, when that is the one that `call` repeats.
+    pub fn failed_before(&self, call: &Call) -> Option<&Went> {
+        let row = self.row.as_ref().filter(|row| Some(row.key) == call.key)?;
+        row.went.as_ref().filter(|went| **went != Went::Well)
+    }
+
+    fn note(&mut self, call: &Call, key: Fingerprint, outcome: Option<&Outcome>, limits: &BreakerLimits) {
         let earlier = self.row.take().filter(|row| row.key == key);
+        let result = outcome.map(|outcome| outcome.result);
         let repeats = |row: &Row| row.result.is_none() || result.is_none() || row.result == result;
         let times = earlier.as_ref().filter(|row| repeats(row)).map_or(1, |row| row.times.saturating_add(1));
-        let result = result.or(earlier.and_then(|row| row.result));
-        self.row = Some(Row { key, result, times, is_patient });
+        let result = result.or(earlier.as_ref().and_then(|row| row.result));
+        let went = outcome.map(|outcome| outcome.went.clone()).or(earlier.and_then(|row| row.went));
+        let is_patient = call.waits || went == Some(Went::Transiently);
+        self.row = Some(Row { key, result, times, is_patient, went });
         if is_patient {
             // Where something is waited for, rounds are made on purpose.
             return self.recent.clear();

@@ -7,6 +7,8 @@ use crate::engine::policy::SAID_NO_RULE;
 use crate::limits::BreakerLimits;
 use crate::message::{ToolCall, ToolResult};
 use crate::stop_reason::StopReason;
+use crate::tools::TypedTool;
+use crate::tools::run_command::RunCommand;
 use serde::{Deserialize, Serialize};
 
 /// Characters of a result below which it says too little to be a sign when other calls give it too.
@@ -47,6 +49,8 @@ pub enum Went {
     Well,
     /// It failed, with an error of this class.
     Badly(Option<Fingerprint>),
+    /// It is a command that ran and ended badly, with an error of this class.
+    Unsuccessfully(Option<Fingerprint>),
     /// It failed with an error that goes by itself.
     Transiently,
     /// The person said no to it.
@@ -60,8 +64,8 @@ pub enum Pattern {
     Call(String, u32),
     /// The same few calls, round after round.
     Cycle(Vec<String>),
-    /// So many errors in a row, of so many that a run may have.
-    Errors(u32, u32),
+    /// So many errors in a row.
+    Errors(u32),
     /// A tool that fails with the same class of error, in so many answers.
     SameError(String, u32),
     /// A tool that gives the same result whatever it is asked, in so many answers.
@@ -92,6 +96,7 @@ impl Outcome {
             _ if !result.is_error => Went::Well,
             Some(denial) if denial.rule == SAID_NO_RULE => Went::Against,
             None if sameness::is_transient(text) => Went::Transiently,
+            None if tool == RunCommand::NAME => Went::Unsuccessfully(Fingerprint::of_error(tool, text)),
             Some(_) | None => Went::Badly(Fingerprint::of_error(tool, text)),
         };
         let edits = changed.iter().filter(|change| change.by == ChangedBy::Tool).map(|change| {

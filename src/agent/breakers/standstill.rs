@@ -62,7 +62,9 @@ impl Standstill {
             }
             let pattern = match outcome.went {
                 Went::Well => self.succeeded(call, outcome, limits),
-                Went::Badly(class) => class.and_then(|class| self.failed(call, class, limits)),
+                Went::Badly(class) | Went::Unsuccessfully(class) => {
+                    class.and_then(|class| self.failed(call, class, limits))
+                }
                 Went::Transiently | Went::Against => None,
             };
             found = found.or(returned).or(pattern);
