@@ -13,8 +13,8 @@ pub struct RunLoop {
     /// How often a cut answer is continued.
     #[schemars(range(min = 0, max = 20), extend("x-unit" = "times"))]
     pub max_continuations: u32,
-    /// Calls with unusable arguments in a row that end a run.
-    #[schemars(range(min = 1, max = 100), extend("x-unit" = "calls"))]
+    /// Calls with unusable arguments in a row that end a run; 0: none do.
+    #[schemars(range(min = 0, max = 100), extend("x-unit" = "calls"))]
     pub max_malformed: u32,
     /// What happens when a run goes nowhere: the model is told twice before the run ends, or it ends at once.
     pub on_repeat: OnRepeat,

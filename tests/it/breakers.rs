@@ -255,3 +255,28 @@ fn each_run_of_a_session_begins_anew() {
     lab.resume(&resumed, &["go on"]).exits(0);
     assert_eq!(holding(&resumed.requests()[2], "[SYSTEM]"), 0);
 }
+
+#[test]
+fn the_keys_of_what_makes_no_progress_are_obeyed() {
+    let edit = |old: &str| json!({"name": "edit_file", "arguments": {"path": "a.txt", "old_str": old, "new_str": "x"}});
+    let write =
+        |content: &str| json!({"name": "write_file", "arguments": {"path": "b.txt", "content": content}});
+    let cat = |note: &str| json!({"name": "run_command", "arguments": {"command": format!("cat long.txt # {note}")}});
+    let calls = |made: &[Value]| -> Vec<Value> { made.iter().map(|call| json!({"calls": [call]})).collect() };
+    let cut =
+        json!({"text": "This is the beginning of a long answer about the project.", "finish": "length"});
+    for (key, least, turns) in [
+        ("max_same_errors", 2, calls(&[edit("no"), cat("one"), edit("none")])),
+        ("max_same_results", 2, calls(&[cat("one"), cat("two")])),
+        ("max_reverted_edits", 1, calls(&[write("one"), write("two"), write("one")])),
+        ("max_repeated_texts", 2, vec![cut.clone(), cut]),
+    ] {
+        let turns: Vec<String> = turns.iter().map(Value::to_string).chain([DONE.to_owned()]).collect();
+        let turns: Vec<&str> = turns.iter().map(String::as_str).collect();
+        for (value, code, reason) in [(least, 2, "no_progress"), (0, 0, "llm_done")] {
+            let lab = lab(&format!("loop: {{{key}: {value}, on_repeat: stop}}\n"));
+            let lab = lab.file("long.txt", "a line of some length\n".repeat(20));
+            assert_eq!(play(&lab, &turns, code).0["stop_reason"], reason, "{key}: {value}");
+        }
+    }
+}

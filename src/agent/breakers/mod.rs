@@ -16,6 +16,12 @@ use crate::limits::{BreakerLimits, OnRepeat};
 use crate::message::Message;
 use crate::messages;
 use crate::stop_reason::StopReason;
+use crate::tools::TypedTool;
+use crate::tools::apply_patch::ApplyPatch;
+use crate::tools::delete_file::DeleteFile;
+use crate::tools::edit_file::EditFile;
+use crate::tools::run_command::RunCommand;
+use crate::tools::write_file::WriteFile;
 use errors::{Consequence, Errors};
 use repetition::Repetition;
 use seen::{Call, Outcome, Pattern};
@@ -29,7 +35,8 @@ use texts::Texts;
 const FORGIVEN_AFTER: u32 = 15;
 
 /// Tools by which one acts: a model without any of them announces nothing that it could do.
-const ACTING_TOOLS: [&str; 5] = ["run_command", "write_file", "edit_file", "apply_patch", "delete_file"];
+const ACTING_TOOLS: [&str; 5] =
+    [RunCommand::NAME, WriteFile::NAME, EditFile::NAME, ApplyPatch::NAME, DeleteFile::NAME];
 
 /// What the breakers know of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
