@@ -67,6 +67,8 @@ pub enum Origin {
     Repair,
     /// The loop itself, asking for another answer in place of one that a guardrail withheld.
     Guardrail,
+    /// The loop itself, telling that the run goes nowhere.
+    Breaker,
     /// A hook's additional context.
     Hook,
     /// The loop itself, telling of quality gates that did not pass.
@@ -419,7 +421,7 @@ pub enum Event {
         /// In words.
         text: String,
     },
-    /// A watchdog ends the run; the model is asked for a closing summary.
+    /// A watchdog or a breaker ends the run; the model is asked for a closing summary.
     Closing {
         /// Why.
         reason: StopReason,

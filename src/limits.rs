@@ -17,6 +17,43 @@ pub enum OnLimit {
     Stop,
 }
 
+/// What happens when a run goes nowhere.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnRepeat {
+    /// The model is told, then it must change its plan, then the run ends.
+    #[default]
+    WarnThenStop,
+    /// The run ends at once.
+    Stop,
+}
+
+/// When a run goes nowhere. 0 turns a breaker off.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct BreakerLimits {
+    /// What happens then.
+    pub on_repeat: OnRepeat,
+    /// The number of a call, among equal ones in a row with equal results, that does not run.
+    pub repeated_calls: u32,
+    /// Calls in which equal rounds of calls are looked for.
+    pub repeat_window: u32,
+    /// Tools whose calls may repeat.
+    pub exempt: Vec<String>,
+    /// Errors in a row that end the run.
+    pub consecutive_errors: u32,
+    /// Answers in which a tool fails with the same class of error.
+    pub same_errors: u32,
+    /// Answers in which a tool gives the same result to other arguments.
+    pub same_results: u32,
+    /// Times that a file goes back to a content it had before.
+    pub reverted_edits: u32,
+    /// Answers without calls that say the same.
+    pub repeated_texts: u32,
+    /// How often in a row the model is asked to do what it only announced.
+    pub announcements: u32,
+}
+
 /// How far a run may go.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limits {
@@ -32,6 +69,9 @@ pub struct Limits {
     pub max_continuations: u32,
     /// Calls in a row whose arguments are not JSON before the run closes; 0 turns it off.
     pub max_malformed: u32,
+    /// When it goes nowhere; earlier versions did not look.
+    #[serde(default)]
+    pub breakers: BreakerLimits,
     /// What it may spend.
     pub caps: Caps,
     /// The models that it may call.

@@ -17,8 +17,12 @@ pub enum StopReason {
     ContextFull,
     /// The total or the step time limit was reached.
     Timeout,
-    /// Too many calls with arguments that are not valid JSON, in a row.
+    /// The same call, or the same round of calls, was made again and again.
+    RepeatedCall,
+    /// Too many calls in a row failed, or had arguments that are not valid JSON.
     ConsecutiveErrors,
+    /// The calls differed and led nowhere, or an action was announced and not taken.
+    NoProgress,
     /// A hook ended the run.
     Guardrail,
     /// The model refused, or its provider filtered the answer.
@@ -51,13 +55,15 @@ pub enum Status {
 
 impl StopReason {
     /// Every reason, in the order of the table in the README.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::LlmDone,
         Self::MaxSteps,
         Self::BudgetExceeded,
         Self::ContextFull,
         Self::Timeout,
+        Self::RepeatedCall,
         Self::ConsecutiveErrors,
+        Self::NoProgress,
         Self::Guardrail,
         Self::ContentFilter,
         Self::Truncated,
@@ -76,7 +82,9 @@ impl StopReason {
             | Self::BudgetExceeded
             | Self::ContextFull
             | Self::Timeout
+            | Self::RepeatedCall
             | Self::ConsecutiveErrors
+            | Self::NoProgress
             | Self::Guardrail
             | Self::ContentFilter
             | Self::Truncated
@@ -94,7 +102,9 @@ impl StopReason {
             Self::BudgetExceeded => "budget_exceeded",
             Self::ContextFull => "context_full",
             Self::Timeout => "timeout",
+            Self::RepeatedCall => "repeated_call",
             Self::ConsecutiveErrors => "consecutive_errors",
+            Self::NoProgress => "no_progress",
             Self::Guardrail => "guardrail",
             Self::ContentFilter => "content_filter",
             Self::Truncated => "truncated",

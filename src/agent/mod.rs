@@ -2,11 +2,13 @@
 
 pub mod ask;
 pub mod audit;
+pub mod breakers;
 pub mod compaction;
 pub mod context;
 pub mod digest;
 pub mod keeper;
 pub mod known;
+mod passing;
 pub mod prompt;
 pub mod purse;
 pub mod replay;

@@ -92,8 +92,9 @@ impl<S: Surroundings> Agent<S> {
         Ok(())
     }
 
-    /// Answers the calls beyond the cap, so that the conversation stays whole.
+    /// Answers calls that do not run, so that the conversation stays whole.
     fn refuse(&self, calls: Vec<ToolCall>, why: &str) -> Result<(), EmitError> {
+        let ends_step = self.session.borrow().is_answer(&calls);
         for call in calls {
             let text = why.to_owned();
             self.emitter.emit(Event::ToolEnd {
@@ -107,6 +108,10 @@ impl<S: Surroundings> Agent<S> {
                 counted: Counted::default(),
                 duration_ms: 0,
             })?;
+        }
+        if ends_step {
+            self.emitter.emit(Event::StepEnd)?;
+            self.keep_state()?;
         }
         Ok(())
     }

@@ -54,6 +54,8 @@ pub struct Readings {
     pub step_timed_out: bool,
     /// Whether the conversation no longer fits into the model's window.
     pub context_full: bool,
+    /// Why a breaker ends the run.
+    pub broken: Option<StopReason>,
 }
 
 /// The limit that is reached, in the order of the contract: steps, budget, timeout, context, then breakers.
@@ -70,7 +72,7 @@ pub fn check(limits: &Limits, readings: Readings) -> Option<StopReason> {
     } else if limits.max_malformed > 0 && readings.malformed >= limits.max_malformed {
         Some(StopReason::ConsecutiveErrors)
     } else {
-        None
+        readings.broken
     }
 }
 
@@ -78,7 +80,7 @@ pub fn check(limits: &Limits, readings: Readings) -> Option<StopReason> {
 mod tests {
     use super::*;
     use crate::compaction::CompactionLimits;
-    use crate::limits::{Caps, Chain, OnLimit};
+    use crate::limits::{BreakerLimits, Caps, Chain, OnLimit};
 
     fn limits() -> Limits {
         Limits {
@@ -88,6 +90,7 @@ mod tests {
             on_limit: OnLimit::Summary,
             max_continuations: 3,
             max_malformed: 3,
+            breakers: BreakerLimits::default(),
             caps: Caps::default(),
             models: Chain::default(),
             tools_bytes: 0,
@@ -104,6 +107,7 @@ mod tests {
             over_budget: false,
             step_timed_out: false,
             context_full: false,
+            broken: None,
         }
     }
 
@@ -114,7 +118,9 @@ mod tests {
 
     #[test]
     fn steps_win_over_the_budget_the_budget_over_time_time_over_the_window_and_that_over_breakers() {
-        let full = Readings { context_full: true, malformed: 3, ..readings() };
+        let broken = Readings { broken: Some(StopReason::RepeatedCall), ..readings() };
+        assert_eq!(check(&limits(), broken), Some(StopReason::RepeatedCall));
+        let full = Readings { context_full: true, malformed: 3, ..broken };
         assert_eq!(check(&limits(), full), Some(StopReason::ContextFull));
         let late = Readings { elapsed: Duration::from_secs(99), ..full };
         assert_eq!(check(&limits(), late), Some(StopReason::Timeout));

@@ -283,6 +283,7 @@ pub fn limits(settings: &Settings, caps: Caps, models: Chain<Terms>, tools: &[To
         on_limit: settings.run_loop.on_limit,
         max_continuations: settings.run_loop.max_continuations,
         max_malformed: settings.run_loop.max_malformed,
+        breakers: settings.run_loop.breakers(),
         caps: Caps { tools_tokens, ..caps },
         models,
         tools_bytes,

@@ -54,7 +54,9 @@ impl ExitCode {
             StopReason::MaxSteps
             | StopReason::BudgetExceeded
             | StopReason::ContextFull
+            | StopReason::RepeatedCall
             | StopReason::ConsecutiveErrors
+            | StopReason::NoProgress
             | StopReason::Guardrail
             | StopReason::ContentFilter
             | StopReason::Truncated
@@ -136,7 +138,7 @@ mod tests {
     fn every_reason_has_the_code_of_the_contract() {
         let codes: Vec<u8> =
             StopReason::ALL.into_iter().map(|reason| ExitCode::of_run(reason).code()).collect();
-        assert_eq!(codes, [0, 2, 2, 2, 5, 2, 2, 2, 2, 2, 130, 1, 4, 1]);
+        assert_eq!(codes, [0, 2, 2, 2, 5, 2, 2, 2, 2, 2, 2, 2, 130, 1, 4, 1]);
     }
 
     #[test]

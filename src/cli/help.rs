@@ -46,6 +46,11 @@ const PAGES: &[(&str, &str, &str)] = &[
     ),
     ("hooks", "hooks: your programs around tool and model calls", include_str!("../../hooks/README.md")),
     ("json", "the document of --json", include_str!("../../config/help/json.md")),
+    (
+        "limits",
+        "limits: what ends a run early, and when it goes nowhere",
+        include_str!("../../config/help/limits.md"),
+    ),
     ("output", "what goes where, and how loud", include_str!("../../config/help/output.md")),
     ("permissions", "modes, questions, refusals", include_str!("../../config/help/permissions.md")),
     (

@@ -12,6 +12,7 @@ pub mod layers;
 pub mod load;
 pub mod project;
 pub mod rule;
+pub mod run_loop;
 pub mod schema;
 pub mod settings;
 pub mod shelf;

@@ -7,13 +7,13 @@
 //! the items of a list or the keys of a map must be (`rule::Format`). `x-unit`: what a number counts.
 
 use super::context::Context;
+use crate::config::run_loop::RunLoop;
 use crate::engine::approve::Unanswered;
 use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::Mode;
 use crate::engine::rules::PolicyRule;
 use crate::engine::{Parallel, ResultFormat};
-use crate::limits::OnLimit;
 use crate::llm::catalog::{Own, Provider};
 use crate::llm::edit_format::EditFormat;
 use crate::llm::effort::Effort;
@@ -407,20 +407,6 @@ pub struct PolicySettings {
     /// What becomes of a call that nobody can be asked about: refused, or the run pauses (`agent help approvals`).
     #[schemars(extend("x-scope" = "needs-trust"))]
     pub approvals: Unanswered,
-}
-
-/// What the loop does at its limits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RunLoop {
-    /// What ends a run that reached a limit: a last answer of the model without tools, or a fixed text.
-    pub on_limit: OnLimit,
-    /// How often a cut answer is continued.
-    #[schemars(range(min = 0, max = 20), extend("x-unit" = "times"))]
-    pub max_continuations: u32,
-    /// Calls with unusable arguments in a row that end a run.
-    #[schemars(range(min = 1, max = 100), extend("x-unit" = "calls"))]
-    pub max_malformed: u32,
 }
 
 /// What a run may cost.

@@ -6,9 +6,10 @@ use super::environment::{Directories, Environment};
 use super::error::ConfigError;
 use super::flags::Flags;
 use super::layers::Layers;
+use super::run_loop::RunLoop;
 use super::schema::{
-    AnswerCache, CheckpointSettings, Commands, Costs, Document, Indexer, Llm, Logging, RunLoop, Sandbox,
-    Sessions, Tools, Web,
+    AnswerCache, CheckpointSettings, Commands, Costs, Document, Indexer, Llm, Logging, Sandbox, Sessions,
+    Tools, Web,
 };
 use crate::engine::approve::Unanswered;
 use crate::engine::guardrails::GuardrailSettings;

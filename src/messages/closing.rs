@@ -84,9 +84,19 @@ pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
              what is done, what was checked, what is still missing, and the next thing to do. Claim nothing that the \
              tool results above do not show.",
         ),
+        StopReason::RepeatedCall => Some(
+            "[SYSTEM] You made the same tool calls again and again, so the run ends and no more tools can be called. \
+             Answer now, in text: what is done, what you were trying to find or do, what stood in the way, and what is \
+             still missing.",
+        ),
         StopReason::ConsecutiveErrors => Some(
-            "[SYSTEM] Too many of your tool calls in a row could not be read, so the run ends and no more tools can \
-             be called. Answer now, in text: what is done, what you were trying to do last, and what is still missing.",
+            "[SYSTEM] Too many of your tool calls in a row failed, so the run ends and no more tools can be called. \
+             Answer now, in text: what is done, what you were trying to do last, why it failed, and what is still \
+             missing.",
+        ),
+        StopReason::NoProgress => Some(
+            "[SYSTEM] Your last steps led nowhere, so the run ends and no more tools can be called. Answer now, in \
+             text: what is done, what you tried, what stood in the way, and what is still missing.",
         ),
         StopReason::ContextFull => Some(
             "[SYSTEM] The conversation fills the model's window and could not be made short enough, so no more tools can be \
@@ -141,7 +151,9 @@ pub fn reason_in_words(reason: StopReason) -> &'static str {
         StopReason::BudgetExceeded => "what is left of the budget does not pay for another call",
         StopReason::ContextFull => "the conversation no longer fits into the model's window",
         StopReason::Timeout => "the time limit was reached",
-        StopReason::ConsecutiveErrors => "too many tool calls in a row could not be read",
+        StopReason::RepeatedCall => "the same tool calls were made again and again",
+        StopReason::ConsecutiveErrors => "too many tool calls in a row failed",
+        StopReason::NoProgress => "the last steps led nowhere",
         StopReason::Guardrail => "a guardrail or a hook ended the run",
         StopReason::ContentFilter => "the model refused, or its provider filtered the answer",
         StopReason::Truncated => "the answer stayed cut by the output limit",

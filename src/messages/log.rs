@@ -403,6 +403,7 @@ pub fn user_message(origin: Origin, text: &str) -> String {
         | Origin::Continuation
         | Origin::Repair
         | Origin::Guardrail
+        | Origin::Breaker
         | Origin::Gate => "the loop says",
         Origin::Hook => "a hook adds",
     };

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod background;
+mod breakers;
 mod closing;
 mod compaction;
 mod figures;
@@ -27,6 +28,10 @@ pub use approvals::{
 };
 pub use background::{
     background_disturbed, background_end, background_ended, background_gone, background_start,
+};
+pub use breakers::{
+    ANNOUNCED, back_and_forth, call_repeats, errors_in_a_row, goes_nowhere, must_change, same_call,
+    same_error, same_result, same_round, told_of_standstill,
 };
 pub use closing::{
     CALLS_USED_UP, CHANGES_NEVER_LISTED, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN,

@@ -302,6 +302,7 @@ impl HumanLog {
     fn user_message(&self, text: &str, origin: Origin) -> io::Result<()> {
         match origin {
             Origin::Repair => self.notice(Level::Warn, &messages::repairing(text)),
+            Origin::Breaker => self.notice(Level::Warn, &messages::told_of_standstill(text)),
             origin => self.notice(Level::Debug, &messages::user_message(origin, &one_line(text, LINE_CHARS))),
         }
     }

@@ -1,6 +1,6 @@
 //! Bad input: each gives a clear message, the right exit code, and nothing half-written.
 
-use crate::support::run::{Finished, KEY, Lab};
+use crate::support::run::{Finished, KEY, Lab, NO_BREAKERS};
 use crate::support::server::Server;
 use rustix::process::Signal;
 use std::fs;
@@ -196,7 +196,7 @@ fn an_endless_stream_is_ended_by_the_time_limit() {
 fn a_full_disk_for_the_journal_ends_the_run_with_what_there_is() {
     let script = "turns: [{repeat: 30, calls: [{name: read_file, arguments: {path: a.txt}}]}]";
     let server = Server::start(script);
-    let lab = Lab::new().file("a.txt", "line of text\n".repeat(300));
+    let lab = Lab::new().file("a.txt", "line of text\n".repeat(300)).config(NO_BREAKERS);
     let agent = env!("CARGO_BIN_EXE_agent");
     let url = server.url();
     let command = format!(

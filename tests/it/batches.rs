@@ -1,6 +1,6 @@
 //! Several calls in one answer: which of them run together, and that every result stands in its place.
 
-use crate::support::run::Lab;
+use crate::support::run::{Lab, NO_BREAKERS};
 use crate::support::server::Server;
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -39,7 +39,7 @@ fn append(id: &str, path: &str) -> Value {
 
 /// A lab with this setting of `tools.parallel`.
 fn lab(parallel: &str) -> Lab {
-    Lab::new().file("a.txt", "alpha\n").config(&format!("tools: {{parallel: {parallel}}}\n"))
+    Lab::new().file("a.txt", "alpha\n").config(&format!("tools: {{parallel: {parallel}}}\n{NO_BREAKERS}"))
 }
 
 /// Says that it comes, and waits to be let through.
@@ -79,9 +79,10 @@ const MOST_CALLS: usize = 16;
 /// A lab in which, before each `grep`, a hook waits until `together` of them have come this far.
 fn lab_where_reads_meet(parallel: &str, together: usize) -> (Lab, Meeting) {
     let hooks = json!({"pre_tool_use": [{"command": MEET, "matcher": "grep"}]});
-    let lab = Lab::new()
-        .file("a.txt", "alpha\n")
-        .config(&json!({"tools": {"parallel": parallel}, "hooks": hooks}).to_string());
+    let lab = Lab::new().file("a.txt", "alpha\n").config(
+        &json!({"tools": {"parallel": parallel}, "hooks": hooks, "loop": {"max_repeated_calls": 0}})
+            .to_string(),
+    );
     let meeting = Meeting::new(&lab, together);
     (lab, meeting)
 }

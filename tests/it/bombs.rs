@@ -1,7 +1,7 @@
 //! Small inputs that ask for much: patterns, documents and numbers made to cost time, memory or a wrong sum (class 63).
 
 use crate::support::calls::{call, results, script, told};
-use crate::support::run::Lab;
+use crate::support::run::{Lab, NO_BREAKERS};
 use crate::support::server::Server;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -60,6 +60,7 @@ fn class_63_no_pattern_costs_more_than_its_text_is_long() {
 #[test]
 fn class_63_no_glob_costs_more_than_the_names_are_long() {
     let lab = Lab::new().file(&format!("{}!", "a".repeat(250)), "x\n").file("d/e/f/g/a.txt", "x\n");
+    let lab = lab.config(NO_BREAKERS);
     let globs = [
         format!("{}b", "*a".repeat(60)),
         format!("{}b", "**/".repeat(200)),

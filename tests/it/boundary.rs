@@ -2,7 +2,7 @@
 //! they stand for.
 
 use crate::support::calls::{call, every_tool, results, script, told};
-use crate::support::run::{KEY, Lab};
+use crate::support::run::{KEY, Lab, NO_BREAKERS};
 use crate::support::server::Server;
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use serde_json::{Value, json};
@@ -51,6 +51,11 @@ fn look(dir: &Path, looks: &mut BTreeMap<PathBuf, Look>) {
     }
 }
 
+/// The configuration under which files may be deleted, and whatever is tried may be tried again.
+fn deleting() -> String {
+    format!("workspace: {{allow_delete: true}}\n{NO_BREAKERS}")
+}
+
 /// A workspace, and beside it what must be neither read nor changed.
 struct Fence {
     lab: Lab,
@@ -60,7 +65,7 @@ struct Fence {
 impl Fence {
     /// With links in the workspace: their names and where they lead.
     fn with(links: &[(&str, &str)]) -> Self {
-        let lab = Lab::new().file("inside.txt", "inside\n").config("workspace: {allow_delete: true}\n");
+        let lab = Lab::new().file("inside.txt", "inside\n").config(&deleting());
         for path in ["elsewhere/secret", "elsewhere/deep/secret", "ws-evil/secret"] {
             let path = lab.outside().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -283,7 +288,7 @@ fn disguises(lab: &Lab, name: &str) -> Vec<String> {
 #[test]
 fn s11_class_03_a_protected_file_is_read_but_changed_under_none_of_its_names() {
     let config = "guardrails: {protected_files: [.env]}\nworkspace: {allow_delete: true}\n";
-    let lab = Lab::new().file(".env", "KEY=hidden\n").config(config);
+    let lab = Lab::new().file(".env", "KEY=hidden\n").config(&format!("{config}{NO_BREAKERS}"));
     let names = disguises(&lab, ".env");
     let mut calls = Vec::new();
     for path in &names {
@@ -341,7 +346,7 @@ fn s12_class_04_the_content_of_a_sensitive_file_is_in_no_request() {
         .file("private/deep/key", CANARY)
         .file("config/prod.yml", format!("key: {CANARY}\n"))
         .file("open.txt", "nothing hunter-like\n")
-        .config(config);
+        .config(&format!("{config}{NO_BREAKERS}"));
     symlink("private", lab.ws().join("public")).unwrap();
     let mut paths = disguises(&lab, ".env");
     paths.extend(
@@ -410,7 +415,7 @@ fn class_06_of_500_writes_none_is_led_astray_while_the_directory_is_exchanged() 
 fn class_06_a_link_that_leads_elsewhere_after_the_decision_leads_nowhere() {
     let config = "guardrails: {sensitive_files: [.env], protected_files: [kept.txt]}\n";
     let lab = Lab::new().file(".env", CANARY).file("kept.txt", "kept\n").file("inside.txt", "inside\n");
-    let lab = lab.file(".vscode/tasks.json", "{}\n").config(config);
+    let lab = lab.file(".vscode/tasks.json", "{}\n").config(&format!("{config}{NO_BREAKERS}"));
     let swapped = [("shown", ".env"), ("changed", "kept.txt"), ("dir/changed", "../.vscode/tasks.json")];
     fs::create_dir(lab.ws().join("dir")).unwrap();
     for (name, target) in swapped {
@@ -515,7 +520,7 @@ fn class_08_the_kernels_own_links_lead_nowhere() {
 
 /// A workspace with files that give no end, or nothing at all; somebody has written to the pipe.
 fn endless() -> (Lab, fs::File, UnixListener) {
-    let lab = Lab::new().file("inside.txt", "inside\n").config("workspace: {allow_delete: true}\n");
+    let lab = Lab::new().file("inside.txt", "inside\n").config(&deleting());
     let lab = lab.file("piped/x", "needle\n").file("device/x", "needle\n");
     for path in ["pipe", "silent", "piped/.gitignore"] {
         mknodat(CWD, lab.ws().join(path), FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
@@ -601,7 +606,7 @@ fn guarded() -> Lab {
     [".git/config", ".vscode/tasks.json", ".agent/config.yaml", ".claude/commands/x.md", "vault/x"]
         .iter()
         .fold(Lab::new(), |lab, path| lab.file(path, "# kept\n"))
-        .config(config)
+        .config(&format!("{config}{NO_BREAKERS}"))
 }
 
 /// No tool changes a file under any of `paths`, each of which some file system takes for a protected one.

@@ -483,6 +483,7 @@ fn the_keys_of_the_loop_are_obeyed() {
     let broken = "turns: [{repeat: 9, calls: [{name: list_files, arguments: '{'}]}]";
     assert_eq!(asked("loop: {max_malformed: 1, on_limit: stop}\n", broken, 2), 1);
     assert_eq!(asked("loop: {max_malformed: 4, on_limit: stop}\n", broken, 2), 4);
+    assert_eq!(asked("loop: {max_malformed: 0, max_consecutive_errors: 6, on_limit: stop}\n", broken, 2), 6);
 }
 
 #[test]

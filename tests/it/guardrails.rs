@@ -31,10 +31,11 @@ fn patch(patch: &str) -> Value {
 /// A workspace whose user has configured these guardrails.
 fn lab(guardrails: &Value) -> Lab {
     let workspace = json!({"allow_delete": true});
+    let unbroken = json!({"max_consecutive_errors": 0, "max_same_errors": 0});
     Lab::new()
         .file("a.txt", "alpha\n")
         .file("b.txt", "beta\n")
-        .config(&json!({"guardrails": guardrails, "workspace": workspace}).to_string())
+        .config(&json!({"guardrails": guardrails, "workspace": workspace, "loop": unbroken}).to_string())
 }
 
 /// One call in each turn.

@@ -9,6 +9,7 @@ mod bad_input;
 mod batches;
 mod bombs;
 mod boundary;
+mod breakers;
 mod caching;
 mod checkpoints;
 mod ci;

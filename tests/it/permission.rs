@@ -1,6 +1,6 @@
 //! Modes, questions at a terminal, refusals, dry run.
 
-use crate::support::run::{Finished, KEY, Lab};
+use crate::support::run::{Finished, KEY, Lab, NO_BREAKERS};
 use crate::support::server::{Recorded, Server};
 use crate::support::terminal::{AtTerminal, QUESTION};
 use serde_json::{Value, json};
@@ -330,8 +330,8 @@ fn s10_a_command_that_is_named_all_the_same_does_not_run() {
 fn s11_protected_files_are_read_but_neither_written_patched_deleted_nor_redirected_to() {
     let lab = lab().file(".env", "TOKEN=1\n").file("sub/x", "");
     std::os::unix::fs::symlink(".env", lab.ws().join("alias")).unwrap();
-    let lab =
-        lab.config("guardrails: {protected_files: [.env]}\nworkspace: {allow_delete: true}\n").unprivileged();
+    let config = "guardrails: {protected_files: [.env]}\nworkspace: {allow_delete: true}\n";
+    let lab = lab.config(&format!("{config}{NO_BREAKERS}")).unprivileged();
     let absolute = lab.ws().canonicalize().unwrap().join(".env");
     let calls = [
         ("write_file", json!({"path": ".env", "content": "x", "mode": "append"})),
@@ -368,7 +368,8 @@ fn s11_protected_files_are_read_but_neither_written_patched_deleted_nor_redirect
 #[test]
 fn s11_a_sensitive_file_is_not_shown_by_commands_that_name_it() {
     let lab = lab().file("secret.pem", "the secret\n");
-    let lab = lab.config("guardrails: {sensitive_files: ['*.pem']}\n").unprivileged();
+    let config = "guardrails: {sensitive_files: ['*.pem']}\n";
+    let lab = lab.config(&format!("{config}{NO_BREAKERS}")).unprivileged();
     let commands = [
         "cat secret.pem",
         "head -n 1 < a.txt secret.pem",

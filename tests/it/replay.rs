@@ -154,6 +154,29 @@ fn runs_out_of_time_go_the_same_way_again() {
 }
 
 #[test]
+fn runs_that_repeat_a_call_go_the_same_way_again() {
+    let turns = "{calls: [{name: list_files, arguments: {}}], repeat: 5}, {text: half}";
+    Kind { reason: "repeated_call", code: 2, turns, ..Kind::default() }.goes_the_same_way_again();
+}
+
+#[test]
+fn runs_that_make_no_progress_go_the_same_way_again() {
+    let turns = "{text: 'Now let me fix it:'}, {text: 'I will now fix it.'}";
+    Kind { reason: "no_progress", code: 2, turns, ..Kind::default() }.goes_the_same_way_again();
+}
+
+#[test]
+fn a_run_that_knew_no_breakers_goes_the_same_way_again() {
+    let turns = "turns: [{calls: [{name: list_files, arguments: {}}], repeat: 9}, {text: done}]";
+    let lab = Lab::new().config("loop: {max_repeated_calls: 0}\n");
+    lab.run(&Server::start(turns), &[]).exits(0);
+    plant(&lab, "run_start", |event| {
+        event["bounds"]["limits"].as_object_mut().unwrap().remove("breakers").unwrap();
+    });
+    same(&lab, "llm_done");
+}
+
+#[test]
 fn runs_with_calls_that_nobody_could_read_go_the_same_way_again() {
     let turns = "{calls: [{name: read_file, arguments: '{\"path\":'}], repeat: 3}, {text: half}";
     Kind { reason: "consecutive_errors", code: 2, turns, ..Kind::default() }.goes_the_same_way_again();

@@ -1,6 +1,6 @@
 //! Sessions: the journal, resuming, locks.
 
-use crate::support::run::{KEY, Lab};
+use crate::support::run::{KEY, Lab, NO_BREAKERS};
 use crate::support::server::Server;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -395,7 +395,7 @@ fn with_a_state(lab: &Lab) -> std::path::PathBuf {
     fs::write(lab.ws().join("long.txt"), format!("{}\n", "x".repeat(999)).repeat(55)).unwrap();
     let calls = READ.replace("a.txt", "long.txt").repeat(24);
     let server = Server::start(&format!("turns:\n{calls}  - text: one\n"));
-    fs::write(lab.ws().join("agent.yaml"), config).unwrap();
+    fs::write(lab.ws().join("agent.yaml"), format!("{config}{NO_BREAKERS}")).unwrap();
     lab.run(&server, &["--mode", "yolo", "--config", "agent.yaml", "--max-steps", "40"]).exits(0);
     let kept = texts(lab);
     assert_eq!(kept.len(), 1, "{kept:?}");

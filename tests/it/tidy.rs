@@ -1,7 +1,10 @@
 //! The rules of the house, executed: layers, cycles, sizes, docs, the code map, tables that must equal the code.
 
+use crate::support::run::Lab;
 use agent::llm::catalog::{self, Provider};
-use serde_json::json;
+use agent::messages;
+use agent::stop_reason::StopReason;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
@@ -285,6 +288,48 @@ fn differs(provider: &Provider) -> Vec<String> {
 #[test]
 fn the_manuals_providers_are_the_table() {
     check_generated("config/help/providers.md", "providers", &providers_table());
+}
+
+/// The value of a dotted key in the defaults, as the manual writes it; nothing where there is none.
+fn default_of(defaults: &Value, key: &str) -> Option<String> {
+    let value =
+        defaults.pointer(&format!("/{}", key.replace('.', "/"))).unwrap_or_else(|| panic!("no key {key}"));
+    (!value.is_null()).then(|| format!("`{value}`"))
+}
+
+#[test]
+fn the_manuals_limits_are_the_limits() {
+    let defaults: Value = serde_yaml::from_str(&read("config/default.yaml")).unwrap();
+    let page = read("config/help/limits.md");
+    let table =
+        page.split("<!-- limits -->\n").nth(1).unwrap().split("<!-- end of limits -->").next().unwrap();
+    let rows: Vec<Vec<&str>> =
+        table.lines().skip(2).map(|row| row.trim_matches('|').split('|').map(str::trim).collect()).collect();
+    let help = Lab::new().agent(&["run", "--help"]).exits(0).stdout;
+    let (mut keys, mut reasons) = (BTreeSet::new(), BTreeSet::new());
+    for row in &rows {
+        let [key, flag, default, _, reason] = row.as_slice() else { panic!("{row:?}") };
+        let (key, reason) = (key.trim_matches('`'), reason.trim_matches('`'));
+        let told = default.starts_with('`').then(|| (*default).to_owned());
+        assert_eq!(told, default_of(&defaults, key), "{key}");
+        assert!(*flag == "–" || help.contains(&format!("{} ", flag.trim_matches('`'))), "{flag}");
+        keys.insert(key.to_owned());
+        reasons.insert(reason.to_owned());
+    }
+    let of = |section: &str| -> Vec<String> {
+        defaults[section].as_object().unwrap().iter().map(|(key, _)| format!("{section}.{key}")).collect()
+    };
+    let known = ["max_steps", "timeout_seconds", "step_timeout_seconds"].map(str::to_owned).into_iter();
+    let no_limits =
+        ["loop.on_limit", "loop.on_repeat", "loop.repeat_exempt", "costs.warn_at_usd", "costs.prices_file"];
+    let known = known.chain(of("loop")).chain(of("costs")).filter(|key| !no_limits.contains(&key.as_str()));
+    let missing: Vec<String> = known.filter(|key| !keys.contains(key)).collect();
+    assert!(missing.is_empty(), "config/help/limits.md lacks {missing:?}");
+    let ends = StopReason::ALL.into_iter().filter(|reason| messages::closing_instruction(*reason).is_some());
+    let ends: BTreeSet<String> = ends.map(|reason| reason.name().to_owned()).collect();
+    assert!(reasons.is_superset(&ends), "{reasons:?} lacks some of {ends:?}");
+    let names: BTreeSet<String> = StopReason::ALL.map(|reason| reason.name().to_owned()).into();
+    assert!(reasons.is_subset(&names), "{reasons:?}");
 }
 
 #[test]

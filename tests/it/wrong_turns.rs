@@ -1,7 +1,7 @@
 //! Turns that went wrong: calls that nobody can read, that come too often, as text or in odd shapes, and answers of no use.
 
 use crate::formats::play;
-use crate::support::run::{KEY, Lab};
+use crate::support::run::{KEY, Lab, NO_BREAKERS};
 use crate::support::server::{Recorded, Server};
 use serde_json::{Value, json};
 
@@ -126,8 +126,9 @@ fn of_too_many_calls_the_first_run_and_the_model_is_told_in_every_format() {
         .collect();
     let told = json!({"text": "done", "expect": {"last_contains": ["at most 128 calls run"]}});
     for model in MODELS {
+        let lab = Lab::new().config(NO_BREAKERS);
         let (done, requests) =
-            play(model, &Lab::new(), &script(&[json!({ "calls": calls }), told.clone()]), &["--json"]);
+            play(model, &lab, &script(&[json!({ "calls": calls }), told.clone()]), &["--json"]);
         let json = done.exits(0).json();
         assert_eq!(requests.len(), 2, "{model}");
         let uses = json["tools_used"].as_array().unwrap();

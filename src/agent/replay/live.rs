@@ -4,8 +4,8 @@
 //! that did not run then does not run now.
 
 use super::files::Files;
-use super::passing::without_passing;
 use super::places::Places;
+use crate::agent::passing::without_passing;
 use crate::emit::EmitError;
 use crate::engine::Engine;
 use crate::event::{Event, EventSink, Record};

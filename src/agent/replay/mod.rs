@@ -8,7 +8,6 @@
 mod difference;
 mod files;
 mod live;
-mod passing;
 mod places;
 mod player;
 mod tape;

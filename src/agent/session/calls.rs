@@ -23,6 +23,9 @@ impl Session {
 
     /// The tools that are to run, as far as none of them waits, and then the calls that are too many.
     pub(super) fn tools_step(&self, moment: Moment) -> Step {
+        if let Some(refusal) = self.repeating() {
+            return refusal;
+        }
         let affordable = self.run.spending.runnable(&self.limits.caps, self.pending.len());
         let (run, beyond) = self.pending.split_at(affordable.min(CALLS_CAP).min(self.pending.len()));
         let open = |calls: &[ToolCall]| -> Vec<ToolCall> {

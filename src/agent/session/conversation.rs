@@ -16,6 +16,7 @@ impl Session {
                 self.answer_so_far = self.answer();
                 self.continuations = self.continuations.saturating_add(1);
             }
+            Origin::Breaker => self.keep_answer(),
             // A hook may speak before any call, also between the pieces of an answer; so may the end of a command.
             Origin::Hook | Origin::Background => {}
             Origin::Prompt | Origin::System | Origin::Repair | Origin::Guardrail | Origin::Gate => {

@@ -92,6 +92,9 @@ impl Session {
             return step;
         }
         let text = self.answer();
+        if let Some(step) = self.led_nowhere(&text) {
+            return step;
+        }
         let failure = |kind, what: String| {
             let message = messages::broken_off(&what, self.dropped);
             Some(Failure { kind, message, retryable: false })

@@ -1,5 +1,6 @@
 //! A session: the fold of its journal, and what is next.
 
+mod breaking;
 mod calls;
 mod compacting;
 mod conversation;
@@ -12,6 +13,7 @@ mod shared;
 mod structured;
 mod waiting;
 
+use crate::agent::breakers::Breakers;
 use crate::agent::compaction::Prompts;
 use crate::agent::context::Filling;
 use crate::agent::spending::Spending;
@@ -119,6 +121,8 @@ struct RunState {
     compacting: Option<Compacting>,
     /// Whether that did not make room enough.
     cramped: bool,
+    /// Whether it goes anywhere.
+    breakers: Breakers,
 }
 
 /// How far the closing has come.
@@ -282,6 +286,7 @@ impl Session {
             over_budget: self.exceeded(Purpose::Step).is_some(),
             step_timed_out: self.run.abandoned == Some(StopReason::Timeout),
             context_full: self.overflow().is_some() || self.is_cramped(),
+            broken: self.run.breakers.end(),
         };
         let reached = watchdogs::check(&self.limits, readings);
         let in_time = reached.is_none_or(|reason| reason == StopReason::ContextFull);
@@ -292,13 +297,18 @@ impl Session {
             Some(StopReason::ContextFull) => self.context_full(self.overflow_failure()),
             Some(reason) if self.limits.on_limit == OnLimit::Stop => self.stop(reason, None),
             Some(reason) => Step::Close(reason),
-            None => Step::CallModel(Purpose::Step),
+            None => self.told_or_asked(),
         }
     }
 
     /// Takes note of an event.
     pub fn apply(&mut self, event: &Event) {
         self.waiting.note(event);
+        self.fold(event);
+        self.run.breakers.note(event, &self.limits.breakers);
+    }
+
+    fn fold(&mut self, event: &Event) {
         match event {
             Event::SessionStart { session_id, .. } => self.session_start(session_id),
             Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),

@@ -76,7 +76,12 @@ impl Session {
         self.run.screening.said();
         match origin {
             Origin::Prompt | Origin::Hook | Origin::Background => self.unread.push(text.to_owned()),
-            Origin::System | Origin::Continuation | Origin::Repair | Origin::Guardrail | Origin::Gate => {}
+            Origin::System
+            | Origin::Continuation
+            | Origin::Repair
+            | Origin::Guardrail
+            | Origin::Breaker
+            | Origin::Gate => {}
         }
     }
 

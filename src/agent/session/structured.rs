@@ -40,7 +40,11 @@ impl Demand {
                 self.repairing = true;
             }
             Origin::Prompt | Origin::System | Origin::Gate => self.repairing = false,
-            Origin::Background | Origin::Continuation | Origin::Guardrail | Origin::Hook => {}
+            Origin::Background
+            | Origin::Continuation
+            | Origin::Guardrail
+            | Origin::Breaker
+            | Origin::Hook => {}
         }
     }
 }

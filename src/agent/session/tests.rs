@@ -3,7 +3,7 @@
 use super::*;
 use crate::compaction::CompactionLimits;
 use crate::guardrail::Counted;
-use crate::limits::{Caps, Chain};
+use crate::limits::{BreakerLimits, Caps, Chain};
 use crate::message::Opaque;
 use crate::message::Part;
 use crate::stop_reason::Status;
@@ -18,6 +18,7 @@ pub(super) fn limits() -> Limits {
         on_limit: OnLimit::Summary,
         max_continuations: 3,
         max_malformed: 3,
+        breakers: BreakerLimits::default(),
         caps: Caps::default(),
         models: Chain::default(),
         tools_bytes: 0,

@@ -147,6 +147,7 @@ fn teller(origin: Origin) -> &'static str {
         | Origin::Continuation
         | Origin::Repair
         | Origin::Guardrail
+        | Origin::Breaker
         | Origin::Gate => "loop",
         Origin::Hook => "hook",
     }

@@ -280,6 +280,7 @@ fn teller(origin: Origin) -> &'static str {
         | Origin::Continuation
         | Origin::Repair
         | Origin::Guardrail
+        | Origin::Breaker
         | Origin::Gate => "agent",
     }
 }

@@ -20,6 +20,10 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 /// A key that must never appear anywhere but in the Authorization header.
 pub const KEY: &str = "sk-test-0123456789abcdef";
 
+/// The configuration for tests whose model makes again and again what is looked at: no breaker ends the run.
+pub const NO_BREAKERS: &str =
+    "loop: {max_repeated_calls: 0, repeat_window: 0, max_consecutive_errors: 0, max_same_errors: 0}\n";
+
 /// A workspace and a home of their own, and how the binary is called in them.
 pub struct Lab {
     dir: tempfile::TempDir,

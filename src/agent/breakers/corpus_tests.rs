@@ -1,0 +1,342 @@
+//! The collected traces, played to a session: every loop is to be noticed and ended, no legitimate work to be disturbed.
+
+use crate::agent::session::{Moment, Session, Step};
+use crate::change::{Change, ChangeAction, ChangedBy};
+use crate::config::schema::Document;
+use crate::decision::Denial;
+use crate::event::{Event, FinishReason, Origin, Purpose};
+use crate::guardrail::Counted;
+use crate::limits::{BreakerLimits, Limits, OnRepeat};
+use crate::message::{Message, Part, Role, ToolCall, ToolResult};
+use crate::stop_reason::StopReason;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const LOOPS: &str = include_str!("../../../tests/loops/loops.json");
+const LOOK_ALIKES: &str = include_str!("../../../tests/loops/look-alikes.json");
+const README: &str = include_str!("../../../tests/README.md");
+const UPDATE: &str = "AGENT_UPDATE_DOCS";
+
+/// What became of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Nothing was noticed.
+    Undisturbed,
+    /// The model was believed that it was done before the trace was over.
+    Believed,
+    /// The model was told, or a call refused, and the run went on.
+    Told,
+    /// The run was ended.
+    Ended(StopReason),
+}
+
+fn traces(json: &str) -> Vec<Value> {
+    serde_json::from_str(json).unwrap()
+}
+
+/// The limits of the configuration that nobody has changed.
+fn defaults() -> BreakerLimits {
+    let document: Document = serde_yaml::from_str(include_str!("../../../config/default.yaml")).unwrap();
+    document.run_loop.breakers()
+}
+
+/// The steps of a trace one by one, with the counts filled in.
+fn steps(steps: &Value, count: Option<u64>) -> Vec<Value> {
+    let mut all = Vec::new();
+    for step in steps.as_array().unwrap() {
+        match step.get("times").and_then(Value::as_u64) {
+            Some(times) => (1..=times).for_each(|n| all.extend(self::steps(&step["steps"], Some(n)))),
+            None => all.push(count.map_or_else(|| step.clone(), |n| filled_in(step, n))),
+        }
+    }
+    all
+}
+
+fn filled_in(value: &Value, n: u64) -> Value {
+    match value {
+        Value::String(text) => json!(text.replace("{n}", &n.to_string())),
+        Value::Array(items) => items.iter().map(|item| filled_in(item, n)).collect(),
+        Value::Object(object) => object
+            .iter()
+            .map(|(key, item)| (key.clone(), filled_in(item, n)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+        other => other.clone(),
+    }
+}
+
+/// A session that a trace is played to.
+struct Play {
+    session: Session,
+    calls: usize,
+    fate: Fate,
+}
+
+impl Play {
+    fn new(breakers: BreakerLimits) -> Self {
+        let limits = Limits {
+            max_steps: 1000,
+            max_malformed: 3,
+            max_continuations: 20,
+            breakers,
+            ..Limits::default()
+        };
+        let mut session = Session::new(limits);
+        session.apply(&Event::RunStart {
+            agent: "build".into(),
+            model: "m".into(),
+            mode: "yolo".into(),
+            tools: vec!["run_command".into()],
+            max_steps: 1000,
+            resumed: false,
+            sandbox: String::new(),
+            bounds: None,
+        });
+        session.apply(&Event::UserMessage { text: "do it".into(), origin: Origin::Prompt });
+        Self { session, calls: 0, fate: Fate::Undisturbed }
+    }
+
+    /// Goes on until the model is asked; whether it is.
+    fn is_asked(&mut self) -> bool {
+        loop {
+            match self.session.next_step(Moment { elapsed: Duration::ZERO, interrupted: false }) {
+                Step::CallModel(Purpose::Step) => return true,
+                Step::Say(Origin::Continuation, text) => {
+                    self.session.apply(&Event::UserMessage { text, origin: Origin::Continuation });
+                }
+                Step::Say(origin, text) => {
+                    assert_eq!(origin, Origin::Breaker, "{text}");
+                    self.fate = Fate::Told;
+                    self.session.apply(&Event::UserMessage { text, origin });
+                }
+                Step::Close(reason) => {
+                    self.fate = Fate::Ended(reason);
+                    return false;
+                }
+                Step::Stop(verdict) => {
+                    if verdict.reason != StopReason::LlmDone {
+                        self.fate = Fate::Ended(verdict.reason);
+                    }
+                    return false;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn play(mut self, trace: &Value) -> Fate {
+        let steps = steps(&trace["steps"], None);
+        for step in &steps {
+            if !self.is_asked() {
+                return if matches!(self.fate, Fate::Ended(_)) { self.fate } else { Fate::Believed };
+            }
+            self.step(step);
+        }
+        self.is_asked();
+        self.fate
+    }
+
+    /// One answer of the model, and what its calls give.
+    fn step(&mut self, step: &Value) {
+        let single = [step.clone()];
+        let made = step["batch"].as_array().map_or(single.as_slice(), Vec::as_slice);
+        let made: Vec<(ToolCall, &Value)> = made
+            .iter()
+            .filter(|one| one.get("call").is_some())
+            .map(|one| (self.call(&one["call"]), one))
+            .collect();
+        let text = step["text"].as_str().or(step["cut"].as_str());
+        let mut parts: Vec<Part> = text.map(|text| Part::Text { text: text.into() }).into_iter().collect();
+        parts.extend(made.iter().map(|(call, _)| Part::ToolCall(call.clone())));
+        let finish = if step.get("cut").is_some() { FinishReason::Length } else { FinishReason::Stop };
+        let message = Message { role: Role::Assistant, parts };
+        self.session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
+        let purpose = Purpose::Step;
+        self.session.apply(&Event::ModelResponse {
+            purpose,
+            message,
+            finish,
+            usage: None,
+            cost_usd: None,
+            latency_ms: 0,
+        });
+        while let Step::Refuse(calls, why) = self.next() {
+            self.fate = Fate::Told;
+            for call in calls {
+                self.session.apply(&ended(&call, &json!({"error": why})));
+            }
+        }
+        if let Step::RunTools(calls) = self.next() {
+            for (call, one) in made.iter().filter(|(call, _)| calls.contains(call)) {
+                self.session.apply(&ended(call, one));
+            }
+        }
+    }
+
+    fn next(&self) -> Step {
+        self.session.next_step(Moment { elapsed: Duration::ZERO, interrupted: false })
+    }
+
+    fn call(&mut self, call: &Value) -> ToolCall {
+        self.calls += 1;
+        let arguments = call[1].as_str().map_or_else(|| call[1].to_string(), str::to_owned);
+        ToolCall {
+            id: format!("c{}", self.calls),
+            name: call[0].as_str().unwrap().into(),
+            arguments,
+            opaque: None,
+        }
+    }
+}
+
+fn ended(call: &ToolCall, one: &Value) -> Event {
+    let is_error = one.get("error").is_some();
+    let text = one["ok"].as_str().or(one["error"].as_str()).unwrap().to_owned();
+    let rule = || Denial {
+        tool: call.name.clone(),
+        summary: String::new(),
+        reason: text.clone(),
+        rule: "mode".into(),
+    };
+    let changed = one.get("changed").map(|change| Change {
+        path: change[0].as_str().unwrap().into(),
+        action: ChangeAction::Modified,
+        by: if call.name == "run_command" { ChangedBy::Command } else { ChangedBy::Tool },
+        before: change[1].as_str().map(str::to_owned),
+        after: change[2].as_str().map(str::to_owned),
+        before_mode: None,
+        after_mode: None,
+        directories: 0,
+    });
+    Event::ToolEnd {
+        name: call.name.clone(),
+        summary: String::new(),
+        denial: one.get("denied").map(|_| rule()),
+        result: ToolResult { call_id: call.id.clone(), text, is_error },
+        changed: changed.into_iter().collect(),
+        seen: Vec::new(),
+        simulated: false,
+        counted: Counted::default(),
+        duration_ms: 0,
+    }
+}
+
+fn fates(traces: &[Value], limits: &BreakerLimits) -> Vec<(String, Fate)> {
+    let named = traces.iter().map(|trace| (trace["name"].as_str().unwrap().to_owned(), trace));
+    named.map(|(name, trace)| (name, Play::new(limits.clone()).play(trace))).collect()
+}
+
+#[test]
+fn every_loop_is_ended_for_its_reason() {
+    let traces = traces(LOOPS);
+    assert!(traces.len() >= 30);
+    let expected: Vec<(String, String)> = traces
+        .iter()
+        .map(|trace| (trace["name"].as_str().unwrap().into(), trace["ends"].as_str().unwrap().into()))
+        .collect();
+    let reached: Vec<(String, String)> = fates(&traces, &defaults())
+        .into_iter()
+        .map(|(name, fate)| match fate {
+            Fate::Ended(reason) => (name, reason.name().to_owned()),
+            other => (name, format!("{other:?}")),
+        })
+        .collect();
+    assert_eq!(reached, expected);
+}
+
+#[test]
+fn no_legitimate_work_is_disturbed() {
+    let traces = traces(LOOK_ALIKES);
+    assert!(traces.len() >= 30);
+    let disturbed: Vec<(String, Fate)> =
+        fates(&traces, &defaults()).into_iter().filter(|(_, fate)| *fate != Fate::Undisturbed).collect();
+    assert!(disturbed.is_empty(), "{disturbed:#?}");
+}
+
+#[test]
+fn l30_nothing_is_noticed_when_all_is_off() {
+    for file in [LOOPS, LOOK_ALIKES] {
+        for (name, fate) in fates(&traces(file), &BreakerLimits::default()) {
+            let by_arguments = Fate::Ended(StopReason::ConsecutiveErrors);
+            let is_malformed = name == "calls that nobody can read" && fate == by_arguments;
+            assert!(is_malformed || matches!(fate, Fate::Undisturbed | Fate::Believed), "{name}: {fate:?}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_stopped_at_once_is_told_nothing_before() {
+    let limits = BreakerLimits { on_repeat: OnRepeat::Stop, ..defaults() };
+    let fates = fates(&traces(LOOPS), &limits);
+    let left: Vec<_> = fates.iter().filter(|(_, fate)| !matches!(fate, Fate::Ended(_))).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// A line of the table: what was changed, loops ended, loops only told, legitimate work that was disturbed, by name.
+fn line(what: &str, limits: &BreakerLimits, traces: &[Vec<Value>; 2]) -> String {
+    let [loops, work] = [0, 1].map(|file| fates(&traces[file], limits));
+    let count = |wanted: &dyn Fn(&Fate) -> bool| loops.iter().filter(|(_, fate)| wanted(fate)).count();
+    let ended = count(&|fate| matches!(fate, Fate::Ended(_)));
+    let missed: Vec<&str> = loops
+        .iter()
+        .filter(|(_, fate)| !matches!(fate, Fate::Ended(_)))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let told = count(&|fate| *fate == Fate::Told);
+    let disturbed: Vec<&str> =
+        work.iter().filter(|(_, fate)| *fate != Fate::Undisturbed).map(|(name, _)| name.as_str()).collect();
+    format!(
+        "| {what} | {ended} of {} | {told} | {} | {} of {} | {} |\n",
+        loops.len(),
+        missed.join("; "),
+        disturbed.len(),
+        work.len(),
+        disturbed.join("; ")
+    )
+}
+
+/// The table: each threshold one lower, one higher and off.
+fn table() -> String {
+    type Threshold = (&'static str, fn(&mut BreakerLimits) -> &mut u32);
+    let thresholds: [Threshold; 8] = [
+        ("max_repeated_calls", |limits| &mut limits.repeated_calls),
+        ("repeat_window", |limits| &mut limits.repeat_window),
+        ("max_consecutive_errors", |limits| &mut limits.consecutive_errors),
+        ("max_same_errors", |limits| &mut limits.same_errors),
+        ("max_same_results", |limits| &mut limits.same_results),
+        ("max_reverted_edits", |limits| &mut limits.reverted_edits),
+        ("max_repeated_texts", |limits| &mut limits.repeated_texts),
+        ("max_announcements", |limits| &mut limits.announcements),
+    ];
+    let mut table = String::from(
+        "| thresholds | loops ended | only told | loops not ended | work disturbed | which |\n|---|---|---|---|---|---|\n",
+    );
+    let traces = [LOOPS, LOOK_ALIKES].map(traces);
+    table.push_str(&line("as they are", &defaults(), &traces));
+    for (name, threshold) in thresholds {
+        let default = *threshold(&mut defaults());
+        let values: BTreeSet<u32> = [0, default - 1, default + 1].into();
+        for value in values {
+            let mut limits = defaults();
+            *threshold(&mut limits) = value;
+            table.push_str(&line(&format!("`{name}: {value}`"), &limits, &traces));
+        }
+    }
+    table
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "this test writes the table")]
+fn the_table_of_thresholds_is_what_they_do() {
+    let (begin, end) = ("<!-- thresholds -->\n", "<!-- end of thresholds -->");
+    let (start, stop) = (README.find(begin).unwrap() + begin.len(), README.find(end).unwrap());
+    let table = table();
+    if std::env::var_os(UPDATE).is_some() {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/README.md");
+        std::fs::write(path, format!("{}{table}{}", &README[..start], &README[stop..])).unwrap();
+        return;
+    }
+    assert_eq!(&README[start..stop], table, "run the tests with {UPDATE}=1 to renew tests/README.md");
+}
