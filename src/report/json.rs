@@ -95,7 +95,7 @@ mod tests {
                 r#""requests":0,"tool_calls":0,"tools_used":[],"files_modified":[],"executables":{"files":[],"more":0,"complete":true},"duration_seconds":0.0,"#,
                 r#""model":null,"usage":{"input":0,"cached_read":0,"cached_write":0,"output":0,"reasoning":0},"#,
                 r#""cost":{"total_usd":null,"by_source":{}},"cache":{"read_tokens":0,"write_tokens":0,"answers":0,"#,
-                r#""prefix_changes":[]},"permission_denials":[],"sandbox":null,"#,
+                r#""prefix_changes":[]},"context":null,"permission_denials":[],"sandbox":null,"#,
                 r#""error":{"kind":"usage","message":"unknown flag","retryable":false}}"#,
                 "\n"
             )
