@@ -4,6 +4,7 @@ pub mod ask;
 pub mod audit;
 pub mod context;
 pub mod digest;
+pub mod ending;
 pub mod keeper;
 pub mod known;
 pub mod prompt;
@@ -12,6 +13,8 @@ pub mod replay;
 pub mod run;
 mod screen;
 pub mod session;
+#[cfg(test)]
+mod simulation;
 pub mod spending;
 pub mod structured;
 pub mod surroundings;
