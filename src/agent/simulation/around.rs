@@ -86,14 +86,24 @@ impl Around {
             let outcomes = join_all(now.iter().map(|call| self.run_call(call, interrupt, cancel)));
             outcomes.await.into_iter().collect::<Result<(), _>>()?;
             if self.holds.get() {
-                for call in later.iter().filter(|call| self.asks(call)) {
-                    if !cancel.is_cancelled() {
-                        self.run_call(call, interrupt, cancel).await?;
-                    }
-                }
-                return Ok(());
+                return self.ask_ahead(later, interrupt, cancel).await;
             }
             rest = later;
+        }
+        Ok(())
+    }
+
+    /// Asks about the calls behind one that waits.
+    async fn ask_ahead(
+        &self,
+        later: &[ToolCall],
+        interrupt: &CancellationToken,
+        cancel: &CancellationToken,
+    ) -> Result<(), EmitError> {
+        for call in later.iter().filter(|call| self.asks(call)) {
+            if !cancel.is_cancelled() {
+                self.run_call(call, interrupt, cancel).await?;
+            }
         }
         Ok(())
     }
