@@ -2,7 +2,8 @@
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::Instant;
 
 /// Clock, random numbers and ids of one process.
 #[derive(Debug)]
@@ -11,6 +12,9 @@ pub struct Source {
     started: Option<Instant>,
     stamped: Cell<Duration>,
     state: Cell<u64>,
+    /// What the wall clock of a simulation showed when it was made.
+    #[cfg(test)]
+    wall: Option<Duration>,
 }
 
 impl Default for Source {
@@ -21,13 +25,20 @@ impl Default for Source {
 
 impl Source {
     /// A source that starts now, seeded by the operating system.
-    #[expect(clippy::disallowed_methods, reason = "this is the address of the clock")]
     pub fn new() -> Self {
         Self {
             started: Some(Instant::now()),
             stamped: Cell::default(),
             state: Cell::new(RandomState::new().hash_one(std::process::id()) | 1),
+            #[cfg(test)]
+            wall: None,
         }
+    }
+
+    /// A source that is the same each time: it moves with the clock of the runtime, which a test moves.
+    #[cfg(test)]
+    pub fn simulated(seed: u64, wall: Duration) -> Self {
+        Self { state: Cell::new(seed | 1), wall: Some(wall), ..Self::new() }
     }
 
     /// A source whose clock stands where it was last [`set`](Self::set): the time of a journal.
@@ -60,6 +71,10 @@ impl Source {
     /// Wall clock since the Unix epoch.
     #[expect(clippy::disallowed_methods, reason = "this is the address of the clock")]
     pub fn wall(&self) -> Duration {
+        #[cfg(test)]
+        if let Some(wall) = self.wall {
+            return wall.saturating_add(self.elapsed());
+        }
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
     }
 

@@ -6,6 +6,7 @@ pub mod breakers;
 pub mod compaction;
 pub mod context;
 pub mod digest;
+pub mod ending;
 pub mod keeper;
 pub mod known;
 mod passing;
@@ -15,6 +16,8 @@ pub mod replay;
 pub mod run;
 mod screen;
 pub mod session;
+#[cfg(test)]
+mod simulation;
 pub mod spending;
 pub mod structured;
 pub mod surroundings;

@@ -144,7 +144,10 @@ impl<S: Surroundings> Agent<S> {
     /// Runs the calls of one turn within the time of the run.
     async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
         self.engine.run_calls(calls, &self.interrupt, self.time_left()).await?;
-        self.engine.tell_of_background()?;
+        // Words end the answers to a turn: none come before the refusal of the calls that are too many.
+        if !matches!(self.next_step(), Step::Refuse(..)) {
+            self.engine.tell_of_background()?;
+        }
         let step = self.emitter.emit(Event::StepEnd)?.step;
         self.keep_state()?;
         self.engine.commit_after(Some(step)).await

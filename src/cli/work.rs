@@ -4,7 +4,7 @@ use crate::agent::context::result_tokens;
 use crate::agent::keeper::Keeper;
 use crate::agent::known::{About, Known};
 use crate::agent::run;
-use crate::agent::session::{Session, Verdict};
+use crate::agent::session::Session;
 use crate::agent::structured::OutputSchema;
 use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
@@ -32,7 +32,7 @@ use crate::config::trust::TrustWish;
 use crate::emit::{EmitError, Emitter};
 use crate::engine::git::forget;
 use crate::event::{Event, EventSink, Level, Origin};
-use crate::failure::{ErrorKind, Failure};
+use crate::failure::ErrorKind;
 use crate::journal::approvals::Approvals;
 use crate::journal::retention::clean;
 use crate::journal::store::Store;
@@ -45,7 +45,7 @@ use crate::report::human::{AnswerShown, Detail};
 use crate::report::{self, Format, Listeners, ReportOptions};
 use crate::result::RunResult;
 use crate::secret::Secret;
-use crate::stop_reason::{Status, StopReason};
+use crate::stop_reason::Status;
 use crate::tools::Access;
 use crate::workspace::executables;
 use std::cell::RefCell;
@@ -340,21 +340,13 @@ async fn drive(app: &App, settings: &Settings, agent: &Agent, start: Start) -> R
     }
     let mut result = match verdict {
         Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),
-        Err(error) => return broken(agent, &error),
+        Err(error) => return agent.broken(&error),
     };
     if acted(agent, settings) {
         result.executables = executables::changed_since(&settings.workspace, began);
     }
-    let told = tell_end(agent, result).and_then(|told| agent.emitter.sync().map(|()| told));
-    told.unwrap_or_else(|error| broken(agent, &error))
-}
-
-/// Tells how the run ended; the result as it was told, without secrets.
-fn tell_end(agent: &Agent, result: RunResult) -> Result<RunResult, EmitError> {
-    match agent.emitter.emit(Event::RunEnd { result: Box::new(result.clone()) })?.event {
-        Event::RunEnd { result } => Ok(*result),
-        _ => Ok(result),
-    }
+    let told = agent.tell_end(result).and_then(|told| agent.emitter.sync().map(|()| told));
+    told.unwrap_or_else(|error| agent.broken(&error))
 }
 
 /// Whether anything may have changed files: a call of the session that does more than read, or a hook.
@@ -363,15 +355,6 @@ fn acted(agent: &Agent, settings: &Settings) -> bool {
     let acts = |name: &str| engine.toolbox.get(name).is_ok_and(|tool| tool.access() != Access::Read);
     let called = agent.session.borrow().tally().tools_used.iter().any(|used| acts(&used.name));
     !engine.options.dry_run && (called || !settings.hooks.is_empty())
-}
-
-/// The result of a run whose journal can no longer be written, told to everybody else.
-fn broken(agent: &Agent, error: &EmitError) -> RunResult {
-    let failure = Failure { kind: ErrorKind::Internal, message: error.to_string(), retryable: false };
-    let verdict: Verdict = agent.session.borrow().stop_with(StopReason::InternalError, Some(failure));
-    let result = agent.session.borrow().result(verdict, agent.elapsed());
-    agent.emitter.give_journal_up();
-    tell_end(agent, result.clone()).unwrap_or(result)
 }
 
 /// Tells how the run begins: the session, the run, the task, the system message.

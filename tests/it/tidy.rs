@@ -407,3 +407,30 @@ fn nothing_is_left_unfinished() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+/// A planted bug that no longer applies proves nothing (`tests/planted.sh`).
+#[test]
+fn every_planted_bug_can_be_planted() {
+    if !root().join(".git").exists() {
+        eprintln!("skipped: this is no checkout");
+        return;
+    }
+    let mut planted = 0;
+    for entry in fs::read_dir(root().join("tests/planted")).unwrap() {
+        let patch = entry.unwrap().path();
+        let checked = std::process::Command::new("git")
+            .args(["apply", "--check"])
+            .arg(&patch)
+            .current_dir(root())
+            .output()
+            .unwrap();
+        assert!(
+            checked.status.success(),
+            "{}: {}",
+            patch.display(),
+            String::from_utf8_lossy(&checked.stderr)
+        );
+        planted += 1;
+    }
+    assert!(planted >= 10, "{planted} bugs are planted");
+}

@@ -1,0 +1,31 @@
+//! The end of a run, as it is told.
+
+use crate::agent::Agent;
+use crate::agent::session::Verdict;
+use crate::emit::EmitError;
+use crate::event::Event;
+use crate::failure::{ErrorKind, Failure};
+use crate::result::RunResult;
+use crate::stop_reason::StopReason;
+
+impl<S> Agent<S> {
+    /// Tells how the run ended; the result as it was told, without secrets.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn tell_end(&self, result: RunResult) -> Result<RunResult, EmitError> {
+        match self.emitter.emit(Event::RunEnd { result: Box::new(result.clone()) })?.event {
+            Event::RunEnd { result } => Ok(*result),
+            _ => Ok(result),
+        }
+    }
+
+    /// The result of a run whose journal can no longer be written, told to everybody else.
+    pub fn broken(&self, error: &EmitError) -> RunResult {
+        let failure = Failure { kind: ErrorKind::Internal, message: error.to_string(), retryable: false };
+        let verdict: Verdict = self.session.borrow().stop_with(StopReason::InternalError, Some(failure));
+        let result = self.session.borrow().result(verdict, self.elapsed());
+        self.emitter.give_journal_up();
+        self.tell_end(result.clone()).unwrap_or(result)
+    }
+}

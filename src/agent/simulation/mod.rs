@@ -1,0 +1,139 @@
+//! A simulator: the real loop, session, retries, budget and journal in worlds that follow from a seed, with models that
+//! misbehave, tools that fail, processes that die, and a clock that is moved. `tests/README.md` says how it is run.
+
+mod answers;
+mod around;
+mod checks;
+mod count;
+mod journal;
+mod life;
+mod model;
+mod place;
+mod random;
+mod shared;
+mod truth;
+mod wire;
+mod worker;
+mod world;
+
+use crate::stop_reason::StopReason;
+use count::Counts;
+use life::{End, Life};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use world::{Kind, World};
+
+/// Steps that are made when nobody says how many.
+const USUAL_STEPS: u64 = 4_000;
+
+/// Records of a session shown when it went wrong.
+const SHOWN_RECORDS: usize = 12;
+
+/// The faults that there are.
+const FAULTS: [&str; 5] =
+    ["crash", "disk full", "interrupt", "a server that is silent", "a tool that is slow"];
+
+/// What seeds came to.
+#[derive(Default)]
+struct Reached {
+    counts: Counts,
+    steps: Vec<u32>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "what is to be simulated is said in the environment")]
+fn wish(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().unwrap())
+}
+
+/// Lives `world` in a runtime of its own, whose clock begins anew; tells how to see it again where something is wrong.
+fn simulated(world: World) -> (End, Reached) {
+    let seed = world.seed;
+    let life = Life::new(world);
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let lived = catch_unwind(AssertUnwindSafe(|| runtime.block_on(life.live())));
+    let end = lived.unwrap_or_else(|problem| {
+        let records = &life.disk.borrow().records;
+        let last = records.iter().rev().take(SHOWN_RECORDS).rev();
+        let last: Vec<_> = last.map(|record| serde_json::to_string(record).unwrap()).collect();
+        let what =
+            problem.downcast_ref::<String>().map(String::as_str).or(problem.downcast_ref::<&str>().copied());
+        panic!(
+            "seed {seed}: {}\n{}\n{:?}\nrepeat it: AGENT_SIMULATION_SEED={seed} cargo test --lib simulation",
+            what.unwrap_or_default(),
+            last.join("\n"),
+            life.shared.world
+        );
+    });
+    (end, Reached { counts: life.shared.counts.take(), steps: life.steps.take() })
+}
+
+/// Lives the world of `seed`, and looks whether it does so again, or without its crashes.
+fn seed(seed: u64) -> Reached {
+    let (end, mut reached) = simulated(World::new(seed));
+    if World::new(seed).exact {
+        let (calm, more) = simulated(World { faults: Vec::new(), ..World::new(seed) });
+        let crashed = (&end.answer, &end.items);
+        assert_eq!(crashed, (&calm.answer, &calm.items), "seed {seed}: a crash changes the end");
+        reached.add(more);
+        reached.counts.add("run", "compared with one without a crash");
+    } else if seed % 64 == 0 {
+        assert_eq!(end, simulated(World::new(seed)).0, "seed {seed} does not go twice the same way");
+    }
+    reached
+}
+
+impl Reached {
+    fn add(&mut self, other: Self) {
+        self.counts.merge(other.counts);
+        self.steps.extend(other.steps);
+    }
+}
+
+/// Lives seeds on as many threads as there are processors until so many steps are made.
+fn simulate(steps: u64) -> Reached {
+    let (next, made) = (AtomicU64::new(1), AtomicU64::new(0));
+    let work = || {
+        let mut reached = Reached::default();
+        while made.load(Ordering::Relaxed) < steps {
+            let one = seed(next.fetch_add(1, Ordering::Relaxed));
+            made.fetch_add(one.steps.iter().map(|steps| u64::from(*steps)).sum(), Ordering::Relaxed);
+            reached.add(one);
+        }
+        reached
+    };
+    let processors = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
+        let mut all = Reached::default();
+        for thread in threads {
+            match thread.join() {
+                Ok(reached) => all.add(reached),
+                Err(problem) => std::panic::resume_unwind(problem),
+            }
+        }
+        all
+    })
+}
+
+#[test]
+fn whatever_happens_to_a_run_it_ends_within_its_limits_and_its_journal_says_how() {
+    if let Some(one) = wish("AGENT_SIMULATION_SEED") {
+        println!("{}", seed(one).counts);
+        return;
+    }
+    let wanted = wish("AGENT_SIMULATION_STEPS").unwrap_or(USUAL_STEPS);
+    let Reached { counts, mut steps } = simulate(wanted);
+    steps.sort_unstable();
+    let median = steps[steps.len() / 2];
+    println!("{wanted} steps in {} runs, {median} in the median run\n{counts}", steps.len());
+    let enough = if wanted > USUAL_STEPS { wanted / 1_000 } else { 1 };
+    let reasons = StopReason::ALL.map(|reason| ("reason", reason.name().to_owned()));
+    let kinds = Kind::ALL.map(|kind| ("model", format!("{kind:?}")));
+    let faults = FAULTS.map(|fault| ("fault", fault.to_owned()));
+    for (group, name) in reasons.into_iter().chain(kinds).chain(faults) {
+        assert!(counts.of(group, &name) >= enough, "{group} {name}: {}", counts.of(group, &name));
+    }
+    assert!(median >= 20, "{median}");
+}

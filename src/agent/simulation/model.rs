@@ -1,0 +1,184 @@
+//! Models that behave as their kind does, behind the real retries.
+
+use super::answers::{Answers, Saying};
+use super::random::Random;
+use super::shared::Shared;
+use super::truth;
+use super::wire;
+use super::world::Kind;
+use crate::event::FinishReason;
+use crate::failure::ErrorKind;
+use crate::limits::{Terms, WindowSource};
+use crate::llm::attempts::Attempts;
+use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
+use crate::message::{Message, Part, Role};
+use crate::source::Source;
+use crate::usage::Usage;
+use futures_util::future::LocalBoxFuture;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How many tries may follow the first.
+const RETRIES: u32 = 2;
+
+/// The longest a call may take where the run has no limit.
+const WHOLE: Duration = Duration::from_mins(10);
+
+/// One request in so many is written in every wire format.
+const WIRE_SAMPLE: u64 = 50;
+
+/// A simulated model.
+pub struct Model {
+    /// Its kind.
+    pub kind: Kind,
+    /// What the run knows of it.
+    pub terms: Terms,
+    /// What all of the world share.
+    pub shared: Rc<Shared>,
+    /// Time and jitter.
+    pub source: Rc<Source>,
+    /// Its chances.
+    pub random: Random,
+}
+
+impl LlmClient for Model {
+    fn model(&self) -> &str {
+        &self.terms.model
+    }
+
+    fn complete<'a>(
+        &'a self,
+        request: &'a Request<'a>,
+        progress: &'a mut dyn FnMut(Progress<'_>),
+    ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
+        if self.random.one_in(WIRE_SAMPLE) {
+            wire::check(request);
+            self.shared.count("wire", "requests written in every format");
+        }
+        let attempts = Attempts { retries: RETRIES, whole: WHOLE, source: &self.source };
+        Box::pin(attempts.make(request, progress, async |show| self.attempt(request, show).await))
+    }
+}
+
+impl Model {
+    async fn attempt(
+        &self,
+        request: &Request<'_>,
+        show: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Response, LlmError> {
+        self.shared.requests.set(self.shared.requests.get() + 1);
+        let prompt = truth::prompt(request);
+        if let Some(error) = self.overflow(prompt) {
+            return Err(error);
+        }
+        let answers = Answers {
+            kind: self.kind,
+            world: &self.shared.world,
+            random: &self.random,
+            shared: &self.shared,
+        };
+        let Saying { parts, finish, error, latency, stalls } = answers.say(request);
+        let message = Message { role: Role::Assistant, parts };
+        let (message, finish) = self.within_limit(request, message, finish);
+        let usage = self.used(prompt, &message);
+        if error.as_ref().is_none_or(|error| error.kind.may_be_billed() || error.usage.is_some()) {
+            self.shared.truth.bill(&self.terms, usage);
+        }
+        tokio::time::sleep(latency).await;
+        if stalls {
+            self.shared.count("fault", "a server that is silent");
+            std::future::pending::<()>().await;
+        }
+        match error {
+            Some(error) => {
+                self.shared.count("error", error.kind.name());
+                if error.kind == ErrorKind::CutStream && self.random.one_in(2) {
+                    show(Progress::Text("half of an ans"));
+                }
+                Err(LlmError { usage: error.usage.map(|_| usage), ..error })
+            }
+            None => {
+                self.shown(&message, show);
+                Ok(Response { message, finish, usage: self.reported(usage), kept: false })
+            }
+        }
+    }
+
+    /// What a server says to a prompt that its model cannot hold.
+    fn overflow(&self, prompt: u64) -> Option<LlmError> {
+        let window = self.terms.window?;
+        let real = if window.source == WindowSource::Table { window.tokens * 2 } else { window.tokens };
+        if self.shared.world.is_honest() && window.source != WindowSource::Table {
+            assert!(prompt <= real, "a prompt of {prompt} tokens was sent to a model that holds {real}");
+        }
+        (prompt > real).then(|| LlmError::new(ErrorKind::ContextOverflow, "the prompt is too long"))
+    }
+
+    /// The answer as far as the limit allows it. A limit that a conversation of this world cannot reach is its own.
+    fn within_limit(
+        &self,
+        request: &Request<'_>,
+        message: Message,
+        finish: FinishReason,
+    ) -> (Message, FinishReason) {
+        let limit = u64::from(request.max_output_tokens.unwrap_or(3_000));
+        if self.kind == Kind::Lying || truth::of(&message) <= limit {
+            return (message, finish);
+        }
+        let mut text = message.joined_text() + "and so on. ";
+        text.truncate(truth::bytes_of(limit).min(text.len()));
+        (Message::text(Role::Assistant, text), FinishReason::Length)
+    }
+
+    /// What the answer really took.
+    fn used(&self, prompt: u64, message: &Message) -> Usage {
+        let cached_read = prompt * self.random.below(4) / 4;
+        let cached_write = if self.random.one_in(3) { prompt - cached_read } else { 0 };
+        let thoughts = Message { role: Role::Assistant, parts: thoughts(message) };
+        let reasoning = if thoughts.parts.is_empty() { 0 } else { truth::of(&thoughts) };
+        let input = prompt - cached_read - cached_write;
+        Usage { input, cached_read, cached_write, output: truth::of(message), reasoning }
+    }
+
+    /// What it says that the answer took.
+    fn reported(&self, usage: Usage) -> Option<Usage> {
+        if self.kind != Kind::Lying {
+            return Some(usage);
+        }
+        let lie = self.random.below(7);
+        self.shared.count(
+            "lie",
+            ["none", "nothing", "too little", "too much", "impossible", "shrunk", "true"]
+                [usize::try_from(lie).unwrap()],
+        );
+        match lie {
+            0 => None,
+            1 => Some(Usage::default()),
+            2 => Some(Usage { input: 1, output: 1, ..Usage::default() }),
+            3 => Some(Usage { input: usage.input * 3, output: usage.output * 5, ..usage }),
+            4 => Some(Usage { reasoning: usage.output * 2 + 7, ..usage }),
+            5 => Some(Usage { cached_read: 0, ..usage }),
+            _ => Some(usage),
+        }
+    }
+
+    fn shown(&self, message: &Message, show: &mut dyn FnMut(Progress<'_>)) {
+        for part in &message.parts {
+            let (text, tell): (_, fn(&str) -> Progress<'_>) = match part {
+                Part::Text { text } => (text, |piece| Progress::Text(piece)),
+                Part::Thinking { text, .. } => (text, |piece| Progress::Thinking(piece)),
+                Part::ToolCall(_) | Part::ToolResult(_) => continue,
+            };
+            let length = usize::try_from(self.random.between(9, 60)).unwrap();
+            let pieces = if text.len() > 400 { 1 } else { text.len() / length + 1 };
+            let each = text.len().div_ceil(pieces).max(1);
+            for piece in text.as_bytes().chunks(each) {
+                show(tell(std::str::from_utf8(piece).expect("this world writes ASCII")));
+            }
+        }
+    }
+}
+
+fn thoughts(message: &Message) -> Vec<Part> {
+    message.parts.iter().filter(|part| matches!(part, Part::Thinking { .. })).cloned().collect()
+}

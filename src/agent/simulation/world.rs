@@ -1,0 +1,300 @@
+//! A world from a seed: who the models are, what the run is held to, what goes wrong and when.
+
+use super::random::Random;
+use crate::limits::{Caps, Chain, Limits, OnLimit, Terms, Window, WindowSource};
+use crate::llm::ToolDefinition;
+use crate::price::{Price, Quote, Rates, Usd};
+use crate::text::tokens;
+use serde_json::json;
+use std::time::Duration;
+
+/// How a model behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Works through its items, and answers when they are done.
+    Steady,
+    /// Makes the same call again, or two in turn.
+    Looping,
+    /// Writes arguments that are none, and names of tools that are none.
+    Malformed,
+    /// Writes until the limit cuts it.
+    Verbose,
+    /// Says nothing, or only thinks.
+    Silent,
+    /// Reports no usage, too little, too much, or what cannot be.
+    Lying,
+    /// Refuses, or has its answers filtered.
+    Refusing,
+    /// Has a server that fails in each way there is.
+    Failing,
+    /// Has a server that holds requests open.
+    Slow,
+    /// Makes more calls at once than may be.
+    Batching,
+    /// Uses ids again, and empty ones.
+    Duplicating,
+    /// Reads and writes so much that the window is soon full.
+    Bulky,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Steady,
+        Self::Looping,
+        Self::Malformed,
+        Self::Verbose,
+        Self::Silent,
+        Self::Lying,
+        Self::Refusing,
+        Self::Failing,
+        Self::Slow,
+        Self::Batching,
+        Self::Duplicating,
+        Self::Bulky,
+    ];
+}
+
+/// What goes wrong with a run, and at which record of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The process is gone once this record is written.
+    Crash(u64),
+    /// The disk is full before this record.
+    Full(u64),
+    /// The person interrupts once this record is written.
+    Interrupt(u64),
+    /// The person interrupts after so long, whatever happens then.
+    InterruptAfter(Duration),
+}
+
+/// How often things happen around the loop: once in so many times, 0 for never.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rates1In {
+    /// A call is refused.
+    pub denied: u64,
+    /// A call fails.
+    pub fails: u64,
+    /// A call waits for a person.
+    pub asks: u64,
+    /// A result is long.
+    pub long: u64,
+    /// A call takes longer than anybody has.
+    pub slow: u64,
+    /// A hook speaks.
+    pub hooks: u64,
+    /// A hook that speaks ends the run.
+    pub stops: u64,
+    /// A text is one that guardrails look for.
+    pub guarded: u64,
+    /// A command goes on in the background.
+    pub background: u64,
+}
+
+/// A world.
+#[derive(Debug)]
+pub struct World {
+    /// Where it came from.
+    pub seed: u64,
+    /// Whether all that happens follows from the conversation and the workspace, so that a crash makes no difference.
+    pub exact: bool,
+    /// What each model of the chain is like.
+    pub kinds: Vec<Kind>,
+    /// What the runs are held to.
+    pub limits: Limits,
+    /// Items to be worked through.
+    pub items: u64,
+    /// At which request of a run a model does what its kind does in the end.
+    pub incident: u64,
+    /// Whether the keys are refused from then on.
+    pub revoked: bool,
+    /// The faults of the runs, in order.
+    pub faults: Vec<Fault>,
+    /// How often things happen.
+    pub rates: Rates1In,
+    /// Whether a guardrail that finds something ends the run.
+    pub halts: bool,
+    /// Whether the calls of a turn run together.
+    pub together: bool,
+    /// What nobody may be told.
+    pub secret: Option<String>,
+    /// Whether the answer must fit a schema.
+    pub schema: bool,
+    /// Whether answers are streamed.
+    pub stream: bool,
+    /// Steps between checkpoints; 0 for none.
+    pub checkpoints: u32,
+}
+
+/// The schema of the worlds that have one.
+pub const SCHEMA: &str = r#"{"type":"object","properties":{"done":{"type":"integer"}},"required":["done"]}"#;
+
+/// The tools that are offered.
+pub fn tools() -> Vec<ToolDefinition> {
+    let tool = |name: &str, description: &str| ToolDefinition {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: json!({"type": "object", "properties": {"item": {"type": "integer"}}}).into(),
+    };
+    vec![
+        tool("read", "Reads an item."),
+        tool("start", "Starts a command in the background."),
+        tool("write", "Writes an item."),
+    ]
+}
+
+impl World {
+    /// The world of `seed`.
+    pub fn new(seed: u64) -> Self {
+        let random = Random::new(seed, 1);
+        let exact = random.one_in(8);
+        let kind = *random.pick(&Kind::ALL);
+        let items = random.between(30, 70);
+        let mut world = Self {
+            seed,
+            exact,
+            kinds: vec![if exact { Kind::Steady } else { kind }],
+            limits: limits(),
+            items,
+            incident: random.between(21, 32),
+            revoked: !exact && random.one_in(14),
+            faults: Vec::new(),
+            rates: Rates1In::default(),
+            halts: random.one_in(2),
+            together: random.one_in(3),
+            secret: random.one_in(4).then(|| format!("Zq{:016x}Xv", random.any())),
+            schema: !exact && random.one_in(40),
+            stream: !random.one_in(4),
+            checkpoints: if random.one_in(3) { 4 } else { 0 },
+        };
+        world.draw_models(&random);
+        if exact {
+            world.limits.max_steps = 500;
+            world.secret = None;
+        } else {
+            world.draw_limits(&random);
+            world.draw_rates(&random);
+        }
+        world.draw_faults(&random);
+        world
+    }
+
+    /// Whether every model keeps to the limit it is sent and tells the truth about what it used.
+    pub fn is_honest(&self) -> bool {
+        !self.kinds.contains(&Kind::Lying)
+    }
+
+    fn draw_models(&mut self, random: &Random) {
+        let more = if self.exact { 0 } else { [0, 0, 1, 1, 2][usize::try_from(random.below(5)).unwrap()] };
+        for _ in 0..more {
+            self.kinds.push(*random.pick(&Kind::ALL));
+        }
+        let mut terms = (0..self.kinds.len()).map(|place| Terms {
+            model: format!("simulated/model-{place}"),
+            price: Some(price(random)),
+            output_limit: random.one_in(2).then(|| u32::try_from(random.between(1_500, 5_000)).unwrap()),
+            window: None,
+        });
+        self.limits.models = Chain { first: terms.next().unwrap(), fallbacks: terms.collect() };
+    }
+
+    fn each_model(&mut self, change: impl Fn(&mut Terms)) {
+        let Chain { first, fallbacks } = &mut self.limits.models;
+        std::iter::once(first).chain(fallbacks).for_each(change);
+    }
+
+    fn draw_limits(&mut self, random: &Random) {
+        let limits = &mut self.limits;
+        limits.max_steps = u32::try_from(random.between(25, 90)).unwrap();
+        limits.max_malformed = [0, 2, 2, 3, 3][usize::try_from(random.below(5)).unwrap()];
+        limits.max_continuations = u32::try_from(random.below(4)).unwrap();
+        if random.one_in(3) {
+            limits.on_limit = OnLimit::Stop;
+        }
+        limits.caps.closes = limits.on_limit == OnLimit::Summary;
+        match random.below(13) {
+            0 => limits.caps.usd = Some(Usd::of_picodollars(random.between(250, 1_500) * 1_000_000_000)),
+            1 => limits.caps.tokens = Some(random.between(120_000, 400_000)),
+            2 => limits.caps.tool_calls = Some(u32::try_from(random.between(20, 60)).unwrap()),
+            3 | 4 => limits.timeout = Some(Duration::from_secs(random.between(100, 400))),
+            5 => limits.step_timeout = Some(Duration::from_secs(random.between(20, 90))),
+            _ => {}
+        }
+        if random.one_in(3) {
+            limits.caps.warn_at = Some(Usd::of_picodollars(random.between(1, 80) * 1_000_000_000));
+        }
+        let held = limits.caps.hold_calls();
+        if held {
+            self.each_model(|terms| terms.output_limit = terms.output_limit.or(Some(2_000)));
+        } else if random.one_in(3) {
+            self.each_model(|terms| terms.price = None);
+        } else if random.one_in(6) {
+            self.each_model(|terms| terms.price = Some(Price::FREE));
+        }
+        if self.kinds.contains(&Kind::Bulky) || random.one_in(6) {
+            let source = *random.pick(&[WindowSource::User, WindowSource::Server, WindowSource::Table]);
+            let tokens = random.between(6_000, 40_000);
+            self.each_model(|terms| terms.window = Some(Window { tokens, source }));
+        }
+    }
+
+    fn draw_rates(&mut self, random: &Random) {
+        let maybe = |often: u64, rate: u64| if random.one_in(often) { rate } else { 0 };
+        self.rates = Rates1In {
+            denied: maybe(3, 12),
+            fails: maybe(2, 8),
+            asks: maybe(5, 120),
+            long: maybe(3, 10),
+            slow: maybe(4, 40),
+            hooks: maybe(3, 6),
+            stops: maybe(4, 25),
+            guarded: maybe(6, 60),
+            background: maybe(3, 10),
+        };
+    }
+
+    fn draw_faults(&mut self, random: &Random) {
+        let number = [0, 0, 1, 1, 1, 2][usize::try_from(random.below(6)).unwrap()];
+        let mut at = 0;
+        for _ in 0..if self.exact { number.max(1) } else { number } {
+            at += if random.one_in(3) { random.between(1, 200) } else { random.between(200, 600) };
+            self.faults.push(match random.below(if self.exact { 1 } else { 5 }) {
+                0 | 1 => Fault::Crash(at),
+                2 => Fault::Full(at),
+                3 => Fault::Interrupt(at),
+                _ => Fault::InterruptAfter(Duration::from_millis(random.between(1, 400_000))),
+            });
+        }
+    }
+}
+
+fn limits() -> Limits {
+    let (tools_tokens, tools_bytes) = measured(&tools());
+    Limits {
+        max_steps: 50,
+        max_continuations: 2,
+        caps: Caps { tools_tokens, closes: true, ..Caps::default() },
+        tools_bytes,
+        ..Limits::default()
+    }
+}
+
+fn measured(tools: &[ToolDefinition]) -> (u64, u64) {
+    let texts = tools.iter().flat_map(|tool| [tool.name.as_str(), &tool.description, tool.parameters.text()]);
+    texts.fold((0, 0), |(tokens, bytes), text| (tokens + tokens::at_most(text), bytes + text.len() as u64))
+}
+
+fn price(random: &Random) -> Price {
+    let quote = |factor: u64| {
+        let input = random.between(1, 40) as f64 / 10.0 * factor as f64;
+        let cached = random.one_in(2).then_some(input / 10.0);
+        let quote = Quote {
+            input,
+            output: input * 5.0,
+            cached_read: cached,
+            cached_write: cached.map(|_| input * 1.25),
+        };
+        Rates::try_from(quote).unwrap()
+    };
+    Price { rates: quote(1), long: random.one_in(4).then(|| (4_000, quote(2))) }
+}
