@@ -113,7 +113,7 @@ impl Answers<'_> {
         if self.random.one_in(3) {
             parts.extend(text(&self.words("On I go. ")));
         }
-        for at in 0..1 + self.random.below(3) {
+        for at in 0..=self.random.below(3) {
             let name = match self.random.below(if self.world.rates.background > 0 { 9 } else { 8 }) {
                 0..=4 => "write",
                 5..=7 => "read",
@@ -157,6 +157,10 @@ impl Answers<'_> {
     fn sin(&self, saying: &mut Saying, late: bool) {
         match self.kind {
             Kind::Steady | Kind::Lying => {}
+            Kind::Looping if self.shared.world.seed.is_multiple_of(3) && self.shared.requests.get() > 25 => {
+                saying.parts = text("There is one item left. I will write it now:");
+                saying.finish = FinishReason::Stop;
+            }
             Kind::Looping => {
                 let which = self.shared.requests.get() % if self.random.one_in(2) { 1 } else { 2 };
                 saying.parts = vec![self.call(which, "read")];

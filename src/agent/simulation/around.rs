@@ -11,6 +11,7 @@ use crate::emit::{EmitError, Emitter};
 use crate::engine::hooks::{HookEvent, HookInput};
 use crate::engine::{arguments, within};
 use crate::event::{Event, HookVerdict, Origin};
+use crate::gate::GateResult;
 use crate::guardrail::{Counted, Reaction, Severity, Side, Triggered};
 use crate::journal::approvals::Approvals;
 use crate::message::{ToolCall, ToolResult};
@@ -162,11 +163,10 @@ impl Around {
         }
         self.hook(HookEvent::PreToolUse, cancel).await?;
         match self.approvals.answered(&call.id).map(|(_, answered)| &answered.answer) {
-            Some(Answer::Approve) => {}
             Some(Answer::Deny { .. }) => return Ok(Some(denied(call, "the person says no"))),
             None if self.asks(call) => return self.wait(call, Some(question(call))),
             None if self.holds.get() => return self.wait(call, None),
-            None => {}
+            Some(Answer::Approve) | None => {}
         }
         self.execute(call, cancel).await.map(Some)
     }
@@ -330,6 +330,9 @@ impl Surroundings for Around {
         _input: HookInput,
         cancel: &CancellationToken,
     ) -> Result<Vec<String>, EmitError> {
+        if event == HookEvent::ContextCompress {
+            self.shared.count("around", "a conversation that is made shorter");
+        }
         self.hook(event, cancel).await
     }
 
@@ -341,6 +344,24 @@ impl Surroundings for Around {
     ) -> Result<(), EmitError> {
         let cancel = interrupt.child_token();
         within(left, &cancel, self.run_groups(calls, interrupt, &cancel)).await
+    }
+
+    async fn run_gates(&self, cancel: &CancellationToken) -> Result<(), EmitError> {
+        self.shared.count("around", "gates that are looked at");
+        let time = Duration::from_millis(self.random.between(1, 900));
+        let over = tokio::time::timeout(time, cancel.cancelled()).await.is_ok();
+        let result = GateResult {
+            name: "tests".to_owned(),
+            required: true,
+            passed: !over && self.random.one_in(2),
+            output: String::new(),
+            duration_ms: 1,
+        };
+        self.emitter.emit(Event::Gates { results: vec![result] }).map(drop)
+    }
+
+    fn keeps_output(&self, _call_id: &str, _text: &str) -> bool {
+        !self.random.one_in(20)
     }
 
     fn tell_of_background(&self) -> Result<(), EmitError> {
@@ -366,7 +387,7 @@ impl Surroundings for Around {
     async fn commit_after(&self, step: Option<u32>) -> Result<(), EmitError> {
         let every = self.shared.world.checkpoints;
         let step = step.unwrap_or(every);
-        if every == 0 || step % every != 0 || !self.changed.take() {
+        if every == 0 || !step.is_multiple_of(every) || !self.changed.take() {
             return Ok(());
         }
         let (reference, commit) = ("refs/agent/1".to_owned(), "c0ffee".to_owned());

@@ -11,7 +11,7 @@ use crate::llm::calls::CALLS_CAP;
 use crate::message::{Message, Part, Role};
 use crate::price::Usd;
 use crate::result::RunResult;
-use crate::stop_reason::{Limit, StopReason};
+use crate::stop_reason::{Limit, Status, StopReason};
 use crate::usage::Usage;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -91,7 +91,8 @@ impl Checks {
             state(&fold),
             "a session that is gone on with is not the fold of its journal"
         );
-        if self.shared.world.secret.is_none() {
+        // What an earlier run set aside for its schema is known only while that run lasts.
+        if self.shared.world.secret.is_none() && !self.shared.world.schema {
             assert_eq!(
                 state(&self.fold),
                 state(&fold),
@@ -113,7 +114,7 @@ impl Checks {
         self.fold.apply(&record.event);
         match &record.event {
             Event::RunStart { bounds, .. } => {
-                self.begin(Duration::from_micros(bounds.as_ref().unwrap().began_us))
+                self.begin(Duration::from_micros(bounds.as_ref().unwrap().began_us));
             }
             Event::UserMessage { origin, .. } => self.last_said = Some(*origin),
             Event::StepStart { purpose, messages, .. } => {
@@ -177,6 +178,9 @@ impl Checks {
                 assert_ne!(self.last_said, Some(Origin::System), "the last word is to close an earlier run");
                 assert!(self.limits.work_time().is_none_or(|end| elapsed <= end), "a step begins too late");
             }
+            Purpose::Summary => {
+                assert_eq!(self.run.closing, None, "a summary of steps after the closing began");
+            }
             Purpose::Closing => {
                 self.run.closings += 1;
                 assert!(self.run.closing.is_some() && self.run.closings == 1, "a closing call too many");
@@ -193,11 +197,10 @@ impl Checks {
     fn answered(&mut self) {
         let Some((purpose, began)) = self.run.asked.take() else { panic!("an answer without a question") };
         let time = match purpose {
-            Purpose::Step => {
-                let work = self
-                    .limits
-                    .timeout
-                    .map(|all| (all - (all / 10).min(Duration::from_mins(1))).saturating_sub(began));
+            Purpose::Step | Purpose::Summary => {
+                let work = self.limits.timeout.map(|all| {
+                    all.saturating_sub((all / 10).min(Duration::from_mins(1))).saturating_sub(began)
+                });
                 [work, self.limits.step_timeout].into_iter().flatten().min()
             }
             Purpose::Closing => {
@@ -210,7 +213,7 @@ impl Checks {
     }
 
     fn responded(&mut self, purpose: Purpose, message: &Message, counts: bool) {
-        if purpose == Purpose::Closing || !counts {
+        if purpose != Purpose::Step || !counts {
             return;
         }
         for call in message.tool_calls() {
@@ -357,7 +360,9 @@ impl Checks {
     fn ended(&mut self, result: &RunResult, live: &Session, now: Duration) {
         assert!(!std::mem::replace(&mut self.run.has_ended, true), "a run ends twice");
         let reason = result.stop_reason.expect("a run has a reason");
-        assert_eq!(result.status, reason.status(), "the status belongs to another reason");
+        let fails = reason == StopReason::LlmDone && result.quality_gates.iter().any(|gate| !gate.passed);
+        let status = if fails { Status::Partial } else { reason.status() };
+        assert_eq!(result.status, status, "the status belongs to another reason");
         let told = (result.steps, result.requests, result.tool_calls, result.tools_used.len(), result.usage);
         let Figures { steps, requests, calls, ended, usage, cost } = self.figures.clone();
         assert_eq!(

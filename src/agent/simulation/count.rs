@@ -21,7 +21,9 @@ impl Counts {
     pub fn merge(&mut self, other: Self) {
         for (group, names) in other.0 {
             let group = self.0.entry(group).or_default();
-            names.into_iter().for_each(|(name, count)| *group.entry(name).or_default() += count);
+            for (name, count) in names {
+                *group.entry(name).or_default() += count;
+            }
         }
     }
 

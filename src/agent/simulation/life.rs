@@ -33,7 +33,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// The wall clock at the beginning of a world: 2026-01-01.
-const WALL: Duration = Duration::from_secs(1_767_225_600);
+const WALL: Duration = Duration::from_hours(490_896);
 
 /// One session is done again by a replay out of so many.
 const REPLAY_SAMPLE: u64 = 6;
@@ -143,13 +143,17 @@ impl Life {
             if kept { usize::try_from(self.random.below(disk.records.len() as u64 + 1)).unwrap() } else { 0 };
         let (before, after) = disk.records.split_at(at);
         known.session = known.session.within(self.shared.world.limits.clone());
-        before.iter().for_each(|record| known.add(record));
+        for record in before {
+            known.add(record);
+        }
         if kept {
             let json = serde_json::to_vec(&known).unwrap();
             known = serde_json::from_slice(&json).unwrap();
             known.session = known.session.within(self.shared.world.limits.clone());
         }
-        after.iter().for_each(|record| known.add(record));
+        for record in after {
+            known.add(record);
+        }
         known
     }
 

@@ -78,7 +78,7 @@ fn seed(seed: u64) -> Reached {
         assert_eq!(crashed, (&calm.answer, &calm.items), "seed {seed}: a crash changes the end");
         reached.add(more);
         reached.counts.add("run", "compared with one without a crash");
-    } else if seed % 64 == 0 {
+    } else if seed.is_multiple_of(64) {
         assert_eq!(end, simulated(World::new(seed)).0, "seed {seed} does not go twice the same way");
     }
     reached

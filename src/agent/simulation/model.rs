@@ -89,19 +89,15 @@ impl Model {
             self.shared.count("fault", "a server that is silent");
             std::future::pending::<()>().await;
         }
-        match error {
-            Some(error) => {
-                self.shared.count("error", error.kind.name());
-                if error.kind == ErrorKind::CutStream && self.random.one_in(2) {
-                    show(Progress::Text("half of an ans"));
-                }
-                Err(LlmError { usage: error.usage.map(|_| usage), ..error })
+        if let Some(error) = error {
+            self.shared.count("error", error.kind.name());
+            if error.kind == ErrorKind::CutStream && self.random.one_in(2) {
+                show(Progress::Text("half of an ans"));
             }
-            None => {
-                self.shown(&message, show);
-                Ok(Response { message, finish, usage: self.reported(usage), kept: false })
-            }
+            return Err(LlmError { usage: error.usage.map(|_| usage), ..error });
         }
+        self.shown(&message, show);
+        Ok(Response { message, finish, usage: self.reported(usage), kept: false })
     }
 
     /// What a server says to a prompt that its model cannot hold.

@@ -1,7 +1,8 @@
 //! A world from a seed: who the models are, what the run is held to, what goes wrong and when.
 
 use super::random::Random;
-use crate::limits::{Caps, Chain, Limits, OnLimit, Terms, Window, WindowSource};
+use crate::compaction::{CompactionLimits, Strategy};
+use crate::limits::{BreakerLimits, Caps, Chain, Limits, OnLimit, OnRepeat, Terms, Window, WindowSource};
 use crate::llm::ToolDefinition;
 use crate::price::{Price, Quote, Rates, Usd};
 use crate::text::tokens;
@@ -93,6 +94,7 @@ pub struct Rates1In {
 
 /// A world.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is drawn by itself, and any two go together")]
 pub struct World {
     /// Where it came from.
     pub seed: u64,
@@ -220,6 +222,15 @@ impl World {
             5 => limits.step_timeout = Some(Duration::from_secs(random.between(20, 90))),
             _ => {}
         }
+        if random.one_in(2) {
+            let (strategy, keep_recent_steps) = (*random.pick(&[Strategy::Layered, Strategy::Truncate]), 2);
+            limits.compaction =
+                CompactionLimits { strategy, at_percent: 75, keep_recent_steps, every_steps: 4 };
+        }
+        if random.one_in(2) {
+            limits.breakers = breakers(random);
+        }
+        limits.gate_rounds = random.one_in(6).then(|| u32::try_from(random.below(3)).unwrap());
         if random.one_in(3) {
             limits.caps.warn_at = Some(Usd::of_picodollars(random.between(1, 80) * 1_000_000_000));
         }
@@ -286,7 +297,7 @@ fn measured(tools: &[ToolDefinition]) -> (u64, u64) {
 
 fn price(random: &Random) -> Price {
     let quote = |factor: u64| {
-        let input = random.between(1, 40) as f64 / 10.0 * factor as f64;
+        let input = f64::from(u32::try_from(random.between(1, 40) * factor).unwrap()) / 10.0;
         let cached = random.one_in(2).then_some(input / 10.0);
         let quote = Quote {
             input,
@@ -297,4 +308,20 @@ fn price(random: &Random) -> Price {
         Rates::try_from(quote).unwrap()
     };
     Price { rates: quote(1), long: random.one_in(4).then(|| (4_000, quote(2))) }
+}
+
+/// The breakers as a user has them who sets nothing, or who wants runs to end at once.
+fn breakers(random: &Random) -> BreakerLimits {
+    BreakerLimits {
+        on_repeat: *random.pick(&[OnRepeat::WarnThenStop, OnRepeat::Stop]),
+        repeated_calls: 3,
+        repeat_window: 9,
+        exempt: Vec::new(),
+        consecutive_errors: 5,
+        same_errors: 4,
+        same_results: 4,
+        reverted_edits: 3,
+        repeated_texts: 3,
+        announcements: 1,
+    }
 }
