@@ -2,6 +2,7 @@
 
 use super::{count, thousands};
 use crate::compaction::Compaction;
+use crate::event::Level;
 
 /// What a summary begins with (spec.md 1.5, L2).
 pub const SUMMARY_HEADING: &str = "[Summary of previous steps]";
@@ -95,5 +96,16 @@ pub fn compaction(part: &Compaction) -> String {
         Compaction::End { tokens, enough: false } => {
             format!("Context: still {} tokens, too many to go on", thousands(*tokens))
         }
+    }
+}
+
+/// How loudly it is told: what ends the run is, what is done between is of interest to who looks for a fault.
+pub fn compaction_level(part: &Compaction) -> Level {
+    match part {
+        Compaction::End { enough: false, .. } => Level::Warn,
+        Compaction::Start { .. } | Compaction::Summary { upto: 1.., .. } | Compaction::End { .. } => {
+            Level::Info
+        }
+        Compaction::Outputs { .. } | Compaction::Summary { .. } | Compaction::LeftOut { .. } => Level::Debug,
     }
 }

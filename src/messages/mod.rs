@@ -39,8 +39,8 @@ pub use closing::{
     reason_in_words, said_no, too_many_calls,
 };
 pub use compaction::{
-    LEFT_OUT, SUMMARY_HEADING, SUMMARY_INSTRUCTIONS, compaction, mechanical_summary, output_shortened,
-    summary_request, tools_fill_window,
+    LEFT_OUT, SUMMARY_HEADING, SUMMARY_INSTRUCTIONS, compaction, compaction_level, mechanical_summary,
+    output_shortened, summary_request, tools_fill_window,
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use gates::{gate, gates_failed};

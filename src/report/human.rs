@@ -1,7 +1,6 @@
 //! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
 
 use crate::approval::Approval;
-use crate::compaction::Compaction;
 use crate::engine::policy::{MODE_RULES, SAID_NO_RULE};
 use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
 use crate::gate::GateResult;
@@ -216,7 +215,9 @@ impl HumanLog {
                 self.notice(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd))
             }
             Event::Gates { results } => self.gates(results),
-            Event::Compaction { part } => self.notice(compaction_level(part), &messages::compaction(part)),
+            Event::Compaction { part } => {
+                self.notice(messages::compaction_level(part), &messages::compaction(part))
+            }
             _ => Ok(()),
         }
     }
@@ -490,17 +491,6 @@ impl EventSink for HumanLog {
             Event::Closing { reason } => self.closing(*reason, step),
             Event::RunEnd { result } => self.run_end(result),
         }
-    }
-}
-
-/// How loudly it is told: what ends the run is, what is done between is of interest to who looks for a fault.
-fn compaction_level(part: &Compaction) -> Level {
-    match part {
-        Compaction::End { enough: false, .. } => Level::Warn,
-        Compaction::Start { .. } | Compaction::Summary { upto: 1.., .. } | Compaction::End { .. } => {
-            Level::Info
-        }
-        Compaction::Outputs { .. } | Compaction::Summary { .. } | Compaction::LeftOut { .. } => Level::Debug,
     }
 }
 
