@@ -7,7 +7,12 @@ copy=$(mktemp -d)
 trap 'git -C "$root" worktree remove --force "$copy/tree"; rm -rf "$copy"' EXIT
 git worktree add --quiet --detach "$copy/tree" HEAD || exit
 export CARGO_TARGET_DIR="$root/target" RUST_BACKTRACE=0
-[ "$#" -gt 0 ] || set -- $(cd tests/planted && ls -- *.patch | sed 's/\.patch$//')
+if [ "$#" -eq 0 ]; then
+  for patch in tests/planted/*.patch; do
+    name=${patch##*/}
+    set -- "$@" "${name%.patch}"
+  done
+fi
 missed=0
 for name in "$@"; do
   git -C "$copy/tree" checkout --quiet --force HEAD

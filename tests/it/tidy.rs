@@ -320,9 +320,21 @@ fn the_manuals_limits_are_the_limits() {
         defaults[section].as_object().unwrap().iter().map(|(key, _)| format!("{section}.{key}")).collect()
     };
     let known = ["max_steps", "timeout_seconds", "step_timeout_seconds"].map(str::to_owned).into_iter();
-    let no_limits =
-        ["loop.on_limit", "loop.on_repeat", "loop.repeat_exempt", "costs.warn_at_usd", "costs.prices_file"];
-    let known = known.chain(of("loop")).chain(of("costs")).filter(|key| !no_limits.contains(&key.as_str()));
+    let no_limits = [
+        "loop.on_limit",
+        "loop.on_repeat",
+        "loop.repeat_exempt",
+        "costs.warn_at_usd",
+        "costs.prices_file",
+        "context.strategy",
+        "context.keep_recent_steps",
+        "context.max_tool_result_tokens",
+    ];
+    let known = ["loop", "costs", "context"]
+        .into_iter()
+        .flat_map(of)
+        .chain(known)
+        .filter(|key| !no_limits.contains(&key.as_str()));
     let missing: Vec<String> = known.filter(|key| !keys.contains(key)).collect();
     assert!(missing.is_empty(), "config/help/limits.md lacks {missing:?}");
     let ends = StopReason::ALL.into_iter().filter(|reason| messages::closing_instruction(*reason).is_some());
