@@ -118,7 +118,7 @@ impl Checks {
             }
             Event::UserMessage { origin, .. } => self.last_said = Some(*origin),
             Event::StepStart { purpose, messages, .. } => {
-                assert_eq!(*messages, live.messages().len(), "another number of messages is told");
+                assert_eq!(*messages, live.request(*purpose).len(), "another number of messages is told");
                 self.asked(*purpose, live);
             }
             Event::RequestSent { .. } => self.figures.requests += 1,
