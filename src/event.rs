@@ -10,6 +10,7 @@ use crate::gate::GateResult;
 use crate::guardrail::{Counted, Triggered};
 use crate::limits::Bounds;
 use crate::message::{Message, Said, ToolCall, ToolResult};
+pub use crate::origin::{Origin, Teller};
 use crate::price::Usd;
 use crate::result::{InstructionFile, RunResult};
 use crate::stop_reason::StopReason;
@@ -49,30 +50,6 @@ pub enum Purpose {
     Closing,
     /// A summary of old exchanges, without tools, to make the conversation shorter.
     Summary,
-}
-
-/// Who put a user message into the conversation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// The person.
-    Prompt,
-    /// The loop itself, asking for a closing summary.
-    System,
-    /// The loop itself, telling of what happened meanwhile: a background command that ended, files that were put back.
-    Background,
-    /// The loop itself, asking to go on with an answer that was cut.
-    Continuation,
-    /// The loop itself, asking for a structured answer that fits its schema.
-    Repair,
-    /// The loop itself, asking for another answer in place of one that a guardrail withheld.
-    Guardrail,
-    /// The loop itself, telling that the run goes nowhere.
-    Breaker,
-    /// A hook's additional context.
-    Hook,
-    /// The loop itself, telling of quality gates that did not pass.
-    Gate,
 }
 
 /// How loudly a notice is told.

@@ -17,6 +17,7 @@ pub mod guardrail;
 pub mod limits;
 pub mod message;
 pub mod messages;
+pub mod origin;
 pub mod price;
 pub mod redactor;
 pub mod result;

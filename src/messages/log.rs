@@ -2,7 +2,7 @@
 
 use super::closing::reason_in_words;
 use super::figures::{bytes, count, duration, thousands};
-use crate::event::{FinishReason, HookVerdict, Level, Origin};
+use crate::event::{FinishReason, HookVerdict, Level, Origin, Teller};
 use crate::failure::ErrorKind;
 use crate::price::Usd;
 use crate::result::Cost;
@@ -396,16 +396,10 @@ pub fn history_given(messages: usize) -> String {
 
 /// A user message entered the conversation.
 pub fn user_message(origin: Origin, text: &str) -> String {
-    let from = match origin {
-        Origin::Prompt => "prompt",
-        Origin::System
-        | Origin::Background
-        | Origin::Continuation
-        | Origin::Repair
-        | Origin::Guardrail
-        | Origin::Breaker
-        | Origin::Gate => "the loop says",
-        Origin::Hook => "a hook adds",
+    let from = match origin.teller() {
+        Teller::Person => "prompt",
+        Teller::Loop => "the loop says",
+        Teller::Hook => "a hook adds",
     };
     format!("{from}: {text}")
 }

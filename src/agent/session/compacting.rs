@@ -154,10 +154,9 @@ impl Session {
     }
 
     fn has_exchanges(&self) -> bool {
-        let whole = 0..self.messages.len();
         compaction::old(&self.messages, 1)
             .is_some_and(|old| compaction::goes(&self.messages, &old, self.prompts))
-            || !self.long_outputs(Some(whole)).is_empty()
+            || !compaction::long_outputs(&self.messages, &self.mark).is_empty()
     }
 
     /// The messages that go at `stage`.

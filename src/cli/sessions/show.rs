@@ -4,7 +4,7 @@ use super::{Archive, TASK_CHARS};
 use crate::approval::Approval;
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
-use crate::event::{Event, Origin, Purpose, Record};
+use crate::event::{Event, Origin, Purpose, Record, Teller};
 use crate::journal::steps::Steps;
 use crate::message::{Said, Speaker};
 use crate::messages;
@@ -140,15 +140,9 @@ fn tool(event: &Event) -> Option<String> {
 
 /// Who said what stands in the conversation as a user's message.
 fn teller(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Prompt => "you",
-        Origin::System
-        | Origin::Background
-        | Origin::Continuation
-        | Origin::Repair
-        | Origin::Guardrail
-        | Origin::Breaker
-        | Origin::Gate => "loop",
-        Origin::Hook => "hook",
+    match origin.teller() {
+        Teller::Person => "you",
+        Teller::Loop => "loop",
+        Teller::Hook => "hook",
     }
 }

@@ -22,9 +22,6 @@ use std::collections::BTreeSet;
 use test_commands::TestCommands;
 use text_rules::{TextRule, TextRules};
 
-/// Rounds of gates where the configuration does not count: as many as it has when nobody sets them.
-const GATE_ROUNDS: u32 = 3;
-
 /// Limits that hold for every call and every text. A project may only tighten them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -84,12 +81,10 @@ impl GuardrailSettings {
     /// The gates of a run whose command line asks for `checks`, which hold whatever the configuration says; none where nothing is
     /// really done.
     pub fn gated_by(&mut self, checks: &[String], dry_run: bool) {
-        if !self.enabled || dry_run {
+        self.quality_gates.extend(checks.iter().cloned().map(Gate::of_command_line));
+        if dry_run {
             self.quality_gates.clear();
-            self.max_gate_rounds = GATE_ROUNDS;
         }
-        let checks = checks.iter().filter(|_| !dry_run).cloned();
-        self.quality_gates.extend(checks.map(Gate::of_command_line));
     }
 }
 
@@ -120,7 +115,7 @@ impl GuardrailSettings {
     /// These settings, or none of them where they are switched off.
     #[must_use]
     pub fn in_force(self) -> Self {
-        if self.enabled { self } else { Self::default() }
+        if self.enabled { self } else { Self { max_gate_rounds: self.max_gate_rounds, ..Self::default() } }
     }
 }
 

@@ -5,7 +5,7 @@ use super::page::Page;
 use super::words::{self, Mark};
 use super::{Account, Call, FileChange, Hook, Outcome, Step, Told, chart};
 use crate::change::ChangeAction;
-use crate::event::{HookVerdict, Origin};
+use crate::event::{HookVerdict, Origin, Teller};
 use crate::messages;
 use crate::text::lines::one_line;
 use serde_json::{Map, Value};
@@ -272,16 +272,10 @@ fn hook(page: &mut Page, hook: &Hook) {
 }
 
 fn teller(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Prompt => "You",
-        Origin::Hook => "A hook",
-        Origin::System
-        | Origin::Background
-        | Origin::Continuation
-        | Origin::Repair
-        | Origin::Guardrail
-        | Origin::Breaker
-        | Origin::Gate => "agent",
+    match origin.teller() {
+        Teller::Person => "You",
+        Teller::Hook => "A hook",
+        Teller::Loop => "agent",
     }
 }
 
