@@ -12,6 +12,7 @@ use crate::limits::Bounds;
 use crate::message::{Message, Said, ToolCall, ToolResult};
 pub use crate::origin::{Origin, Teller};
 use crate::price::Usd;
+use crate::purse::Purse;
 use crate::result::{InstructionFile, RunResult};
 use crate::stop_reason::StopReason;
 use crate::usage::Usage;
@@ -313,6 +314,16 @@ pub enum Event {
         /// Shows that it was said here, in this session and to this question.
         seal: String,
     },
+    /// Something happened in the session of a subagent, which a call has asked.
+    Subagent {
+        /// The call.
+        call_id: String,
+        /// What happened.
+        event: Box<Event>,
+        /// What the subagent has spent, and may yet by the request under way, where that is another amount than before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        purse: Option<Purse>,
+    },
     /// A command goes on in the background.
     BackgroundStart {
         /// What the model calls it.
@@ -423,6 +434,15 @@ impl Event {
     /// Whether the event is told while it happens but never recorded.
     pub fn is_delta(&self) -> bool {
         matches!(self, Self::TextDelta { .. } | Self::ThinkingDelta { .. })
+    }
+
+    /// The files that a call has changed, of a subagent too.
+    pub fn changed(&self) -> &[Change] {
+        match self {
+            Self::ToolEnd { changed, .. } => changed,
+            Self::Subagent { event, .. } => event.changed(),
+            _ => &[],
+        }
     }
 }
 

@@ -19,6 +19,7 @@ pub mod message;
 pub mod messages;
 pub mod origin;
 pub mod price;
+pub mod purse;
 pub mod redactor;
 pub mod result;
 pub mod secret;

@@ -137,6 +137,16 @@ impl<T> Chain<T> {
         self.fallbacks.get(place)
     }
 
+    /// Those from number `place` on.
+    #[must_use]
+    pub fn beginning_with(&self, place: usize) -> Self
+    where
+        T: Clone,
+    {
+        let fallbacks = self.fallbacks.get(place..).unwrap_or_default().to_vec();
+        Self { first: self.at(place).clone(), fallbacks }
+    }
+
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.first).chain(&self.fallbacks)
@@ -201,5 +211,7 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(|place| *chain.at(place)), ['a', 'b', 'c', 'a']);
         assert_eq!([0, 1, 2].map(|place| chain.after(place).copied()), [Some('b'), Some('c'), None]);
         assert_eq!(chain.iter().collect::<String>(), "abc");
+        assert_eq!(chain.beginning_with(1), Chain { first: 'b', fallbacks: vec!['c'] });
+        assert_eq!(chain.beginning_with(0), chain);
     }
 }

@@ -32,6 +32,27 @@ pub struct ToolUse {
     pub error: Option<String>,
 }
 
+/// A subagent that the run asked.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SubagentUse {
+    /// The call that asked it.
+    pub call_id: String,
+    /// Its name.
+    pub agent: String,
+    /// `provider/model`.
+    pub model: String,
+    /// The three-way summary; null when it did not come to an end.
+    pub status: Option<Status>,
+    /// Why it ended.
+    pub stop_reason: Option<StopReason>,
+    /// Its model calls.
+    pub steps: u32,
+    /// Tool calls of its model.
+    pub tool_calls: u32,
+    /// US dollars; null when the price of a model is not known.
+    pub cost_usd: Option<Usd>,
+}
+
 /// One file the run changed, as it stands at the end compared with the start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModifiedFile {
@@ -86,7 +107,7 @@ impl Default for Executables {
 pub struct Cost {
     /// US dollars; null when the price of the model is not known.
     pub total_usd: Option<Usd>,
-    /// US dollars by what they were spent for: `agent`, `closing`.
+    /// US dollars by what they were spent for: `agent`, `closing`, `summary`, `subagent`.
     pub by_source: BTreeMap<String, Usd>,
 }
 
@@ -225,6 +246,9 @@ pub struct RunResult {
     /// The quality gates as they were when the model last said that it is done; absent when none was looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quality_gates: Vec<GateResult>,
+    /// Subagents that were asked, over all runs of the session; absent where none was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subagents: Vec<SubagentUse>,
     /// What confined commands; null when no run began.
     pub sandbox: Option<String>,
     /// The limit that ended the run.

@@ -11,7 +11,6 @@ pub mod keeper;
 pub mod known;
 mod passing;
 pub mod prompt;
-pub mod purse;
 pub mod replay;
 pub mod run;
 mod screen;
@@ -20,6 +19,7 @@ pub mod session;
 mod simulation;
 pub mod spending;
 pub mod structured;
+pub mod subagent;
 pub mod surroundings;
 pub mod tally;
 pub mod watchdogs;
@@ -42,9 +42,9 @@ use tokio_util::sync::CancellationToken;
 /// Everything one run needs, put together by the command line, or by a replay out of a journal.
 pub struct Agent<S = Engine> {
     /// The models, those that take over included; the session says which of them is in use.
-    pub models: Chain<Box<dyn LlmClient>>,
+    pub models: Chain<Rc<dyn LlmClient>>,
     /// Runs tool calls, and what else is around the loop.
-    pub engine: S,
+    pub engine: Rc<S>,
     /// The tools offered, sorted by name.
     pub definitions: Vec<ToolDefinition>,
     /// The conversation; a listener of `emitter`, changed by nothing else.

@@ -201,6 +201,16 @@ pub async fn run<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError
     verdict
 }
 
+/// Does the work of a subagent: what stands around a run, its hooks at both ends among it, is that of the run which asked it.
+///
+/// # Errors
+/// When the journal can no longer be written.
+pub async fn assist<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> {
+    let verdict = drive(agent).await;
+    agent.engine.stop_background().await?;
+    verdict
+}
+
 async fn work<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> {
     agent.fire_for_context(HookEvent::SessionStart, agent.input()).await?;
     let verdict = drive(agent).await;

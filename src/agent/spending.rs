@@ -1,14 +1,15 @@
 //! What a run has spent, and what it may: the sum that decides whether the next call still fits.
 
-use crate::agent::purse::{Amount, Purse};
 use crate::event::Purpose;
 use crate::limits::{Caps, Terms};
 use crate::message::{Message, Part};
 use crate::price::Usd;
+use crate::purse::{Amount, Purse};
 use crate::stop_reason::Limit;
 use crate::text::tokens;
 use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The part of a cap that is kept for the closing summary: a tenth, as of the time.
 const CLOSING_SHARE: u64 = 10;
@@ -39,9 +40,41 @@ impl Caps {
         self.tokens.map(|cap| if keeps { cap.saturating_sub(cap / CLOSING_SHARE) } else { cap })
     }
 
+    /// Those of a subagent whose requests offer tools of `tools_tokens`: what is kept for the closing summary of the run that asked
+    /// it is not for it.
+    #[must_use]
+    pub fn of_subagent(&self, tools_tokens: u64) -> Self {
+        Self {
+            usd: self.usable_usd(Purpose::Step),
+            tokens: self.usable_tokens(Purpose::Step),
+            warn_at: None,
+            tools_tokens,
+            schema_tokens: 0,
+            ..*self
+        }
+    }
+
     fn keeps_a_share(&self, purpose: Purpose) -> bool {
         self.closes && purpose != Purpose::Closing
     }
+}
+
+/// What is used up of caps that several share.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UsedUp {
+    /// Money and tokens that are spent or may yet be.
+    pub bound: Amount,
+    /// Tool calls.
+    pub tool_calls: u32,
+}
+
+/// What a subagent has used up of the caps of its run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Share {
+    purse: Purse,
+    tool_calls: u32,
+    /// Whether a request is under way.
+    requested: bool,
 }
 
 /// What one run has spent: the fold of its events.
@@ -53,6 +86,11 @@ pub struct Spending {
     reserved: Amount,
     /// Tool calls the model made.
     tool_calls: u32,
+    /// What its subagents have used up, by the call that asked them.
+    subagents: BTreeMap<String, Share>,
+    /// Of a subagent: what everybody else who is held to the same caps has.
+    #[serde(skip)]
+    elsewhere: UsedUp,
     /// Whether the cost of the run has been warned of.
     warned: bool,
     /// Tokens of the conversation, at most.
@@ -112,6 +150,42 @@ impl Spending {
         self.release(if billed { self.reserved } else { Amount::default() });
     }
 
+    /// A subagent that `call_id` asked has made `tool_calls`, and its `purse` may be another one now.
+    pub fn of_subagent(&mut self, call_id: &str, purse: Option<Purse>, tool_calls: u32) {
+        let share = self.subagents.entry(call_id.to_owned()).or_default();
+        share.purse = purse.unwrap_or(share.purse);
+        share.tool_calls = share.tool_calls.saturating_add(tool_calls);
+    }
+
+    /// A subagent has begun a request, or it is over; whether one was under way.
+    pub fn subagent_requests(&mut self, call_id: &str, requested: bool) -> bool {
+        let share = self.subagents.entry(call_id.to_owned()).or_default();
+        std::mem::replace(&mut share.requested, requested)
+    }
+
+    /// What everybody but the subagent that `call_id` asked has used up.
+    pub fn beside(&self, call_id: &str) -> UsedUp {
+        let others = self.subagents.iter().filter(|(id, _)| *id != call_id).map(|(_, share)| share);
+        let own = UsedUp {
+            bound: self.purse.bound() + self.elsewhere.bound,
+            tool_calls: self.tool_calls.saturating_add(self.elsewhere.tool_calls),
+        };
+        others.fold(own, |sum, share| UsedUp {
+            bound: sum.bound + share.purse.bound(),
+            tool_calls: sum.tool_calls.saturating_add(share.tool_calls),
+        })
+    }
+
+    /// What everybody else has used up of the caps is this now.
+    pub fn shares_with(&mut self, elsewhere: UsedUp) {
+        self.elsewhere = elsewhere;
+    }
+
+    /// What is used up of the caps.
+    fn used_up(&self) -> UsedUp {
+        self.beside("")
+    }
+
     fn release(&mut self, actual: Amount) {
         self.purse.settle(std::mem::take(&mut self.reserved), actual);
     }
@@ -133,7 +207,7 @@ impl Spending {
     /// How many of the last `pending` calls may run.
     pub fn runnable(&self, caps: &Caps, pending: usize) -> usize {
         let Some(cap) = caps.tool_calls else { return pending };
-        let beyond = usize::try_from(self.tool_calls.saturating_sub(cap)).unwrap_or(usize::MAX);
+        let beyond = usize::try_from(self.used_up().tool_calls.saturating_sub(cap)).unwrap_or(usize::MAX);
         pending.saturating_sub(beyond)
     }
 
@@ -163,13 +237,13 @@ impl Spending {
     /// Tokens of an answer that the money pays for, after the prompt.
     fn paid_for(&self, caps: &Caps, terms: &Terms, purpose: Purpose) -> u64 {
         let Some((usable, price)) = caps.usable_usd(purpose).zip(terms.price) else { return u64::MAX };
-        price.longest_answer(self.prompt(caps), usable.less(self.purse.bound().usd)).unwrap_or(0)
+        price.longest_answer(self.prompt(caps), usable.less(self.used_up().bound.usd)).unwrap_or(0)
     }
 
     /// Tokens of an answer that the cap on tokens leaves, after the prompt.
     fn left_for(&self, caps: &Caps, purpose: Purpose) -> u64 {
         let Some(usable) = caps.usable_tokens(purpose) else { return u64::MAX };
-        usable.saturating_sub(self.purse.bound().tokens).saturating_sub(self.prompt(caps))
+        usable.saturating_sub(self.used_up().bound.tokens).saturating_sub(self.prompt(caps))
     }
 
     /// The cap that stands in the way of a call for `purpose`: no answer fits that would be of use.
@@ -183,7 +257,7 @@ impl Spending {
             Some(Limit::Usd)
         } else if self.left_for(caps, purpose) < least {
             Some(Limit::Tokens)
-        } else if keeps_within(self.tool_calls, caps.tool_calls) || purpose != Purpose::Step {
+        } else if keeps_within(self.used_up().tool_calls, caps.tool_calls) || purpose != Purpose::Step {
             None
         } else {
             Some(Limit::ToolCalls)
@@ -192,14 +266,15 @@ impl Spending {
 
     /// Whether the request for `purpose` under way may be sent once more as it is.
     pub fn affords_again(&self, caps: &Caps, purpose: Purpose) -> bool {
-        let bound = self.purse.bound();
+        let bound = self.used_up().bound;
         caps.usable_usd(purpose).is_none_or(|usable| bound.usd <= usable)
             && caps.usable_tokens(purpose).is_none_or(|usable| bound.tokens <= usable)
     }
 
     /// What has been spent, when that is to be warned of now.
     pub fn warning(&self, caps: &Caps) -> Option<(Usd, Usd)> {
-        let spent = self.purse.spent().usd;
+        let spent = self.subagents.values().fold(self.purse.spent(), |sum, share| sum + share.purse.spent());
+        let spent = spent.usd;
         let at = caps.warn_at.filter(|at| !self.warned && spent > Usd::ZERO && spent >= *at)?;
         Some((spent, at))
     }

@@ -1,12 +1,12 @@
 //! The figures of a session: what was used, changed and refused.
 
-use crate::change::{Change, ChangeAction};
+use crate::change::{Change, ChangeAction, Seen};
 use crate::decision::Denial;
-use crate::event::Purpose;
+use crate::event::{Billed, Event, Purpose};
 use crate::guardrail::Triggered;
 use crate::message::ToolResult;
 use crate::price::Usd;
-use crate::result::{CacheUse, Cost, InstructionFile, ModifiedFile, ToolUse};
+use crate::result::{CacheUse, Cost, InstructionFile, ModifiedFile, RunResult, SubagentUse, ToolUse};
 use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -53,13 +53,22 @@ pub struct Tally {
     pub denials: Vec<Denial>,
     /// Guardrails on the conversation that spoke in this run.
     pub guardrails: Vec<Triggered>,
+    /// Subagents that were asked.
+    pub subagents: Vec<SubagentUse>,
 }
+
+/// What the result calls the costs of subagents.
+const SUBAGENT: &str = "subagent";
 
 impl Tally {
     /// Notes what an answer cost.
     pub fn cost(&mut self, purpose: Purpose, cost: Option<Usd>) {
+        self.cost_of(source(purpose), cost);
+    }
+
+    fn cost_of(&mut self, source: &str, cost: Option<Usd>) {
         match cost {
-            Some(cost) => *self.costs.entry(source(purpose).to_owned()).or_default() += cost,
+            Some(cost) => *self.costs.entry(source.to_owned()).or_default() += cost,
             None => self.unpriced = self.unpriced.saturating_add(1),
         }
     }
@@ -102,6 +111,54 @@ impl Tally {
         self.tools_used.insert(place.min(self.tools_used.len()), tool_use);
     }
 
+    /// Notes what happened in the session of the subagent that `call_id` asked; how many tool calls that were.
+    pub fn subagent(&mut self, call_id: &str, event: &Event) -> u32 {
+        match event {
+            Event::RunStart { agent, model, .. } => self.subagents.push(SubagentUse {
+                call_id: call_id.to_owned(),
+                agent: agent.clone(),
+                model: model.clone(),
+                ..SubagentUse::default()
+            }),
+            Event::RequestSent { .. } => self.requests = self.requests.saturating_add(1),
+            Event::KeptAnswer => self.kept_answers = self.kept_answers.saturating_add(1),
+            Event::Retry { billed: Some(Billed { usage, cost_usd }), .. }
+            | Event::ModelFailed { billed: Some(Billed { usage, cost_usd }), .. } => {
+                self.usage += *usage;
+                self.cost_of(SUBAGENT, *cost_usd);
+            }
+            Event::ModelResponse { usage, cost_usd, message, finish, .. } => {
+                self.usage += usage.unwrap_or_default();
+                self.cost_of(SUBAGENT, *cost_usd);
+                let calls = if finish.counts() { message.tool_calls().count() } else { 0 };
+                let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+                self.tool_calls = self.tool_calls.saturating_add(calls);
+                return calls;
+            }
+            Event::ToolEnd { name, result, changed, seen, denial, .. } => {
+                self.tool(usize::MAX, name, touched(changed, seen), result);
+                for change in changed {
+                    self.change(change);
+                }
+                self.denials.extend(denial.clone());
+            }
+            Event::Guardrail { triggered } => self.guardrail(triggered),
+            Event::RunEnd { result } => self.subagent_ended(call_id, result),
+            _ => {}
+        }
+        0
+    }
+
+    fn subagent_ended(&mut self, call_id: &str, result: &RunResult) {
+        if let Some(subagent) = self.subagents.iter_mut().rfind(|subagent| subagent.call_id == call_id) {
+            subagent.status = Some(result.status);
+            subagent.stop_reason = result.stop_reason;
+            subagent.steps = result.steps;
+            subagent.tool_calls = result.tool_calls;
+            subagent.cost_usd = result.cost.total_usd;
+        }
+    }
+
     /// Notes a changed file; several changes of one file add up to what happened over all.
     pub fn change(&mut self, change: &Change) {
         let Some(at) = self.files.iter().position(|file| file.path == change.path) else {
@@ -119,6 +176,11 @@ impl Tally {
             (ChangeAction::Modified | ChangeAction::Deleted, action) => file.action = action,
         }
     }
+}
+
+/// The file that a call is listed with.
+pub fn touched(changed: &[Change], seen: &[Seen]) -> Option<String> {
+    changed.first().map(|change| &change.path).or_else(|| seen.first().map(|seen| &seen.path)).cloned()
 }
 
 /// What the result calls the costs of a purpose.

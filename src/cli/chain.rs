@@ -13,6 +13,7 @@ use crate::llm::LlmClient;
 use crate::llm::catalog::{self, Provider};
 use crate::llm::models::{Known, look_up};
 use crate::terminal::one_line;
+use std::rc::Rc;
 
 /// Models that may take over: more is a mistake, and what went wrong with each is told at the end.
 const MAX_FALLBACKS: usize = 8;
@@ -23,7 +24,7 @@ const NAME_CHARS: usize = 100;
 /// The models of a run and what it must know of each.
 pub struct Models {
     /// The clients.
-    pub clients: Chain<Box<dyn LlmClient>>,
+    pub clients: Chain<Rc<dyn LlmClient>>,
     /// What each may cost and hold.
     pub terms: Chain<Terms>,
 }
@@ -42,12 +43,12 @@ impl Models {
         let client = compose::model(app, settings).await?;
         let of = |settings: &Settings, client: &dyn LlmClient| terms(settings, caps, prices, client);
         let mut terms = Chain { first: of(settings, client.as_ref())?, fallbacks: Vec::new() };
-        let mut clients = Chain { first: client, fallbacks: Vec::new() };
+        let mut clients = Chain { first: Rc::from(client), fallbacks: Vec::new() };
         for name in fallbacks {
             let settings = falling_back(settings, name, prices)?;
             let client = compose::model(app, &settings).await.map_err(|error| wrong(name, &error))?;
             terms.fallbacks.push(of(&settings, client.as_ref()).map_err(|error| wrong(name, &error))?);
-            clients.fallbacks.push(client);
+            clients.fallbacks.push(client.into());
         }
         Ok(Self { clients, terms })
     }

@@ -1,7 +1,6 @@
 //! Puts the parts of a run together out of the settings.
 
 use crate::agent::known::Known;
-use crate::agent::prompt::{Instructions, PromptLayers, system_message};
 use crate::agent::session::Session;
 use crate::cli::app::App;
 use crate::cli::approver::AtTerminal;
@@ -9,14 +8,12 @@ use crate::cli::costs::measured;
 use crate::cli::error::{CliError, CliResult, ConfinedTooLittle};
 use crate::cli::kept::{self, Kept};
 use crate::cli::secrets;
-use crate::config::instructions;
 use crate::config::load::{USER_AGENTS, USER_FILE};
 use crate::config::schema::{SandboxMode, Web};
 use crate::config::settings::Settings;
 use crate::emit::Emitter;
 use crate::engine::approve::{Approver, Nobody, Unanswered};
 use crate::engine::command_class::CommandOptions;
-use crate::engine::granted::Granted;
 use crate::engine::guardrails::Guardrails;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::{Policy, PolicyOptions, literal_pattern};
@@ -41,10 +38,8 @@ use crate::process::limits::CommandLimits;
 use crate::process::sandbox::confinement::Confinement;
 use crate::process::sandbox::ground::Ground;
 use crate::process::sandbox::places;
-use crate::result::InstructionFile;
 use crate::secret::Secret;
 use crate::terminal::Style;
-use crate::text::invisible;
 use crate::tools::Tool;
 use crate::tools::command_output::CommandOutput;
 use crate::tools::ledger::Ledger;
@@ -55,7 +50,6 @@ use crate::tools::toolbox::{ToolOptions, Toolbox};
 use crate::tools::web_fetch::WebFetch;
 use crate::workspace::Workspace;
 use crate::workspace::baseline::Baseline;
-use crate::workspace::index::project_index;
 use crate::workspace::transaction::Recovered;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -181,7 +175,7 @@ pub fn unseen(app: &App, settings: &Settings) -> BTreeSet<PathBuf> {
 }
 
 /// What the policy is made from: the settings, what holds commands here, and for tools what commands do not see or change.
-fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
+pub fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
     let mut options = settings.policy.clone();
     options.contained = settings.commands.trust_sandbox && tier.confines();
     let ground = ground(app, settings);
@@ -367,19 +361,19 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)
         .map_err(|error| wrong(error.into()))?;
-    let approver: Box<dyn Approver> = match manner.asked {
-        Some(token) => Box::new(AtTerminal::new(Arc::clone(&app.terminal), token)),
-        None => Box::new(Nobody),
+    let approver: Rc<dyn Approver> = match manner.asked {
+        Some(token) => Rc::new(AtTerminal::new(Arc::clone(&app.terminal), token)),
+        None => Rc::new(Nobody),
     };
     Ok(Engine {
         toolbox: bench.toolbox,
         policy,
-        guardrails,
+        guardrails: Rc::new(guardrails),
         commands,
-        hooks,
+        hooks: Rc::new(hooks),
         gates: settings.guardrails.quality_gates.clone(),
         approver,
-        granted: Granted::default(),
+        granted: Rc::default(),
         approvals: manner.approvals,
         holds: Cell::new(false),
         source: Rc::clone(&app.source),
@@ -427,54 +421,4 @@ pub fn recover(workspace: &Workspace) -> Vec<String> {
     let left = left.iter().map(|it| messages::change_left(&it.path, &it.record));
     let unread = unread.iter().map(|it| messages::change_unread(&it.path, &it.why));
     restored.chain(left).chain(unread).collect()
-}
-
-/// What the model is told before anybody says something.
-pub struct Briefing {
-    /// The system message: instructions of the agent and the project, and an overview of the project.
-    pub system: String,
-    /// The project's instructions in it.
-    pub instructions: Option<InstructionFile>,
-    /// What could not be used, and what people should know of the rest.
-    pub problems: Vec<String>,
-}
-
-/// Reads what the model is told first.
-pub fn briefing(app: &App, settings: &Settings) -> Briefing {
-    let (found, problem) = instructions::read(&settings.workspace);
-    let mut problems: Vec<String> = problem.into_iter().collect();
-    let instructions = found.as_ref().map(|given| compared(app, settings, given, &mut problems));
-    let options = settings.indexer.options();
-    let index = options.map(|options| project_index(&settings.workspace, &options, &app.source));
-    let index = index.unwrap_or(Ok(None));
-    let index = index.unwrap_or_else(|error| {
-        problems.push(format!("indexer.exclude_patterns: {error}"));
-        None
-    });
-    let name = settings.workspace.file_name().unwrap_or_default().to_string_lossy();
-    let system = system_message(PromptLayers {
-        agent: &settings.agent.prompt,
-        workspace: &name,
-        platform: std::env::consts::OS,
-        instructions: found.as_ref(),
-        index: index.as_deref(),
-    });
-    Briefing { system, instructions, problems }
-}
-
-/// The project's instructions beside those of earlier runs.
-fn compared(
-    app: &App,
-    settings: &Settings,
-    given: &Instructions,
-    problems: &mut Vec<String>,
-) -> InstructionFile {
-    let shelf = instructions::shelf(&settings.state, &settings.workspace);
-    let now_ms = u64::try_from(app.source.wall().as_millis()).unwrap_or(u64::MAX);
-    let (file, kept) = instructions::compare(shelf, given, now_ms);
-    let doubt = kept.err().map(|error| messages::instructions_not_compared(&file.path, &error.to_string()));
-    let hidden = invisible::places(&given.text);
-    let hidden = hidden.map(|places| messages::instructions_invisible(&file.path, &places));
-    problems.extend(doubt.into_iter().chain(hidden));
-    file
 }

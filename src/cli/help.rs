@@ -78,6 +78,7 @@ const PAGES: &[(&str, &str, &str)] = &[
         include_str!("../../config/help/trust.md"),
     ),
     ("stream", "every event as a line of JSON", include_str!("../../config/help/stream.md")),
+    ("subagents", "subagents: agents that the model may ask", include_str!("../../config/help/subagents.md")),
     ("undo", "undo, redo, diff: what a session did to files", include_str!("../../config/help/undo.md")),
     ("structured", "answers that fit a JSON Schema", include_str!("../../config/help/structured.md")),
 ];

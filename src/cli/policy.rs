@@ -6,6 +6,7 @@ use crate::cli::compose;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
 use crate::cli::place::PlaceArgs;
+use crate::cli::subagents;
 use crate::config::flags::Flags;
 use crate::decision::Decision;
 use crate::emit::Emitter;
@@ -33,7 +34,7 @@ pub fn policy(app: &App, command: PolicyCommand, place: &PlaceArgs) -> CliResult
     let launcher = compose::launcher(app, settings)?;
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, Vec::new());
     let outputs = settings.state.join("calls");
-    let toolbox = compose::toolbox(settings);
+    let toolbox = compose::toolbox(settings).with(subagents::tool(settings, &Rc::default()));
     let bench = compose::Bench { launcher, emitter: Rc::new(emitter), outputs, toolbox, kept: None };
     let engine = compose::engine(app, settings, bench, compose::Manner::of_one_call(None))?;
     let wrong = |problem: String| CliError::new(ErrorKind::Usage, problem);

@@ -7,6 +7,7 @@ use crate::cli::error::{CliError, CliResult};
 use crate::cli::home;
 use crate::cli::output::print;
 use crate::cli::place::PlaceArgs;
+use crate::cli::subagents;
 use crate::config::flags::Flags;
 use crate::emit::Emitter;
 use crate::engine::policy::Mode;
@@ -53,7 +54,8 @@ pub fn call(
 
 fn list(app: &App, place: &PlaceArgs) -> CliResult<()> {
     let loaded = app.load_place(place)?;
-    let toolbox = compose::toolbox(&loaded.settings);
+    let subagents = subagents::tool(&loaded.settings, &Rc::default());
+    let toolbox = compose::toolbox(&loaded.settings).with(subagents);
     let mut text = String::new();
     for tool in toolbox.definitions() {
         let first = tool.description.split(". ").next().unwrap_or_default();
@@ -90,7 +92,7 @@ async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResu
         emitter: Rc::new(emitter),
         outputs,
         kept: None,
-        toolbox: compose::toolbox(settings),
+        toolbox: compose::toolbox(settings).with(subagents::tool(settings, &Rc::default())),
     };
     let manner = compose::Manner::of_one_call(Some(interrupt.token().clone()));
     let engine = compose::engine(app, settings, bench, manner)?;

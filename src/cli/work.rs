@@ -9,8 +9,9 @@ use crate::agent::structured::OutputSchema;
 use crate::agent::{Agent, Fold};
 use crate::cli::app::{App, flags_of};
 use crate::cli::beginning::Beginning;
+use crate::cli::briefing::{Briefing, briefing};
 use crate::cli::chain::Models;
-use crate::cli::compose::{self, Bench, Briefing, Manner};
+use crate::cli::compose::{self, Bench, Manner};
 use crate::cli::costs;
 use crate::cli::cut_off::CutOffs;
 use crate::cli::earlier::{Earlier, store, verified};
@@ -23,6 +24,7 @@ use crate::cli::notices;
 use crate::cli::prompt::prompt;
 use crate::cli::report::Wish;
 use crate::cli::structured;
+use crate::cli::subagents;
 use crate::cli::work_args::{ResumeArgs, RunArgs, SandboxArg, WorkArgs};
 use crate::config::flags::Flags;
 use crate::config::load::Loaded;
@@ -36,12 +38,13 @@ use crate::failure::ErrorKind;
 use crate::journal::approvals::Approvals;
 use crate::journal::retention::clean;
 use crate::journal::store::Store;
-use crate::limits::{Bounds, Limits};
+use crate::limits::{Bounds, Caps, Limits};
 use crate::llm::prefix::Prefix;
 use crate::message::Said;
 use crate::messages;
 use crate::redactor::Redactor;
-use crate::report::human::{AnswerShown, Detail};
+use crate::report::detail::Detail;
+use crate::report::human::AnswerShown;
 use crate::report::{self, Format, Listeners, ReportOptions};
 use crate::result::RunResult;
 use crate::secret::Secret;
@@ -153,17 +156,16 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     let redactor = app.redactor(&settings);
     let schema = structured::output_schema(options.output_schema.as_deref())?;
     let given = given(&task)?;
-    let prices = costs::own_prices(&settings.costs)?;
     home::prepare(&settings)?;
     let launcher = compose::launcher(app, &settings)?;
     let interrupt = compose::listen(app, &launcher)?.token().clone();
     clear_answers(options, &settings)?;
-    let caps = costs::caps(&settings)?;
-    let models = Models::connect(app, &settings, &caps, &prices).await?;
+    let (models, caps) = connected(app, &settings).await?;
     notices.extend(costs::without_effect(&caps, &models.terms.first));
     let window = models.smallest_window();
     settings.context.max_tool_result_tokens = result_tokens(settings.context.max_tool_result_tokens, window);
-    let toolbox = compose::toolbox_for(&settings, &models.terms.first.model)?;
+    let host = Rc::default();
+    let toolbox = subagents::toolbox(&settings, &models.terms.first.model, &host)?;
     let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
     let Listeners { sinks, answer_shown, stream_end: _before_the_result } =
         listeners(app, options, &settings, earlier.as_ref())?;
@@ -182,14 +184,14 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     let cut_off = CutOffs::of(std::mem::take(&mut known.unfinished), kept.baseline.clone());
     let outputs = store(&settings).outputs_dir(&id)?;
     let bench = Bench { launcher, emitter: Rc::clone(&emitter), outputs, kept: Some(kept), toolbox };
-    let manner = manner(options, &settings, &interrupt, (&id, session.borrow().approvals()))?;
-    let engine = compose::engine(app, &settings, bench, manner)?;
+    let manner = manner(options, &settings, &interrupt, (&id, session.borrow().approvals()));
+    let engine = compose::engine(app, &settings, bench, manner?)?;
     compose::restore(&engine, &known, &session.borrow());
     let (words, prefix) = (words(task, &id, &session.borrow())?, session.borrow().prefix().cloned());
     let agent = Agent {
         models: models.clients,
         definitions: compose::definitions(&engine),
-        engine,
+        engine: Rc::new(engine),
         session,
         emitter,
         keeper: Some(keeper),
@@ -202,10 +204,17 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
         stream: settings.llm.stream,
         began,
     };
+    subagents::host(app, &settings, &agent, &host);
     let beginning = Beginning::of(&agent, &settings, &known, bounds);
     let has_system = has_system(&about, &settings.agent.name);
     let start = Start { id, beginning, given, words, notices, aside, cut_off, has_system };
     Ok(Done { result: drive(app, &settings, &agent, start).await, shown: answer_shown, settings })
+}
+
+/// The models of the run, and what it may spend on them.
+async fn connected(app: &App, settings: &Settings) -> CliResult<(Models, Caps)> {
+    let (caps, prices) = (costs::caps(settings)?, costs::own_prices(&settings.costs)?);
+    Ok((Models::connect(app, settings, &caps, &prices).await?, caps))
 }
 
 /// Tells `sinks`, the journal first, of every fact from record number `next` on.
@@ -389,7 +398,7 @@ fn open(app: &App, settings: &Settings, agent: &Agent, start: Start) -> Result<(
         emitter.emit(Event::UserMessage { text, origin: Origin::Prompt })?;
     }
     if !has_system {
-        let Briefing { system, instructions, problems } = compose::briefing(app, settings);
+        let Briefing { system, instructions, problems } = briefing(app, settings);
         notices.extend(problems);
         emitter.emit(Event::System { text: system })?;
         if let Some(file) = instructions {

@@ -6,7 +6,7 @@ use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::report::Format;
 use crate::report::account::Form;
-use crate::report::human::Detail;
+use crate::report::detail::Detail;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 

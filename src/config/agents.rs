@@ -17,15 +17,19 @@ pub const MAX_AGENT_BYTES: u64 = 128 << 10;
 pub const MAX_FRONT_MATTER_BYTES: usize = 16 << 10;
 /// Agent files in one directory.
 pub const MAX_AGENT_FILES: usize = 200;
+/// Steps of a subagent whose file does not say how many.
+pub const SUBAGENT_STEPS: u32 = 15;
 /// The agent of a run that names none.
 pub const DEFAULT_AGENT: &str = "build";
 
 /// The agents that are part of the program.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 6] = [
     ("build", include_str!("../../config/agents/build.md")),
+    ("explore", include_str!("../../config/agents/explore.md")),
     ("plan", include_str!("../../config/agents/plan.md")),
     ("resume", include_str!("../../config/agents/resume.md")),
     ("review", include_str!("../../config/agents/review.md")),
+    ("test", include_str!("../../config/agents/test.md")),
 ];
 
 /// An agent, complete.
@@ -43,17 +47,30 @@ pub struct Agent {
     pub mode: Mode,
     /// Model calls a run of it may take.
     pub max_steps: u32,
+    /// How another agent may ask it, where that is so.
+    pub as_subagent: Option<AsSubagent>,
     /// Whether it is part of the program.
     pub built_in: bool,
     /// Whether a file, variable or flag changed a built-in one.
     pub overridden: bool,
 }
 
+/// What an agent is held to that another one asks, besides what that one is: what the flags of the run say of modes and steps
+/// is for the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AsSubagent {
+    /// How much it may do without asking.
+    pub mode: Mode,
+    /// Its model calls.
+    pub max_steps: u32,
+}
+
 /// The keys of the head of an agent's file, and those of `agents.NAME` that they set.
-const FRONT_MATTER: [(&str, &str); 4] = [
+const FRONT_MATTER: [(&str, &str); 5] = [
     ("description", "description"),
     ("max_steps", "max_steps"),
     ("mode", "mode"),
+    ("subagent", "subagent"),
     ("tools", "allowed_tools"),
 ];
 
@@ -199,6 +216,10 @@ pub fn all(
             allowed_tools: own.allowed_tools.clone().unwrap_or_default(),
             mode: mode.and_then(|mode| serde_json::from_value(mode).ok()).unwrap_or(DEFAULT_MODE),
             max_steps: steps.and_then(|steps| u32::try_from(steps).ok()).unwrap_or(DEFAULT_MAX_STEPS),
+            as_subagent: own.subagent.unwrap_or_default().then(|| AsSubagent {
+                mode: own.mode.unwrap_or(DEFAULT_MODE),
+                max_steps: own.max_steps.unwrap_or(SUBAGENT_STEPS),
+            }),
             built_in: named(name),
             overridden: named(name) && layers.changed(&format!("agents.{name}.")),
         })

@@ -16,5 +16,6 @@ pub mod run_loop;
 pub mod schema;
 pub mod settings;
 pub mod shelf;
+pub mod subagents;
 pub mod trust;
 pub mod yaml;

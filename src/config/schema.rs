@@ -8,6 +8,7 @@
 
 use super::context::Context;
 use crate::config::run_loop::RunLoop;
+use crate::config::subagents::Subagents;
 use crate::engine::approve::Unanswered;
 use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
@@ -54,6 +55,8 @@ pub struct Document {
     pub context: Context,
     /// How tool calls run and answer.
     pub tools: Tools,
+    /// Agents that the model may ask to do a part of the work.
+    pub subagents: Subagents,
     /// The tool `run_command`.
     pub commands: Commands,
     /// What commands and hooks can reach.
@@ -177,6 +180,9 @@ pub struct AgentOverride {
     /// Model calls a run of it may take.
     #[schemars(range(min = 1, max = 10_000), extend("x-scope" = "needs-trust", "x-unit" = "steps"))]
     pub max_steps: Option<u32>,
+    /// Whether other agents may ask it to do a part of their work (`agent help subagents`).
+    #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = [false]))]
+    pub subagent: Option<bool>,
 }
 
 /// The project directory.

@@ -182,6 +182,7 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "guardrails.quality_gates"
             | "guardrails.test_commands"
             | "logging.level"
+            | "subagents.max_per_run"
             | "policy.approvals" => Scope::NeedsTrust,
             "commands.blocked_patterns" | "agents.NAME.description" => Scope::Anywhere,
             key if key.starts_with("llm.providers.") => Scope::NeverFromProject,

@@ -11,6 +11,7 @@ use super::schema::{
     AnswerCache, CheckpointSettings, Commands, Costs, Document, Indexer, Llm, Logging, Sandbox, Sessions,
     Tools, Web,
 };
+use super::subagents::Subagents;
 use crate::engine::approve::Unanswered;
 use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
@@ -52,6 +53,8 @@ pub struct Settings {
     pub context: Context,
     /// How tool calls run.
     pub tools: Tools,
+    /// The agents that the model may ask.
+    pub subagents: Subagents,
     /// The tool `run_command`.
     pub commands: Commands,
     /// What commands and hooks can reach; its paths are absolute.
@@ -133,6 +136,7 @@ impl Settings {
             checkpoints: document.checkpoints,
             context: document.context,
             tools: document.tools,
+            subagents: document.subagents,
             commands: document.commands,
             sandbox: Sandbox {
                 writable: document.sandbox.writable.into_iter().map(absolute).collect(),

@@ -20,6 +20,7 @@ mod parts;
 mod patterns;
 pub mod policy;
 pub mod rules;
+mod subagent;
 mod waiting;
 mod watched;
 
@@ -93,17 +94,17 @@ pub struct Engine {
     /// What may run.
     pub policy: Arc<Policy>,
     /// What is looked at besides, and counted.
-    pub guardrails: Guardrails,
+    pub guardrails: Rc<Guardrails>,
     /// How commands are classified.
     pub commands: CommandOptions,
     /// The hooks.
-    pub hooks: Hooks,
+    pub hooks: Rc<Hooks>,
     /// What must pass before a run counts as done.
     pub gates: Vec<Gate>,
     /// Who answers questions.
-    pub approver: Box<dyn Approver>,
+    pub approver: Rc<dyn Approver>,
     /// What was answered for all of the run.
-    pub granted: Granted,
+    pub granted: Rc<Granted>,
     /// What was asked and answered between runs.
     pub approvals: Approvals,
     /// Whether a call of the answer at work waits: no call after it runs.

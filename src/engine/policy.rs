@@ -12,8 +12,10 @@ use crate::workspace::Guard;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How much the agent may do without asking.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+/// How much the agent may do without asking, the least first.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
     /// Every call is asked.

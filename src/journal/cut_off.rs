@@ -37,6 +37,12 @@ impl Unfinished {
         match event {
             Event::ToolStart { call, summary } => self.begun.push((call.clone(), summary.clone())),
             Event::Changing { call_id, changes } => self.changes(call_id, changes),
+            Event::Subagent { call_id, event, .. } => match event.as_ref() {
+                Event::Changing { changes, .. } => self.changes(call_id, changes),
+                // What it has changed stands in its own end.
+                Event::ToolEnd { .. } => self.changing.retain(|one| one.call.id != *call_id),
+                _ => {}
+            },
             Event::ToolEnd { result, .. } => {
                 self.begun.retain(|(call, _)| call.id != result.call_id);
                 self.changing.retain(|one| one.call.id != result.call_id);

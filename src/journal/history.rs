@@ -123,11 +123,12 @@ impl History {
 
     /// Takes note of a record.
     pub fn add(&mut self, record: &Record) {
+        let changed = record.event.changed();
         match &record.event {
             Event::RunStart { .. } => {
                 self.earlier = self.earlier.saturating_add(std::mem::take(&mut self.last));
             }
-            Event::ToolEnd { changed, .. } if !changed.is_empty() => {
+            _ if !changed.is_empty() => {
                 // A call that a killed process left is ended by another one, before its first step.
                 let number = self.earlier.saturating_add(record.step.max(self.last));
                 let step = self.step(number);

@@ -135,7 +135,7 @@ impl Form {
         call.map_or_else(String::new, |(name, summary)| format!(" ({name}{}{summary})", self.arrow(summary)))
     }
 
-    fn arrow(self, summary: &str) -> &'static str {
+    pub(super) fn arrow(self, summary: &str) -> &'static str {
         match self {
             _ if summary.is_empty() => "",
             Self::Icons => " → ",

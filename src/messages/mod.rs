@@ -17,6 +17,7 @@ mod report;
 mod resumed;
 mod sandbox;
 mod structured;
+mod subagents;
 mod trust;
 mod undo;
 mod workspace;
@@ -61,11 +62,11 @@ pub use prompt::{
     preview_cut, prompt_choices, prompt_lasting, prompt_reason, prompt_title,
 };
 pub use replay::{
-    CUT_SHORT, DID_NOT_RUN, NOT_HELD, NOTHING_TO_REPLAY, OF_A_MOMENT, OF_THE_WEB, REPLAY_ASKS_ELSE,
-    REPLAY_INTERRUPTED, REPLAY_LATER_VERSION, REPLAY_REFUSED, REPLAYED_CUT_OFF, replay_brought,
-    replay_caches, replay_call, replay_copy, replay_difference, replay_inside, replay_left_out, replay_lost,
-    replay_no_copy, replay_other_result, replayed, replayed_calls, replayed_differs, replayed_lacks,
-    replayed_run, replayed_same, replayed_unknown,
+    CUT_SHORT, DID_NOT_RUN, NOT_HELD, NOTHING_TO_REPLAY, OF_A_MOMENT, OF_A_SUBAGENT, OF_THE_WEB,
+    REPLAY_ASKS_ELSE, REPLAY_INTERRUPTED, REPLAY_LATER_VERSION, REPLAY_REFUSED, REPLAYED_CUT_OFF,
+    replay_brought, replay_caches, replay_call, replay_copy, replay_difference, replay_inside,
+    replay_left_out, replay_lost, replay_no_copy, replay_other_result, replayed, replayed_calls,
+    replayed_differs, replayed_lacks, replayed_run, replayed_same, replayed_unknown,
 };
 pub use report::{REPORT_FORMS, given_up, report_elsewhere, report_lost};
 pub use resumed::{goes_on_otherwise, other_now, other_tools, other_tools_told};
@@ -75,6 +76,9 @@ pub use sandbox::{
 };
 pub use structured::{
     ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,
+};
+pub use subagents::{
+    subagent_ended, subagent_error, subagent_hook, subagent_in_report, subagent_refused, subagent_retry,
 };
 pub use trust::{
     NO_TRUST_TO_REVOKE, NOT_TRUSTED, TRUST_NEEDS_A_PERSON, TRUST_QUESTION, TRUST_REASON, TRUST_REVOKED,

@@ -73,6 +73,8 @@ pub const CUT_SHORT: &str = "in a step that was cut short";
 pub const OF_A_MOMENT: &str = "about the output of a background command so far";
 /// It would ask the web.
 pub const OF_THE_WEB: &str = "of the web";
+/// It would ask a model.
+pub const OF_A_SUBAGENT: &str = "of a subagent";
 /// It is a command, and nothing would keep it from the workspace itself.
 pub const NOT_HELD: &str = "commands, which have no view of the file system of their own here";
 

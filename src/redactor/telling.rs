@@ -33,6 +33,7 @@ impl Redactor {
                 }
             }
             Event::ToolEnd { .. } => self.tool_end(event),
+            Event::Subagent { event, .. } => self.event(event),
             Event::ToolWaits { approval: Some(approval), .. } => self.approval(approval),
             Event::ApprovalAnswered { answer: Answer::Deny { reason: Some(reason) }, .. } => {
                 self.clean(reason);

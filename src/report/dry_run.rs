@@ -42,6 +42,12 @@ impl DryRunPlan {
         self.actions.push(Action { call: format!("{tool} {line}"), preview });
     }
 
+    fn simulated(&mut self, event: &Event) {
+        if let Event::ToolEnd { name, summary, result, simulated: true, .. } = event {
+            self.note(name, summary, &result.text);
+        }
+    }
+
     fn tell(&self) -> io::Result<()> {
         self.terminal.say(Style::Bold, messages::DRY_RUN_PLAN)?;
         if self.actions.is_empty() {
@@ -63,12 +69,10 @@ impl DryRunPlan {
 impl EventSink for DryRunPlan {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         match &record.event {
-            Event::ToolEnd { name, summary, result, simulated: true, .. } => {
-                self.note(name, summary, &result.text);
-                Ok(())
-            }
-            Event::RunEnd { .. } => self.tell(),
-            _ => Ok(()),
+            Event::RunEnd { .. } => return self.tell(),
+            Event::Subagent { event, .. } => self.simulated(event),
+            event => self.simulated(event),
         }
+        Ok(())
     }
 }

@@ -6,6 +6,8 @@ use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, P
 use crate::gate::GateResult;
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::messages::{self, Ending, Form, Session};
+use crate::report::detail::Detail;
+use crate::report::nested::Subagents;
 use crate::result::{InstructionFile, RunResult};
 use crate::stop_reason::{Status, StopReason};
 use crate::terminal::{Stdout, Style, Terminal, first_line, one_line};
@@ -25,51 +27,6 @@ const HOOK_LINES: usize = 5;
 const LISTED_REFUSALS: usize = 10;
 /// Bytes of streamed text kept to recognise the final answer in it; a longer answer is printed again.
 const KEPT_TEXT_BYTES: usize = 1 << 20;
-
-/// How much is told; each level includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Detail {
-    /// Failures only (`--quiet`, `--log-level error`), and what was refused.
-    Error,
-    /// And what did not go as asked (`--json`, `--log-level warn`).
-    Warn,
-    /// And the steps, tools and hooks, and the text as it arrives.
-    Human,
-    /// And tokens, tools offered, reasoning (`-v`, `--log-level info`).
-    Info,
-    /// And requests and messages (`-vv`, `--log-level debug`).
-    Debug,
-}
-
-impl Detail {
-    /// What the flags ask for: `--quiet` wins over `-v`, which wins over `--log-level`, which wins over what
-    /// `--json` and the like mean, which are for programs.
-    pub fn choose(quiet: bool, verbose: u8, log_level: Option<Self>, for_programs: bool) -> Self {
-        match (quiet, verbose, log_level) {
-            (true, _, _) => Self::Error,
-            (false, 1, _) => Self::Info,
-            (false, 2.., _) => Self::Debug,
-            (false, 0, Some(level)) => level,
-            (false, 0, None) if for_programs => Self::Warn,
-            (false, 0, None) => Self::Human,
-        }
-    }
-}
-
-impl std::str::FromStr for Detail {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        match name {
-            "error" => Ok(Self::Error),
-            "warn" => Ok(Self::Warn),
-            "human" => Ok(Self::Human),
-            "info" => Ok(Self::Info),
-            "debug" => Ok(Self::Debug),
-            _ => Err(messages::LOG_LEVELS.to_owned()),
-        }
-    }
-}
 
 /// Whether the final answer was streamed to the terminal that standard output is; known when the run has ended.
 #[derive(Debug, Clone, Default)]
@@ -101,6 +58,8 @@ pub struct HumanLog {
     thought_shown: bool,
     /// Streamed text since the last tool call, where standard output is the same terminal.
     shown_text: String,
+    /// Subagents at work.
+    subagents: Subagents,
     /// The last failure that was told, so that the end does not repeat it.
     told_failure: Option<String>,
     answer_shown: AnswerShown,
@@ -121,6 +80,7 @@ impl HumanLog {
             streamed: false,
             thought_shown: false,
             shown_text: String::new(),
+            subagents: Subagents::default(),
             told_failure: None,
             answer_shown: AnswerShown::default(),
         }
@@ -274,6 +234,13 @@ impl HumanLog {
             None => (Style::Good, self.form.tool_ok(call, *simulated)),
         };
         self.say(Detail::Human, style, &line)
+    }
+
+    /// What a subagent does stands below the call that asked it, and the end of that call tells which it was.
+    fn subagent(&mut self, call_id: &str, event: &Event) -> io::Result<()> {
+        let Some(told) = self.subagents.line(self.form, call_id, event) else { return Ok(()) };
+        self.named_call = None;
+        self.say(told.least, told.style, &told.line)
     }
 
     fn tool_call_waits(&self, approval: Option<&Approval>) -> io::Result<()> {
@@ -478,6 +445,7 @@ impl EventSink for HumanLog {
             Event::ModelSwitched { from, to, .. } => self.model_switched(from, to),
             Event::ToolStart { call, summary } => self.tool_start(call, summary),
             event @ Event::ToolEnd { .. } => self.tool_end(event),
+            Event::Subagent { call_id, event, .. } => self.subagent(call_id, event),
             Event::ToolWaits { approval, .. } => self.tool_call_waits(approval.as_ref()),
             Event::HookEnd { hook, verdict, output, .. } => self.hook_end(hook, *verdict, output),
             event @ (Event::Checkpoint { .. }

@@ -2,10 +2,12 @@
 
 pub mod account;
 pub mod costs;
+pub mod detail;
 pub mod dry_run;
 pub mod human;
 pub mod json;
 pub mod log_file;
+mod nested;
 pub mod progress;
 pub mod schema;
 pub mod stats;
@@ -17,8 +19,9 @@ use crate::messages;
 use crate::result::{Output, RunResult};
 use crate::terminal::{Delivery, Style, Terminal};
 use costs::CostLines;
+use detail::Detail;
 use dry_run::DryRunPlan;
-use human::{AnswerShown, Detail, HumanLog};
+use human::{AnswerShown, HumanLog};
 use log_file::{LogFile, LogFileError};
 use progress::Progress;
 use std::io;

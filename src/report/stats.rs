@@ -78,6 +78,7 @@ impl Figures {
     /// What one event adds; `requested` says whether a request is under way, so that giving it up may be billed.
     pub fn of(event: &Event, requested: bool) -> Self {
         match event {
+            Event::Subagent { event, .. } => Self::of(event, requested),
             Event::KeptAnswer => Self { kept_answers: 1, ..Self::default() },
             Event::ModelResponse { usage, cost_usd, .. } => {
                 Self { answers: 1, ..Self::spent(usage.unwrap_or_default(), *cost_usd) }

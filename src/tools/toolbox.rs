@@ -18,6 +18,9 @@ use crate::tools::web_fetch::WebFetch;
 use crate::tools::write_file::WriteFile;
 use crate::tools::{Tool, TypedTool};
 
+/// The tool that asks subagents; it stands above the loop that they run in (`agent::subagent`).
+pub const DISPATCH_SUBAGENT: &str = "dispatch_subagent";
+
 /// What the file tools can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ToolOptions {
@@ -61,6 +64,13 @@ impl Toolbox {
         Self::new(tools)
     }
 
+    /// The same and `tool`.
+    #[must_use]
+    pub fn with(mut self, tool: Option<Box<dyn Tool>>) -> Self {
+        self.tools.extend(tool);
+        Self::new(self.tools)
+    }
+
     /// The same without the tools that `keep` refuses by name; they can then not be called either.
     #[must_use]
     pub fn restricted(mut self, keep: impl Fn(&str) -> bool) -> Self {
@@ -99,8 +109,8 @@ impl Toolbox {
 pub fn known_names() -> Vec<String> {
     let tools = file_tools(ToolOptions::default());
     let others =
-        [CommandOutput::NAME, RunCommand::NAME, StopCommand::NAME, WebFetch::NAME].map(str::to_owned);
-    tools.iter().map(|tool| tool.name().to_owned()).chain(others).collect()
+        [CommandOutput::NAME, DISPATCH_SUBAGENT, RunCommand::NAME, StopCommand::NAME, WebFetch::NAME];
+    tools.iter().map(|tool| tool.name().to_owned()).chain(others.map(str::to_owned)).collect()
 }
 
 /// Every tool that works on files: THE list.

@@ -64,6 +64,7 @@ mod secrets;
 mod sessions;
 mod sockets;
 mod structured;
+mod subagents;
 mod support;
 mod survivors;
 mod swapper;

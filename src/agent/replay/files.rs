@@ -45,8 +45,9 @@ impl Files {
         let begins = own.iter().position(|record| is_work(&record.event)).unwrap_or(own.len());
         let (beginning, work) = own.split_at(begins);
         for record in between.chain(beginning) {
-            if let Event::ToolEnd { changed, .. } | Event::Restored { changed, .. } = &record.event {
-                self.follow(changed);
+            match &record.event {
+                Event::Restored { changed, .. } => self.follow(changed),
+                event => self.follow(event.changed()),
             }
         }
         if !before.is_empty() {
@@ -107,10 +108,8 @@ fn is_work(event: &Event) -> bool {
 fn first_changes(records: &[Record]) -> BTreeMap<&str, &Change> {
     let mut first = BTreeMap::new();
     for record in records {
-        if let Event::ToolEnd { changed, .. } = &record.event {
-            for change in changed {
-                first.entry(change.path.as_str()).or_insert(change);
-            }
+        for change in record.event.changed() {
+            first.entry(change.path.as_str()).or_insert(change);
         }
     }
     first

@@ -16,6 +16,7 @@ use crate::tools::command_output::CommandOutput;
 use crate::tools::outputs::{MAX_BYTES, Outputs};
 use crate::tools::run_command::RunCommand;
 use crate::tools::stop_command::StopCommand;
+use crate::tools::toolbox::DISPATCH_SUBAGENT;
 use crate::tools::web_fetch::WebFetch;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -115,6 +116,7 @@ impl Live {
             _ if !is_offered || !did_run => Some(messages::DID_NOT_RUN),
             _ if is_cut_short => Some(messages::CUT_SHORT),
             WebFetch::NAME => Some(messages::OF_THE_WEB),
+            DISPATCH_SUBAGENT => Some(messages::OF_A_SUBAGENT),
             RunCommand::NAME | CommandOutput::NAME | StopCommand::NAME if !is_held => {
                 Some(messages::NOT_HELD)
             }

@@ -148,8 +148,8 @@ async fn again(
     let tape = Rc::new(Tape::new(own.to_vec(), Rc::clone(&session), Rc::clone(&source), interrupt.clone()));
     let teller = Box::new(Teller(Rc::clone(&tape)));
     let emitter = Rc::new(Emitter::new(Rc::clone(&source), String::new(), 0, vec![teller]));
-    let model = |name: &str| -> Box<dyn LlmClient> {
-        Box::new(RecordedModel { name: name.to_owned(), tape: Rc::clone(&tape) })
+    let model = |name: &str| -> Rc<dyn LlmClient> {
+        Rc::new(RecordedModel { name: name.to_owned(), tape: Rc::clone(&tape) })
     };
     let Chain { first, fallbacks } = &bounds.limits.models;
     tape.begin();
@@ -161,7 +161,7 @@ async fn again(
             first: model(&first.model),
             fallbacks: fallbacks.iter().map(|terms| model(&terms.model)).collect(),
         },
-        engine: RecordedSurroundings { tape: Rc::clone(&tape), live },
+        engine: Rc::new(RecordedSurroundings { tape: Rc::clone(&tape), live }),
         definitions: Vec::new(),
         session: Rc::clone(&session),
         emitter,

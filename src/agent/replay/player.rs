@@ -108,6 +108,12 @@ impl RecordedSurroundings<'_> {
             batch.filter(|record| matches!(record.event, Event::ToolEnd { .. })).collect();
         let is_cut_short = self.tape.is_cut_short();
         for call in calls {
+            let of_subagents = self.tape.ahead().iter().map(|record| &record.event);
+            let its =
+                |event: &&Event| matches!(event, Event::Subagent { call_id, .. } if *call_id == call.id);
+            for event in of_subagents.take_while(|event| is_of_calls(event)).filter(its) {
+                live.files.follow(event.changed());
+            }
             let is_its = |record: &&&Record| matches!(&record.event, Event::ToolEnd { result, .. } if result.call_id == call.id);
             let Some(then) = ends.iter().find(is_its) else { continue };
             if let Some(now) = live.call(call, &then.event, is_cut_short).await? {
@@ -161,6 +167,7 @@ fn is_of_calls(event: &Event) -> bool {
             | Event::Changing { .. }
             | Event::ToolEnd { .. }
             | Event::ToolWaits { .. }
+            | Event::Subagent { .. }
             | Event::HookEnd { .. }
             | Event::Guardrail { .. }
             | Event::Notice { .. }

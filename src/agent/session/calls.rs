@@ -1,6 +1,7 @@
 //! The calls of a turn: which of them run, and how their results join the conversation.
 
 use super::{Moment, Session, Step};
+use crate::agent::tally::touched;
 use crate::event::Event;
 use crate::llm::calls::CALLS_CAP;
 use crate::message::{Message, Part, ToolCall, ToolResult};
@@ -49,8 +50,7 @@ impl Session {
 
     pub(super) fn tool_end(&mut self, event: &Event) {
         let Event::ToolEnd { name, result, changed, seen, denial, .. } = event else { return };
-        let path = changed.first().map(|c| &c.path).or_else(|| seen.first().map(|s| &s.path)).cloned();
-        self.tally.tool(self.place_of(&result.call_id), name, path, result);
+        self.tally.tool(self.place_of(&result.call_id), name, touched(changed, seen), result);
         for change in changed {
             self.tally.change(change);
         }

@@ -35,6 +35,7 @@ impl Session {
             awaiting_approval: self.awaited(),
             guardrails: self.tally.guardrails.clone(),
             quality_gates: self.run.gating.results().to_vec(),
+            subagents: self.tally.subagents.clone(),
             sandbox: self.sandbox.clone(),
             limit: verdict.limit,
             error: verdict.error,

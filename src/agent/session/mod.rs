@@ -11,6 +11,7 @@ mod model;
 mod screening;
 mod shared;
 mod structured;
+mod subagents;
 mod waiting;
 
 use crate::agent::breakers::Breakers;
@@ -37,6 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use structured::Demand;
+pub use subagents::SubagentRoom;
 use waiting::Waiting;
 
 /// What the loop has to do next.
@@ -341,6 +343,7 @@ impl Session {
             }
             Event::ModelSwitched { from, to, because } => self.switch(from, to, because),
             Event::ToolEnd { .. } => self.tool_end(event),
+            Event::Subagent { call_id, event, purse } => self.subagent(call_id, event, *purse),
             Event::Closing { reason } => self.close_for(*reason),
             Event::Compaction { part } => self.compaction(part),
             Event::Gates { results } => self.run.gating.looked_at(results),

@@ -175,7 +175,7 @@ impl Session {
     }
 
     /// Notes a request of which nobody said what it used; where nothing is paid for, it cost nothing.
-    fn unreported(&mut self, may_be_billed: bool) {
+    pub(super) fn unreported(&mut self, may_be_billed: bool) {
         self.tally.unreported |= may_be_billed && self.terms().price != Some(Price::FREE);
     }
 

@@ -3,11 +3,11 @@
 use super::budget_tests::paid;
 use super::tests::*;
 use super::*;
-use crate::agent::purse::Purse;
 use crate::event::Billed;
 use crate::failure::ErrorKind;
 use crate::limits::Terms;
 use crate::price::{Price, Quote, Rates, Usd};
+use crate::purse::Purse;
 use crate::usage::Usage;
 use proptest::prelude::*;
 

@@ -244,11 +244,11 @@ impl Life {
                 self.shared.count("model", &format!("{kind:?}"));
                 let random = Random::new(world.seed, 100 + (number * 10 + place) as u64);
                 let (shared, source, terms) = (Rc::clone(&self.shared), Rc::clone(&source), terms.clone());
-                Box::new(Model { kind: *kind, terms, shared, source, random }) as Box<dyn LlmClient>
+                Rc::new(Model { kind: *kind, terms, shared, source, random }) as Rc<dyn LlmClient>
             });
         Agent {
             models: Chain { first: models.next().unwrap(), fallbacks: models.collect() },
-            engine: Around {
+            engine: Rc::new(Around {
                 shared: Rc::clone(&self.shared),
                 emitter: Rc::clone(&emitter),
                 source: Rc::clone(&source),
@@ -259,7 +259,7 @@ impl Life {
                 running: RefCell::default(),
                 begun: RefCell::default(),
                 changed: Cell::default(),
-            },
+            }),
             definitions: tools(),
             session,
             emitter,

@@ -98,6 +98,10 @@ pub fn export(archive: &Archive<'_>, id: &str, output: Option<&Path>, places: &P
 
 /// Whether `event` becomes a part of the conversation.
 fn is_said(event: &Event) -> bool {
+    let event = match event {
+        Event::Subagent { event, .. } => event,
+        event => event,
+    };
     matches!(
         event,
         Event::System { .. }

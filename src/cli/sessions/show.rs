@@ -8,6 +8,7 @@ use crate::event::{Event, Origin, Purpose, Record, Teller};
 use crate::journal::steps::Steps;
 use crate::message::{Said, Speaker};
 use crate::messages;
+use crate::result::RunResult;
 use crate::terminal::one_line;
 use std::fmt::Write;
 
@@ -69,6 +70,7 @@ fn describe(record: &Record, step: u32) -> Option<String> {
             format!("  retry after attempt {attempt}: {}", one_line(message, RESULT_CHARS))
         }
         event @ (Event::ToolEnd { .. } | Event::ToolWaits { .. }) => return tool(event),
+        Event::Subagent { event, .. } => return nested(record, event, step),
         Event::ApprovalAnswered { id, answer, .. } => messages::answered(id, answer),
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
         Event::Guardrail { triggered } => format!("  {}", messages::guardrail(triggered)),
@@ -78,12 +80,7 @@ fn describe(record: &Record, step: u32) -> Option<String> {
         Event::Gates { results } => results.iter().map(messages::gate).collect::<Vec<_>>().join("; "),
         Event::Compaction { part } => messages::compaction(part),
         Event::Closing { reason } => format!("closing: {reason}"),
-        Event::RunEnd { result } => {
-            let reason = result.stop_reason.map_or("", |reason| reason.name());
-            let cost = result.cost.total_usd.map_or_else(String::new, |cost| format!(", {cost}"));
-            let steps = messages::count(result.steps, "step");
-            format!("end: {} ({reason}), {steps}{cost}", result.status.name())
-        }
+        Event::RunEnd { result } => ended(result),
         Event::RequestPrefix { changed, .. } if !changed.is_empty() => messages::prefix_changed(changed),
         Event::KeptAnswer => messages::KEPT_ANSWER.to_owned(),
         Event::System { .. }
@@ -97,6 +94,20 @@ fn describe(record: &Record, step: u32) -> Option<String> {
         | Event::StateKept { .. }
         | Event::Notice { .. } => return None,
     })
+}
+
+/// How a run ended.
+fn ended(result: &RunResult) -> String {
+    let reason = result.stop_reason.map_or("", |reason| reason.name());
+    let cost = result.cost.total_usd.map_or_else(String::new, |cost| format!(", {cost}"));
+    let steps = messages::count(result.steps, "step");
+    format!("end: {} ({reason}), {steps}{cost}", result.status.name())
+}
+
+/// What happened in the session of a subagent.
+fn nested(record: &Record, event: &Event, step: u32) -> Option<String> {
+    let nested = Record { event: event.clone(), ..record.clone() };
+    Some(format!("    | {}", describe(&nested, step)?.trim_start()))
 }
 
 /// A call of the model, which is sent so many messages.

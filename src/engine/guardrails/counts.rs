@@ -39,7 +39,9 @@ pub struct Counts {
 impl Counts {
     /// Takes note of an event.
     pub fn apply(&mut self, event: &Event) {
-        if let Event::ToolEnd { changed, counted, .. } = event {
+        if let Event::Subagent { event, .. } = event {
+            self.apply(event);
+        } else if let Event::ToolEnd { changed, counted, .. } = event {
             self.files.extend(changed.iter().map(|change| change.path.clone()));
             self.lines = self.lines.saturating_add(counted.lines);
             self.commands = self.commands.saturating_add(counted.command.into());

@@ -100,6 +100,7 @@ impl Fold {
             }
             Event::ToolWaits { call_id, .. } => self.call(call_id, |call| call.outcome = Outcome::Waiting),
             event @ Event::ToolEnd { .. } => self.tool_end(event),
+            Event::Subagent { call_id, event, .. } => self.subagent(call_id, event),
             event @ Event::HookEnd { .. } => self.hook(event),
             Event::Guardrail { triggered } => self.tally.guardrail(triggered),
             Event::BudgetWarning { spent_usd, at_usd } => {
@@ -263,6 +264,22 @@ impl Fold {
             step.finish_reason = Some(finish.clone());
         });
         self.calls(message, finish);
+    }
+
+    fn subagent(&mut self, call_id: &str, event: &Event) {
+        let calls = self.tally.subagent(call_id, event);
+        self.account.tool_call_count = self.account.tool_call_count.saturating_add(calls);
+        self.account.request_count =
+            self.account.request_count.saturating_add(u32::from(matches!(event, Event::RequestSent { .. })));
+        match event {
+            Event::RunEnd { result } => {
+                let asked = self.tally.subagents.iter().rfind(|subagent| subagent.call_id == call_id);
+                let agent = asked.map(|subagent| subagent.agent.clone()).unwrap_or_default();
+                self.warn(Level::Info, &messages::subagent_in_report(&agent, result));
+            }
+            Event::Notice { level: level @ (Level::Warn | Level::Error), text } => self.warn(*level, text),
+            _ => {}
+        }
     }
 
     /// The calls of an answer, as far as it counts.

@@ -1,11 +1,12 @@
 //! Money and tokens: what is spent, what is set aside for the calls under way, and what is left of a cap.
 
 use crate::price::Usd;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::Add;
 
 /// Money and tokens together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Amount {
     /// US dollars.
     pub usd: Usd,
@@ -29,7 +30,7 @@ impl Add for Amount {
 
 /// What calls are paid from. Any number of them may be under way at once: the worst case of each is set aside before it
 /// goes out, so that what they cost together is never more than was there.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Purse {
     /// Reported by the provider, or assumed where it was not.
     spent: Amount,

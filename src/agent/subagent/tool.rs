@@ -1,0 +1,205 @@
+//! `dispatch_subagent`: asks an agent to do a part of the work, and returns its answer.
+
+use super::host::{Ask, Host, Memory};
+use crate::agent::session::Verdict;
+use crate::messages;
+use crate::stop_reason::Status;
+use crate::text::lines::{QUOTE_CHARS, one_line};
+use crate::tools::arguments::{self, nearest};
+use crate::tools::rewrite::Rewrite;
+use crate::tools::toolbox::DISPATCH_SUBAGENT;
+use crate::tools::{Access, Plan, Tool, ToolContext, ToolOutput};
+use futures_util::future::LocalBoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::cell::OnceCell;
+use std::fmt::Write as _;
+use std::rc::Rc;
+
+/// Characters of an answer that the model gets (spec.md 1.6); the rest is kept.
+const MAX_ANSWER_CHARS: usize = 1000;
+
+/// Files that a task may name beside its words (spec.md 1.6).
+const MAX_FILES: usize = 10;
+
+/// The agent that is asked when none is named.
+const DEFAULT_KIND: &str = "explore";
+
+/// An agent that can be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kind {
+    /// Its name.
+    pub name: String,
+    /// What it is for, one line.
+    pub description: String,
+}
+
+/// What a subagent knows of the conversation.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Context {
+    #[default]
+    Clean,
+    Fork,
+}
+
+/// The arguments.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Args {
+    /// What it is to do or find out, and what its answer must say.
+    task: String,
+    /// Which agent.
+    #[serde(default)]
+    agent_type: Option<String>,
+    /// Paths it should look at first.
+    #[serde(default)]
+    relevant_files: Vec<String>,
+    /// `clean`: it knows only the task. `fork`: it knows this conversation, which costs as many tokens.
+    #[serde(default)]
+    context: Context,
+}
+
+/// The tool. Its host is put in when the run is put together.
+pub struct DispatchSubagent {
+    kinds: Vec<Kind>,
+    description: String,
+    host: Rc<OnceCell<Host>>,
+}
+
+impl DispatchSubagent {
+    /// A tool that asks these agents through `host`; nothing where there is no agent to ask.
+    pub fn new(kinds: Vec<Kind>, host: Rc<OnceCell<Host>>) -> Option<Self> {
+        if kinds.is_empty() {
+            return None;
+        }
+        let mut description = "Ask another agent to do a part of the work; its answer comes back in up to 1000 \
+            characters. It shares your budget and time. Worth it for searches that would fill your context; ask several \
+            in one answer and they work at the same time. The agents:"
+            .to_owned();
+        for kind in &kinds {
+            let _ = write!(description, "\n- {}: {}", kind.name, kind.description);
+        }
+        Some(Self { kinds, description, host })
+    }
+
+    fn parse(&self, args: &Value) -> Result<(Args, &Kind), String> {
+        let args: Args = arguments::parse(DISPATCH_SUBAGENT, args)?;
+        if args.task.trim().is_empty() {
+            return Err("Invalid arguments: `task` is empty: say what the subagent is to do.".to_owned());
+        }
+        let name = args.agent_type.as_deref().unwrap_or(DEFAULT_KIND);
+        let names = || self.kinds.iter().map(|kind| kind.name.as_str());
+        let Some(kind) = self.kinds.iter().find(|kind| kind.name == name) else {
+            let hint =
+                nearest(name, names()).map_or_else(String::new, |near| format!(" Did you mean {near}?"));
+            let known: Vec<&str> = names().collect();
+            let shown = one_line(name, QUOTE_CHARS);
+            return Err(format!(
+                "Invalid arguments: there is no agent_type '{shown}'.{hint} Agents that can be asked: {}.",
+                known.join(", ")
+            ));
+        };
+        Ok((args, kind))
+    }
+
+    async fn ask(&self, args: &Value, cx: &ToolContext) -> ToolOutput {
+        let asked = match self.parse(args) {
+            Ok((args, kind)) => self.dispatch(&args, kind, cx).await,
+            Err(problem) => Err(problem),
+        };
+        asked.unwrap_or_else(ToolOutput::error)
+    }
+
+    async fn dispatch(&self, args: &Args, kind: &Kind, cx: &ToolContext) -> Result<ToolOutput, String> {
+        let host = self.host.get().ok_or("Subagents can be asked in a run only.")?;
+        host.count()?;
+        let memory = match args.context {
+            Context::Clean => Memory::Clean,
+            Context::Fork => Memory::Fork,
+        };
+        let task = task(args);
+        let ask = Ask { agent: &kind.name, task: &task, memory, call_id: &cx.call_id };
+        // The future of a whole run is large.
+        let verdict = Box::pin(host.ask(ask, &cx.cancel)).await?;
+        Ok(answer(&verdict, cx))
+    }
+}
+
+impl Tool for DispatchSubagent {
+    fn name(&self) -> &str {
+        DISPATCH_SUBAGENT
+    }
+
+    /// It looks at the workspace only, and what a subagent does besides is decided call by call.
+    fn access(&self) -> Access {
+        Access::Read
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn parameters(&self) -> Value {
+        let mut schema = arguments::schema::<Args>();
+        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name.as_str()).collect();
+        if let Some(kind) = schema.pointer_mut("/properties/agent_type").and_then(Value::as_object_mut) {
+            kind.insert("enum".to_owned(), json!(names));
+        }
+        schema
+    }
+
+    fn plan(&self, args: &Value) -> Result<Plan, String> {
+        let (args, kind) = self.parse(args)?;
+        let summary = one_line(&format!("{}: {}", kind.name, args.task), QUOTE_CHARS);
+        Ok(Plan { summary, ..Plan::default() })
+    }
+
+    fn rewrites(&self, _args: &Value, _cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
+        Ok(Vec::new())
+    }
+
+    fn preview(&self, args: &Value, _cx: &ToolContext) -> Result<Option<String>, String> {
+        self.parse(args).map(|(args, _)| Some(task(&args)))
+    }
+
+    fn call<'a>(&'a self, args: &'a Value, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
+        Box::pin(self.ask(args, cx))
+    }
+}
+
+/// The task with the files that it names.
+fn task(args: &Args) -> String {
+    let files: Vec<&str> = args.relevant_files.iter().take(MAX_FILES).map(String::as_str).collect();
+    if files.is_empty() {
+        return args.task.clone();
+    }
+    format!("{}\n\nLook at these files first:\n- {}", args.task, files.join("\n- "))
+}
+
+/// What the model is told of how a subagent ended.
+fn answer(verdict: &Verdict, cx: &ToolContext) -> ToolOutput {
+    let text = verdict.output.text();
+    match verdict.status {
+        Status::Success => ToolOutput::ok(cut(&text, cx)),
+        Status::Partial => {
+            let why = messages::reason_in_words(verdict.reason);
+            ToolOutput::ok(format!("[The subagent did not finish: {why}.]\n{}", cut(&text, cx)))
+        }
+        Status::Failed => {
+            let why = verdict.error.as_ref().map_or(verdict.reason.name(), |error| error.message.as_str());
+            ToolOutput::error(format!("The subagent failed: {why}"))
+        }
+    }
+}
+
+/// An answer as far as the model gets it; the whole of a longer one is kept.
+fn cut(text: &str, cx: &ToolContext) -> String {
+    let Some((end, _)) = text.char_indices().nth(MAX_ANSWER_CHARS) else { return text.to_owned() };
+    let shown = text.get(..end).unwrap_or(text);
+    match cx.outputs.keep(&cx.call_id, text.as_bytes()) {
+        Ok(name) => format!("{shown}... (summary truncated: the whole answer is {name})"),
+        Err(_) => format!("{shown}... (summary truncated)"),
+    }
+}

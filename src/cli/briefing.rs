@@ -1,0 +1,72 @@
+//! What a model is told before anybody says something.
+
+use crate::agent::prompt::{Instructions, PromptLayers, system_message};
+use crate::cli::app::App;
+use crate::config::instructions;
+use crate::config::settings::Settings;
+use crate::messages;
+use crate::result::InstructionFile;
+use crate::source::Source;
+use crate::text::invisible;
+use crate::workspace::index::project_index;
+
+/// What the model is told first.
+pub struct Briefing {
+    /// The system message: instructions of the agent and the project, and an overview of the project.
+    pub system: String,
+    /// The project's instructions in it.
+    pub instructions: Option<InstructionFile>,
+    /// What could not be used, and what people should know of the rest.
+    pub problems: Vec<String>,
+}
+
+/// Reads what the model is told first.
+pub fn briefing(app: &App, settings: &Settings) -> Briefing {
+    let (found, problem) = instructions::read(&settings.workspace);
+    let mut problems: Vec<String> = problem.into_iter().collect();
+    let instructions = found.as_ref().map(|given| compared(app, settings, given, &mut problems));
+    let (system, problem) = system(settings, &app.source, &settings.agent.prompt, found.as_ref());
+    problems.extend(problem);
+    Briefing { system, instructions, problems }
+}
+
+/// The system message of an agent that has this `prompt`, and what could not be used of the configuration.
+pub fn system(
+    settings: &Settings,
+    source: &Source,
+    prompt: &str,
+    instructions: Option<&Instructions>,
+) -> (String, Option<String>) {
+    let options = settings.indexer.options();
+    let index = options.map(|options| project_index(&settings.workspace, &options, source));
+    let (index, problem) = match index.unwrap_or(Ok(None)) {
+        Ok(index) => (index, None),
+        Err(error) => (None, Some(format!("indexer.exclude_patterns: {error}"))),
+    };
+    let name = settings.workspace.file_name().unwrap_or_default().to_string_lossy();
+    let system = system_message(PromptLayers {
+        agent: prompt,
+        workspace: &name,
+        platform: std::env::consts::OS,
+        instructions,
+        index: index.as_deref(),
+    });
+    (system, problem)
+}
+
+/// The project's instructions beside those of earlier runs.
+fn compared(
+    app: &App,
+    settings: &Settings,
+    given: &Instructions,
+    problems: &mut Vec<String>,
+) -> InstructionFile {
+    let shelf = instructions::shelf(&settings.state, &settings.workspace);
+    let now_ms = u64::try_from(app.source.wall().as_millis()).unwrap_or(u64::MAX);
+    let (file, kept) = instructions::compare(shelf, given, now_ms);
+    let doubt = kept.err().map(|error| messages::instructions_not_compared(&file.path, &error.to_string()));
+    let hidden = invisible::places(&given.text);
+    let hidden = hidden.map(|places| messages::instructions_invisible(&file.path, &places));
+    problems.extend(doubt.into_iter().chain(hidden));
+    file
+}

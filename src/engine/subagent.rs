@@ -1,0 +1,53 @@
+//! The engine of a subagent: that of the run which asks it, with tools, a policy and a memory of its own.
+
+use crate::emit::Emitter;
+use crate::engine::approve::Unanswered;
+use crate::engine::policy::Policy;
+use crate::engine::{Engine, EngineOptions};
+use crate::journal::approvals::Approvals;
+use crate::tools::outputs::Outputs;
+use crate::tools::toolbox::Toolbox;
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+impl Engine {
+    /// An engine for a subagent that may do what `policy` says with the tools in `toolbox`, tells `emitter`, and has its long
+    /// outputs in the directory `outputs`. It works in the same workspace behind the same walls, the same hooks and guardrails
+    /// look at its calls, and what a person has granted holds for it. Its calls cannot wait for an answer: nobody could go on
+    /// with it.
+    #[must_use]
+    pub fn for_subagent(
+        &self,
+        policy: Arc<Policy>,
+        toolbox: Toolbox,
+        emitter: Rc<Emitter>,
+        outputs: PathBuf,
+    ) -> Self {
+        Self {
+            toolbox,
+            policy,
+            guardrails: Rc::clone(&self.guardrails),
+            commands: self.commands.clone(),
+            hooks: Rc::clone(&self.hooks),
+            gates: Vec::new(),
+            approver: Rc::clone(&self.approver),
+            granted: Rc::clone(&self.granted),
+            approvals: Approvals::default(),
+            holds: Cell::new(false),
+            outputs: Rc::new(Outputs { dir: outputs, redactor: Arc::clone(emitter.redactor()) }),
+            emitter,
+            source: Rc::clone(&self.source),
+            workspace: Rc::clone(&self.workspace),
+            launcher: Rc::clone(&self.launcher),
+            ledger: Rc::default(),
+            background: Rc::default(),
+            options: EngineOptions { unanswered: Unanswered::Refuse, ..self.options },
+            stopped: Cell::new(self.stopped.get()),
+            baseline: Arc::clone(&self.baseline),
+            checkpoints: None,
+            unwatched_told: Cell::new(self.unwatched_told.get()),
+        }
+    }
+}
