@@ -72,6 +72,9 @@ pub struct Limits {
     /// When it goes nowhere; earlier versions did not look.
     #[serde(default)]
     pub breakers: BreakerLimits,
+    /// Whether the model is told when little is left; earlier versions did not tell it.
+    #[serde(default)]
+    pub tells_what_is_left: bool,
     /// What it may spend.
     pub caps: Caps,
     /// The models that it may call.

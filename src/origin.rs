@@ -25,6 +25,12 @@ pub enum Origin {
     Hook,
     /// The loop itself, telling of quality gates that did not pass.
     Gate,
+    /// The loop itself, telling that little time or money is left.
+    Remaining,
+    /// The loop itself, telling what another agent has planned (`--mixed`).
+    Plan,
+    /// The loop itself, showing what has changed in the repository (`--context-git-diff`).
+    GitDiff,
 }
 
 /// Who speaks in a user message.
@@ -50,7 +56,10 @@ impl Origin {
             | Self::Repair
             | Self::Guardrail
             | Self::Breaker
-            | Self::Gate => Teller::Loop,
+            | Self::Gate
+            | Self::Remaining
+            | Self::Plan
+            | Self::GitDiff => Teller::Loop,
         }
     }
 }

@@ -93,6 +93,8 @@ pub struct Spending {
     elsewhere: UsedUp,
     /// Whether the cost of the run has been warned of.
     warned: bool,
+    /// Whether the model was told that little is left.
+    little_told: bool,
     /// Tokens of the conversation, at most.
     conversation: u64,
     /// Tokens of the last prompt that `conversation` was reported for by the provider, tools included; 0: it is our guess.
@@ -269,6 +271,28 @@ impl Spending {
         let bound = self.used_up().bound;
         caps.usable_usd(purpose).is_none_or(|usable| bound.usd <= usable)
             && caps.usable_tokens(purpose).is_none_or(|usable| bound.tokens <= usable)
+    }
+
+    /// The model was told that little is left.
+    pub fn told_of_little(&mut self) {
+        self.little_told = true;
+    }
+
+    /// Whether it was.
+    pub fn is_little_known(&self) -> bool {
+        self.little_told
+    }
+
+    /// What is left of the money for steps, and what that was.
+    pub fn money_left(&self, caps: &Caps) -> Option<(Usd, Usd)> {
+        let usable = caps.usable_usd(Purpose::Step)?;
+        Some((usable.less(self.used_up().bound.usd), usable))
+    }
+
+    /// The same for tokens.
+    pub fn tokens_left(&self, caps: &Caps) -> Option<(u64, u64)> {
+        let usable = caps.usable_tokens(Purpose::Step)?;
+        Some((usable.saturating_sub(self.used_up().bound.tokens), usable))
     }
 
     /// What has been spent, when that is to be warned of now.

@@ -73,7 +73,7 @@ fn arguments(project: &Path, script: &Path) -> RunArgs {
         model: Some(format!("scripted:{}", script.display())),
         ..WorkArgs::default()
     };
-    RunArgs { prompt: Some(TASK.to_owned()), history: None, options }
+    RunArgs { prompt: Some(TASK.to_owned()), history: None, mixed: false, context_git_diff: None, options }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the demonstration makes its own temporary project")]

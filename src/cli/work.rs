@@ -7,7 +7,7 @@ use crate::agent::run;
 use crate::agent::session::Session;
 use crate::agent::structured::OutputSchema;
 use crate::agent::{Agent, Fold};
-use crate::cli::app::{App, flags_of};
+use crate::cli::app::App;
 use crate::cli::beginning::Beginning;
 use crate::cli::briefing::{Briefing, briefing};
 use crate::cli::chain::Models;
@@ -21,16 +21,15 @@ use crate::cli::given_history;
 use crate::cli::home;
 use crate::cli::kept::Kept;
 use crate::cli::notices;
+use crate::cli::preparation::Wanted;
 use crate::cli::prompt::prompt;
 use crate::cli::report::Wish;
 use crate::cli::structured;
 use crate::cli::subagents;
-use crate::cli::work_args::{ResumeArgs, RunArgs, SandboxArg, WorkArgs};
-use crate::config::flags::Flags;
+use crate::cli::work_args::{ResumeArgs, RunArgs, WorkArgs};
 use crate::config::load::Loaded;
-use crate::config::schema::{LogLevel, SandboxMode};
+use crate::config::schema::LogLevel;
 use crate::config::settings::Settings;
-use crate::config::trust::TrustWish;
 use crate::emit::{EmitError, Emitter};
 use crate::engine::git::forget;
 use crate::event::{Event, EventSink, Level, Origin};
@@ -47,7 +46,6 @@ use crate::report::detail::Detail;
 use crate::report::human::AnswerShown;
 use crate::report::{self, Format, Listeners, ReportOptions};
 use crate::result::RunResult;
-use crate::secret::Secret;
 use crate::stop_reason::Status;
 use crate::tools::Access;
 use crate::workspace::executables;
@@ -62,7 +60,7 @@ use tokio_util::sync::CancellationToken;
 /// What is to be done.
 enum Task {
     /// A new session, after what was said in an earlier conversation.
-    New { prompt: String, history: Option<PathBuf> },
+    New { prompt: String, history: Option<PathBuf>, wanted: Wanted },
     /// An earlier session, the newest without an id.
     Resume { id: Option<String>, prompt: Option<String> },
 }
@@ -70,7 +68,8 @@ enum Task {
 /// `agent run`.
 pub fn run(app: &App, args: RunArgs) -> u8 {
     let history = args.history;
-    let task = prompt(&app.terminal, args.prompt).map(|prompt| Task::New { prompt, history });
+    let wanted = Wanted { plan: args.mixed, git_diff: args.context_git_diff };
+    let task = prompt(&app.terminal, args.prompt).map(|prompt| Task::New { prompt, history, wanted });
     work(app, &args.options, task)
 }
 
@@ -150,12 +149,12 @@ fn exit_code(result: &RunResult, on_partial: Option<u8>) -> u8 {
 
 /// Settings, model and session, and then the run.
 async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
-    let began = app.source.stamp();
+    let (began, host) = (app.source.stamp(), Rc::default());
     let (Loaded { mut settings, mut notices, .. }, earlier) = load(app, options, &task)?;
     // From here on errors are told without the secrets of these settings.
     let redactor = app.redactor(&settings);
     let schema = structured::output_schema(options.output_schema.as_deref())?;
-    let given = given(&task)?;
+    let (given, wanted) = (given(&task)?, wanted(&task));
     home::prepare(&settings)?;
     let launcher = compose::launcher(app, &settings)?;
     let interrupt = compose::listen(app, &launcher)?.token().clone();
@@ -164,7 +163,6 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     notices.extend(costs::without_effect(&caps, &models.terms.first));
     let window = models.smallest_window();
     settings.context.max_tool_result_tokens = result_tokens(settings.context.max_tool_result_tokens, window);
-    let host = Rc::default();
     let toolbox = subagents::toolbox(&settings, &models.terms.first.model, &host)?;
     let limits = compose::limits(&settings, caps, models.terms, toolbox.definitions());
     let Listeners { sinks, answer_shown, stream_end: _before_the_result } =
@@ -208,7 +206,8 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     let beginning = Beginning::of(&agent, &settings, &known, bounds);
     let has_system = has_system(&about, &settings.agent.name);
     let start = Start { id, beginning, given, words, notices, aside, cut_off, has_system };
-    Ok(Done { result: drive(app, &settings, &agent, start).await, shown: answer_shown, settings })
+    let result = drive(app, &settings, &agent, start, wanted.give(&agent, &host)).await;
+    Ok(Done { result, shown: answer_shown, settings })
 }
 
 /// The models of the run, and what it may spend on them.
@@ -260,11 +259,11 @@ fn clear_answers(options: &WorkArgs, settings: &Settings) -> CliResult<()> {
 
 /// The settings, and the session to go on with; such a session says which agent and model it had.
 fn load(app: &App, options: &WorkArgs, task: &Task) -> CliResult<(Loaded, Option<Earlier>)> {
-    let mut loaded = app.load(&flags(options))?;
+    let mut loaded = app.load(&options.flags())?;
     let mut earlier = None;
     if let Task::Resume { id, .. } = task {
         let session = Earlier::open(&loaded.settings, id.as_deref())?;
-        loaded = app.load(&session.complete(flags(options), &loaded))?;
+        loaded = app.load(&session.complete(options.flags(), &loaded))?;
         earlier = Some(session);
     }
     loaded.settings.guardrails.gated_by(&options.check, options.dry_run);
@@ -276,6 +275,14 @@ fn given(task: &Task) -> CliResult<Vec<Said>> {
     match task {
         Task::New { history: Some(file), .. } => given_history::read(file),
         Task::New { history: None, .. } | Task::Resume { .. } => Ok(Vec::new()),
+    }
+}
+
+/// What is wanted before a new session begins to work.
+fn wanted(task: &Task) -> Wanted {
+    match task {
+        Task::New { wanted, .. } => wanted.clone(),
+        Task::Resume { .. } => Wanted::default(),
     }
 }
 
@@ -335,10 +342,19 @@ async fn clean_up(app: &App, agent: &Agent, store: &Store, days: u32) {
 }
 
 /// Runs the agent to its verdict, which stands even when the journal breaks on the way.
-async fn drive(app: &App, settings: &Settings, agent: &Agent, start: Start) -> RunResult {
+async fn drive(
+    app: &App,
+    settings: &Settings,
+    agent: &Agent,
+    start: Start,
+    given: impl Future<Output = Result<(), EmitError>>,
+) -> RunResult {
     let began = app.source.wall();
     let verdict = match open(app, settings, agent, start) {
-        Ok(()) => run::run(agent).await,
+        Ok(()) => match given.await {
+            Ok(()) => run::run(agent).await,
+            Err(error) => Err(error),
+        },
         Err(error) => Err(error),
     };
     if let Some(contents) = agent.engine.workspace.displaced() {
@@ -426,45 +442,6 @@ fn damage(known: &Known) -> impl Iterator<Item = String> {
     let damaged = (!known.damaged.is_empty()).then(|| messages::journal_damaged(&known.damaged));
     let incomplete = (!known.incomplete.is_empty()).then(|| messages::journal_incomplete(&known.incomplete));
     damaged.into_iter().chain(incomplete)
-}
-
-fn flags(options: &WorkArgs) -> Flags {
-    Flags {
-        agent: options.agent.clone(),
-        mode: options.mode,
-        approvals: options.approvals,
-        model: options.model.clone(),
-        api_base: options.api_base.clone(),
-        api_key: options.api_key.as_deref().map(Secret::new),
-        effort: options.effort,
-        cache: match (options.no_cache, options.cache) {
-            (true, _) => Some(false),
-            (false, cache) => cache.then_some(true),
-        },
-        no_stream: options.no_stream || options.format() == Format::Json || options.quiet,
-        max_steps: options.max_steps,
-        timeout: options.timeout,
-        step_timeout: options.step_timeout,
-        budget: options.budget,
-        fallback: options.fallback_model.clone(),
-        sandbox: match options.sandbox {
-            Some(SandboxArg::Auto) => Some(SandboxMode::Auto),
-            Some(SandboxArg::Require) => Some(SandboxMode::Require),
-            Some(SandboxArg::Off) | None => None,
-        },
-        sandbox_off: options.sandbox == Some(SandboxArg::Off),
-        allow_net: options.allow_net,
-        allow_write: options.allow_write.clone(),
-        trust: match &options.trust_workspace {
-            None => TrustWish::AsKept,
-            Some(None) => TrustWish::ThisRun,
-            Some(Some(hash)) => TrustWish::Exactly(hash.clone()),
-        },
-        allow_commands: options.allow_commands,
-        no_commands: options.no_commands,
-        log_file: options.log_file.clone(),
-        ..flags_of(&options.place)
-    }
 }
 
 /// How much is told on standard error: the flags, else the configuration where it says something.

@@ -1,12 +1,17 @@
 //! The words of `agent run` and `agent resume`.
 
+use crate::cli::app::flags_of;
 use crate::cli::place::PlaceArgs;
+use crate::config::flags::Flags;
+use crate::config::schema::SandboxMode;
+use crate::config::trust::TrustWish;
 use crate::engine::approve::Unanswered;
 use crate::engine::policy::Mode;
 use crate::llm::effort::Effort;
 use crate::report::Format;
 use crate::report::account::Form;
 use crate::report::detail::Detail;
+use crate::secret::Secret;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -18,6 +23,12 @@ pub struct RunArgs {
     /// An earlier conversation that the task follows: a JSON array of {"role": "user" or "assistant", "content": "…"}
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
+    /// Let the agent `plan` study the task first; its plan is given to the agent that does the work
+    #[arg(long)]
+    pub mixed: bool,
+    /// Show the model what the working tree changes compared with this commit or branch
+    #[arg(long, value_name = "REF")]
+    pub context_git_diff: Option<String>,
     /// What it shares with `resume`.
     #[command(flatten)]
     pub options: WorkArgs,
@@ -91,6 +102,9 @@ pub struct WorkArgs {
     /// Time for one model call
     #[arg(long, value_name = "SECONDS")]
     pub step_timeout: Option<u64>,
+    /// Time for one tool call; the model is told when it is up
+    #[arg(long, value_name = "SECONDS")]
+    pub tool_timeout: Option<u64>,
     /// Money for the whole run, the closing summary included: a call that could exceed it is not made
     #[arg(long, value_parser = parse_usd, value_name = "USD")]
     pub budget: Option<f64>,
@@ -154,6 +168,47 @@ pub struct WorkArgs {
 }
 
 impl WorkArgs {
+    /// What they say about the settings.
+    pub fn flags(&self) -> Flags {
+        Flags {
+            agent: self.agent.clone(),
+            mode: self.mode,
+            approvals: self.approvals,
+            model: self.model.clone(),
+            api_base: self.api_base.clone(),
+            api_key: self.api_key.as_deref().map(Secret::new),
+            effort: self.effort,
+            cache: match (self.no_cache, self.cache) {
+                (true, _) => Some(false),
+                (false, cache) => cache.then_some(true),
+            },
+            no_stream: self.no_stream || self.format() == Format::Json || self.quiet,
+            max_steps: self.max_steps,
+            timeout: self.timeout,
+            step_timeout: self.step_timeout,
+            tool_timeout: self.tool_timeout,
+            budget: self.budget,
+            fallback: self.fallback_model.clone(),
+            sandbox: match self.sandbox {
+                Some(SandboxArg::Auto) => Some(SandboxMode::Auto),
+                Some(SandboxArg::Require) => Some(SandboxMode::Require),
+                Some(SandboxArg::Off) | None => None,
+            },
+            sandbox_off: self.sandbox == Some(SandboxArg::Off),
+            allow_net: self.allow_net,
+            allow_write: self.allow_write.clone(),
+            trust: match &self.trust_workspace {
+                None => TrustWish::AsKept,
+                Some(None) => TrustWish::ThisRun,
+                Some(Some(hash)) => TrustWish::Exactly(hash.clone()),
+            },
+            allow_commands: self.allow_commands,
+            no_commands: self.no_commands,
+            log_file: self.log_file.clone(),
+            ..flags_of(&self.place)
+        }
+    }
+
     /// What standard output gets.
     pub fn format(&self) -> Format {
         match self.output_format {

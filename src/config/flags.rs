@@ -48,6 +48,8 @@ pub struct Flags {
     pub timeout: Option<u64>,
     /// `--step-timeout`: seconds of one step.
     pub step_timeout: Option<u64>,
+    /// `--tool-timeout`: seconds of one tool call.
+    pub tool_timeout: Option<u64>,
     /// `--budget`: US dollars of the whole run.
     pub budget: Option<f64>,
     /// `--allow-commands`: the tool `run_command` exists.
@@ -123,6 +125,7 @@ pub fn flags_layer(rules: &Rule, flags: &Flags) -> Result<Layers, ConfigError> {
         ("--max-steps", "max_steps", flags.max_steps.map(Value::from)),
         ("--timeout", "timeout_seconds", flags.timeout.map(Value::from)),
         ("--step-timeout", "step_timeout_seconds", flags.step_timeout.map(Value::from)),
+        ("--tool-timeout", "tools.timeout_seconds", flags.tool_timeout.map(Value::from)),
         ("--budget", "costs.budget_usd", flags.budget.map(Value::from)),
         ("--sandbox", "sandbox.mode", flags.sandbox.map(|mode| mode.name().into())),
         ("--allow-net", "sandbox.network", flags.allow_net.then(|| true.into())),

@@ -11,9 +11,11 @@ fn the_built_in_agents_have_their_limits_and_tools() {
         facts,
         [
             ("build", Mode::ConfirmSensitive, 50, 0),
+            ("explore", Mode::Yolo, 15, 5),
             ("plan", Mode::Yolo, 20, 5),
             ("resume", Mode::Yolo, 15, 5),
             ("review", Mode::Yolo, 20, 5),
+            ("test", Mode::Yolo, 15, 6),
         ]
     );
     for agent in agents {
@@ -87,7 +89,7 @@ fn an_unknown_agent_lists_all_names() {
     let flags = Flags { agent: Some("biuld".into()), ..Flags::default() };
     assert_eq!(
         World::new().load(&flags).unwrap_err().to_string(),
-        "there is no agent `biuld`; the agents are: build, plan, resume, review (did you mean `build`?)"
+        "there is no agent `biuld`; the agents are: build, explore, plan, resume, review, test (did you mean `build`?)"
     );
     let error = World::new().user("agents:\n  reviw:\n    max_steps: 3\n").error();
     assert_eq!(place(&error), ("config.yaml".into(), Some(3)));

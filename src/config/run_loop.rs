@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct RunLoop {
     /// What ends a run that reached a limit: a last answer of the model without tools, or a fixed text.
     pub on_limit: OnLimit,
+    /// Whether the model is told, once, when less than a fifth of the time, the money or the tokens is left.
+    pub tell_what_is_left: bool,
     /// How often a cut answer is continued.
     #[schemars(range(min = 0, max = 20), extend("x-unit" = "times"))]
     pub max_continuations: u32,

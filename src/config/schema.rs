@@ -249,6 +249,9 @@ pub struct Tools {
     pub result_format: ResultFormat,
     /// The form in which the model writes changes, and so which tools for them it is offered; absent: its table's.
     pub edit_format: Option<EditFormat>,
+    /// Time for one call, whatever the tool; absent: each tool's own limit.
+    #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
+    pub timeout_seconds: Option<u64>,
 }
 
 /// The tool `run_command`.

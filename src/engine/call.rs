@@ -9,7 +9,7 @@ use crate::engine::command_class::{CommandClass, Verdict, classify, readings};
 use crate::engine::fire::{Told, append};
 use crate::engine::granted::Grant;
 use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
-use crate::engine::{Engine, ResultFormat, links};
+use crate::engine::{Engine, ResultFormat, links, within};
 use crate::event::Event;
 use crate::guardrail::Counted;
 use crate::message::{ToolCall, ToolResult};
@@ -257,8 +257,8 @@ impl Engine {
             self.emitter.sync()?;
         }
         let mut output = match access {
-            Access::Execute => self.watched(ready.tool.call(&ready.args, cx), &cx.announce).await?,
-            Access::Read | Access::Write | Access::Network => ready.tool.call(&ready.args, cx).await,
+            Access::Execute => self.watched(self.in_time(ready, cx), &cx.announce).await?,
+            Access::Read | Access::Write | Access::Network => self.in_time(ready, cx).await,
         };
         if let Some(text) = output.warning.take() {
             self.warn(text)?;
@@ -271,6 +271,18 @@ impl Engine {
         self.emitter.redactor().clean_for_model(&mut output.text);
         self.fire_after(ready.told(), &mut output, &cx.cancel).await?;
         Ok(Outcome { counted, ..output.into() })
+    }
+
+    /// Runs a call within the time that each has. One that is ended says what it has.
+    async fn in_time(&self, ready: &Ready<'_>, cx: &ToolContext) -> ToolOutput {
+        let Some(time) = self.options.timeout else { return ready.tool.call(&ready.args, cx).await };
+        let own = self.context(&cx.call_id, &cx.cancel.child_token());
+        let output = within(Some(time), &own.cancel, ready.tool.call(&ready.args, &own)).await;
+        if !own.cancel.is_cancelled() || cx.cancel.is_cancelled() {
+            return output;
+        }
+        let text = format!("{}\n{}", messages::call_out_of_time(time), output.text);
+        ToolOutput { text, is_error: true, ..output }
     }
 
     /// What may happen to a call, what the person has answered before included.

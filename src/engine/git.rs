@@ -48,6 +48,77 @@ pub async fn forget(launcher: &Launcher, root: &Path, references: &[String]) -> 
     if exit.ended == Ended::Code(0) { Ok(()) } else { Err(said(&exit)) }
 }
 
+/// Characters of a comparison that are shown (spec.md 1.5).
+const MAX_CHANGES_CHARS: usize = 50_000;
+
+/// What differs between the working tree and the commit that `reference` names, in short and line by line, without files that
+/// are `hidden`; nothing where nothing does.
+///
+/// # Errors
+/// What git has to say when it cannot tell.
+pub async fn changes_since(
+    launcher: &Launcher,
+    root: &Path,
+    reference: &str,
+    hidden: impl Fn(&str) -> bool,
+) -> Result<Option<String>, String> {
+    let wanted = format!("{reference}^{{commit}}");
+    let words = ["rev-parse", "--verify", "--end-of-options", wanted.as_str()];
+    let commit = printed(&git(launcher, root, &words, Vec::new()).await?)?;
+    let mut words = without_filters(launcher, root).await?;
+    let quiet = [
+        "--no-ext-diff",
+        "--no-textconv",
+        "--no-renames",
+        "--no-color",
+        "--ignore-submodules=all",
+        "--relative",
+    ];
+    words.push("diff".to_owned());
+    words.extend(quiet.map(str::to_owned));
+    let run = async |form: &[&str], paths: &[String]| {
+        let form = form.iter().copied().chain([commit.trim(), "--", "."]);
+        let all = words.iter().map(String::as_str).chain(form).chain(paths.iter().map(String::as_str));
+        printed(&git(launcher, root, &all.collect::<Vec<_>>(), Vec::new()).await?)
+    };
+    let names = run(&["--name-only", "-z"], &[]).await?;
+    let hidden = names.split('\0').filter(|name| !name.is_empty() && hidden(name));
+    let left_out: Vec<String> = hidden.map(|name| format!(":(exclude,literal){name}")).collect();
+    let (short, whole) = (run(&["--stat"], &left_out).await?, run(&["--patch"], &left_out).await?);
+    if whole.trim().is_empty() {
+        return Ok(None);
+    }
+    let text = format!("{}\n\n{}", short.trim_end(), whole.trim_end());
+    Ok(Some(match text.char_indices().nth(MAX_CHANGES_CHARS) {
+        Some((end, _)) => {
+            format!("{}\n[... the comparison is longer ...]", text.get(..end).unwrap_or(&text))
+        }
+        None => text,
+    }))
+}
+
+/// Options that switch off the programs which the configuration of a repository runs over the content of files.
+async fn without_filters(launcher: &Launcher, root: &Path) -> Result<Vec<String>, String> {
+    let words =
+        ["config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$"];
+    let exit = git(launcher, root, &words, Vec::new()).await?;
+    // Without any it ends with 1.
+    let names = String::from_utf8_lossy(&exit.stdout.head).into_owned();
+    let off = |name: &str| {
+        let value = if name.ends_with(".required") { "false" } else { "" };
+        ["-c".to_owned(), format!("{name}={value}")]
+    };
+    Ok(names.split('\0').filter(|name| !name.is_empty()).flat_map(off).collect())
+}
+
+/// What git printed: its beginning, where that is much.
+fn printed(exit: &Exit) -> Result<String, String> {
+    match exit.ended {
+        Ended::Code(0) => Ok(String::from_utf8_lossy(&exit.stdout.head).into_owned()),
+        _ => Err(said(exit)),
+    }
+}
+
 /// What git said, or how it ended.
 pub(super) fn said(exit: &Exit) -> String {
     let text = String::from_utf8_lossy(&exit.stderr.head);

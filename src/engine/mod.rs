@@ -85,6 +85,8 @@ pub struct EngineOptions {
     pub result_format: ResultFormat,
     /// Longer results are cut and kept; 0: never cut.
     pub max_result_tokens: usize,
+    /// Time for one call, whatever the tool.
+    pub timeout: Option<Duration>,
 }
 
 /// Runs tool calls.

@@ -1,7 +1,9 @@
 //! What is said when a run ends: to the model that closes it, and to people.
 
-use super::figures::count;
+use super::figures::{count, duration, thousands};
+use crate::price::Usd;
 use crate::stop_reason::StopReason;
+use std::time::Duration;
 
 /// What the model is told when its answer was cut by the output limit.
 pub const CONTINUE: &str = "[SYSTEM] Your answer was cut off by the output limit. Go on exactly where it stopped; repeat \
@@ -51,6 +53,35 @@ pub fn too_many_calls(cap: usize) -> String {
         "This call did not run, and neither did any after it: of one answer at most {cap} calls run. Make those that \
          are still needed in your next answer, fewer at a time."
     )
+}
+
+/// What the model reads before what a call has said that took too long.
+pub fn call_out_of_time(time: Duration) -> String {
+    format!("The call was ended: it took longer than the {} that a call may take here.", duration(time))
+}
+
+/// What the model is told when little is left of what the run may use.
+pub fn little_left(what: &[String]) -> String {
+    format!(
+        "[SYSTEM] Little is left of this run: {}. Do what matters most, leave the rest, and end with an answer that says what \
+         is done and what is not.",
+        what.join(", ")
+    )
+}
+
+/// Time that is left.
+pub fn time_left(left: Duration, of: Duration) -> String {
+    format!("about {} of {}", duration(left), duration(of))
+}
+
+/// Money that is left.
+pub fn money_left(left: Usd, of: Usd) -> String {
+    format!("{left} of {of}")
+}
+
+/// Tokens that are left.
+pub fn tokens_left(left: u64, of: u64) -> String {
+    format!("{} of {} tokens", thousands(left), thousands(of))
 }
 
 /// What the model is told by a hook.

@@ -11,6 +11,7 @@ mod guardrails;
 mod home;
 mod log;
 mod model;
+mod preparation;
 mod prompt;
 mod replay;
 mod report;
@@ -36,8 +37,8 @@ pub use breakers::{
 };
 pub use closing::{
     CALLS_USED_UP, CHANGES_NEVER_LISTED, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN,
-    STOPPED_BY_HOOK, arguments_changed, closing_instruction, fixed_closing, hook_context, leftover_kept,
-    reason_in_words, said_no, too_many_calls,
+    STOPPED_BY_HOOK, arguments_changed, call_out_of_time, closing_instruction, fixed_closing, hook_context,
+    leftover_kept, little_left, money_left, reason_in_words, said_no, time_left, tokens_left, too_many_calls,
 };
 pub use compaction::{
     LEFT_OUT, SUMMARY_HEADING, SUMMARY_INSTRUCTIONS, compaction, compaction_level, mechanical_summary,
@@ -57,6 +58,7 @@ pub use log::{
 pub use model::{
     MODEL_NOT_READY, after_fallback, broken_off, context_overflow, marker_echoed, model_switched,
 };
+pub use preparation::{git_diff, git_diff_unknown, no_git_diff, no_plan, plan};
 pub use prompt::{
     LINKS_CHANGED, lasting_call, lasting_files, lasting_host, leads_elsewhere, line_cut, more_links,
     preview_cut, prompt_choices, prompt_lasting, prompt_reason, prompt_title,

@@ -50,6 +50,7 @@ mod ollama;
 mod output;
 mod permission;
 mod policy;
+mod preparation;
 mod process;
 mod projects;
 mod providers;

@@ -325,6 +325,7 @@ fn the_manuals_limits_are_the_limits() {
         "loop.on_limit",
         "loop.on_repeat",
         "loop.repeat_exempt",
+        "loop.tell_what_is_left",
         "costs.warn_at_usd",
         "costs.prices_file",
         "context.strategy",

@@ -58,8 +58,11 @@ impl Tape {
             | Event::System { .. }
             | Event::Instructions { .. }
             | Event::History { .. }
-            | Event::ToolEnd { .. } => true,
-            Event::UserMessage { origin, .. } => matches!(origin, Origin::Prompt | Origin::Background),
+            | Event::ToolEnd { .. }
+            | Event::Subagent { .. } => true,
+            Event::UserMessage { origin, .. } => {
+                matches!(origin, Origin::Prompt | Origin::Background | Origin::Plan | Origin::GitDiff)
+            }
             event => is_observation(event),
         });
     }

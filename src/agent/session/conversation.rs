@@ -18,8 +18,14 @@ impl Session {
             }
             Origin::Breaker => self.keep_answer(),
             // A hook may speak before any call, also between the pieces of an answer; so may the end of a command.
-            Origin::Hook | Origin::Background => {}
-            Origin::Prompt | Origin::System | Origin::Repair | Origin::Guardrail | Origin::Gate => {
+            Origin::Hook | Origin::Background | Origin::Remaining => {}
+            Origin::Prompt
+            | Origin::System
+            | Origin::Repair
+            | Origin::Guardrail
+            | Origin::Gate
+            | Origin::Plan
+            | Origin::GitDiff => {
                 self.reset_answer();
             }
         }
@@ -33,8 +39,10 @@ impl Session {
             self.prompts.said(self.messages.len());
         }
         self.demand.said(origin);
-        if origin == Origin::Gate {
-            self.run.gating.told();
+        match origin {
+            Origin::Gate => self.run.gating.told(),
+            Origin::Remaining => self.run.spending.told_of_little(),
+            _ => {}
         }
         self.finish = None;
         self.push(Message::text(Role::User, text));

@@ -8,6 +8,7 @@ mod ending;
 mod gating;
 mod given;
 mod model;
+mod remaining;
 mod screening;
 mod shared;
 mod structured;
@@ -299,7 +300,7 @@ impl Session {
             Some(StopReason::ContextFull) => self.context_full(self.overflow_failure()),
             Some(reason) if self.limits.on_limit == OnLimit::Stop => self.stop(reason, None),
             Some(reason) => Step::Close(reason),
-            None => self.told_or_asked(),
+            None => self.little_left(moment).unwrap_or_else(|| self.told_or_asked()),
         }
     }
 

@@ -75,13 +75,16 @@ impl Session {
     pub(super) fn note_words(&mut self, text: &str, origin: Origin) {
         self.run.screening.said();
         match origin {
-            Origin::Prompt | Origin::Hook | Origin::Background => self.unread.push(text.to_owned()),
+            Origin::Prompt | Origin::Hook | Origin::Background | Origin::Plan | Origin::GitDiff => {
+                self.unread.push(text.to_owned());
+            }
             Origin::System
             | Origin::Continuation
             | Origin::Repair
             | Origin::Guardrail
             | Origin::Breaker
-            | Origin::Gate => {}
+            | Origin::Gate
+            | Origin::Remaining => {}
         }
     }
 

@@ -39,12 +39,15 @@ impl Demand {
                 self.repairs = self.repairs.saturating_add(1);
                 self.repairing = true;
             }
-            Origin::Prompt | Origin::System | Origin::Gate => self.repairing = false,
+            Origin::Prompt | Origin::System | Origin::Gate | Origin::Plan | Origin::GitDiff => {
+                self.repairing = false;
+            }
             Origin::Background
             | Origin::Continuation
             | Origin::Guardrail
             | Origin::Breaker
-            | Origin::Hook => {}
+            | Origin::Hook
+            | Origin::Remaining => {}
         }
     }
 }

@@ -19,6 +19,7 @@ pub(super) fn limits() -> Limits {
         max_continuations: 3,
         max_malformed: 3,
         breakers: BreakerLimits::default(),
+        tells_what_is_left: false,
         caps: Caps::default(),
         models: Chain::default(),
         tools_bytes: 0,

@@ -1,0 +1,162 @@
+//! What a run is given besides its task: a plan of another agent, and what has changed in the repository.
+
+use crate::support::run::Lab;
+use crate::support::server::{Recorded, Server};
+use serde_json::Value;
+use std::process::Command;
+
+fn contents(request: &Recorded) -> Vec<&str> {
+    let messages = request.body["messages"].as_array().unwrap();
+    messages.iter().map(|message| message["content"].as_str().unwrap_or_default()).collect()
+}
+
+fn tools(request: &Recorded) -> Vec<&str> {
+    let tools = request.body["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn l39_mixed_plans_with_reading_tools_and_then_does_the_work_with_the_plan() {
+    let server = Server::start("turns: [{text: 'first a, then b'}, {text: done}]");
+    let lab = Lab::new();
+    let done = lab.run(&server, &["--mixed", "--json"]).exits(0);
+    let requests = server.requests();
+    assert_eq!(tools(&requests[0]), ["find_files", "grep", "list_files", "read_file", "search_code"]);
+    let planner = contents(&requests[0]);
+    assert!(planner[0].starts_with("You are `plan`.") && planner[1] == "task", "{planner:?}");
+    assert!(tools(&requests[1]).contains(&"write_file"));
+    let [system, task, plan] = contents(&requests[1])[..] else { panic!("{:?}", requests[1].body) };
+    assert!(system.starts_with("You are `build`") && task == "task", "{system}");
+    assert!(plan.contains("first a, then b") && plan.contains("`plan`"), "{plan}");
+    let json = done.json();
+    assert_eq!((&json["output"], &json["subagents"][0]["agent"]), (&"done".into(), &"plan".into()));
+    lab.agent(&["replay"]).exits(0);
+}
+
+#[test]
+fn l39_a_plan_that_cannot_be_made_is_told_and_an_empty_one_says_so() {
+    let server = Server::start("turns: [{text: ''}, {text: ''}, {text: done}]");
+    let done = Lab::new().run(&server, &["--mixed"]).exits(0);
+    assert!(done.stderr.contains("planning failed"), "{}", done.stderr);
+    let server = Server::start("turns: [{error: {status: 401}}, {error: {status: 401}}]");
+    let json = Lab::new().run(&server, &["--mixed", "--json"]).exits(4).json();
+    assert_eq!(json["stop_reason"], "auth_error");
+}
+
+#[test]
+fn l39_an_interrupt_while_it_plans_ends_the_run() {
+    let server = Server::start("turns: [{text: late, delay_ms: 600000}]");
+    let lab = Lab::new();
+    let running = lab.start_run(&server, &["--mixed", "--json"]);
+    server.wait_for_request(1);
+    running.signal(rustix::process::Signal::INT);
+    assert_eq!(running.finish().exits(130).json()["stop_reason"], "user_interrupt");
+    lab.agent(&["replay"]).exits(0);
+}
+
+fn git(lab: &Lab, args: &[&str]) {
+    let identity = ["-c", "user.name=t", "-c", "user.email=t@localhost", "-c", "init.defaultBranch=main"];
+    let done = Command::new("git").args(identity).args(args).current_dir(lab.ws()).output().unwrap();
+    assert!(done.status.success(), "{args:?}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+fn repository() -> Lab {
+    let lab = Lab::new()
+        .config("guardrails: {enabled: true, sensitive_files: [.env]}\n")
+        .file("a.txt", "one\n")
+        .file(".env", "PASSWORD=old\n");
+    git(&lab, &["init", "-q"]);
+    git(&lab, &["add", "-A"]);
+    git(&lab, &["commit", "-q", "-m", "first"]);
+    lab
+}
+
+fn shown(lab: &Lab, reference: &str) -> (Vec<String>, String) {
+    let server = Server::start("turns: [{text: done}]");
+    let done = lab.run(&server, &[&format!("--context-git-diff={reference}"), "-v"]).exits(0);
+    let requests = server.requests();
+    (contents(&requests[0]).into_iter().map(str::to_owned).collect(), done.stderr)
+}
+
+#[test]
+fn k13_the_model_is_shown_what_the_working_tree_changes() {
+    let lab = repository().file("a.txt", "two\n").file(".env", "PASSWORD=new\n");
+    let (messages, _) = shown(&lab, "HEAD");
+    let [_, task, changes] = &messages[..] else { panic!("{messages:?}") };
+    assert_eq!(task, "task");
+    assert!(changes.starts_with("## Changes in this branch (vs HEAD)\n"), "{changes}");
+    assert!(changes.contains(" a.txt | 2 +-") && changes.contains("-one\n+two"), "{changes}");
+    assert!(!changes.contains("PASSWORD") && !changes.contains(".env"), "{changes}");
+    lab.agent(&["replay"]).exits(0);
+}
+
+#[test]
+fn k13_what_is_shown_is_bounded_and_nothing_is_shown_where_nothing_differs() {
+    let lab = repository();
+    let (messages, log) = shown(&lab, "HEAD");
+    assert_eq!(messages.len(), 2);
+    assert!(log.contains("nothing differs from HEAD"), "{log}");
+    let (messages, log) = shown(&lab, "nowhere");
+    assert_eq!(messages.len(), 2);
+    assert!(log.contains("what differs from nowhere is not known"), "{log}");
+    let (messages, log) = shown(&lab, "--output=made");
+    assert_eq!((messages.len(), lab.exists("made")), (2, false), "{log}");
+    let (messages, log) = shown(&Lab::new(), "HEAD");
+    assert_eq!(messages.len(), 2, "{log}");
+    let lab = lab.file("a.txt", "a long line of text\n".repeat(10_000));
+    let (messages, _) = shown(&lab, "HEAD");
+    assert!((50_000..51_000).contains(&messages[2].chars().count()), "{}", messages[2].len());
+}
+
+#[test]
+fn k13_nothing_runs_that_the_repository_names() {
+    let lab = repository().file(".gitattributes", "*.txt filter=f diff=d\n").file("a.txt", "two\n");
+    let touch = |name: &str| format!("sh -c 'touch {}/{name}; cat'", lab.ws().display());
+    git(&lab, &["config", "filter.f.clean", &touch("clean")]);
+    git(&lab, &["config", "filter.f.required", "true"]);
+    git(&lab, &["config", "diff.d.textconv", &touch("textconv")]);
+    git(&lab, &["config", "diff.external", &touch("external")]);
+    let (messages, log) = shown(&lab, "HEAD");
+    assert!(messages[2].contains("-one\n+two"), "{log}");
+    assert!(["clean", "textconv", "external"].iter().all(|name| !lab.exists(name)), "{log}");
+}
+
+/// What the model was told when little was left, in the last request.
+fn told_of_little(server: &Server) -> Vec<String> {
+    let requests = server.requests();
+    let messages: &[Value] = requests.last().unwrap().body["messages"].as_array().unwrap();
+    let told = messages.iter().filter_map(|message| message["content"].as_str());
+    told.filter(|text| text.contains("Little is left")).map(str::to_owned).collect()
+}
+
+#[test]
+fn l09_the_model_is_told_once_when_little_is_left() {
+    let look = "{calls: [{name: list_files, arguments: {}}], usage: {input: 3000, output: 100}}";
+    let turns = format!("turns: [{}, {{text: done}}]", [look; 10].join(", "));
+    let config = "costs: {max_tokens: 40000}\nllm: {max_output_tokens: 1500}\nloop: {max_repeated_calls: 0";
+    let server = Server::start(&turns);
+    let lab = Lab::new().config(&format!("{config}}}\n"));
+    lab.run(&server, &[]).exits(0);
+    let told = told_of_little(&server);
+    assert!(told.len() == 1 && told[0].contains("of 36,000 tokens"), "{told:?}");
+    lab.agent(&["replay"]).exits(0);
+    let server = Server::start(&turns);
+    Lab::new().config(&format!("{config}, tell_what_is_left: false}}\n")).run(&server, &[]).exits(0);
+    assert_eq!(told_of_little(&server), [""; 0]);
+    let slow = "{calls: [{name: list_files, arguments: {}}], delay_ms: 3300}";
+    let server = Server::start(&format!("turns: [{slow}, {{text: done}}]"));
+    Lab::new().run(&server, &["--timeout", "4"]).exits(0);
+    assert!(told_of_little(&server)[0].contains(" of 3.6 s"), "{:?}", told_of_little(&server));
+}
+
+#[test]
+fn t24_a_call_is_ended_when_its_time_is_up_and_the_run_goes_on() {
+    let call = "{calls: [{name: run_command, arguments: {command: 'echo begun; sleep 600', timeout: 600}}]}";
+    let server = Server::start(&format!("turns: [{call}, {{text: done}}]"));
+    let done = Lab::new().run(&server, &["--mode", "yolo", "--tool-timeout", "1", "--json"]).exits(0);
+    let requests = server.requests();
+    let told = contents(&requests[1]).pop().unwrap().to_owned();
+    assert!(told.starts_with("Error: The call was ended: it took longer than the 1"), "{told}");
+    assert!(told.contains("begun"), "{told}");
+    assert_eq!(done.json()["tools_used"][0]["success"], false);
+}
