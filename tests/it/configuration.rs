@@ -152,10 +152,10 @@ fn f04_a_valid_configuration_is_said_with_model_agents_and_hooks() {
     let text = "llm: {model: openai/m}\nhooks: {post_edit: [{command: 'true'}]}\n\
                 agents: {docs: {system_prompt: Write.}}\n";
     let done = Lab::new().config(text).agent(&["config", "validate"]).exits(0);
-    assert_eq!(done.stdout, "Valid configuration\n  model: openai/m\n  agents: 5\n  hooks: 1\n");
+    assert_eq!(done.stdout, "Valid configuration\n  model: openai/m\n  agents: 7\n  hooks: 1\n");
     assert_eq!(done.stderr, "");
     let done = Lab::new().agent(&["config", "validate"]).exits(0);
-    assert_eq!(done.stdout, "Valid configuration\n  model: none chosen\n  agents: 4\n  hooks: 0\n");
+    assert_eq!(done.stdout, "Valid configuration\n  model: none chosen\n  agents: 6\n  hooks: 0\n");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn f05_an_override_of_one_key_keeps_the_others() {
     lab.run(&server, &[]).exits(2);
     let requests = server.requests();
     assert_eq!(requests.len(), 1, "max_steps holds");
-    assert_eq!(requests[0].body["tools"].as_array().unwrap().len(), 12, "it still has all tools");
+    assert_eq!(requests[0].body["tools"].as_array().unwrap().len(), 13, "it still has all tools");
     let lab = Lab::new().config("agents: {plan: {system_prompt: You only nod.}}\n");
     let request = first_request(&lab, &["--agent", "plan"]);
     assert!(request.body["messages"][0]["content"].as_str().unwrap().starts_with("You only nod.\n"));
@@ -317,7 +317,7 @@ fn f05_a_project_may_take_permission_away() {
     assert!(text.contains("mode.confirm-all"), "{text}");
     assert!(!done.stderr.contains("ignored"), "{}", done.stderr);
     let request = first_request(&lab, &[]);
-    assert_eq!(request.body["tools"].as_array().unwrap().len(), 9);
+    assert_eq!(request.body["tools"].as_array().unwrap().len(), 10);
 }
 
 #[test]

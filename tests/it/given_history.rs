@@ -54,7 +54,7 @@ fn k16_given_messages_reach_a_server_of_every_format() {
         lab.agent(&[&args[..], &["--api-key", KEY]].concat()).exits(0);
         let requests = server.requests();
         let bytes = String::from_utf8_lossy(&requests.last().unwrap().bytes).into_owned();
-        let places = ["Call me Ada.", "I will, Ada.", "task\""].map(|text| bytes.find(text));
+        let places = ["Call me Ada.", "I will, Ada.", "task\""].map(|text| bytes.rfind(text));
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{model}: {places:?}\n{bytes}");
     }
 }

@@ -251,7 +251,7 @@ const WRITER: &str =
     "---\ndescription: writes\ntools: [write_file]\nmode: yolo\nsubagent: true\n---\nYou write.\n";
 
 #[test]
-fn l37_an_agent_of_the_user_can_be_asked_and_never_gets_more_than_who_asks_it() {
+fn class_32_a_subagent_never_gets_more_than_who_asks_it() {
     let ask = || dispatch(&json!({"task": "write it", "agent_type": "writer"}));
     let turns = [calls(&[ask()]), calls(&[write("a.txt", "new\n")]), text("written"), text("done")];
     let server = Server::start(&script(&turns));
