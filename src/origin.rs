@@ -25,6 +25,8 @@ pub enum Origin {
     Hook,
     /// The loop itself, telling of quality gates that did not pass.
     Gate,
+    /// The loop itself, telling what an evaluation found wanting.
+    Evaluation,
 }
 
 /// Who speaks in a user message.
@@ -50,7 +52,8 @@ impl Origin {
             | Self::Repair
             | Self::Guardrail
             | Self::Breaker
-            | Self::Gate => Teller::Loop,
+            | Self::Gate
+            | Self::Evaluation => Teller::Loop,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::change::{ChangeAction, ChangedBy};
 use crate::decision::Denial;
+use crate::evaluation::Evaluation;
 use crate::failure::Failure;
 use crate::gate::GateResult;
 use crate::guardrail::Triggered;
@@ -86,7 +87,7 @@ impl Default for Executables {
 pub struct Cost {
     /// US dollars; null when the price of the model is not known.
     pub total_usd: Option<Usd>,
-    /// US dollars by what they were spent for: `agent`, `closing`.
+    /// US dollars by what they were spent for: `agent`, `closing`, `summary`, `evaluation`.
     pub by_source: BTreeMap<String, Usd>,
 }
 
@@ -225,6 +226,9 @@ pub struct RunResult {
     /// The quality gates as they were when the model last said that it is done; absent when none was looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quality_gates: Vec<GateResult>,
+    /// What the evaluation of `output` found; absent when no answer was evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluation: Option<Evaluation>,
     /// What confined commands; null when no run began.
     pub sandbox: Option<String>,
     /// The limit that ended the run.

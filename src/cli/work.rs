@@ -31,6 +31,7 @@ use crate::config::settings::Settings;
 use crate::config::trust::TrustWish;
 use crate::emit::{EmitError, Emitter};
 use crate::engine::git::forget;
+use crate::evaluation::EvaluationMode;
 use crate::event::{Event, EventSink, Level, Origin};
 use crate::failure::ErrorKind;
 use crate::journal::approvals::Approvals;
@@ -259,6 +260,9 @@ fn load(app: &App, options: &WorkArgs, task: &Task) -> CliResult<(Loaded, Option
         earlier = Some(session);
     }
     loaded.settings.guardrails.gated_by(&options.check, options.dry_run);
+    if options.dry_run {
+        loaded.settings.evaluation.mode = EvaluationMode::Off;
+    }
     Ok((loaded, earlier))
 }
 
@@ -437,6 +441,7 @@ fn flags(options: &WorkArgs) -> Flags {
         timeout: options.timeout,
         step_timeout: options.step_timeout,
         budget: options.budget,
+        self_eval: options.self_eval,
         fallback: options.fallback_model.clone(),
         sandbox: match options.sandbox {
             Some(SandboxArg::Auto) => Some(SandboxMode::Auto),

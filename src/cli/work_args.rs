@@ -3,6 +3,7 @@
 use crate::cli::place::PlaceArgs;
 use crate::engine::approve::Unanswered;
 use crate::engine::policy::Mode;
+use crate::evaluation::EvaluationMode;
 use crate::llm::effort::Effort;
 use crate::report::Format;
 use crate::report::account::Form;
@@ -121,6 +122,9 @@ pub struct WorkArgs {
     /// A command that must pass before the run counts as done, in the workspace (repeatable)
     #[arg(long, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub check: Vec<String>,
+    /// Let the model judge its own answer: what is found wanting is partial; with `full` the model is told first
+    #[arg(long, value_parser = parse_evaluation, value_name = "off|basic|full")]
+    pub self_eval: Option<EvaluationMode>,
     /// Read, but only describe what would be written or run
     #[arg(long)]
     pub dry_run: bool,
@@ -170,6 +174,11 @@ fn parse_usd(text: &str) -> Result<f64, String> {
     let dollars =
         text.strip_prefix('$').unwrap_or(text).parse().ok().filter(|dollars: &f64| dollars.is_finite());
     dollars.ok_or_else(|| "a budget is a number of US dollars, such as 0.50".to_owned())
+}
+
+fn parse_evaluation(text: &str) -> Result<EvaluationMode, String> {
+    let known = EvaluationMode::ALL.into_iter().find(|mode| mode.name() == text);
+    known.ok_or_else(|| format!("it is one of {}", EvaluationMode::ALL.map(EvaluationMode::name).join(", ")))
 }
 
 fn parse_effort(text: &str) -> Result<Effort, String> {

@@ -41,6 +41,7 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
         cache: CacheUse::default(),
         context: None,
         quality_gates: Vec::new(),
+        evaluation: None,
         permission_denials: Vec::<Denial>::new(),
         awaiting_approval: Vec::new(),
         guardrails: Vec::new(),

@@ -19,9 +19,12 @@ impl Session {
             Origin::Breaker => self.keep_answer(),
             // A hook may speak before any call, also between the pieces of an answer; so may the end of a command.
             Origin::Hook | Origin::Background => {}
-            Origin::Prompt | Origin::System | Origin::Repair | Origin::Guardrail | Origin::Gate => {
-                self.reset_answer();
-            }
+            Origin::Prompt
+            | Origin::System
+            | Origin::Repair
+            | Origin::Guardrail
+            | Origin::Gate
+            | Origin::Evaluation => self.reset_answer(),
         }
         self.note_words(text, origin);
         if origin == Origin::System {
@@ -36,6 +39,7 @@ impl Session {
         if origin == Origin::Gate {
             self.run.gating.told();
         }
+        self.run.evaluating.said(origin);
         self.finish = None;
         self.push(Message::text(Role::User, text));
     }
@@ -46,8 +50,11 @@ impl Session {
     }
 
     pub(super) fn response(&mut self, purpose: Purpose, message: &Message, finish: &FinishReason) {
-        if purpose == Purpose::Summary {
-            return self.summary_came(finish.counts().then(|| message.joined_text()));
+        let said = || finish.counts().then(|| message.joined_text());
+        match purpose {
+            Purpose::Summary => return self.summary_came(said()),
+            Purpose::Evaluation => return self.verdict_came(said()),
+            Purpose::Step | Purpose::Closing => {}
         }
         self.close_pending();
         self.dropped = 0;
@@ -79,6 +86,7 @@ impl Session {
         self.run.answered = true;
         self.run.screening.answered();
         self.run.gating.answered();
+        self.run.evaluating.answered();
         self.unread.clear();
         self.run.spending.called(self.pending.len());
         self.push(message);

@@ -81,7 +81,8 @@ impl Session {
             | Origin::Repair
             | Origin::Guardrail
             | Origin::Breaker
-            | Origin::Gate => {}
+            | Origin::Gate
+            | Origin::Evaluation => {}
         }
     }
 
