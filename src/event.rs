@@ -4,6 +4,7 @@ use crate::approval::{Answer, Approval};
 use crate::change::{Change, Seen, Way};
 use crate::compaction::Compaction;
 use crate::decision::Denial;
+use crate::evaluation::Evaluation;
 use crate::failure::{ErrorKind, Failure};
 pub use crate::finish_reason::FinishReason;
 use crate::gate::GateResult;
@@ -51,6 +52,15 @@ pub enum Purpose {
     Closing,
     /// A summary of old exchanges, without tools, to make the conversation shorter.
     Summary,
+    /// A verdict on an answer, without tools (`evaluation.mode`).
+    Evaluation,
+}
+
+impl Purpose {
+    /// Whether the reply is for the loop alone: no part of the conversation, and nothing that anybody is shown.
+    pub fn is_aside(self) -> bool {
+        matches!(self, Self::Summary | Self::Evaluation)
+    }
 }
 
 /// How loudly a notice is told.
@@ -365,6 +375,12 @@ pub enum Event {
     Gates {
         /// What became of each, in order.
         results: Vec<GateResult>,
+    },
+    /// The model has judged its own answer, or could not (`evaluation.mode`).
+    Evaluation {
+        /// What it found.
+        #[serde(flatten)]
+        result: Evaluation,
     },
     /// The run has cost as much as one wants to be told of; once in a run.
     BudgetWarning {

@@ -9,6 +9,7 @@ pub mod approval;
 pub mod change;
 pub mod compaction;
 pub mod decision;
+pub mod evaluation;
 pub mod event;
 pub mod failure;
 pub mod finish_reason;

@@ -1,6 +1,7 @@
 //! What a run is held to: how far it may go, what it may spend, and which models it may call.
 
 use crate::compaction::CompactionLimits;
+use crate::evaluation::EvaluationLimits;
 use crate::price::{Price, Usd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,6 +88,9 @@ pub struct Limits {
     /// What is done when the conversation fills the window; nothing in journals of earlier versions.
     #[serde(default)]
     pub compaction: CompactionLimits,
+    /// How answers are evaluated; earlier versions did not.
+    #[serde(default)]
+    pub evaluation: EvaluationLimits,
 }
 
 /// What a run may spend.

@@ -31,6 +31,8 @@ pub enum Origin {
     Plan,
     /// The loop itself, showing what has changed in the repository (`--context-git-diff`).
     GitDiff,
+    /// The loop itself, telling what an evaluation found wanting.
+    Evaluation,
 }
 
 /// Who speaks in a user message.
@@ -57,6 +59,7 @@ impl Origin {
             | Self::Guardrail
             | Self::Breaker
             | Self::Gate
+            | Self::Evaluation
             | Self::Remaining
             | Self::Plan
             | Self::GitDiff => Teller::Loop,

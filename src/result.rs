@@ -2,6 +2,7 @@
 
 use crate::change::{ChangeAction, ChangedBy};
 use crate::decision::Denial;
+use crate::evaluation::Evaluation;
 use crate::failure::Failure;
 use crate::gate::GateResult;
 use crate::guardrail::Triggered;
@@ -107,7 +108,7 @@ impl Default for Executables {
 pub struct Cost {
     /// US dollars; null when the price of the model is not known.
     pub total_usd: Option<Usd>,
-    /// US dollars by what they were spent for: `agent`, `closing`, `summary`, `subagent`.
+    /// US dollars by what they were spent for: `agent`, `closing`, `summary`, `evaluation`, `subagent`.
     pub by_source: BTreeMap<String, Usd>,
 }
 
@@ -249,6 +250,9 @@ pub struct RunResult {
     /// Subagents that were asked, over all runs of the session; absent where none was.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subagents: Vec<SubagentUse>,
+    /// What the evaluation of `output` found; absent when no answer was evaluated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluation: Option<Evaluation>,
     /// What confined commands; null when no run began.
     pub sandbox: Option<String>,
     /// The limit that ended the run.

@@ -34,11 +34,11 @@ pub async fn ask<S: Surroundings>(agent: &Agent<S>, purpose: Purpose) -> Result<
     }
     let (messages, begun, max_output_tokens) = {
         let session = agent.session.borrow();
-        let begun = if purpose == Purpose::Summary { "" } else { session.begun() };
+        let begun = if purpose.is_aside() { "" } else { session.begun() };
         (session.request(purpose), begun.to_owned(), session.output_limit(purpose))
     };
-    // What a summary is asked of is made from the conversation, which the requests around it show.
-    let digest = (purpose != Purpose::Summary).then(|| agent.digest(&messages));
+    // What is asked aside is made from the conversation, which the requests around it show.
+    let digest = (!purpose.is_aside()).then(|| agent.digest(&messages));
     agent.emitter.emit(Event::StepStart { purpose, messages: messages.len(), digest })?;
     let started = agent.source.stamped();
     let (deadline, schema) = agent.held_to(purpose);
@@ -97,7 +97,7 @@ async fn answer<S: Surroundings>(
     let spent = || agent.source.elapsed().saturating_sub(started);
     let out_of_time = || request.deadline.is_some_and(|deadline| spent() >= deadline);
     // Nobody is shown what is not an answer yet, or never becomes one.
-    let unseen = agent.screens() || purpose == Purpose::Summary;
+    let unseen = agent.screens() || purpose.is_aside();
     let outcome = {
         let mut tell = |progress: Progress<'_>| {
             if unseen && matches!(progress, Progress::Text(_) | Progress::Thinking(_)) {
@@ -132,7 +132,7 @@ impl<S> Agent<S> {
         let (session, elapsed) = (self.session.borrow(), self.elapsed());
         match purpose {
             Purpose::Step => (session.limits().step_time(elapsed), session.schema()),
-            Purpose::Summary => (session.limits().step_time(elapsed), None),
+            Purpose::Summary | Purpose::Evaluation => (session.limits().step_time(elapsed), None),
             Purpose::Closing => (Some(session.limits().closing_time(elapsed)), None),
         }
     }

@@ -7,6 +7,7 @@ pub mod compaction;
 pub mod context;
 pub mod digest;
 pub mod ending;
+pub mod evaluation;
 pub mod keeper;
 pub mod known;
 mod passing;

@@ -216,6 +216,10 @@ async fn work<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> {
     let verdict = drive(agent).await;
     agent.engine.stop_background().await?;
     let verdict = verdict?;
+    let best = agent.session.borrow().told_of_best(&verdict);
+    if let Some(text) = best {
+        agent.emitter.emit(Event::Notice { level: Level::Warn, text })?;
+    }
     agent.engine.commit_after(None).await?;
     agent.fire_end(&verdict).await?;
     Ok(verdict)
@@ -225,10 +229,13 @@ async fn drive<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> 
     loop {
         match agent.next_step() {
             Step::CallModel(Purpose::Step) => agent.take_step().await?,
-            Step::CallModel(purpose @ (Purpose::Closing | Purpose::Summary)) => {
+            Step::CallModel(purpose @ (Purpose::Closing | Purpose::Summary | Purpose::Evaluation)) => {
                 ask(agent, purpose).await?;
             }
             Step::RunGates => agent.run_gates().await?,
+            Step::Evaluated(result) => {
+                agent.emitter.emit(Event::Evaluation { result })?;
+            }
             Step::Compact(compact) => agent.compact(compact).await?,
             Step::RunTools(calls) => agent.run_tools(&calls).await?,
             Step::Refuse(calls, why) => agent.refuse(calls, &why)?,

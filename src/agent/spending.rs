@@ -116,13 +116,18 @@ impl Spending {
         messages.for_each(|message| self.grow(caps, message));
     }
 
-    /// A request whose answer has at most `longest` tokens is about to go out: its worst case is set aside.
-    pub fn reserve(&mut self, caps: &Caps, terms: &Terms, longest: Option<u32>) {
+    /// The same before a request that holds `messages` in place of the conversation, and no tools.
+    #[must_use]
+    pub fn for_another<'a>(&self, messages: impl Iterator<Item = &'a Message>) -> Self {
+        let conversation = messages.map(tokens_at_most).fold(0, u64::saturating_add);
+        Self { conversation, counted: conversation.max(1), ..self.clone() }
+    }
+
+    /// A request is about to go out: its worst case, `most`, is set aside.
+    pub fn reserve(&mut self, most: Amount) {
         self.release(Amount::default());
-        if caps.hold_calls() {
-            self.reserved = self.worst(caps, terms, u64::from(longest.unwrap_or(0)));
-            self.purse.reserve(self.reserved);
-        }
+        self.reserved = most;
+        self.purse.reserve(most);
     }
 
     /// An answer came: what it cost replaces what was set aside for it. What was not reported costs what it can cost.
@@ -220,9 +225,12 @@ impl Spending {
         self.conversation.saturating_add(tools).saturating_add(caps.schema_tokens)
     }
 
-    /// The most that the next request can cost whose answer has at most `longest` tokens.
-    fn worst(&self, caps: &Caps, terms: &Terms, longest: u64) -> Amount {
-        let prompt = self.prompt(caps);
+    /// The most that the next request can cost whose answer has at most `longest` tokens; nothing where that is not looked at.
+    pub fn worst(&self, caps: &Caps, terms: &Terms, longest: Option<u32>) -> Amount {
+        if !caps.hold_calls() {
+            return Amount::default();
+        }
+        let (prompt, longest) = (self.prompt(caps), u64::from(longest.unwrap_or(0)));
         Amount {
             usd: terms.price.map_or(Usd::ZERO, |price| price.worst(prompt, longest)),
             tokens: prompt.saturating_add(longest),
@@ -252,7 +260,7 @@ impl Spending {
     pub fn exceeded(&self, caps: &Caps, terms: &Terms, purpose: Purpose) -> Option<Limit> {
         let least = match purpose {
             Purpose::Step => MIN_STEP_TOKENS,
-            Purpose::Closing | Purpose::Summary => MIN_CLOSING_TOKENS,
+            Purpose::Closing | Purpose::Summary | Purpose::Evaluation => MIN_CLOSING_TOKENS,
         };
         let least = u64::from(terms.output_limit.map_or(least, |wanted| wanted.min(least)));
         if self.paid_for(caps, terms, purpose) < least {

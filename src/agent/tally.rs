@@ -189,6 +189,7 @@ fn source(purpose: Purpose) -> &'static str {
         Purpose::Step => "agent",
         Purpose::Closing => "closing",
         Purpose::Summary => "summary",
+        Purpose::Evaluation => "evaluation",
     }
 }
 

@@ -80,6 +80,7 @@ pub fn check(limits: &Limits, readings: Readings) -> Option<StopReason> {
 mod tests {
     use super::*;
     use crate::compaction::CompactionLimits;
+    use crate::evaluation::EvaluationLimits;
     use crate::limits::{BreakerLimits, Caps, Chain, OnLimit};
 
     fn limits() -> Limits {
@@ -97,6 +98,7 @@ mod tests {
             tools_bytes: 0,
             gate_rounds: None,
             compaction: CompactionLimits::default(),
+            evaluation: EvaluationLimits::default(),
         }
     }
 

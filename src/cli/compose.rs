@@ -285,6 +285,7 @@ pub fn limits(settings: &Settings, caps: Caps, models: Chain<Terms>, tools: &[To
         gate_rounds: (!settings.guardrails.quality_gates.is_empty())
             .then_some(settings.guardrails.max_gate_rounds),
         compaction: settings.context.compaction(),
+        evaluation: settings.evaluation.limits(),
     }
 }
 

@@ -39,6 +39,7 @@ const PAGES: &[(&str, &str, &str)] = &[
         include_str!("../../config/help/errors.md"),
     ),
     ("exit-codes", "what the exit code says", include_str!("../../config/help/exit-codes.md")),
+    ("evaluation", "answers that the model judges itself", include_str!("../../config/help/evaluation.md")),
     (
         "guardrails",
         "guardrails: limits, blocked commands, code, tests, texts",

@@ -32,6 +32,7 @@ use crate::config::schema::LogLevel;
 use crate::config::settings::Settings;
 use crate::emit::{EmitError, Emitter};
 use crate::engine::git::forget;
+use crate::evaluation::EvaluationMode;
 use crate::event::{Event, EventSink, Level, Origin};
 use crate::failure::ErrorKind;
 use crate::journal::approvals::Approvals;
@@ -267,6 +268,9 @@ fn load(app: &App, options: &WorkArgs, task: &Task) -> CliResult<(Loaded, Option
         earlier = Some(session);
     }
     loaded.settings.guardrails.gated_by(&options.check, options.dry_run);
+    if options.dry_run {
+        loaded.settings.evaluation.mode = EvaluationMode::Off;
+    }
     Ok((loaded, earlier))
 }
 

@@ -7,6 +7,7 @@ use crate::config::schema::SandboxMode;
 use crate::config::trust::TrustWish;
 use crate::engine::approve::Unanswered;
 use crate::engine::policy::Mode;
+use crate::evaluation::EvaluationMode;
 use crate::llm::effort::Effort;
 use crate::report::Format;
 use crate::report::account::Form;
@@ -135,6 +136,9 @@ pub struct WorkArgs {
     /// A command that must pass before the run counts as done, in the workspace (repeatable)
     #[arg(long, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub check: Vec<String>,
+    /// Let the model judge its own answer: what is found wanting is partial; with `full` the model is told first
+    #[arg(long, value_parser = parse_evaluation, value_name = "off|basic|full")]
+    pub self_eval: Option<EvaluationMode>,
     /// Read, but only describe what would be written or run
     #[arg(long)]
     pub dry_run: bool,
@@ -186,6 +190,7 @@ impl WorkArgs {
             max_steps: self.max_steps,
             timeout: self.timeout,
             step_timeout: self.step_timeout,
+            self_eval: self.self_eval,
             tool_timeout: self.tool_timeout,
             budget: self.budget,
             fallback: self.fallback_model.clone(),
@@ -225,6 +230,11 @@ fn parse_usd(text: &str) -> Result<f64, String> {
     let dollars =
         text.strip_prefix('$').unwrap_or(text).parse().ok().filter(|dollars: &f64| dollars.is_finite());
     dollars.ok_or_else(|| "a budget is a number of US dollars, such as 0.50".to_owned())
+}
+
+fn parse_evaluation(text: &str) -> Result<EvaluationMode, String> {
+    let known = EvaluationMode::ALL.into_iter().find(|mode| mode.name() == text);
+    known.ok_or_else(|| format!("it is one of {}", EvaluationMode::ALL.map(EvaluationMode::name).join(", ")))
 }
 
 fn parse_effort(text: &str) -> Result<Effort, String> {

@@ -85,6 +85,12 @@ fn value(rule: &Rule, node: &Node, key: &str) -> Result<Value, ConfigError> {
             values.collect()
         }
         (Kind::Group(_) | Kind::Map(_), Content::Map(_)) => object(rule, node, key),
+        // Writers of YAML 1.1 take the word `off` for this.
+        (Kind::Choice(words), Content::Scalar(Value::Bool(false)))
+            if words.iter().any(|word| word == "off") =>
+        {
+            Ok("off".into())
+        }
         (_, Content::Scalar(scalar)) if fits(rule, scalar) => formatted(rule, scalar, node.line, key),
         _ => Err(wrong(rule, node, key)),
     }

@@ -9,6 +9,7 @@ use super::schema::SandboxMode;
 use super::trust::TrustWish;
 use crate::engine::approve::Unanswered;
 use crate::engine::policy::Mode;
+use crate::evaluation::EvaluationMode;
 use crate::llm::effort::Effort;
 use crate::secret::Secret;
 use serde_json::Value;
@@ -52,6 +53,8 @@ pub struct Flags {
     pub tool_timeout: Option<u64>,
     /// `--budget`: US dollars of the whole run.
     pub budget: Option<f64>,
+    /// `--self-eval`: whether answers are evaluated.
+    pub self_eval: Option<EvaluationMode>,
     /// `--allow-commands`: the tool `run_command` exists.
     pub allow_commands: bool,
     /// `--no-commands`: it does not; wins.
@@ -127,6 +130,7 @@ pub fn flags_layer(rules: &Rule, flags: &Flags) -> Result<Layers, ConfigError> {
         ("--step-timeout", "step_timeout_seconds", flags.step_timeout.map(Value::from)),
         ("--tool-timeout", "tools.timeout_seconds", flags.tool_timeout.map(Value::from)),
         ("--budget", "costs.budget_usd", flags.budget.map(Value::from)),
+        ("--self-eval", "evaluation.mode", flags.self_eval.map(|mode| mode.name().into())),
         ("--sandbox", "sandbox.mode", flags.sandbox.map(|mode| mode.name().into())),
         ("--allow-net", "sandbox.network", flags.allow_net.then(|| true.into())),
         (

@@ -10,6 +10,7 @@ use crate::config::agents;
 use crate::config::schema::LogLevel;
 use crate::engine::Parallel;
 use crate::engine::policy::Mode;
+use crate::evaluation::EvaluationMode;
 use crate::secret::Secret;
 use std::collections::BTreeMap;
 use std::fs::{create_dir_all, set_permissions};
@@ -199,6 +200,15 @@ fn f03_types_ranges_and_words_are_checked_with_their_line() {
 fn f03_off_needs_no_quotes() {
     let settings = World::new().user("tools:\n  parallel: off\n").loaded().settings;
     assert_eq!(settings.tools.parallel, Parallel::Off);
+}
+
+#[test]
+fn f03_false_is_off_where_off_is_a_word() {
+    let settings =
+        World::new().user("tools:\n  parallel: false\nevaluation: {mode: false}\n").loaded().settings;
+    assert_eq!((settings.tools.parallel, settings.evaluation.mode), (Parallel::Off, EvaluationMode::Off));
+    let error = World::new().user("evaluation: {mode: true}\n").error();
+    assert!(error.message.contains("must be one of off, basic, full, found `true`"), "{error}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub mod check;
 pub mod context;
 pub mod environment;
 pub mod error;
+pub mod evaluation;
 pub mod file;
 pub mod flags;
 pub mod instructions;

@@ -7,6 +7,7 @@
 //! the items of a list or the keys of a map must be (`rule::Format`). `x-unit`: what a number counts.
 
 use super::context::Context;
+use super::evaluation::EvaluationSettings;
 use crate::config::run_loop::RunLoop;
 use crate::config::subagents::Subagents;
 use crate::engine::approve::Unanswered;
@@ -74,6 +75,8 @@ pub struct Document {
     /// What the loop does at its limits.
     #[serde(rename = "loop")]
     pub run_loop: RunLoop,
+    /// Whether the model judges its own answer before a run counts as done (`agent help evaluation`).
+    pub evaluation: EvaluationSettings,
     /// What a run may cost.
     pub costs: Costs,
     /// What is logged.

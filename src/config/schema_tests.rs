@@ -77,7 +77,9 @@ fn render_defaults(rule: &Rule, value: &Value, depth: usize, out: &mut String) {
             } else {
                 facts(rule)
             };
-            write!(out, "{indent}# {about}\n{indent}#   {what}\n{indent}{name}: {}\n", plain(value)).unwrap();
+            // Without quotes, readers of YAML 1.1 would take the word for `false`.
+            let value = if value == "off" { "\"off\"".to_owned() } else { plain(value) };
+            write!(out, "{indent}# {about}\n{indent}#   {what}\n{indent}{name}: {value}\n").unwrap();
         }
     }
 }
@@ -174,6 +176,8 @@ fn what_could_run_something_or_redirect_a_key_is_out_of_reach_of_a_project() {
             | "costs.budget_usd"
             | "costs.max_tokens"
             | "costs.max_tool_calls"
+            | "evaluation.mode"
+            | "evaluation.confidence_threshold"
             | "guardrails.enabled"
             | "guardrails.max_files_modified"
             | "guardrails.max_lines_changed"

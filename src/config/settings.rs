@@ -4,6 +4,7 @@ use super::agents::{self, Agent};
 use super::context::Context;
 use super::environment::{Directories, Environment};
 use super::error::ConfigError;
+use super::evaluation::EvaluationSettings;
 use super::flags::Flags;
 use super::layers::Layers;
 use super::run_loop::RunLoop;
@@ -75,6 +76,8 @@ pub struct Settings {
     pub guardrails: GuardrailSettings,
     /// What the loop does at its limits.
     pub run_loop: RunLoop,
+    /// Whether answers are evaluated.
+    pub evaluation: EvaluationSettings,
     /// What a run may cost; the file is absolute.
     pub costs: Costs,
     /// What is logged; the file is absolute.
@@ -151,6 +154,7 @@ impl Settings {
             approvals: document.policy.approvals,
             guardrails,
             run_loop: document.run_loop,
+            evaluation: document.evaluation,
             costs: Costs { prices_file: document.costs.prices_file.map(absolute), ..document.costs },
             logging: Logging { file: document.logging.file.map(absolute), ..document.logging },
             sessions: document.sessions,

@@ -5,6 +5,7 @@ mod background;
 mod breakers;
 mod closing;
 mod compaction;
+mod evaluation;
 mod figures;
 mod gates;
 mod guardrails;
@@ -43,6 +44,10 @@ pub use closing::{
 pub use compaction::{
     LEFT_OUT, SUMMARY_HEADING, SUMMARY_INSTRUCTIONS, compaction, compaction_level, mechanical_summary,
     output_shortened, summary_request, tools_fill_window,
+};
+pub use evaluation::{
+    EVALUATION_BROKEN_OFF, EVALUATION_LATE, EVALUATION_UNAFFORDABLE, EVALUATION_UNREADABLE, best_answer,
+    evaluation, evaluation_request, evaluator, findings, found_wanting,
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use gates::{gate, gates_failed};

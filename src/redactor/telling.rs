@@ -4,6 +4,7 @@ use super::Redactor;
 use crate::approval::{Answer, Approval};
 use crate::compaction::Compaction;
 use crate::decision::Denial;
+use crate::evaluation::Evaluation;
 use crate::event::Event;
 use crate::gate::GateResult;
 use crate::message::{Message, Part};
@@ -48,6 +49,7 @@ impl Redactor {
                 self.clean(hook);
                 self.clean(output);
             }
+            Event::Evaluation { result } => self.evaluation(result),
             Event::Gates { results } => self.gates(results),
             Event::Guardrail { triggered } => self.clean(&mut triggered.message),
             Event::RunEnd { result } => self.result(result),
@@ -80,6 +82,13 @@ impl Redactor {
         for result in results {
             self.clean(&mut result.name);
             self.clean_for_model(&mut result.output);
+        }
+    }
+
+    fn evaluation(&self, evaluation: &mut Evaluation) {
+        let error = evaluation.error.iter_mut().map(|error| &mut error.message);
+        for text in evaluation.issues.iter_mut().chain([&mut evaluation.suggestion]).chain(error) {
+            self.clean_for_model(text);
         }
     }
 
@@ -174,6 +183,7 @@ impl Redactor {
             }
         }
         result.guardrails.iter_mut().for_each(|triggered| self.clean(&mut triggered.message));
+        result.evaluation.iter_mut().for_each(|evaluation| self.evaluation(evaluation));
         result.error.iter_mut().for_each(|failure| self.clean(&mut failure.message));
     }
 

@@ -3,7 +3,6 @@
 use crate::approval::Approval;
 use crate::engine::policy::{MODE_RULES, SAID_NO_RULE};
 use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
-use crate::gate::GateResult;
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::messages::{self, Ending, Form, Session};
 use crate::report::detail::Detail;
@@ -157,7 +156,7 @@ impl HumanLog {
         let Event::ModelResponse { purpose, message, finish, usage, cost_usd, latency_ms } = event else {
             return Ok(());
         };
-        if *purpose != Purpose::Summary {
+        if !purpose.is_aside() {
             self.response(message, finish)?;
         }
         let line = self.form.usage(*usage, *cost_usd, Duration::from_millis(*latency_ms));
@@ -174,7 +173,10 @@ impl HumanLog {
             Event::BudgetWarning { spent_usd, at_usd } => {
                 self.notice(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd))
             }
-            Event::Gates { results } => self.gates(results),
+            Event::Gates { results } => results
+                .iter()
+                .try_for_each(|gate| self.checked(gate.passed, &messages::gate(gate), &gate.output)),
+            Event::Evaluation { result } => self.checked(result.passed, &messages::evaluation(result), ""),
             Event::Compaction { part } => {
                 self.notice(messages::compaction_level(part), &messages::compaction(part))
             }
@@ -182,16 +184,10 @@ impl HumanLog {
         }
     }
 
-    fn gates(&mut self, results: &[GateResult]) -> io::Result<()> {
-        for result in results {
-            let style = if result.passed { Style::Good } else { Style::Caution };
-            let line = one_line(&messages::gate(result), LINE_CHARS);
-            self.say(Detail::Human, style, &self.form.indented(&line))?;
-            if !result.passed {
-                self.piece(Detail::Info, Style::Dim, &result.output)?;
-            }
-        }
-        Ok(())
+    fn checked(&mut self, passed: bool, line: &str, more: &str) -> io::Result<()> {
+        let style = if passed { Style::Good } else { Style::Caution };
+        self.say(Detail::Human, style, &self.form.indented(&one_line(line, LINE_CHARS)))?;
+        if passed { Ok(()) } else { self.piece(Detail::Info, Style::Dim, more) }
     }
 
     fn tool_start(&mut self, call: &ToolCall, summary: &str) -> io::Result<()> {
@@ -450,6 +446,7 @@ impl EventSink for HumanLog {
             Event::HookEnd { hook, verdict, output, .. } => self.hook_end(hook, *verdict, output),
             event @ (Event::Checkpoint { .. }
             | Event::Gates { .. }
+            | Event::Evaluation { .. }
             | Event::KeptAnswer
             | Event::RequestPrefix { .. }
             | Event::Notice { .. }

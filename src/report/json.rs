@@ -42,6 +42,7 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
         context: None,
         quality_gates: Vec::new(),
         subagents: Vec::new(),
+        evaluation: None,
         permission_denials: Vec::<Denial>::new(),
         awaiting_approval: Vec::new(),
         guardrails: Vec::new(),

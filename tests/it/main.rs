@@ -23,6 +23,7 @@ mod crashes;
 mod cuts;
 mod display;
 mod edits;
+mod evaluation;
 mod events;
 mod fallback;
 mod faults;

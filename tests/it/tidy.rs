@@ -331,8 +331,10 @@ fn the_manuals_limits_are_the_limits() {
         "context.strategy",
         "context.keep_recent_steps",
         "context.max_tool_result_tokens",
+        "evaluation.mode",
+        "evaluation.confidence_threshold",
     ];
-    let known = ["loop", "costs", "context"]
+    let known = ["loop", "costs", "context", "evaluation"]
         .into_iter()
         .flat_map(of)
         .chain(known)

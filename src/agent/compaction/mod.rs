@@ -39,6 +39,13 @@ impl Prompts {
         self.task.and_then(|place| messages.get(place)).map(AsRef::as_ref)
     }
 
+    /// What the person said in `messages` first, and last where that is something else.
+    pub fn said_first_and_last(self, messages: &[Arc<Message>]) -> Vec<String> {
+        let last = self.last.filter(|_| self.last != self.task);
+        let places = [self.task, last].into_iter().flatten();
+        places.filter_map(|place| messages.get(place)).map(|message| message.joined_text()).collect()
+    }
+
     /// A message was put in front of all others.
     pub fn pushed_down(&mut self) {
         for place in [&mut self.task, &mut self.last].into_iter().flatten() {

@@ -17,7 +17,7 @@ use crate::agent::run;
 use crate::agent::session::Session;
 use crate::agent::structured::OutputSchema;
 use crate::emit::Emitter;
-use crate::event::{Event, Purpose, Record};
+use crate::event::{Event, Record};
 use crate::limits::{Bounds, Chain};
 use crate::llm::LlmClient;
 use crate::source::Source;
@@ -106,8 +106,8 @@ fn of_first_run<'a>(before: &[Record], rest: &'a [Record]) -> (&'a [Record], Opt
 async fn replay_run(before: &[Record], rest: &[Record], live: Option<&Live>) -> Replayed {
     let (own, lacks) = of_first_run(before, rest);
     let digest_of = |record: &Record| match &record.event {
-        // A summary is asked of a text made from the conversation, whose other requests show it.
-        Event::StepStart { purpose, digest, .. } if *purpose != Purpose::Summary => Some(digest.is_some()),
+        // What is asked aside is made from the conversation, whose other requests show it.
+        Event::StepStart { purpose, digest, .. } if !purpose.is_aside() => Some(digest.is_some()),
         _ => None,
     };
     let mut replayed = Replayed {

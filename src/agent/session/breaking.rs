@@ -2,6 +2,7 @@
 
 use super::{Session, Step};
 use crate::agent::breakers::Reply;
+use crate::evaluation::EvaluationMode;
 use crate::event::{Origin, Purpose};
 use crate::message::ToolCall;
 use crate::messages;
@@ -30,9 +31,9 @@ impl Session {
     }
 
     /// What follows an answer without calls that says what was said before, or that only announces something. Where there are
-    /// gates, those decide what an answer is worth, and how often.
+    /// gates, or evaluations that the model is told of, those decide what an answer is worth, and how often.
     pub(super) fn led_nowhere(&self, text: &str) -> Option<Step> {
-        if self.limits.gate_rounds.is_some() {
+        if self.limits.gate_rounds.is_some() || self.limits.evaluation.mode == EvaluationMode::Full {
             return None;
         }
         let reply = self.run.breakers.reply(&self.limits.breakers).filter(|_| !self.demands())?;

@@ -199,8 +199,10 @@ impl Session {
 
     /// What the model is sent for `purpose`.
     pub fn request(&self, purpose: Purpose) -> Vec<Arc<Message>> {
-        if purpose != Purpose::Summary {
-            return self.messages.clone();
+        match purpose {
+            Purpose::Step | Purpose::Closing => return self.messages.clone(),
+            Purpose::Evaluation => return self.evaluation_request(),
+            Purpose::Summary => {}
         }
         let going = self.going(Stage::Summary).and_then(|range| self.messages.get(range)).unwrap_or_default();
         let window = self.run.compacting.as_ref().map_or(0, |compacting| compacting.window);

@@ -24,6 +24,7 @@ impl Session {
             | Origin::Repair
             | Origin::Guardrail
             | Origin::Gate
+            | Origin::Evaluation
             | Origin::Plan
             | Origin::GitDiff => {
                 self.reset_answer();
@@ -44,6 +45,7 @@ impl Session {
             Origin::Remaining => self.run.spending.told_of_little(),
             _ => {}
         }
+        self.run.evaluating.said(origin);
         self.finish = None;
         self.push(Message::text(Role::User, text));
     }
@@ -54,8 +56,11 @@ impl Session {
     }
 
     pub(super) fn response(&mut self, purpose: Purpose, message: &Message, finish: &FinishReason) {
-        if purpose == Purpose::Summary {
-            return self.summary_came(finish.counts().then(|| message.joined_text()));
+        let said = || finish.counts().then(|| message.joined_text());
+        match purpose {
+            Purpose::Summary => return self.summary_came(said()),
+            Purpose::Evaluation => return self.verdict_came(said()),
+            Purpose::Step | Purpose::Closing => {}
         }
         self.close_pending();
         self.dropped = 0;
@@ -87,6 +92,7 @@ impl Session {
         self.run.answered = true;
         self.run.screening.answered();
         self.run.gating.answered();
+        self.run.evaluating.answered();
         self.unread.clear();
         self.run.spending.called(self.pending.len());
         self.push(message);

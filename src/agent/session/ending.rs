@@ -4,7 +4,7 @@ use super::{Closing, Moment, Session, Stage, Step, Verdict};
 use crate::event::{FinishReason, Origin, Purpose};
 use crate::failure::{ErrorKind, Failure};
 use crate::messages;
-use crate::result::{Executables, RESULT_SCHEMA_VERSION, RunResult};
+use crate::result::{Executables, Output, RESULT_SCHEMA_VERSION, RunResult};
 use crate::stop_reason::{Limit, Status, StopReason};
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ impl Session {
             guardrails: self.tally.guardrails.clone(),
             quality_gates: self.run.gating.results().to_vec(),
             subagents: self.tally.subagents.clone(),
+            evaluation: self.run.evaluating.reported(),
             sandbox: self.sandbox.clone(),
             limit: verdict.limit,
             error: verdict.error,
@@ -50,13 +51,14 @@ impl Session {
         };
         let summary = self.run.closing.as_ref().and_then(|closing| closing.text.as_ref());
         let summary = summary.filter(|text| !text.trim().is_empty());
-        let output = match summary {
-            Some(text) => text.clone(),
+        let output = match (summary, self.best_output()) {
+            (None, Some(best)) if self.keeps_best(reason) => best,
+            (Some(text), _) => text.as_str().into(),
             // What went wrong is no answer: it stands in `error` and on standard error.
-            None if reason.status() == Status::Failed => String::new(),
-            None => messages::fixed_closing(reason, self.tally.steps),
+            (None, _) if reason.status() == Status::Failed => Output::default(),
+            (None, _) => messages::fixed_closing(reason, self.tally.steps).into(),
         };
-        Verdict { reason, output: output.into(), limit, error, status: reason.status() }
+        Verdict { reason, output, limit, error, status: reason.status() }
     }
 
     pub(super) fn stop(&self, reason: StopReason, error: Option<Failure>) -> Step {
@@ -68,7 +70,11 @@ impl Session {
         let in_time = !self.limits.closing_time(moment.elapsed).is_zero();
         // A run that could not afford its first answer has nothing to summarise.
         let began = closing.reason != StopReason::BudgetExceeded || self.run.answered;
-        let fits = in_time && began && self.exceeded(Purpose::Closing).is_none() && self.overflow().is_none();
+        let fits = in_time
+            && began
+            && !self.keeps_best(closing.reason)
+            && self.exceeded(Purpose::Closing).is_none()
+            && self.overflow().is_none();
         match (messages::closing_instruction(closing.reason), closing.stage) {
             (Some(text), Stage::Begun) if fits => Step::Say(Origin::System, text.to_owned()),
             (Some(_), Stage::Instructed) if fits => Step::CallModel(Purpose::Closing),
@@ -88,7 +94,7 @@ impl Session {
     }
 
     /// The model answered without asking for tools: is that the end?
-    pub(super) fn answered(&self) -> Step {
+    pub(super) fn answered(&self, moment: Moment) -> Step {
         if let Some(step) = self.withheld() {
             return step;
         }
@@ -129,12 +135,17 @@ impl Session {
                 let message = format!("the provider broke the answer off and gives as its reason `{name}`");
                 self.verdict(StopReason::LlmError, text, failure(ErrorKind::Malformed, message))
             }
-            Some(FinishReason::Stop | FinishReason::ToolCalls) | None => self.finished(text),
+            Some(FinishReason::Stop | FinishReason::ToolCalls) | None => self.finished(text, moment),
         }
     }
 
+    /// Whether a run that ends for `reason` has an earlier answer to give: it was evaluated, and what should have become of it is none.
+    fn keeps_best(&self, reason: StopReason) -> bool {
+        !matches!(reason, StopReason::LlmDone | StopReason::Guardrail) && self.run.evaluating.has_best()
+    }
+
     pub(super) fn verdict(&self, reason: StopReason, text: String, error: Option<Failure>) -> Step {
-        if text.is_empty() {
+        if text.is_empty() || self.keeps_best(reason) {
             return self.stop(reason, error);
         }
         Step::Stop(Verdict { output: text.into(), ..self.stop_with(reason, error) })

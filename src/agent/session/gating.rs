@@ -1,11 +1,10 @@
 //! What a session does about quality gates: an answer counts as done when the required ones have passed, and the model is told of
 //! those that have not.
 
-use super::{Session, Step, Verdict};
+use super::{Moment, Session, Step, Verdict};
 use crate::event::Origin;
 use crate::gate::GateResult;
 use crate::messages;
-use crate::stop_reason::Status;
 use serde::{Deserialize, Serialize};
 
 /// How far the gates of a run have come.
@@ -40,17 +39,17 @@ impl Gating {
 
 impl Session {
     /// The end of a run whose model says that it is done, once the gates have been looked at; or what is to be done first.
-    pub(super) fn gated(&self, done: Verdict) -> Step {
-        let Some(most) = self.limits.gate_rounds else { return Step::Stop(done) };
+    pub(super) fn gated(&self, done: Verdict, moment: Moment) -> Step {
+        let Some(most) = self.limits.gate_rounds else { return self.evaluated(done, moment) };
         let Some(results) = &self.run.gating.results else { return Step::RunGates };
         let failed: Vec<&GateResult> =
             results.iter().filter(|result| result.required && !result.passed).collect();
         if failed.is_empty() {
-            Step::Stop(done)
+            self.evaluated(done, moment)
         } else if self.run.gating.told < most {
             Step::Say(Origin::Gate, messages::gates_failed(&failed))
         } else {
-            Step::Stop(Verdict { status: Status::Partial, ..done })
+            self.wanting(done)
         }
     }
 }

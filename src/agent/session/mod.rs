@@ -5,6 +5,7 @@ mod calls;
 mod compacting;
 mod conversation;
 mod ending;
+mod evaluating;
 mod gating;
 mod given;
 mod model;
@@ -21,6 +22,7 @@ use crate::agent::context::Filling;
 use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
 use crate::agent::watchdogs::{self, Readings};
+use crate::evaluation::Evaluation;
 use crate::event::{Event, FinishReason, HookVerdict, Origin, PrefixHashes, Purpose, Record};
 use crate::failure::{ErrorKind, Failure};
 use crate::limits::{Limits, OnLimit};
@@ -31,6 +33,7 @@ use crate::text::mark::Mark;
 pub use calls::unknown_outcome;
 pub use compacting::Compact;
 use compacting::Compacting;
+use evaluating::Evaluating;
 use gating::Gating;
 use screening::Screening;
 pub use screening::Unread;
@@ -51,6 +54,8 @@ pub enum Step {
     Compact(Compact),
     /// Look at the quality gates.
     RunGates,
+    /// Say what became of the evaluation of the last answer.
+    Evaluated(Evaluation),
     /// Run these calls and record a result for each.
     RunTools(Vec<ToolCall>),
     /// Record for these calls that they are beyond what may be called, in these words.
@@ -104,6 +109,8 @@ struct RunState {
     failure: Option<Failure>,
     /// What it has spent.
     spending: Spending,
+    /// What the model was last asked for.
+    asked: Option<Purpose>,
     /// Whether a request is under way, so that giving it up may be billed.
     requested: bool,
     /// Why a step's model call was given up: `timeout`, `user_interrupt` or `budget_exceeded`.
@@ -114,6 +121,8 @@ struct RunState {
     screening: Screening,
     /// What quality gates have.
     gating: Gating,
+    /// What evaluations have found.
+    evaluating: Evaluating,
     /// Which of its models is in use, by its place in the chain.
     model: usize,
     /// What went wrong with those before it, in words.
@@ -270,7 +279,9 @@ impl Session {
         match &self.run.closing {
             Some(_) if interrupted => return self.stop(StopReason::UserInterrupt, None),
             Some(closing) => return self.closing_step(closing, moment),
-            None if self.is_answered() && self.finish.is_some() => return self.answered(),
+            None if self.is_answered() && self.finish.is_some() => {
+                return self.answered(Moment { interrupted, ..moment });
+            }
             None if interrupted => return self.stop(StopReason::UserInterrupt, None),
             None => {}
         }
@@ -348,6 +359,7 @@ impl Session {
             Event::Closing { reason } => self.close_for(*reason),
             Event::Compaction { part } => self.compaction(part),
             Event::Gates { results } => self.run.gating.looked_at(results),
+            Event::Evaluation { result } => self.evaluation_came(result),
             Event::Guardrail { triggered } => self.triggered(triggered),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
             Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => self.stopped(output),
@@ -390,6 +402,7 @@ impl Session {
             }
             Purpose::Closing => self.closing_is(Stage::Over),
             Purpose::Summary => self.summary_came(None),
+            Purpose::Evaluation => self.no_verdict(failure, abandoned),
         }
     }
 

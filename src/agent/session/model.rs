@@ -2,6 +2,7 @@
 
 use super::{Moment, Session, Step};
 use crate::agent::context::Overflow;
+use crate::agent::evaluation::MAX_REPLY_TOKENS;
 use crate::event::{Billed, Purpose};
 use crate::failure::{ErrorKind, Failure};
 use crate::limits::{OnLimit, Terms};
@@ -38,16 +39,20 @@ impl Session {
     /// spend and to what the window leaves beside the prompt; the server's own limit when absent.
     pub fn output_limit(&self, purpose: Purpose) -> Option<u32> {
         let terms = self.terms();
-        let longest = self.run.spending.longest_answer(&self.limits.caps, terms, purpose)?;
-        let longest = if purpose == Purpose::Summary { longest.min(self.summary_tokens()) } else { longest };
-        let window = terms.window.filter(|_| purpose != Purpose::Summary);
+        let longest = self.paying(purpose).longest_answer(&self.limits.caps, terms, purpose)?;
+        let longest = match purpose {
+            Purpose::Summary => longest.min(self.summary_tokens()),
+            Purpose::Evaluation => longest.min(MAX_REPLY_TOKENS),
+            Purpose::Step | Purpose::Closing => longest,
+        };
+        let window = terms.window.filter(|_| !purpose.is_aside());
         let room = window.map(|window| self.filling.room(window, self.limits.tools_bytes));
         Some(room.and_then(|room| u32::try_from(room).ok()).map_or(longest, |room| room.min(longest)))
     }
 
     /// The cap that stands in the way of a call for `purpose`.
     pub fn exceeded(&self, purpose: Purpose) -> Option<Limit> {
-        let spending = self.run.spending.exceeded(&self.limits.caps, self.terms(), purpose);
+        let spending = self.paying(purpose).exceeded(&self.limits.caps, self.terms(), purpose);
         let given_up = purpose == Purpose::Step && self.run.abandoned == Some(StopReason::BudgetExceeded);
         let cap = if self.limits.caps.usd.is_some() { Limit::Usd } else { Limit::Tokens };
         spending.or(given_up.then_some(cap))
@@ -66,9 +71,10 @@ impl Session {
     /// Sets aside the most that the call for `purpose` that begins now can cost.
     pub(super) fn reserve(&mut self, purpose: Purpose) {
         self.run.requested = false;
+        self.run.asked = Some(purpose);
         let longest = self.output_limit(purpose);
-        let terms = self.limits.models.at(self.run.model);
-        self.run.spending.reserve(&self.limits.caps, terms, longest);
+        let most = self.paying(purpose).worst(&self.limits.caps, self.terms(), longest);
+        self.run.spending.reserve(most);
     }
 
     /// A request goes out.
@@ -148,11 +154,7 @@ impl Session {
             self.unreported(kind.may_be_billed());
             return self.run.spending.write_off(kind.may_be_billed());
         };
-        let purpose = match (&self.run.closing, &self.run.compacting) {
-            (Some(_), _) => Purpose::Closing,
-            (None, Some(_)) => Purpose::Summary,
-            (None, None) => Purpose::Step,
-        };
+        let purpose = self.run.asked.unwrap_or(Purpose::Step);
         self.tally.usage += usage;
         self.tally.cost(purpose, cost_usd);
         self.run.spending.pay(usage, cost_usd);

@@ -84,6 +84,7 @@ impl Session {
             | Origin::Guardrail
             | Origin::Breaker
             | Origin::Gate
+            | Origin::Evaluation
             | Origin::Remaining => {}
         }
     }

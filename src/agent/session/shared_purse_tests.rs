@@ -173,7 +173,7 @@ impl Run {
             Step::CallModel(purpose) => return State::Wants(purpose),
             Step::RunTools(calls) => calls.iter().for_each(|call| answer_call(&mut self.session, &call.id)),
             Step::Compact(compact) => panic!("no window was set: {compact:?}"),
-            Step::RunGates => panic!("there are no gates"),
+            Step::RunGates | Step::Evaluated(_) => panic!("there are neither gates nor evaluations"),
             Step::Refuse(calls, _) => panic!("no cap on calls was set: {calls:?}"),
             Step::Switch { from, to, because } => {
                 self.session.apply(&Event::ModelSwitched { from, to, because });

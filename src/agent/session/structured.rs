@@ -1,6 +1,6 @@
 //! What a session does about a structured answer: tells the schema, reads the answer, asks for a repair.
 
-use super::{Session, Step, Verdict};
+use super::{Moment, Session, Step, Verdict};
 use crate::agent::structured::OutputSchema;
 use crate::event::Origin;
 use crate::failure::{ErrorKind, Failure};
@@ -39,7 +39,12 @@ impl Demand {
                 self.repairs = self.repairs.saturating_add(1);
                 self.repairing = true;
             }
-            Origin::Prompt | Origin::System | Origin::Gate | Origin::Plan | Origin::GitDiff => {
+            Origin::Prompt
+            | Origin::System
+            | Origin::Gate
+            | Origin::Evaluation
+            | Origin::Plan
+            | Origin::GitDiff => {
                 self.repairing = false;
             }
             Origin::Background
@@ -93,19 +98,21 @@ impl Session {
         self.demand.repairing
     }
 
-    fn done(&self, text: String) -> Step {
+    fn done(&self, text: String, moment: Moment) -> Step {
         match self.verdict(StopReason::LlmDone, text, None) {
-            Step::Stop(verdict) => self.gated(verdict),
+            Step::Stop(verdict) => self.gated(verdict, moment),
             other => other,
         }
     }
 
     /// The model has finished with `text`: the end, a repair, or what became of the last repair.
-    pub(super) fn finished(&self, text: String) -> Step {
-        let Some(schema) = &self.demand.schema else { return self.done(text) };
+    pub(super) fn finished(&self, text: String, moment: Moment) -> Step {
+        let Some(schema) = &self.demand.schema else { return self.done(text, moment) };
         match schema.read(&text) {
-            Ok(value) => self
-                .gated(Verdict { output: Output::Value(value), ..self.stop_with(StopReason::LlmDone, None) }),
+            Ok(value) => {
+                let done = self.stop_with(StopReason::LlmDone, None);
+                self.gated(Verdict { output: Output::Value(value), ..done }, moment)
+            }
             Err(problems) if self.demand.repairs < MAX_REPAIRS => {
                 Step::Say(Origin::Repair, messages::repair(&problems.lines, problems.more))
             }

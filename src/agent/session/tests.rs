@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::compaction::CompactionLimits;
+use crate::evaluation::EvaluationLimits;
 use crate::guardrail::Counted;
 use crate::limits::{BreakerLimits, Caps, Chain};
 use crate::message::Opaque;
@@ -24,6 +25,7 @@ pub(super) fn limits() -> Limits {
         models: Chain::default(),
         tools_bytes: 0,
         gate_rounds: None,
+        evaluation: EvaluationLimits::default(),
         compaction: CompactionLimits::default(),
     }
 }
@@ -338,7 +340,7 @@ proptest! {
                 Step::Refuse(calls, _) => panic!("no cap was set: {calls:?}"),
                 Step::Switch { from, .. } => panic!("nothing takes over from {from}"),
                 Step::Compact(compact) => panic!("no window was set: {compact:?}"),
-                Step::RunGates => panic!("there are no gates"),
+                Step::RunGates | Step::Evaluated(_) => panic!("there are neither gates nor evaluations"),
                 Step::Say(origin, text) => session.apply(&Event::UserMessage { text, origin }),
                 Step::Close(reason) => session.apply(&Event::Closing { reason }),
                 Step::Stop(verdict) => {

@@ -178,8 +178,8 @@ impl Checks {
                 assert_ne!(self.last_said, Some(Origin::System), "the last word is to close an earlier run");
                 assert!(self.limits.work_time().is_none_or(|end| elapsed <= end), "a step begins too late");
             }
-            Purpose::Summary => {
-                assert_eq!(self.run.closing, None, "a summary of steps after the closing began");
+            Purpose::Summary | Purpose::Evaluation => {
+                assert_eq!(self.run.closing, None, "a call aside after the closing began");
             }
             Purpose::Closing => {
                 self.run.closings += 1;
@@ -197,7 +197,7 @@ impl Checks {
     fn answered(&mut self) {
         let Some((purpose, began)) = self.run.asked.take() else { panic!("an answer without a question") };
         let time = match purpose {
-            Purpose::Step | Purpose::Summary => {
+            Purpose::Step | Purpose::Summary | Purpose::Evaluation => {
                 let work = self.limits.timeout.map(|all| {
                     all.saturating_sub((all / 10).min(Duration::from_mins(1))).saturating_sub(began)
                 });

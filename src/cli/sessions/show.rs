@@ -77,7 +77,7 @@ fn describe(record: &Record, step: u32) -> Option<String> {
         Event::Restored { way, changed, .. } => messages::restored(*way, changed),
         Event::Checkpoint { reference, left_out, .. } => messages::checkpoint(reference, left_out),
         Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd),
-        Event::Gates { results } => results.iter().map(messages::gate).collect::<Vec<_>>().join("; "),
+        event @ (Event::Gates { .. } | Event::Evaluation { .. }) => return judged(event),
         Event::Compaction { part } => messages::compaction(part),
         Event::Closing { reason } => format!("closing: {reason}"),
         Event::RunEnd { result } => ended(result),
@@ -116,6 +116,7 @@ fn asked(purpose: Purpose, step: u32, messages: usize) -> String {
         Purpose::Step => format!("step {step}"),
         Purpose::Closing => "closing call".to_owned(),
         Purpose::Summary => "call for a summary of earlier steps".to_owned(),
+        Purpose::Evaluation => "call for a verdict on the answer".to_owned(),
     };
     format!("{what} ({})", number(messages, "message"))
 }
@@ -145,6 +146,15 @@ fn tool(event: &Event) -> Option<String> {
             let Approval { id, tool, summary, .. } = approval.as_ref()?;
             Some(format!("  {tool} {}: waits for an answer ({id})", one_line(summary, TASK_CHARS)))
         }
+        _ => None,
+    }
+}
+
+/// What became of checks, or of an evaluation.
+fn judged(event: &Event) -> Option<String> {
+    match event {
+        Event::Gates { results } => Some(results.iter().map(messages::gate).collect::<Vec<_>>().join("; ")),
+        Event::Evaluation { result } => Some(one_line(&messages::evaluation(result), RESULT_CHARS)),
         _ => None,
     }
 }

@@ -111,6 +111,10 @@ impl Fold {
                     self.warn(Level::Warn, &format!("{}\n{}", messages::gate(result), result.output));
                 }
             }
+            Event::Evaluation { result } if !result.passed => {
+                let findings = messages::findings(result);
+                self.warn(Level::Warn, &format!("{}\n{findings}", messages::evaluation(result)));
+            }
             Event::Compaction { part } => self.warn(Level::Info, &messages::compaction(part)),
             Event::Notice { level: level @ (Level::Warn | Level::Error), text } => self.warn(*level, text),
             Event::Restored { way, changed, .. } => {

@@ -103,6 +103,7 @@ pub(super) fn timeline(steps: &[Step]) -> String {
             Purpose::Step => step.number.to_string(),
             Purpose::Closing => "closing".to_owned(),
             Purpose::Summary => "summary".to_owned(),
+            Purpose::Evaluation => "evaluation".to_owned(),
         };
         let usage = step.usage.map_or_else(|| "tokens unknown".to_owned(), messages::tokens);
         let answered = if step.finish_reason.is_some() { "answered" } else { "no answer" };

@@ -181,6 +181,7 @@ pub(super) fn step_name(step: &Step) -> String {
         Purpose::Step => format!("Step {}", step.number),
         Purpose::Closing => "Closing summary".to_owned(),
         Purpose::Summary => "Summary of earlier steps".to_owned(),
+        Purpose::Evaluation => "Evaluation of the answer".to_owned(),
     }
 }
 
