@@ -65,6 +65,8 @@ impl Attempts<'_> {
             match delay {
                 Some(delay) if delay < left() => {
                     progress(Progress::Retry { attempt: number, delay, error: &error });
+                    // Who is told may give the call up, also where the next request goes out at once.
+                    tokio::task::yield_now().await;
                     tokio::time::sleep(delay).await;
                 }
                 Some(_) => return Err(too_late(counted(error, number), left())),
@@ -185,6 +187,27 @@ mod tests {
             None,
         );
         assert_eq!((outcome, sent), (Ok(answer("x")), 3));
+    }
+
+    #[test]
+    fn who_is_told_that_an_answer_was_of_no_use_may_give_the_call_up_before_it_is_asked_for_again() {
+        let (source, given_up) = (Source::new(), tokio_util::sync::CancellationToken::new());
+        let (request, mut sent) = (Request::default(), 0);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let mut tell = |progress: Progress<'_>| match progress {
+            Progress::Sent { .. } => sent += 1,
+            _ => given_up.cancel(),
+        };
+        let attempts = Attempts { retries: 2, whole: Duration::from_mins(1), source: &source };
+        let call = attempts.make(&request, &mut tell, async |_| Ok(answer("")));
+        runtime.block_on(async {
+            tokio::select! {
+                biased;
+                () = given_up.cancelled() => {}
+                outcome = call => panic!("{outcome:?}"),
+            }
+        });
+        assert_eq!(sent, 1);
     }
 
     #[test]

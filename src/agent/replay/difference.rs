@@ -1,5 +1,6 @@
 //! What a run tells when it is done again, compared with what it told then.
 
+use crate::compaction::Compaction;
 use crate::event::{Event, Record};
 use serde_json::Value;
 
@@ -36,7 +37,8 @@ pub fn is_observation(event: &Event) -> bool {
 ///
 /// - `latency_ms` of an answer: it is measured before the event is stamped, by a clock that a journal does not keep;
 /// - `session_id` of a result: an imported or forked session has its own;
-/// - `context` of a result: it is estimated from the length of texts, and what was taken out of them is none;
+/// - `context` of a result, and the `tokens` of a compaction: they are estimated from the length of texts, and what was taken
+///   out of them is none;
 /// - a `digest` that the journal does not have: it was taken out with what it was made of (`sessions export --redact`).
 pub fn same(then: &Event, now: &Event) -> bool {
     then == now || *then == with_the_journals_own(then, now)
@@ -53,6 +55,14 @@ fn with_the_journals_own(then: &Event, now: &Event) -> Event {
             made.context = result.context;
         }
         (Event::StepStart { digest: None, .. }, Event::StepStart { digest, .. }) => *digest = None,
+        (
+            Event::Compaction { part: Compaction::Start { tokens, .. } },
+            Event::Compaction { part: Compaction::Start { tokens: estimated, .. } },
+        )
+        | (
+            Event::Compaction { part: Compaction::End { tokens, .. } },
+            Event::Compaction { part: Compaction::End { tokens: estimated, .. } },
+        ) => *estimated = *tokens,
         _ => {}
     }
     now
@@ -138,6 +148,16 @@ mod tests {
         assert!(same(&asked(None), &asked(Some("b"))));
         assert!(!same(&asked(Some("a")), &asked(Some("b"))));
         assert!(!same(&asked(Some("a")), &asked(None)));
+    }
+
+    #[test]
+    fn what_a_compaction_estimated_may_be_another_and_what_it_came_to_may_not() {
+        let end = |tokens, enough| Event::Compaction { part: Compaction::End { tokens, enough } };
+        let start = |tokens, window| Event::Compaction { part: Compaction::Start { tokens, window } };
+        assert!(same(&end(10_239, true), &end(10_233, true)));
+        assert!(!same(&end(10_239, true), &end(10_239, false)));
+        assert!(same(&start(10_239, 9_000), &start(10_233, 9_000)));
+        assert!(!same(&start(10_239, 9_000), &start(10_239, 8_000)));
     }
 
     #[test]

@@ -81,8 +81,13 @@ impl Answers<'_> {
             saying.error = Some(LlmError::new(ErrorKind::Auth, "the key was revoked"));
             return saying;
         }
-        let vice = if late { !self.random.one_in(6) } else { self.random.one_in(9) };
-        saying.parts = if request.tools.is_empty() { self.closing() } else { self.work() };
+        let vice =
+            if late { self.kind == Kind::Looping || !self.random.one_in(6) } else { self.random.one_in(9) };
+        if request.tools.is_empty() {
+            self.close(&mut saying);
+        } else {
+            saying.parts = self.work();
+        }
         if vice {
             self.sin(&mut saying, late);
         }
@@ -92,11 +97,15 @@ impl Answers<'_> {
         saying
     }
 
-    fn closing(&self) -> Vec<Part> {
-        if self.random.one_in(12) {
-            vec![self.call(1, "write")]
-        } else {
-            text(&self.words("This is done, that is left. "))
+    /// What it says where it has no tools: a closing or a summary, which may be cut, be none, or not come.
+    fn close(&self, saying: &mut Saying) {
+        saying.parts = text(&self.words("This is done, that is left. "));
+        match self.random.below(12) {
+            0 => saying.parts = vec![self.call(1, "write_file")],
+            1..=3 => saying.finish = FinishReason::Length,
+            4..=6 => saying.error = Some(self.failure(true)),
+            7 => saying.parts = Vec::new(),
+            _ => {}
         }
     }
 
@@ -115,7 +124,7 @@ impl Answers<'_> {
         }
         for at in 0..=self.random.below(3) {
             let name = match self.random.below(if self.world.rates.background > 0 { 9 } else { 8 }) {
-                0..=4 => "write",
+                0..=4 => "write_file",
                 5..=7 => "read",
                 _ => "start",
             };
@@ -157,18 +166,11 @@ impl Answers<'_> {
     fn sin(&self, saying: &mut Saying, late: bool) {
         match self.kind {
             Kind::Steady | Kind::Lying => {}
-            Kind::Looping if self.shared.world.seed.is_multiple_of(3) && self.shared.requests.get() > 25 => {
-                saying.parts = text("There is one item left. I will write it now:");
-                saying.finish = FinishReason::Stop;
-            }
-            Kind::Looping => {
-                let which = self.shared.requests.get() % if self.random.one_in(2) { 1 } else { 2 };
-                saying.parts = vec![self.call(which, "read")];
-            }
+            Kind::Looping => self.go_nowhere(saying, late),
             Kind::Malformed => {
                 let arguments =
                     *self.random.pick(&["{\"item\": ", "", "[1]", "{\"item\":1,\"item\":2}", "item 1"]);
-                let name = if self.random.one_in(4) { "wirte" } else { "write" };
+                let name = if self.random.one_in(4) { "wirte" } else { "write_file" };
                 saying.parts = vec![call(&format!("m{:x}", self.random.any()), name, arguments.to_owned())];
             }
             Kind::Verbose => {
@@ -199,16 +201,24 @@ impl Answers<'_> {
             Kind::Duplicating => {
                 let again = |at: u64| {
                     let id = *self.random.pick(&["a", "b", "", "a_2"]);
-                    call(id, "write", format!("{{\"item\":{at}}}"))
+                    call(id, "write_file", format!("{{\"item\":{at}}}"))
                 };
                 saying.parts = (0..self.random.between(1, 4)).map(again).collect();
             }
             Kind::Bulky => {
                 let long = "x y ".repeat(usize::try_from(self.random.between(100, 900)).unwrap());
                 let arguments = format!("{{\"item\":{},\"with\":\"{long}\"}}", self.random.below(99));
-                saying.parts = vec![call(&format!("b{:x}", self.random.any()), "write", arguments)];
+                saying.parts = vec![call(&format!("b{:x}", self.random.any()), "write_file", arguments)];
             }
         }
+    }
+
+    /// Says what it will do, makes one call again and again, or two in turn.
+    fn go_nowhere(&self, saying: &mut Saying, late: bool) {
+        saying.parts = match self.shared.world.seed % 3 {
+            0 if late => text("There is one item left. I will write it now:"),
+            habit => vec![self.call(self.shared.requests.get() % habit.max(1), "read")],
+        };
     }
 
     fn refuse(&self, saying: &mut Saying) {

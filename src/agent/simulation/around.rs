@@ -68,7 +68,7 @@ fn falls_on(id: &str, salt: u64, times: u64) -> bool {
 
 impl Around {
     fn asks(&self, call: &ToolCall) -> bool {
-        call.name == "write" && falls_on(&call.id, self.shared.world.seed, self.shared.world.rates.asks)
+        call.name == "write_file" && falls_on(&call.id, self.shared.world.seed, self.shared.world.rates.asks)
     }
 
     async fn run_groups(
@@ -148,7 +148,7 @@ impl Around {
         if let Err(problem) = arguments::read(&call.arguments) {
             return Ok(Some(error(problem)));
         }
-        if !["read", "start", "write"].contains(&call.name.as_str()) {
+        if !["read", "start", "write_file"].contains(&call.name.as_str()) {
             return Ok(Some(error("there is no such tool")));
         }
         if cancel.is_cancelled() {
@@ -181,7 +181,7 @@ impl Around {
     async fn execute(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Done, EmitError> {
         let item = item_of(&call.arguments).unwrap_or_default();
         let announced = change(item, self.shared.place.read(item).is_some());
-        if call.name == "write" {
+        if call.name == "write_file" {
             let changes = vec![announced.clone()];
             self.emitter.emit(Event::Changing { call_id: call.id.clone(), changes })?;
         }
@@ -330,9 +330,6 @@ impl Surroundings for Around {
         _input: HookInput,
         cancel: &CancellationToken,
     ) -> Result<Vec<String>, EmitError> {
-        if event == HookEvent::ContextCompress {
-            self.shared.count("around", "a conversation that is made shorter");
-        }
         self.hook(event, cancel).await
     }
 
@@ -347,7 +344,6 @@ impl Surroundings for Around {
     }
 
     async fn run_gates(&self, cancel: &CancellationToken) -> Result<(), EmitError> {
-        self.shared.count("around", "gates that are looked at");
         let time = Duration::from_millis(self.random.between(1, 900));
         let over = tokio::time::timeout(time, cancel.cancelled()).await.is_ok();
         let result = GateResult {

@@ -1,6 +1,7 @@
 //! What must hold after every record, reckoned from the events alone and compared with what the session says.
 
 use super::journal::Disk;
+use super::met;
 use super::shared::Shared;
 use crate::agent::session::{Moment, Session};
 use crate::event::{Billed, Event, EventSink, Origin, Purpose, Record};
@@ -39,6 +40,8 @@ struct Figures {
 struct Run {
     began: Duration,
     steps: u32,
+    /// Its calls that have begun and not ended.
+    begun: BTreeSet<String>,
     ran: usize,
     place: usize,
     cost: Usd,
@@ -101,6 +104,8 @@ impl Checks {
         }
         self.fold = fold;
         self.looked_at.clear();
+        self.run = Run::default();
+        self.last_time = Duration::ZERO;
     }
 
     /// Something happened between two runs, after which the session is `fold`.
@@ -137,6 +142,7 @@ impl Checks {
                 self.used(*usage, *cost_usd);
             }
             Event::ModelSwitched { to, .. } => self.switched(to),
+            Event::ToolStart { call, .. } => drop(self.run.begun.insert(call.id.clone())),
             Event::ToolEnd { result, .. } => self.tool_end(&result.call_id, now),
             Event::Closing { reason } => self.closing(*reason, live),
             Event::StepEnd => self.compare(live, now),
@@ -273,7 +279,7 @@ impl Checks {
     fn tool_end(&mut self, id: &str, now: Duration) {
         assert!(self.pending.remove(id), "a result without a call, or a second one: {id}");
         self.figures.ended += 1;
-        self.run.ran += usize::from(self.shared.place.has_run(id));
+        self.run.ran += usize::from(self.run.begun.remove(id) && self.shared.place.has_run(id));
         let cap = self.limits.caps.tool_calls.map(|cap| usize::try_from(cap).unwrap());
         assert!(cap.is_none_or(|cap| self.run.ran <= cap), "{} calls ran of {cap:?}", self.run.ran);
         assert!(
@@ -425,7 +431,9 @@ impl EventSink for Watch {
                     decode(line.trim_ascii_end()).expect("what was written can be read")
                 }
             };
-            self.checks.borrow_mut().note(&read, &self.session.borrow());
+            let mut checks = self.checks.borrow_mut();
+            checks.note(&read, &self.session.borrow());
+            met::count(&checks.shared, &read.event);
         }
         Ok(())
     }

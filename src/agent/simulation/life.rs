@@ -92,7 +92,7 @@ impl Life {
                 break;
             }
         }
-        if self.random.one_in(REPLAY_SAMPLE) {
+        if self.random.one_in(REPLAY_SAMPLE) && !self.shared.world.weighs_secrets() {
             self.replay().await;
         }
         let answer = result.map(|result| result.output.text().into_owned()).unwrap_or_default();

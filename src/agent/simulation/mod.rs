@@ -7,6 +7,7 @@ mod checks;
 mod count;
 mod journal;
 mod life;
+mod met;
 mod model;
 mod place;
 mod random;
@@ -16,7 +17,7 @@ mod wire;
 mod worker;
 mod world;
 
-use crate::stop_reason::StopReason;
+use crate::stop_reason::{Limit, StopReason};
 use count::Counts;
 use life::{End, Life};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,9 +31,21 @@ const USUAL_STEPS: u64 = 4_000;
 /// Records of a session shown when it went wrong.
 const SHOWN_RECORDS: usize = 12;
 
-/// The faults that there are.
-const FAULTS: [&str; 5] =
-    ["crash", "disk full", "interrupt", "a server that is silent", "a tool that is slow"];
+/// What must be reached beside each stop reason and each kind of model, at least once in so many steps.
+const REACHED: [(&str, &[&str]); 6] = [
+    ("fault", &["crash", "disk full", "interrupt", "a server that is silent", "a tool that is slow"]),
+    (
+        "compaction",
+        &["begun", "outputs shortened", "summed up by the model", "summed up without it", "left out"],
+    ),
+    ("summary", &["came", "cut", "failed"]),
+    ("closing", &["came", "failed"]),
+    ("gates", &["passed", "failed"]),
+    ("breaker", &["a word"]),
+];
+
+/// Steps in which each of them must be reached, in a simulation of many.
+const ONCE_IN: u64 = 1_000;
 
 /// What seeds came to.
 #[derive(Default)]
@@ -117,6 +130,18 @@ fn simulate(steps: u64) -> Reached {
     })
 }
 
+/// The groups and names of all that must be reached.
+fn wanted_names() -> impl Iterator<Item = (&'static str, String)> {
+    let reasons = StopReason::ALL.into_iter().map(|reason| ("reason", reason.name().to_owned()));
+    let kinds = Kind::ALL.into_iter().map(|kind| ("model", format!("{kind:?}")));
+    let limits = [Limit::Usd, Limit::Tokens, Limit::ToolCalls, Limit::Steps, Limit::Time, Limit::Window];
+    let limits = limits.into_iter().map(|limit| ("limit", format!("{limit:?}")));
+    let others = REACHED
+        .into_iter()
+        .flat_map(|(group, names)| names.iter().map(move |name| (group, (*name).to_owned())));
+    reasons.chain(kinds).chain(limits).chain(others)
+}
+
 #[test]
 fn whatever_happens_to_a_run_it_ends_within_its_limits_and_its_journal_says_how() {
     if let Some(one) = wish("AGENT_SIMULATION_SEED") {
@@ -128,12 +153,11 @@ fn whatever_happens_to_a_run_it_ends_within_its_limits_and_its_journal_says_how(
     steps.sort_unstable();
     let median = steps[steps.len() / 2];
     println!("{wanted} steps in {} runs, {median} in the median run\n{counts}", steps.len());
-    let enough = if wanted > USUAL_STEPS { wanted / 1_000 } else { 1 };
-    let reasons = StopReason::ALL.map(|reason| ("reason", reason.name().to_owned()));
-    let kinds = Kind::ALL.map(|kind| ("model", format!("{kind:?}")));
-    let faults = FAULTS.map(|fault| ("fault", fault.to_owned()));
-    for (group, name) in reasons.into_iter().chain(kinds).chain(faults) {
-        assert!(counts.of(group, &name) >= enough, "{group} {name}: {}", counts.of(group, &name));
-    }
+    let enough = if wanted > USUAL_STEPS { wanted / ONCE_IN } else { 1 };
+    let missing: Vec<String> = wanted_names()
+        .filter(|(group, name)| counts.of(group, name) < enough)
+        .map(|(group, name)| format!("{group} {name}: {}", counts.of(group, &name)))
+        .collect();
+    assert!(missing.is_empty(), "reached less often than {enough} times: {missing:?}");
     assert!(median >= 20, "{median}");
 }

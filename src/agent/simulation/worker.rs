@@ -33,7 +33,7 @@ pub fn next(messages: &[Arc<Message>], items: u64) -> Vec<Part> {
         return vec![Part::Text { text: format!("All {items} items are written.") }];
     }
     let calls = open.into_iter().map(|(item, known)| {
-        let name = if known == Known::Unsure { "read" } else { "write" };
+        let name = if known == Known::Unsure { "read" } else { "write_file" };
         Part::ToolCall(ToolCall {
             id: format!("c{}-{item}", messages.len()),
             name: name.to_owned(),

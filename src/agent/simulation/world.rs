@@ -56,6 +56,28 @@ impl Kind {
     ];
 }
 
+/// What the first model of a world is like: those more often that end a run only where its limits are so.
+const FIRST_KINDS: [Kind; 18] = [
+    Kind::Steady,
+    Kind::Looping,
+    Kind::Looping,
+    Kind::Looping,
+    Kind::Malformed,
+    Kind::Malformed,
+    Kind::Verbose,
+    Kind::Verbose,
+    Kind::Silent,
+    Kind::Lying,
+    Kind::Refusing,
+    Kind::Refusing,
+    Kind::Failing,
+    Kind::Slow,
+    Kind::Batching,
+    Kind::Duplicating,
+    Kind::Bulky,
+    Kind::Bulky,
+];
+
 /// What goes wrong with a run, and at which record of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -141,7 +163,7 @@ pub fn tools() -> Vec<ToolDefinition> {
     vec![
         tool("read", "Reads an item."),
         tool("start", "Starts a command in the background."),
-        tool("write", "Writes an item."),
+        tool("write_file", "Writes an item."),
     ]
 }
 
@@ -150,8 +172,8 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let random = Random::new(seed, 1);
         let exact = random.one_in(8);
-        let kind = *random.pick(&Kind::ALL);
-        let items = random.between(30, 70);
+        let kind = *random.pick(&FIRST_KINDS);
+        let items = random.between(26, 60);
         let mut world = Self {
             seed,
             exact,
@@ -159,7 +181,7 @@ impl World {
             limits: limits(),
             items,
             incident: random.between(21, 32),
-            revoked: !exact && random.one_in(14),
+            revoked: !exact && random.one_in(11),
             faults: Vec::new(),
             rates: Rates1In::default(),
             halts: random.one_in(2),
@@ -179,6 +201,11 @@ impl World {
         }
         world.draw_faults(&random);
         world
+    }
+
+    /// Whether it counts how long texts are that stand in the journal without their secrets: a replay counts otherwise.
+    pub fn weighs_secrets(&self) -> bool {
+        self.secret.is_some() && self.limits.models.iter().any(|terms| terms.window.is_some())
     }
 
     /// Whether every model keeps to the limit it is sent and tells the truth about what it used.
@@ -214,23 +241,12 @@ impl World {
             limits.on_limit = OnLimit::Stop;
         }
         limits.caps.closes = limits.on_limit == OnLimit::Summary;
-        match random.below(13) {
-            0 => limits.caps.usd = Some(Usd::of_picodollars(random.between(250, 1_500) * 1_000_000_000)),
-            1 => limits.caps.tokens = Some(random.between(120_000, 400_000)),
-            2 => limits.caps.tool_calls = Some(u32::try_from(random.between(20, 60)).unwrap()),
-            3 | 4 => limits.timeout = Some(Duration::from_secs(random.between(100, 400))),
-            5 => limits.step_timeout = Some(Duration::from_secs(random.between(20, 90))),
-            _ => {}
-        }
-        if random.one_in(2) {
-            let (strategy, keep_recent_steps) = (*random.pick(&[Strategy::Layered, Strategy::Truncate]), 2);
-            limits.compaction =
-                CompactionLimits { strategy, at_percent: 75, keep_recent_steps, every_steps: 4 };
-        }
-        if random.one_in(2) {
+        draw_caps(limits, random);
+        let loops = self.kinds.contains(&Kind::Looping);
+        if loops || random.one_in(2) {
             limits.breakers = breakers(random);
         }
-        limits.gate_rounds = random.one_in(6).then(|| u32::try_from(random.below(3)).unwrap());
+        limits.gate_rounds = (!loops && !random.one_in(8)).then(|| u32::try_from(random.below(5)).unwrap());
         if random.one_in(3) {
             limits.caps.warn_at = Some(Usd::of_picodollars(random.between(1, 80) * 1_000_000_000));
         }
@@ -242,10 +258,23 @@ impl World {
         } else if random.one_in(6) {
             self.each_model(|terms| terms.price = Some(Price::FREE));
         }
-        if self.kinds.contains(&Kind::Bulky) || random.one_in(6) {
+        self.draw_windows(random);
+    }
+
+    /// Windows that the conversation of such models comes to fill, and what is done then.
+    fn draw_windows(&mut self, random: &Random) {
+        let bulky = self.kinds.contains(&Kind::Bulky);
+        if bulky || random.one_in(3) {
             let source = *random.pick(&[WindowSource::User, WindowSource::Server, WindowSource::Table]);
-            let tokens = random.between(6_000, 40_000);
+            let tokens = if bulky { random.between(6_000, 16_000) } else { random.between(2_000, 6_000) };
             self.each_model(|terms| terms.window = Some(Window { tokens, source }));
+            let strategy = if random.one_in(3) {
+                *random.pick(&[Strategy::Truncate, Strategy::Off])
+            } else {
+                Strategy::Layered
+            };
+            self.limits.compaction =
+                CompactionLimits { strategy, at_percent: 75, keep_recent_steps: 2, every_steps: 4 };
         }
     }
 
@@ -265,10 +294,10 @@ impl World {
     }
 
     fn draw_faults(&mut self, random: &Random) {
-        let number = [0, 0, 1, 1, 1, 2][usize::try_from(random.below(6)).unwrap()];
+        let number = *random.pick(&[0, 0, 1, 1, 2, 2]);
         let mut at = 0;
         for _ in 0..if self.exact { number.max(1) } else { number } {
-            at += if random.one_in(3) { random.between(1, 200) } else { random.between(200, 600) };
+            at += if random.one_in(5) { random.between(1, 200) } else { random.between(180, 450) };
             self.faults.push(match random.below(if self.exact { 1 } else { 5 }) {
                 0 | 1 => Fault::Crash(at),
                 2 => Fault::Full(at),
@@ -276,6 +305,18 @@ impl World {
                 _ => Fault::InterruptAfter(Duration::from_millis(random.between(1, 400_000))),
             });
         }
+    }
+}
+
+/// One thing at most that soon is spent.
+fn draw_caps(limits: &mut Limits, random: &Random) {
+    match random.below(14) {
+        0 => limits.caps.usd = Some(Usd::of_picodollars(random.between(20, 300) * 1_000_000_000)),
+        1 | 2 => limits.caps.tokens = Some(random.between(20_000, 60_000)),
+        3 | 4 => limits.caps.tool_calls = Some(u32::try_from(random.between(24, 60)).unwrap()),
+        5 | 6 => limits.timeout = Some(Duration::from_secs(random.between(90, 250))),
+        7 => limits.step_timeout = Some(Duration::from_secs(random.between(20, 90))),
+        _ => {}
     }
 }
 

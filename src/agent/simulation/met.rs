@@ -1,0 +1,54 @@
+//! What a record shows was met with in a world.
+
+use super::shared::Shared;
+use crate::compaction::Compaction;
+use crate::event::{Event, FinishReason, Origin, Purpose};
+
+/// Counts what `event` shows.
+pub fn count(shared: &Shared, event: &Event) {
+    match event {
+        Event::Compaction { part } => {
+            if let Some(what) = compaction(part) {
+                shared.count("compaction", what);
+            }
+        }
+        Event::ModelResponse { purpose, finish, .. } => {
+            answer(shared, *purpose, if *finish == FinishReason::Length { "cut" } else { "came" });
+        }
+        Event::ModelFailed { purpose, .. } => answer(shared, *purpose, "failed"),
+        Event::ModelAbandoned { purpose, .. } => answer(shared, *purpose, "given up"),
+        Event::UserMessage { origin: Origin::Breaker, .. } => shared.count("breaker", "a word"),
+        Event::Gates { results } => {
+            let passed = results.iter().all(|result| result.passed);
+            shared.count("gates", if passed { "passed" } else { "failed" });
+        }
+        Event::RunEnd { result } => {
+            if let Some(limit) = result.limit {
+                shared.count("limit", &format!("{limit:?}"));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What became of a request beside the steps.
+fn answer(shared: &Shared, purpose: Purpose, how: &str) {
+    match purpose {
+        Purpose::Step => {}
+        Purpose::Closing => shared.count("closing", how),
+        Purpose::Summary => shared.count("summary", how),
+    }
+}
+
+fn compaction(part: &Compaction) -> Option<&'static str> {
+    match part {
+        Compaction::Start { .. } => Some("begun"),
+        Compaction::Outputs { call_ids } => (!call_ids.is_empty()).then_some("outputs shortened"),
+        Compaction::Summary { upto: 0, .. } | Compaction::LeftOut { upto: 0 } => None,
+        Compaction::Summary { by_model, .. } => {
+            Some(if *by_model { "summed up by the model" } else { "summed up without it" })
+        }
+        Compaction::LeftOut { .. } => Some("left out"),
+        Compaction::End { enough, .. } => Some(if *enough { "enough" } else { "too little" }),
+    }
+}
