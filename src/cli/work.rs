@@ -28,7 +28,6 @@ use crate::cli::structured;
 use crate::cli::subagents;
 use crate::cli::work_args::{ResumeArgs, RunArgs, WorkArgs};
 use crate::config::load::Loaded;
-use crate::config::schema::LogLevel;
 use crate::config::settings::Settings;
 use crate::emit::{EmitError, Emitter};
 use crate::engine::git::forget;
@@ -43,7 +42,6 @@ use crate::llm::prefix::Prefix;
 use crate::message::Said;
 use crate::messages;
 use crate::redactor::Redactor;
-use crate::report::detail::Detail;
 use crate::report::human::AnswerShown;
 use crate::report::{self, Format, Listeners, ReportOptions};
 use crate::result::RunResult;
@@ -232,7 +230,7 @@ fn listeners(
 ) -> CliResult<Listeners> {
     let report = ReportOptions {
         format: options.format(),
-        detail: detail(options, settings),
+        detail: options.detail(settings),
         log_file: settings.logging.file.as_ref().map(Into::into),
         dry_run: options.dry_run,
         show_costs: options.show_costs,
@@ -446,19 +444,6 @@ fn damage(known: &Known) -> impl Iterator<Item = String> {
     let damaged = (!known.damaged.is_empty()).then(|| messages::journal_damaged(&known.damaged));
     let incomplete = (!known.incomplete.is_empty()).then(|| messages::journal_incomplete(&known.incomplete));
     damaged.into_iter().chain(incomplete)
-}
-
-/// How much is told on standard error: the flags, else the configuration where it says something.
-fn detail(options: &WorkArgs, settings: &Settings) -> Detail {
-    let configured = match settings.logging.level {
-        LogLevel::Debug => Some(Detail::Debug),
-        LogLevel::Info => Some(Detail::Info),
-        LogLevel::Human => None,
-        LogLevel::Warn => Some(Detail::Warn),
-        LogLevel::Error => Some(Detail::Error),
-    };
-    let (level, for_programs) = (options.log_level.or(configured), options.format() != Format::Text);
-    Detail::choose(options.quiet, options.verbose, level, for_programs)
 }
 
 #[cfg(test)]

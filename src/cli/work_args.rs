@@ -3,7 +3,8 @@
 use crate::cli::app::flags_of;
 use crate::cli::place::PlaceArgs;
 use crate::config::flags::Flags;
-use crate::config::schema::SandboxMode;
+use crate::config::schema::{LogLevel, SandboxMode};
+use crate::config::settings::Settings;
 use crate::config::trust::TrustWish;
 use crate::engine::approve::Unanswered;
 use crate::engine::policy::Mode;
@@ -172,6 +173,19 @@ pub struct WorkArgs {
 }
 
 impl WorkArgs {
+    /// How much is told on standard error: the flags, else the configuration where it says something.
+    pub fn detail(&self, settings: &Settings) -> Detail {
+        let configured = match settings.logging.level {
+            LogLevel::Debug => Some(Detail::Debug),
+            LogLevel::Info => Some(Detail::Info),
+            LogLevel::Human => None,
+            LogLevel::Warn => Some(Detail::Warn),
+            LogLevel::Error => Some(Detail::Error),
+        };
+        let (level, for_programs) = (self.log_level.or(configured), self.format() != Format::Text);
+        Detail::choose(self.quiet, self.verbose, level, for_programs)
+    }
+
     /// What they say about the settings.
     pub fn flags(&self) -> Flags {
         Flags {

@@ -86,6 +86,12 @@ pub struct Settings {
     pub sessions: Sessions,
 }
 
+/// The merged layers as one document.
+fn document(layers: &Layers) -> Result<Document, ConfigError> {
+    serde_json::from_value(layers.nested())
+        .map_err(|error| ConfigError::new(format!("the settings do not fit together: {error}")))
+}
+
 impl Settings {
     /// Turns merged layers into settings.
     ///
@@ -98,8 +104,7 @@ impl Settings {
         directories: Directories,
         workspace: PathBuf,
     ) -> Result<Self, ConfigError> {
-        let document: Document = serde_json::from_value(layers.nested())
-            .map_err(|error| ConfigError::new(format!("the settings do not fit together: {error}")))?;
+        let document = document(layers)?;
         if !document.llm.providers.is_empty() {
             catalog::table(&document.llm.providers).map_err(|error| own_row(&error, layers))?;
         }

@@ -7,7 +7,7 @@ use crate::decision::Denial;
 use crate::evaluation::Evaluation;
 use crate::event::Event;
 use crate::gate::GateResult;
-use crate::message::{Message, Part};
+use crate::message::{Message, Part, Said};
 use crate::result::{Output, RunResult};
 use serde_json::{Map, Value};
 
@@ -18,11 +18,7 @@ impl Redactor {
             Event::System { text }
             | Event::UserMessage { text, .. }
             | Event::Compaction { part: Compaction::Summary { text, .. } } => self.clean_for_model(text),
-            Event::History { messages } => {
-                for said in messages {
-                    self.clean_for_model(&mut said.content);
-                }
-            }
+            Event::History { messages } => self.given(messages),
             Event::Notice { text, .. } => self.clean(text),
             Event::Retry { message, .. } => self.clean(message),
             Event::ModelResponse { message, .. } => self.message(message),
@@ -75,6 +71,12 @@ impl Redactor {
             | Event::ToolWaits { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Closing { .. } => {}
+        }
+    }
+
+    fn given(&self, messages: &mut [Said]) {
+        for said in messages {
+            self.clean_for_model(&mut said.content);
         }
     }
 

@@ -852,6 +852,7 @@ fn tools_lists_the_tools_and_calls_one_by_the_rules() {
             "apply_patch",
             "command_output",
             "delete_file",
+            "dispatch_subagent",
             "edit_file",
             "find_files",
             "grep",

@@ -45,6 +45,12 @@ pub struct Saying {
     pub stalls: bool,
 }
 
+/// Whether the request asks for a verdict on an answer.
+fn is_asked_for_a_verdict(request: &Request<'_>) -> bool {
+    let first = request.messages.first().map(|message| message.joined_text()).unwrap_or_default();
+    request.tools.is_empty() && first.starts_with("You judge whether")
+}
+
 /// A model that is about to answer.
 pub struct Answers<'a> {
     /// Its kind.
@@ -83,7 +89,9 @@ impl Answers<'_> {
         }
         let vice =
             if late { self.kind == Kind::Looping || !self.random.one_in(6) } else { self.random.one_in(9) };
-        if request.tools.is_empty() {
+        if is_asked_for_a_verdict(request) {
+            self.judge(&mut saying);
+        } else if request.tools.is_empty() {
             self.close(&mut saying);
         } else {
             saying.parts = self.work();
@@ -105,6 +113,21 @@ impl Answers<'_> {
             1..=3 => saying.finish = FinishReason::Length,
             4..=6 => saying.error = Some(self.failure(true)),
             7 => saying.parts = Vec::new(),
+            _ => {}
+        }
+    }
+
+    /// What it says of its answer; that may be no verdict, or not come.
+    fn judge(&self, saying: &mut Saying) {
+        let (completed, tenths) = (!self.random.one_in(4), self.random.between(6, 10));
+        saying.parts = text(&format!(
+            "{{\"completed\": {completed}, \"confidence\": {}, \"issues\": [\"{}\"], \"suggestion\": \"\"}}",
+            f64::from(u32::try_from(tenths).unwrap()) / 10.0,
+            self.words("Something is missing. ")
+        ));
+        match self.random.below(10) {
+            0 => saying.parts = text("It looks fine."),
+            1 => saying.error = Some(self.failure(true)),
             _ => {}
         }
     }

@@ -173,7 +173,7 @@ impl Checks {
 
     fn asked(&mut self, purpose: Purpose, live: &Session) {
         assert!(self.pending.is_empty(), "calls have no result and the model is asked: {:?}", self.pending);
-        self.look_at(live);
+        self.look_at(live, purpose);
         let elapsed = self.last_elapsed();
         match purpose {
             Purpose::Step => {
@@ -324,7 +324,7 @@ impl Checks {
     }
 
     /// The conversation is whole: looks at what was added since it last was.
-    fn look_at(&mut self, live: &Session) {
+    fn look_at(&mut self, live: &Session, purpose: Purpose) {
         let messages = live.messages();
         let same =
             self.looked_at.iter().zip(messages).take_while(|(known, new)| Arc::ptr_eq(known, new)).count();
@@ -346,7 +346,9 @@ impl Checks {
             );
         }
         let last = messages.last().map(|message| message.role);
-        assert!(matches!(last, Some(Role::User | Role::Tool)), "the model is asked after its own word");
+        let has_to_speak = matches!(last, Some(Role::User | Role::Tool));
+        let judges = purpose == Purpose::Evaluation;
+        assert!(has_to_speak || judges, "the model is asked after its own word");
         self.looked_at = messages.to_vec();
     }
 
@@ -366,7 +368,9 @@ impl Checks {
     fn ended(&mut self, result: &RunResult, live: &Session, now: Duration) {
         assert!(!std::mem::replace(&mut self.run.has_ended, true), "a run ends twice");
         let reason = result.stop_reason.expect("a run has a reason");
-        let fails = reason == StopReason::LlmDone && result.quality_gates.iter().any(|gate| !gate.passed);
+        let wanting = result.quality_gates.iter().any(|gate| !gate.passed)
+            || result.evaluation.as_ref().is_some_and(|evaluation| !evaluation.passed);
+        let fails = reason == StopReason::LlmDone && wanting;
         let status = if fails { Status::Partial } else { reason.status() };
         assert_eq!(result.status, status, "the status belongs to another reason");
         let told = (result.steps, result.requests, result.tool_calls, result.tools_used.len(), result.usage);

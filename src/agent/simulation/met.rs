@@ -18,6 +18,10 @@ pub fn count(shared: &Shared, event: &Event) {
         Event::ModelFailed { purpose, .. } => answer(shared, *purpose, "failed"),
         Event::ModelAbandoned { purpose, .. } => answer(shared, *purpose, "given up"),
         Event::UserMessage { origin: Origin::Breaker, .. } => shared.count("breaker", "a word"),
+        Event::UserMessage { origin: Origin::Remaining, .. } => shared.count("words", "that little is left"),
+        Event::Evaluation { result } => {
+            shared.count("evaluation", if result.passed { "passed" } else { "found wanting" });
+        }
         Event::Gates { results } => {
             let passed = results.iter().all(|result| result.passed);
             shared.count("gates", if passed { "passed" } else { "failed" });
@@ -37,6 +41,7 @@ fn answer(shared: &Shared, purpose: Purpose, how: &str) {
         Purpose::Step => {}
         Purpose::Closing => shared.count("closing", how),
         Purpose::Summary => shared.count("summary", how),
+        Purpose::Evaluation => shared.count("evaluation", how),
     }
 }
 

@@ -32,7 +32,7 @@ const USUAL_STEPS: u64 = 4_000;
 const SHOWN_RECORDS: usize = 12;
 
 /// What must be reached beside each stop reason and each kind of model, at least once in so many steps.
-const REACHED: [(&str, &[&str]); 6] = [
+const REACHED: [(&str, &[&str]); 8] = [
     ("fault", &["crash", "disk full", "interrupt", "a server that is silent", "a tool that is slow"]),
     (
         "compaction",
@@ -41,6 +41,8 @@ const REACHED: [(&str, &[&str]); 6] = [
     ("summary", &["came", "cut", "failed"]),
     ("closing", &["came", "failed"]),
     ("gates", &["passed", "failed"]),
+    ("evaluation", &["passed", "found wanting"]),
+    ("words", &["that little is left"]),
     ("breaker", &["a word"]),
 ];
 

@@ -2,6 +2,7 @@
 
 use super::random::Random;
 use crate::compaction::{CompactionLimits, Strategy};
+use crate::evaluation::{Confidence, EvaluationLimits, EvaluationMode};
 use crate::limits::{BreakerLimits, Caps, Chain, Limits, OnLimit, OnRepeat, Terms, Window, WindowSource};
 use crate::llm::ToolDefinition;
 use crate::price::{Price, Quote, Rates, Usd};
@@ -57,7 +58,7 @@ impl Kind {
 }
 
 /// What the first model of a world is like: those more often that end a run only where its limits are so.
-const FIRST_KINDS: [Kind; 18] = [
+const FIRST_KINDS: [Kind; 21] = [
     Kind::Steady,
     Kind::Looping,
     Kind::Looping,
@@ -70,7 +71,10 @@ const FIRST_KINDS: [Kind; 18] = [
     Kind::Lying,
     Kind::Refusing,
     Kind::Refusing,
+    Kind::Refusing,
+    Kind::Steady,
     Kind::Failing,
+    Kind::Slow,
     Kind::Slow,
     Kind::Batching,
     Kind::Duplicating,
@@ -247,6 +251,14 @@ impl World {
             limits.breakers = breakers(random);
         }
         limits.gate_rounds = (!loops && !random.one_in(8)).then(|| u32::try_from(random.below(5)).unwrap());
+        limits.tells_what_is_left = random.one_in(2);
+        if !random.one_in(4) {
+            limits.evaluation = EvaluationLimits {
+                mode: *random.pick(&[EvaluationMode::Basic, EvaluationMode::Full, EvaluationMode::Full]),
+                max_retries: u32::try_from(random.between(1, 3)).unwrap(),
+                threshold: Confidence::try_from(0.8).unwrap(),
+            };
+        }
         if random.one_in(3) {
             limits.caps.warn_at = Some(Usd::of_picodollars(random.between(1, 80) * 1_000_000_000));
         }
