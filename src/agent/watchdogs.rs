@@ -80,6 +80,7 @@ pub fn check(limits: &Limits, readings: Readings) -> Option<StopReason> {
 mod tests {
     use super::*;
     use crate::compaction::CompactionLimits;
+    use crate::language::Language;
     use crate::limits::{BreakerLimits, Caps, Chain, OnLimit};
 
     fn limits() -> Limits {
@@ -92,6 +93,7 @@ mod tests {
             max_malformed: 3,
             breakers: BreakerLimits::default(),
             tells_what_is_left: false,
+            language: Language::En,
             caps: Caps::default(),
             models: Chain::default(),
             tools_bytes: 0,

@@ -64,7 +64,3 @@ pub fn leads_elsewhere(path: &str, real: Option<&str>) -> String {
 pub fn more_links(count: usize) -> String {
     format!("and {count} more paths lead through links")
 }
-
-/// What the model reads when a link was made or changed while the person was asked.
-pub const LINKS_CHANGED: &str = "not executed: while the person was asked, a link on the way to a file was changed, so \
-                                 the answer was about another file. Look where the path leads now.";

@@ -54,7 +54,7 @@ impl Session {
             Some(text) => text.clone(),
             // What went wrong is no answer: it stands in `error` and on standard error.
             None if reason.status() == Status::Failed => String::new(),
-            None => messages::fixed_closing(reason, self.tally.steps),
+            None => messages::fixed_closing(reason, self.tally.steps, self.limits.language),
         };
         Verdict { reason, output: output.into(), limit, error, status: reason.status() }
     }
@@ -69,8 +69,9 @@ impl Session {
         // A run that could not afford its first answer has nothing to summarise.
         let began = closing.reason != StopReason::BudgetExceeded || self.run.answered;
         let fits = in_time && began && self.exceeded(Purpose::Closing).is_none() && self.overflow().is_none();
-        match (messages::closing_instruction(closing.reason), closing.stage) {
-            (Some(text), Stage::Begun) if fits => Step::Say(Origin::System, text.to_owned()),
+        let instruction = messages::closing_instruction(closing.reason, self.limits.language);
+        match (instruction, closing.stage) {
+            (Some(text), Stage::Begun) if fits => Step::Say(Origin::System, text),
             (Some(_), Stage::Instructed) if fits => Step::CallModel(Purpose::Closing),
             _ => self.stop(closing.reason, None),
         }
