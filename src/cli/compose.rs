@@ -366,7 +366,7 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)
         .map_err(|error| wrong(error.into()))?;
     let approver: Rc<dyn Approver> = match manner.asked {
-        Some(token) => Rc::new(AtTerminal::new(Arc::clone(&app.terminal), token)),
+        Some(token) => Rc::new(AtTerminal::new(Arc::clone(&app.terminal), token, settings.language)),
         None => Rc::new(Nobody),
     };
     Ok(Engine {

@@ -378,9 +378,12 @@ impl Engine {
             tool: tool.to_owned(),
             summary: redactor.text(&ready.plan.summary).into_owned(),
             reason: redactor.text(&reason).into_owned(),
-            notes: links::notes(&links).iter().map(|note| redactor.text(note).into_owned()).collect(),
+            notes: links::notes(&links, self.policy.language())
+                .iter()
+                .map(|note| redactor.text(note).into_owned())
+                .collect(),
             preview: preview.map(|preview| redactor.text(&preview).into_owned()),
-            lasting: redactor.text(&grant.in_words()).into_owned(),
+            lasting: redactor.text(&grant.in_words(self.policy.language())).into_owned(),
         };
         let answer = tokio::select! {
             biased;

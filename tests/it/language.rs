@@ -3,6 +3,7 @@
 use crate::support::calls::{call, results, script, write};
 use crate::support::run::{Finished, Lab};
 use crate::support::server::Server;
+use crate::support::terminal::AtTerminal;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -129,6 +130,26 @@ fn o23_limits_of_guardrails_refuse_in_the_language_that_is_set() {
         &results(&server)[1],
         &["Cambio rechazado por una regla de protección: cambiaría two.txt", "de un máximo de 1 (one.txt)"],
     );
+}
+
+#[test]
+fn o23_questions_are_asked_in_the_language_that_is_set() {
+    let server = Server::start(&script(&[vec![write("new.txt", "x")]]));
+    let lab = spanish();
+    let mut run = AtTerminal::start(&lab, &server, &[]);
+    let shown = run.wait("question", |text| text.contains("a = abortar la ejecución: "));
+    has(
+        &shown,
+        &[
+            "¿Se puede ejecutar write_file new.txt",
+            "Se pregunta porque los cambios de archivos se confirman (modo confirm-sensitive)",
+            "s permite hasta que termine esta ejecución: write_file en new.txt",
+            "¿Permitirlo? y = sí",
+        ],
+    );
+    run.types("n\n");
+    run.finish().exits(0);
+    has(&results(&server)[0], &["La persona dijo que no a esta acción."]);
 }
 
 #[test]
