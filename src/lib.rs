@@ -15,6 +15,7 @@ pub mod failure;
 pub mod finish_reason;
 pub mod gate;
 pub mod guardrail;
+pub mod language;
 pub mod limits;
 pub mod message;
 pub mod messages;

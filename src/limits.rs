@@ -2,6 +2,7 @@
 
 use crate::compaction::CompactionLimits;
 use crate::evaluation::EvaluationLimits;
+use crate::language::Language;
 use crate::price::{Price, Usd};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,9 @@ pub struct Limits {
     /// Whether the model is told when little is left; earlier versions did not tell it.
     #[serde(default)]
     pub tells_what_is_left: bool,
+    /// The language of its closing; earlier versions knew English only.
+    #[serde(default)]
+    pub language: Language,
     /// What it may spend.
     pub caps: Caps,
     /// The models that it may call.

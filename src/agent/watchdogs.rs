@@ -81,6 +81,7 @@ mod tests {
     use super::*;
     use crate::compaction::CompactionLimits;
     use crate::evaluation::EvaluationLimits;
+    use crate::language::Language;
     use crate::limits::{BreakerLimits, Caps, Chain, OnLimit};
 
     fn limits() -> Limits {
@@ -93,6 +94,7 @@ mod tests {
             max_malformed: 3,
             breakers: BreakerLimits::default(),
             tells_what_is_left: false,
+            language: Language::En,
             caps: Caps::default(),
             models: Chain::default(),
             tools_bytes: 0,

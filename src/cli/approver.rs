@@ -1,6 +1,7 @@
 //! Questions of the engine, put to the person at the terminal.
 
 use crate::engine::approve::{Answer, Approver, Question};
+use crate::language::Language;
 use crate::terminal::{self, Terminal};
 use futures_util::future::LocalBoxFuture;
 use std::sync::Arc;
@@ -11,13 +12,14 @@ use tokio_util::sync::CancellationToken;
 pub struct AtTerminal {
     terminal: Arc<Terminal>,
     interrupt: CancellationToken,
+    language: Language,
     turn: Mutex<()>,
 }
 
 impl AtTerminal {
-    /// An approver that gives up when `interrupt` fires.
-    pub fn new(terminal: Arc<Terminal>, interrupt: CancellationToken) -> Self {
-        Self { terminal, interrupt, turn: Mutex::new(()) }
+    /// An approver that asks in `language` and gives up when `interrupt` fires.
+    pub fn new(terminal: Arc<Terminal>, interrupt: CancellationToken, language: Language) -> Self {
+        Self { terminal, interrupt, language, turn: Mutex::new(()) }
     }
 }
 
@@ -30,6 +32,7 @@ impl Approver for AtTerminal {
             let _turn = self.turn.lock().await;
             let title = format!("{} {}", question.tool, question.summary);
             let shown = terminal::Question {
+                language: self.language,
                 title: &title,
                 reason: &question.reason,
                 notes: &question.notes,

@@ -25,6 +25,7 @@ use crate::fetch::target::HostPattern;
 use crate::http::Deadlines;
 use crate::interrupt::{Interrupt, Reactions};
 use crate::journal::approvals::Approvals;
+use crate::language::Language;
 use crate::limits::{Caps, Chain, Limits, Terms};
 use crate::llm::connect::{ModelOptions, connect};
 use crate::llm::edit_format::EditFormat;
@@ -189,11 +190,11 @@ pub fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptio
 ///
 /// # Errors
 /// When the system does not let us listen.
-pub fn listen(app: &App, launcher: &Launcher) -> CliResult<Interrupt> {
+pub fn listen(app: &App, launcher: &Launcher, language: Language) -> CliResult<Interrupt> {
     let terminal = Arc::clone(&app.terminal);
     let running = launcher.running();
     let reactions = Reactions {
-        first: Box::new(move || drop(terminal.say(Style::Caution, messages::interrupting()))),
+        first: Box::new(move || drop(terminal.say(Style::Caution, messages::interrupting(language)))),
         second: Box::new(move || running.kill_all()),
     };
     Interrupt::install(reactions)
@@ -279,6 +280,7 @@ pub fn limits(settings: &Settings, caps: Caps, models: Chain<Terms>, tools: &[To
         max_malformed: settings.run_loop.max_malformed,
         breakers: settings.run_loop.breakers(),
         tells_what_is_left: settings.run_loop.tell_what_is_left,
+        language: settings.language,
         caps: Caps { tools_tokens, ..caps },
         models,
         tools_bytes,
@@ -359,12 +361,13 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
     };
     let commands = CommandOptions::new(&settings.commands.blocked_patterns, &settings.commands.safe_commands)
         .map_err(|error| wrong(error.into()))?;
-    let guardrails = Guardrails::new(settings.guardrails.clone(), settings.policy.root.clone())
+    let root = settings.policy.root.clone();
+    let guardrails = Guardrails::new(settings.guardrails.clone(), root, settings.language)
         .map_err(|error| wrong(error.into()))?;
     let hooks = Hooks::new(settings.hooks.clone(), &settings.workspace, &bench.launcher)
         .map_err(|error| wrong(error.into()))?;
     let approver: Rc<dyn Approver> = match manner.asked {
-        Some(token) => Rc::new(AtTerminal::new(Arc::clone(&app.terminal), token)),
+        Some(token) => Rc::new(AtTerminal::new(Arc::clone(&app.terminal), token, settings.language)),
         None => Rc::new(Nobody),
     };
     Ok(Engine {

@@ -13,6 +13,7 @@ use crate::emit::Emitter;
 use crate::engine::Engine;
 use crate::event::{Event, EventSink, Record};
 use crate::failure::ErrorKind;
+use crate::language::Language;
 use crate::messages;
 use crate::process::environment::child_environment;
 use crate::process::launch::Launcher;
@@ -66,12 +67,14 @@ impl Stage {
         tell(app, settings, &copied, &files.lost(), brought_from(records));
         let places = places(settings, &copy, records);
         let outputs = Outputs { dir: store(settings).outputs_dir(id)?, redactor: app.redactor(settings) };
-        let own = in_copy(app, settings, &root, copy);
+        let mut own = in_copy(app, settings, &root, copy);
+        own.language = language(records);
+        own.policy.language = own.language;
         let launcher = compose::launcher(app, &own)?;
         for text in compose::about_sandbox(&own, &launcher) {
             app.tell(Style::Caution, &text);
         }
-        let interrupt = compose::listen(app, &launcher)?.token().clone();
+        let interrupt = compose::listen(app, &launcher, settings.language)?.token().clone();
         let (engine, ends) = engine(app, own, launcher)?;
         let live = Live { engine, ends, files, places, outputs, interrupt, calls: Calls::default() };
         Ok(Self { live, _scratch: scratch })
@@ -103,6 +106,15 @@ fn copied(app: &App, settings: &Settings, root: &Path) -> CliResult<(PathBuf, Co
     let unseen = compose::unseen(app, settings);
     let copied = duplicate(&settings.workspace, &copy, &app.redactor(settings), &unseen);
     Ok((copy, copied.map_err(|error| no_copy(settings, &error))?))
+}
+
+/// The language of the runs that are gone through again: that of the last one.
+fn language(records: &[Record]) -> Language {
+    let spoken = records.iter().rev().find_map(|record| match &record.event {
+        Event::RunStart { bounds, .. } => bounds.as_ref().map(|bounds| bounds.limits.language),
+        _ => None,
+    });
+    spoken.unwrap_or_default()
 }
 
 /// A directory for the copy: where everything lies that can be made again, and never in the workspace.

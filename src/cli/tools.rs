@@ -81,7 +81,7 @@ async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResu
     let settings = &loaded.settings;
     home::prepare(settings)?;
     let launcher = compose::launcher(app, settings)?;
-    let interrupt = compose::listen(app, &launcher)?;
+    let interrupt = compose::listen(app, &launcher, settings.language)?;
     let kept = Rc::new(RefCell::new(None));
     let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(Keep(Rc::clone(&kept)))];
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks)

@@ -10,6 +10,7 @@ use crate::config::load::{self, Loaded};
 use crate::config::trust::claim::naming;
 use crate::config::trust::{self, Standing, TrustWish};
 use crate::failure::ErrorKind;
+use crate::language::Language;
 use crate::messages;
 use crate::terminal::{self, Answer, Style, one_line, preview};
 use serde_json::Value;
@@ -65,6 +66,7 @@ fn ask(app: &App, listing: &str) -> CliResult<()> {
     }
     app.tell(Style::Plain, listing.trim_end());
     let question = terminal::Question {
+        language: Language::En,
         title: messages::TRUST_QUESTION,
         reason: messages::TRUST_REASON,
         notes: &[],

@@ -156,7 +156,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     let (given, wanted) = (given(&task)?, wanted(&task));
     home::prepare(&settings)?;
     let launcher = compose::launcher(app, &settings)?;
-    let interrupt = compose::listen(app, &launcher)?.token().clone();
+    let interrupt = compose::listen(app, &launcher, settings.language)?.token().clone();
     clear_answers(options, &settings)?;
     let (models, caps) = connected(app, &settings).await?;
     notices.extend(costs::without_effect(&caps, &models.terms.first));
@@ -230,6 +230,7 @@ fn listeners(
 ) -> CliResult<Listeners> {
     let report = ReportOptions {
         format: options.format(),
+        language: settings.language,
         detail: options.detail(settings),
         log_file: settings.logging.file.as_ref().map(Into::into),
         dry_run: options.dry_run,

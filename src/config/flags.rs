@@ -84,6 +84,7 @@ pub fn variables_layer(rules: &Rule, environment: &Environment) -> Result<Layers
         ("AGENT_MODEL", "llm.model", false),
         ("AGENT_API_BASE", "llm.api_base", false),
         ("AGENT_SANDBOX", "sandbox.mode", true),
+        ("AGENT_LANGUAGE", "language", true),
         ("AGENT_LOG_LEVEL", "logging.level", true),
         ("AGENT_WORKSPACE", "workspace.root", false),
     ];

@@ -16,6 +16,7 @@ use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::Mode;
 use crate::engine::rules::PolicyRule;
 use crate::engine::{Parallel, ResultFormat};
+use crate::language::Language;
 use crate::llm::catalog::{Own, Provider};
 use crate::llm::edit_format::EditFormat;
 use crate::llm::effort::Effort;
@@ -31,6 +32,8 @@ pub struct Document {
     /// How much the agent may do without asking; absent: the agent's own mode.
     #[schemars(extend("x-scope" = "needs-trust", "x-tightens" = ["confirm-all"]))]
     pub mode: Option<Mode>,
+    /// In which language the log is told, calls are refused and runs close.
+    pub language: Language,
     /// Model calls a run may take; absent: the agent's own limit.
     #[schemars(range(min = 1, max = 10_000), extend("x-scope" = "needs-trust", "x-unit" = "steps"))]
     pub max_steps: Option<u32>,

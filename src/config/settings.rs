@@ -17,6 +17,7 @@ use crate::engine::approve::Unanswered;
 use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
+use crate::language::Language;
 use crate::llm::catalog::{self, TableError};
 use crate::secret::Secret;
 use std::collections::BTreeMap;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub agent: Agent,
     /// All agents, by name.
     pub agents: Vec<Agent>,
+    /// In which language the log is told, calls are refused and runs close.
+    pub language: Language,
     /// The language model.
     pub llm: Llm,
     /// The key given on the command line.
@@ -109,22 +112,13 @@ impl Settings {
             catalog::table(&document.llm.providers).map_err(|error| own_row(&error, layers))?;
         }
         are_there(&flags.allow_write, environment)?;
-        let agents = agents::all(layers, document.agents.into_iter())?;
+        let agents = agents::all(layers, document.agents.clone().into_iter())?;
         let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
         let agent = agents::select(&agents, name)?.clone();
-        let guardrails = document.guardrails.in_force();
-        let policy = PolicyOptions {
-            mode: agent.mode,
-            agent: agent.name.clone(),
-            allowed_tools: agent.allowed_tools.clone(),
-            protected_files: with_own_directories(&guardrails.protected_files, &directories, &workspace),
-            sensitive_files: guardrails.sensitive_files.clone(),
-            blocked_commands: guardrails.blocked_commands.clone(),
-            allowed_only: document.commands.allowed_only,
-            contained: false,
-            rules: document.policy.rules,
-            root: workspace.to_string_lossy().into_owned(),
-        };
+        let guardrails = document.guardrails.clone().in_force();
+        let mut policy = Self::policy(&document, &guardrails, &agent);
+        policy.root = workspace.to_string_lossy().into_owned();
+        policy.protected_files = with_own_directories(&guardrails.protected_files, &directories, &workspace);
         let absolute = |file: String| environment.absolute(&file).to_string_lossy().into_owned();
         Ok(Self {
             state: directories.state_of(&workspace),
@@ -132,6 +126,7 @@ impl Settings {
             directories,
             agent,
             agents,
+            language: document.language,
             llm: Llm {
                 cache: AnswerCache { dir: document.llm.cache.dir.map(absolute), ..document.llm.cache },
                 ..document.llm
@@ -168,6 +163,23 @@ impl Settings {
 }
 
 impl Settings {
+    /// What the policy is made from, but for what depends on the workspace.
+    fn policy(document: &Document, guardrails: &GuardrailSettings, agent: &Agent) -> PolicyOptions {
+        PolicyOptions {
+            mode: agent.mode,
+            agent: agent.name.clone(),
+            allowed_tools: agent.allowed_tools.clone(),
+            protected_files: Vec::new(),
+            sensitive_files: guardrails.sensitive_files.clone(),
+            blocked_commands: guardrails.blocked_commands.clone(),
+            allowed_only: document.commands.allowed_only,
+            contained: false,
+            rules: document.policy.rules.clone(),
+            root: String::new(),
+            language: document.language,
+        }
+    }
+
     /// Lets nothing change `files`, from the root of the workspace: what was trusted is what runs.
     pub fn keep_as_trusted<'a>(&mut self, files: impl Iterator<Item = &'a Path>) {
         for file in files {

@@ -8,10 +8,11 @@ use crate::engine::arguments;
 use crate::engine::command_class::{CommandClass, Verdict, classify, readings};
 use crate::engine::fire::{Told, append};
 use crate::engine::granted::Grant;
-use crate::engine::policy::{SAID_NO_RULE, nobody_to_ask};
+use crate::engine::policy::SAID_NO_RULE;
 use crate::engine::{Engine, ResultFormat, links, within};
 use crate::event::Event;
 use crate::guardrail::Counted;
+use crate::language::Language;
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::text::{diff, invisible};
@@ -111,7 +112,7 @@ impl Engine {
         self.emitter.emit(Event::ToolStart { call: call.clone(), summary: summary.clone() })?;
         let outcome = match &prepared.ready {
             Err(problem) => ToolOutput::error(problem.clone()).into(),
-            Ok(_) if cancel.is_cancelled() => not_executed(interrupt).into(),
+            Ok(_) if cancel.is_cancelled() => self.not_executed(interrupt).into(),
             Ok(ready) => self.decide_and_run(call, ready, interrupt, cancel).await?,
         };
         let Outcome { mut output, denial, simulated, counted, summary: done, waits } = outcome;
@@ -168,7 +169,7 @@ impl Engine {
         cancel: &CancellationToken,
     ) -> Result<Outcome, EmitError> {
         if self.stopped.get() {
-            return Ok(ToolOutput::error(messages::STOPPED_BY_HOOK).into());
+            return Ok(ToolOutput::error(messages::stopped_by_hook(self.policy.language())).into());
         }
         if let Some(marker) = self.echoed(ready) {
             return Ok(ToolOutput::error(messages::marker_echoed(&marker)).into());
@@ -180,14 +181,14 @@ impl Engine {
             decision => decision,
         };
         if self.options.dry_run && ready.tool.access() != Access::Read {
-            return Ok(simulated(ready, &cx));
+            return Ok(simulated(ready, &cx, self.policy.language()));
         }
         let before = self.fire_before(ready.told(), cancel).await?;
         if cancel.is_cancelled() {
-            return Ok(not_executed(interrupt).into());
+            return Ok(self.not_executed(interrupt).into());
         }
         if let Some(reason) = before.block {
-            let reason = format!("Hook blocked the action: {reason}");
+            let reason = messages::hook_blocked(&reason, self.policy.language());
             return Ok(refused(ready, reason, "hooks.pre_tool_use".to_owned()));
         }
         if let Some(text) = before.result {
@@ -377,18 +378,21 @@ impl Engine {
             tool: tool.to_owned(),
             summary: redactor.text(&ready.plan.summary).into_owned(),
             reason: redactor.text(&reason).into_owned(),
-            notes: links::notes(&links).iter().map(|note| redactor.text(note).into_owned()).collect(),
+            notes: links::notes(&links, self.policy.language())
+                .iter()
+                .map(|note| redactor.text(note).into_owned())
+                .collect(),
             preview: preview.map(|preview| redactor.text(&preview).into_owned()),
-            lasting: redactor.text(&grant.in_words()).into_owned(),
+            lasting: redactor.text(&grant.in_words(self.policy.language())).into_owned(),
         };
         let answer = tokio::select! {
             biased;
-            () = cx.cancel.cancelled() => return Some(not_executed(interrupt).into()),
+            () = cx.cancel.cancelled() => return Some(self.not_executed(interrupt).into()),
             answer = self.approver.ask(&question) => answer,
         };
         match answer {
             Answer::Yes | Answer::Always if self.links(&ready.plan) != links => {
-                Some(ToolOutput::error(messages::LINKS_CHANGED).into())
+                Some(ToolOutput::error(messages::links_changed(self.policy.language())).into())
             }
             Answer::Yes => None,
             Answer::Always => {
@@ -396,26 +400,31 @@ impl Engine {
                 None
             }
             Answer::No(reason) => {
-                Some(refused(ready, messages::said_no(reason.as_deref()), SAID_NO_RULE.to_owned()))
+                let reason = messages::said_no(reason.as_deref(), self.policy.language());
+                Some(refused(ready, reason, SAID_NO_RULE.to_owned()))
             }
             Answer::Nobody => Some(self.unanswered(ready, &question, rule, &cx.call_id)),
             Answer::Abort => {
                 interrupt.cancel();
-                Some(not_executed(interrupt).into())
+                Some(self.not_executed(interrupt).into())
             }
         }
     }
 
     /// What becomes of a call that nobody could be asked about.
     fn unanswered(&self, ready: &Ready<'_>, question: &Question, rule: String, call_id: &str) -> Outcome {
-        let reason = nobody_to_ask(ready.tool.name(), &rule);
+        let reason = self.policy.nobody_to_ask(ready.tool.name(), &rule);
         if self.options.unanswered == Unanswered::Refuse {
             return refused(ready, reason, rule);
         }
         match self.to_be_answered(call_id, ready.told(), question) {
             Some(approval) => waiting(Waits::Answer(Box::new(approval))),
-            None => refused(ready, messages::cannot_wait(&reason), rule),
+            None => refused(ready, messages::cannot_wait(&reason, self.policy.language()), rule),
         }
+    }
+
+    fn not_executed(&self, interrupt: &CancellationToken) -> ToolOutput {
+        ToolOutput::error(messages::not_executed(interrupt.is_cancelled(), self.policy.language()))
     }
 
     pub(super) fn context(&self, call_id: &str, cancel: &CancellationToken) -> ToolContext {
@@ -448,11 +457,6 @@ impl Engine {
     }
 }
 
-fn not_executed(interrupt: &CancellationToken) -> ToolOutput {
-    let why = if interrupt.is_cancelled() { "the run was interrupted" } else { "the run's time was up" };
-    ToolOutput::error(format!("not executed: {why}"))
-}
-
 fn waiting(waits: Waits) -> Outcome {
     Outcome { waits: Some(waits), ..Outcome::default() }
 }
@@ -463,13 +467,13 @@ fn refused(ready: &Ready<'_>, reason: String, rule: String) -> Outcome {
     Outcome { denial: Some(denial), ..ToolOutput::error(reason).into() }
 }
 
-fn simulated(ready: &Ready<'_>, cx: &ToolContext) -> Outcome {
-    let mut text = format!("[DRY-RUN] Would execute {}: {}", ready.tool.name(), ready.plan.summary);
+fn simulated(ready: &Ready<'_>, cx: &ToolContext, language: Language) -> Outcome {
+    let mut text = messages::would_execute(ready.tool.name(), &ready.plan.summary, language);
     match ready.tool.preview(&ready.args, cx) {
         Ok(Some(preview)) => append(&mut text, &diff::cut(&preview)),
         Ok(None) => {}
         // What earlier calls only pretended to do may be what it lacks, so this is no error.
-        Err(problem) => append(&mut text, &format!("As the files are now it would fail: {problem}")),
+        Err(problem) => append(&mut text, &messages::would_fail(&problem, language)),
     }
     Outcome { simulated: true, ..ToolOutput::ok(text).into() }
 }

@@ -1,5 +1,6 @@
 //! What a person has allowed until the run ends: a question about its like is answered already.
 
+use crate::language::Language;
 use crate::messages;
 use crate::tools::Plan;
 use serde_json::Value;
@@ -35,14 +36,14 @@ impl Grant {
     }
 
     /// Which calls these are, for the person who is to allow them.
-    pub fn in_words(&self) -> String {
+    pub fn in_words(&self, language: Language) -> String {
         match &self.about {
             About::Files(files) => {
                 let files: Vec<&str> = files.iter().map(String::as_str).collect();
-                messages::lasting_files(&self.tool, &files.join(", "))
+                messages::lasting_files(&self.tool, &files.join(", "), language)
             }
-            About::Host(host) => messages::lasting_host(&self.tool, host),
-            About::Call { summary, .. } => messages::lasting_call(&self.tool, summary),
+            About::Host(host) => messages::lasting_host(&self.tool, host, language),
+            About::Call { summary, .. } => messages::lasting_call(&self.tool, summary, language),
         }
     }
 }
@@ -97,6 +98,10 @@ mod tests {
         };
         let grant = fetch("example.org", "http://example.org/a");
         assert_eq!(grant, fetch("example.org", "http://example.org/b"));
-        assert!(grant.in_words().contains("every page of example.org"), "{}", grant.in_words());
+        assert!(
+            grant.in_words(Language::En).contains("every page of example.org"),
+            "{}",
+            grant.in_words(Language::En)
+        );
     }
 }

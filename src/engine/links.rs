@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::command_class::{NamedFile, named_files};
+use crate::language::Language;
 use crate::messages;
 use crate::tools::{Plan, Touch};
 use crate::workspace::error::FileError;
@@ -27,12 +28,13 @@ pub fn touched(plan: &Plan) -> Vec<Touch> {
 }
 
 /// What a person is told of `links`, a line each.
-pub fn notes(links: &[Link]) -> Vec<String> {
+pub fn notes(links: &[Link], language: Language) -> Vec<String> {
     let note = |link: &Link| {
         let real = link.real.as_ref().map(RelPath::as_str);
-        messages::leads_elsewhere(link.path.as_str(), real)
+        messages::leads_elsewhere(link.path.as_str(), real, language)
     };
-    let more = links.len().checked_sub(MAX_TOLD).filter(|more| *more > 0).map(messages::more_links);
+    let more = links.len().checked_sub(MAX_TOLD).filter(|more| *more > 0);
+    let more = more.map(|more| messages::more_links(more, language));
     links.iter().take(MAX_TOLD).map(note).chain(more).collect()
 }
 

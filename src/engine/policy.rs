@@ -5,6 +5,8 @@ use super::guardrails::blocked_commands::BlockedCommands;
 use super::patterns::Patterns;
 use super::rules::{Action, PolicyRule, RuleError, Rules, Ruling};
 use crate::decision::Decision;
+use crate::language::Language;
+use crate::messages;
 use crate::process::sandbox::configurations::CONFIGURATIONS;
 use crate::process::sandbox::repositories::GIT;
 use crate::tools::{Access, Plan};
@@ -60,6 +62,8 @@ pub struct PolicyOptions {
     pub rules: Vec<PolicyRule>,
     /// The workspace's path, so that absolute paths below it match relative patterns.
     pub root: String,
+    /// The language of refusals and of the reasons for questions.
+    pub language: Language,
 }
 
 /// The rules of one run. Pure: asks nothing and touches nothing.
@@ -71,6 +75,7 @@ pub struct Policy {
     allowed_only: bool,
     contained: bool,
     root: String,
+    language: Language,
     protected: Patterns,
     sensitive: Patterns,
     blocked: BlockedCommands,
@@ -108,6 +113,7 @@ impl Policy {
             allowed_only: options.allowed_only,
             contained: options.contained,
             root: options.root,
+            language: options.language,
             protected,
             sensitive: Patterns::new(options.sensitive_files.into_iter())?,
             blocked: BlockedCommands::new(&options.blocked_commands)?,
@@ -143,7 +149,7 @@ impl Policy {
     /// rules.
     pub fn decide(&self, tool: &str, access: Access, plan: &Plan, command: Option<&Verdict>) -> Decision {
         self.refusal(tool, plan, command)
-            .or_else(|| self.ruling(tool, plan).map(by_rule))
+            .or_else(|| self.ruling(tool, plan).map(|ruling| self.by_rule(ruling)))
             .unwrap_or_else(|| self.by_mode(access, plan, command))
     }
 
@@ -157,10 +163,15 @@ impl Policy {
         self.mode
     }
 
+    /// The language of refusals and of the reasons for questions.
+    pub fn language(&self) -> Language {
+        self.language
+    }
+
     fn refusal(&self, tool: &str, plan: &Plan, command: Option<&Verdict>) -> Option<Decision> {
         if !self.offers(tool) {
-            let (agent, allowed) = (&self.agent, self.allowed_tools.join(", "));
-            let reason = format!("The agent `{agent}` may not use `{tool}`. It may use: {allowed}.");
+            let allowed = self.allowed_tools.join(", ");
+            let reason = messages::tool_not_allowed(&self.agent, tool, &allowed, self.language);
             return Some(deny("agent.allowed_tools", reason));
         }
         plan.touches
@@ -172,43 +183,29 @@ impl Policy {
 
     fn blocked_refusal(&self, command: &str) -> Option<Decision> {
         let pattern = self.blocked.find(command)?;
-        let reason = format!(
-            "Command blocked by guardrail (pattern: {pattern}).\nIt never runs, in no mode and in no other words: reach \
-             the goal in another way, or say in your answer what a person should run."
-        );
+        let reason = messages::command_blocked(pattern, self.language);
         Some(deny("guardrails.blocked_commands", reason))
     }
 
     fn file_refusal(&self, path: &str, write: bool) -> Option<Decision> {
         if let Some(pattern) = self.sensitive.find(path, &self.root) {
-            let reason = format!(
-                "Sensitive file blocked by guardrail: {path} (pattern: {pattern}).\nIt may be neither read nor \
-                 changed: go on without it, and say in your answer if the task needs it."
-            );
+            let reason = messages::sensitive_file(path, pattern, self.language);
             return Some(deny("guardrails.sensitive_files", reason));
         }
         let pattern = self.protected.find(path, &self.root).filter(|_| write)?;
-        let reason = format!(
-            "Protected file blocked by guardrail: {path} (pattern: {pattern}).\nIt may be read but not changed: go on \
-             without changing it, and say in your answer what a person should change there."
-        );
+        let reason = messages::protected_file(path, pattern, self.language);
         Some(deny("guardrails.protected_files", reason))
     }
 
     fn command_refusal(&self, command: &Verdict) -> Option<Decision> {
         match &command.class {
             CommandClass::Blocked { pattern } => {
-                let reason = format!(
-                    "Command blocked by security policy: '{pattern}'.\nIt never runs, in no mode: reach the goal in \
-                     another way, or say in your answer what a person should run."
-                );
+                let reason = messages::command_never_runs(pattern, self.language);
                 Some(deny("commands.blocked_patterns", reason))
             }
             _ if self.allowed_only && !command.is_known => {
-                let reason = "Command refused: `commands.allowed_only` permits only commands that are known to be \
-                              safe and development commands.\nUse plain commands of those, in lists and pipes but \
-                              without variables and redirections, or the file tools.";
-                Some(deny("commands.allowed_only", reason.to_owned()))
+                let reason = messages::command_not_known(self.language).to_owned();
+                Some(deny("commands.allowed_only", reason))
             }
             _ => None,
         }
@@ -217,21 +214,51 @@ impl Policy {
     fn by_mode(&self, access: Access, plan: &Plan, command: Option<&Verdict>) -> Decision {
         let what = match access {
             _ if self.mode == Mode::Yolo => return Decision::Allow,
-            _ if self.mode == Mode::ConfirmAll => "every tool call is confirmed",
+            _ if self.mode == Mode::ConfirmAll => self
+                .language
+                .pick("every tool call is confirmed", "toda llamada a una herramienta se confirma"),
             Access::Execute if command.is_some_and(|command| self.runs_unasked(command)) => {
                 return Decision::Allow;
             }
             Access::Execute if command.is_some_and(|command| command.class == CommandClass::Ask) => {
-                "commands that destroy, reach beyond the workspace or are not understood are confirmed"
+                self.language.pick(
+                    "commands that destroy, reach beyond the workspace or are not understood are confirmed",
+                    "los comandos que destruyen, salen del espacio de trabajo o no se entienden se confirman",
+                )
             }
-            Access::Execute => "commands that are not known to be safe are confirmed",
-            Access::Network => "requests to the web are confirmed",
-            Access::Write => "changes to files are confirmed",
-            Access::Read if plan.touches.iter().any(|touch| touch.write) => "changes to files are confirmed",
-            Access::Read => return Decision::Allow,
+            Access::Execute => self.language.pick(
+                "commands that are not known to be safe are confirmed",
+                "los comandos que no se sabe que son seguros se confirman",
+            ),
+            Access::Network => self
+                .language
+                .pick("requests to the web are confirmed", "las peticiones a la web se confirman"),
+            Access::Read if plan.touches.iter().all(|touch| !touch.write) => return Decision::Allow,
+            Access::Write | Access::Read => {
+                self.language.pick("changes to files are confirmed", "los cambios de archivos se confirman")
+            }
         };
         let mode = self.mode.name();
-        Decision::Ask { reason: format!("{what} (mode {mode})"), rule: format!("{MODE_RULES}{mode}") }
+        let word = self.language.pick("mode", "modo");
+        Decision::Ask { reason: format!("{what} ({word} {mode})"), rule: format!("{MODE_RULES}{mode}") }
+    }
+
+    fn by_rule(&self, Ruling { action, rule, reason }: Ruling) -> Decision {
+        let words = reason.as_deref();
+        match action {
+            Action::Allow => Decision::Allow,
+            Action::Ask => {
+                Decision::Ask { reason: messages::asked_by_rule(&rule, words, self.language), rule }
+            }
+            Action::Deny => {
+                Decision::Deny { reason: messages::denied_by_rule(&rule, words, self.language), rule }
+            }
+        }
+    }
+
+    /// What a question becomes when there is nobody to answer it: a refusal, in these words for the model.
+    pub fn nobody_to_ask(&self, tool: &str, rule: &str) -> String {
+        messages::nobody_answers(tool, rule, rule.starts_with(MODE_RULES), self.language)
     }
 
     /// Whether a command runs in the mode that asks about changes only: it reads, or it builds and tests behind walls.
@@ -248,34 +275,6 @@ impl Policy {
 pub const MODE_RULES: &str = "mode.";
 /// What stands in place of a rule where the person who was asked said no.
 pub const SAID_NO_RULE: &str = "person";
-
-/// What a question becomes when there is nobody to answer it: a refusal, in these words for the model.
-pub fn nobody_to_ask(tool: &str, rule: &str) -> String {
-    let remedy = if rule.starts_with(MODE_RULES) {
-        "A person can allow it with `--mode yolo`, look at it with `--dry-run`, or set `mode: yolo` for this agent."
-    } else {
-        "A person can allow it at a terminal, or with a rule that stands before this one."
-    };
-    format!(
-        "`{tool}` needs a confirmation and there is nobody to ask ({rule}).\nIt did not run. {remedy} Go on with what \
-         needs no confirmation, and say in your answer what was left undone."
-    )
-}
-
-fn by_rule(Ruling { action, rule, reason }: Ruling) -> Decision {
-    let words = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-    match action {
-        Action::Allow => Decision::Allow,
-        Action::Ask => Decision::Ask { reason: format!("a rule asks about it ({rule}){words}"), rule },
-        Action::Deny => {
-            let reason = format!(
-                "Denied by a rule of the person ({rule}){words}.\nIt does not run in any form: go on without it, and say \
-                 in your answer if the task needs it."
-            );
-            Decision::Deny { reason, rule }
-        }
-    }
-}
 
 fn deny(rule: &str, reason: String) -> Decision {
     Decision::Deny { reason, rule: rule.to_owned() }

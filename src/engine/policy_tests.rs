@@ -16,6 +16,7 @@ fn options(mode: Mode) -> PolicyOptions {
         allowed_only: false,
         rules: Vec::new(),
         root: "/srv/shop".into(),
+        language: Language::En,
     }
 }
 
@@ -245,7 +246,8 @@ fn a_literal_pattern_matches_only_that_path_and_what_is_below() {
 
 #[test]
 fn s03_without_a_person_a_question_becomes_a_refusal_with_three_remedies() {
-    let reason = nobody_to_ask("write_file", "mode.confirm-sensitive");
+    let policy = Policy::new(options(Mode::ConfirmSensitive)).unwrap();
+    let reason = policy.nobody_to_ask("write_file", "mode.confirm-sensitive");
     for remedy in ["`--mode yolo`", "`--dry-run`", "`mode: yolo`"] {
         assert!(reason.contains(remedy), "{reason}");
     }

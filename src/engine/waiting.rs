@@ -43,7 +43,7 @@ impl Engine {
         let (_, Answered { answer: Answer::Deny { reason }, .. }) = self.approvals.answered(call_id)? else {
             return None;
         };
-        let reason = messages::said_no(reason.as_deref());
+        let reason = messages::said_no(reason.as_deref(), self.policy.language());
         Some(Decision::Deny { reason, rule: SAID_NO_RULE.to_owned() })
     }
 
@@ -57,7 +57,7 @@ impl Engine {
         match self.difference(told, asked, answered) {
             None => Decision::Allow,
             Some(what) => Decision::Deny {
-                reason: messages::not_what_was_approved(&what),
+                reason: messages::not_what_was_approved(&what, self.policy.language()),
                 rule: OTHER_CALL_RULE.to_owned(),
             },
         }
@@ -66,20 +66,21 @@ impl Engine {
     /// What is no longer as it was when the person was asked.
     fn difference(&self, told: Told<'_>, asked: &Approval, answered: &Answered) -> Option<String> {
         let (then, now) = (&asked.subject, self.subject(told));
+        let language = self.policy.language();
         if !answered.is_genuine {
-            return Some(messages::OTHER_QUESTION.to_owned());
+            return Some(messages::other_question(language).to_owned());
         }
         if asked.tool != told.tool {
-            return Some(messages::OTHER_TOOL.to_owned());
+            return Some(messages::other_tool(language).to_owned());
         }
         if then.arguments != now.arguments {
-            return Some(messages::OTHER_ARGUMENTS.to_owned());
+            return Some(messages::other_arguments(language).to_owned());
         }
         if then.links != now.links {
-            return Some(messages::OTHER_PLACES.to_owned());
+            return Some(messages::other_places(language).to_owned());
         }
         let file = now.files.iter().find(|file| !then.files.contains(file))?;
-        Some(messages::other_file(&file.path))
+        Some(messages::other_file(&file.path, language))
     }
 
     /// What an answer about this call is for.

@@ -1,37 +1,9 @@
-//! Calls that wait for an answer: what is said in the log, by `agent approvals`, `agent approve` and `agent deny`, and to the
-//! model.
+//! Calls that wait for an answer: what is said by `agent approvals`, `agent approve` and `agent deny`.
 
 use super::figures::count;
 use crate::approval::Answer;
 use std::path::Path;
 use std::time::Duration;
-
-/// Why a call is not what a person has approved: the answer is of another session or workspace, or to another question.
-pub const OTHER_QUESTION: &str = "the answer was not given here to this question";
-/// The same: it is a call of another tool.
-pub const OTHER_TOOL: &str = "it is another tool";
-/// The same: it has other arguments.
-pub const OTHER_ARGUMENTS: &str = "its arguments are not those that were approved";
-/// The same: links lead its paths elsewhere.
-pub const OTHER_PLACES: &str = "its paths lead elsewhere than they did";
-
-/// The same: a file that it changes is another.
-pub fn other_file(path: &str) -> String {
-    format!("{path} is not what it was")
-}
-
-/// What the model reads when a call was approved and something has changed since.
-pub fn not_what_was_approved(what: &str) -> String {
-    format!(
-        "Approved, but not this: {what}.\nIt did not run. Look at how things are now and make the call again if it is still \
-         needed; the person will be asked about it."
-    )
-}
-
-/// What the model reads when nobody could be asked and a call cannot wait.
-pub fn cannot_wait(reason: &str) -> String {
-    format!("{reason}\nIt cannot wait for an answer either: it holds a secret, which is kept nowhere.")
-}
 
 /// The key with which answers are sealed cannot be used.
 pub fn no_seal(state: &Path, error: &std::io::Error) -> String {

@@ -1,5 +1,7 @@
 //! What is said about commands that run in the background: to the model, and to people.
 
+use crate::language::Language;
+
 /// Tells the model that a command has ended by itself.
 pub fn background_ended(id: &str, command: &str, outcome: &str) -> String {
     format!(
@@ -24,12 +26,17 @@ pub fn background_disturbed(id: &str, warning: &str) -> String {
 }
 
 /// Tells people that a command goes on.
-pub fn background_start(id: &str, command: &str) -> String {
-    format!("{id} runs in the background: {command}")
+pub fn background_start(id: &str, command: &str, language: Language) -> String {
+    let runs = language.pick("runs in the background", "se ejecuta en segundo plano");
+    format!("{id} {runs}: {command}")
 }
 
 /// Tells people how a background command ended; the first line of it says how.
-pub fn background_end(id: &str, outcome: &str, with_run: bool) -> String {
+pub fn background_end(id: &str, outcome: &str, with_run: bool, language: Language) -> String {
     let first = outcome.lines().next().unwrap_or_default();
-    if with_run { format!("{id} was ended with the run") } else { format!("{id} has ended: {first}") }
+    if with_run {
+        format!("{id} {}", language.pick("was ended with the run", "se terminó con la ejecución"))
+    } else {
+        format!("{id} {}: {first}", language.pick("has ended", "ha terminado"))
+    }
 }

@@ -1,5 +1,6 @@
 //! What is said when a run goes nowhere: to the model, and to people.
 
+use crate::language::Language;
 use crate::text::lines::one_line;
 
 /// Characters of a name that is shown; it may be whatever the model made up.
@@ -80,7 +81,7 @@ pub fn must_change(pattern: &str) -> String {
 }
 
 /// What of such a message is for people.
-pub fn told_of_standstill(text: &str) -> String {
+pub fn told_of_standstill(text: &str, language: Language) -> String {
     let said = text.strip_prefix(OURS).unwrap_or(text);
-    format!("the model is told: {said}")
+    format!("{}: {said}", language.pick("the model is told", "se le dice al modelo"))
 }

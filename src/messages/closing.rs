@@ -1,8 +1,7 @@
-//! What is said when a run ends: to the model that closes it, and to people.
+//! What the loop says to the model and to people before a run ends.
 
-use super::figures::{count, duration, thousands};
+use super::figures::{duration, thousands};
 use crate::price::Usd;
-use crate::stop_reason::StopReason;
 use std::time::Duration;
 
 /// What the model is told when its answer was cut by the output limit.
@@ -11,15 +10,6 @@ pub const CONTINUE: &str = "[SYSTEM] Your answer was cut off by the output limit
 
 /// What the model is told when an ended session is resumed without a word.
 pub const GO_ON: &str = "Go on with the task. If it is done, say so and summarise the result.";
-
-/// What the model reads when the person refused a call, with the reason that was given.
-pub fn said_no(reason: Option<&str>) -> String {
-    let said = reason.map_or_else(|| ".".to_owned(), |reason| format!(": {reason}"));
-    format!(
-        "The person said no to this action{said}\nIt did not run. Go on without it, or ask in your answer what to do \
-         instead."
-    )
-}
 
 /// What the model reads as the result of a call that was running when the process died.
 pub const OUTCOME_UNKNOWN: &str = "interrupted; outcome unknown: check before repeating";
@@ -40,9 +30,6 @@ pub fn leftover_kept(path: &str) -> String {
         "an edit was interrupted; {path} holds what it displaced, which may be somebody's save: look at it, then remove it"
     )
 }
-
-/// What the model reads as the result of a call that comes after a hook has ended the run.
-pub const STOPPED_BY_HOOK: &str = "not executed: a hook has ended the run";
 
 /// What the model reads as the result of a call beyond the cap.
 pub const CALLS_USED_UP: &str = "This call did not run: the run has used up its tool calls.";
@@ -94,135 +81,4 @@ pub fn arguments_changed(args: &str) -> String {
     let shown: String = args.chars().take(MAX_SHOWN_ARGUMENTS_CHARS).collect();
     let rest = if shown.len() < args.len() { "…" } else { "" };
     format!("A hook changed the arguments of this call to {shown}{rest}")
-}
-
-/// What the model is told when a watchdog ends the run and it is asked, without tools, for a closing summary; nothing
-/// for the reasons that end a run without asking it again.
-pub fn closing_instruction(reason: StopReason) -> Option<&'static str> {
-    match reason {
-        StopReason::MaxSteps => Some(
-            "[SYSTEM] The step limit of this run is reached and no more tools can be called. Answer now, in text: \
-             what is done, what was checked, what is still missing, and the next thing to do. Claim nothing that the \
-             tool results above do not show.",
-        ),
-        StopReason::BudgetExceeded => Some(
-            "[SYSTEM] The budget of this run is used up and no more tools can be called. Answer now and briefly, in \
-             text: what is done, what was checked, what is still missing, and the next thing to do. Claim nothing that \
-             the tool results above do not show.",
-        ),
-        StopReason::Timeout => Some(
-            "[SYSTEM] The time of this run is up and no more tools can be called. Answer now and briefly, in text: \
-             what is done, what was checked, what is still missing, and the next thing to do. Claim nothing that the \
-             tool results above do not show.",
-        ),
-        StopReason::RepeatedCall => Some(
-            "[SYSTEM] You made the same tool calls again and again, so the run ends and no more tools can be called. \
-             Answer now, in text: what is done, what you were trying to find or do, what stood in the way, and what is \
-             still missing.",
-        ),
-        StopReason::ConsecutiveErrors => Some(
-            "[SYSTEM] Too many of your tool calls in a row failed, so the run ends and no more tools can be called. \
-             Answer now, in text: what is done, what you were trying to do last, why it failed, and what is still \
-             missing.",
-        ),
-        StopReason::NoProgress => Some(
-            "[SYSTEM] Your last steps led nowhere, so the run ends and no more tools can be called. Answer now, in \
-             text: what is done, what you tried, what stood in the way, and what is still missing.",
-        ),
-        StopReason::ContextFull => Some(
-            "[SYSTEM] The conversation fills the model's window and could not be made short enough, so no more tools can be \
-             called. Answer now and briefly, in text: what is done, what was checked, what is still missing, and the next \
-             thing to do. Claim nothing that the conversation above does not show.",
-        ),
-        StopReason::LlmDone
-        | StopReason::Truncated
-        | StopReason::Guardrail
-        | StopReason::ContentFilter
-        | StopReason::AwaitingApproval
-        | StopReason::UserInterrupt
-        | StopReason::LlmError
-        | StopReason::AuthError
-        | StopReason::InternalError => None,
-    }
-}
-
-/// The answer of a run that ended early and has no closing summary, because it was not asked for or did not come.
-pub fn fixed_closing(reason: StopReason, steps: u32) -> String {
-    let how_to_go_on = match (reason, steps) {
-        (StopReason::ContextFull, 0) => FULL_FROM_THE_START,
-        (StopReason::ContextFull, _) => AFTER_CONTEXT_FULL,
-        (StopReason::AwaitingApproval, _) => AFTER_AN_ANSWER,
-        _ => "",
-    };
-    format!(
-        "The run ended early ({reason}: {}) after {}. What was done until then stands; there is no summary of it.\
-         {how_to_go_on}",
-        reason_in_words(reason),
-        count(steps, "step")
-    )
-}
-
-/// How to go on when the conversation is too long for its model.
-const AFTER_CONTEXT_FULL: &str = " To go on, give the rest of the task to a new session (`agent run`), or resume this one with \
-                                  a model that holds more (`agent resume --last --model …`).";
-
-/// How to go on when a call waits for an answer.
-const AFTER_AN_ANSWER: &str = " `agent approvals list` shows the calls that wait; answer with `agent approve ID` or `agent \
-                               deny ID`, then go on with `agent resume`.";
-
-/// The same where nothing was said yet: a new session would be as long.
-const FULL_FROM_THE_START: &str = " Instructions, tools and task alone are too long: resume with a model that holds \
-                                   more (`agent resume --last --model …`), or have its server provide more.";
-
-/// Why a run ended, for people.
-pub fn reason_in_words(reason: StopReason) -> &'static str {
-    match reason {
-        StopReason::LlmDone => "the LLM decided it was done",
-        StopReason::MaxSteps => "the step limit was reached",
-        StopReason::BudgetExceeded => "what is left of the budget does not pay for another call",
-        StopReason::ContextFull => "the conversation no longer fits into the model's window",
-        StopReason::Timeout => "the time limit was reached",
-        StopReason::RepeatedCall => "the same tool calls were made again and again",
-        StopReason::ConsecutiveErrors => "too many tool calls in a row failed",
-        StopReason::NoProgress => "the last steps led nowhere",
-        StopReason::Guardrail => "a guardrail or a hook ended the run",
-        StopReason::ContentFilter => "the model refused, or its provider filtered the answer",
-        StopReason::Truncated => "the answer stayed cut by the output limit",
-        StopReason::AwaitingApproval => "a tool call waits for your answer",
-        StopReason::UserInterrupt => "it was interrupted",
-        StopReason::LlmError => "the LLM could not be used",
-        StopReason::AuthError => "the provider refused the key, or there is none",
-        StopReason::InternalError => "an internal error, or the session can no longer be written",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_closing_instruction_is_its_own_and_marked_as_ours() {
-        let mut instructions: Vec<_> =
-            StopReason::ALL.iter().filter_map(|&reason| closing_instruction(reason)).collect();
-        assert!(instructions.iter().all(|text| text.starts_with("[SYSTEM] ")));
-        let all = instructions.len();
-        instructions.sort_unstable();
-        instructions.dedup();
-        assert_eq!(instructions.len(), all);
-    }
-
-    #[test]
-    fn a_fixed_closing_names_the_reason_and_the_steps() {
-        assert_eq!(
-            fixed_closing(StopReason::MaxSteps, 1),
-            "The run ended early (max_steps: the step limit was reached) after 1 step. What was done until then \
-             stands; there is no summary of it."
-        );
-    }
-
-    #[test]
-    fn a_new_session_is_advised_only_where_it_would_help() {
-        let advised = |steps| fixed_closing(StopReason::ContextFull, steps).contains("to a new session");
-        assert_eq!((advised(0), advised(1)), (false, true));
-    }
 }

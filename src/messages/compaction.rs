@@ -1,8 +1,9 @@
 //! What is said about a conversation that was made shorter.
 
-use super::{count, thousands};
+use super::figures::{counted, thousands};
 use crate::compaction::Compaction;
 use crate::event::Level;
+use crate::language::Language;
 
 /// What a summary begins with (spec.md 1.5, L2).
 pub const SUMMARY_HEADING: &str = "[Summary of previous steps]";
@@ -74,27 +75,52 @@ pub fn tools_fill_window(tools: u64, window: u64) -> String {
 }
 
 /// What is done to make a conversation shorter, one line.
-pub fn compaction(part: &Compaction) -> String {
+pub fn compaction(part: &Compaction, language: Language) -> String {
+    let word = language.pick("Context", "Contexto");
+    format!("{word}: {}", compacted(part, language))
+}
+
+fn compacted(part: &Compaction, language: Language) -> String {
     match part {
         Compaction::Start { tokens, window } => {
             let percent = tokens.saturating_mul(100).checked_div(*window).unwrap_or(100);
             let (tokens, window) = (thousands(*tokens), thousands(*window));
-            format!("Context: {tokens} of {window} tokens ({percent} %), making room")
+            match language {
+                Language::En => format!("{tokens} of {window} tokens ({percent} %), making room"),
+                Language::Es => format!("{tokens} de {window} tokens ({percent} %), se hace sitio"),
+            }
         }
         Compaction::Outputs { call_ids } => {
-            format!("Context: {} shortened", count(call_ids.len() as u64, "output"))
+            let outputs =
+                (["output shortened", "outputs shortened"], ["salida acortada", "salidas acortadas"]);
+            counted(call_ids.len() as u64, outputs.0, outputs.1, language)
         }
         Compaction::Summary { upto: 0, .. } | Compaction::LeftOut { upto: 0 } => {
-            "Context: no earlier steps to leave out".to_owned()
+            language.pick("no earlier steps to leave out", "no hay pasos anteriores que omitir").to_owned()
         }
         Compaction::Summary { upto, by_model, .. } => {
-            let who = if *by_model { "the model" } else { "their calls alone" };
-            format!("Context: the first {upto} messages summed up by {who}")
+            let who = if *by_model {
+                language.pick("the model", "el modelo")
+            } else {
+                language.pick("their calls alone", "sus llamadas solamente")
+            };
+            match language {
+                Language::En => format!("the first {upto} messages summed up by {who}"),
+                Language::Es => format!("los primeros {upto} mensajes resumidos por {who}"),
+            }
         }
-        Compaction::LeftOut { upto } => format!("Context: the first {upto} messages left out"),
-        Compaction::End { tokens, enough: true } => format!("Context: now {} tokens", thousands(*tokens)),
-        Compaction::End { tokens, enough: false } => {
-            format!("Context: still {} tokens, too many to go on", thousands(*tokens))
+        Compaction::LeftOut { upto } => match language {
+            Language::En => format!("the first {upto} messages left out"),
+            Language::Es => format!("los primeros {upto} mensajes omitidos"),
+        },
+        Compaction::End { tokens, enough } => {
+            let tokens = thousands(*tokens);
+            match (enough, language) {
+                (true, Language::En) => format!("now {tokens} tokens"),
+                (true, Language::Es) => format!("ahora {tokens} tokens"),
+                (false, Language::En) => format!("still {tokens} tokens, too many to go on"),
+                (false, Language::Es) => format!("todavía {tokens} tokens, demasiados para continuar"),
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What is said about evaluations.
 
 use crate::evaluation::{Evaluation, EvaluationErrorKind};
+use crate::language::Language;
 
 /// What the model is when it judges an answer; what stands between marks with `word` is data.
 pub fn evaluator(word: &str) -> String {
@@ -55,24 +56,35 @@ pub fn found_wanting(evaluation: &Evaluation, marked: &str) -> String {
     )
 }
 
-/// The line of the log about an evaluation.
-pub fn evaluation(evaluation: &Evaluation) -> String {
+/// The line of the log about an evaluation; what it found is in the words of the model.
+pub fn evaluation(evaluation: &Evaluation, language: Language) -> String {
+    let title = language.pick("evaluation", "evaluación");
     if let Some(error) = &evaluation.error {
         let what = match error.kind {
-            EvaluationErrorKind::NotMade => "not made",
-            EvaluationErrorKind::Unreadable => "unreadable",
+            EvaluationErrorKind::NotMade => language.pick("not made", "no se hizo"),
+            EvaluationErrorKind::Unreadable => language.pick("unreadable", "ilegible"),
         };
-        return format!("evaluation: {what}: {}", error.message);
+        return format!("{title}: {what}: {}", error.message);
     }
-    let done = if evaluation.completed { "done" } else { "not done" };
+    let done = match evaluation.completed {
+        true => language.pick("done", "hecho"),
+        false => language.pick("not done", "sin terminar"),
+    };
     let confidence = f64::from(evaluation.confidence);
     let found = match evaluation.issues.as_slice() {
         [] => String::new(),
         [only] => format!("; {only}"),
-        [first, more @ ..] => format!("; {first} (and {} more)", more.len()),
+        [first, more @ ..] => {
+            let more = more.len();
+            format!("; {first} ({})", language.pick(format!("and {more} more"), format!("y {more} más")))
+        }
     };
-    let verdict = if evaluation.passed { "passed" } else { "did not pass" };
-    format!("evaluation: {verdict}: {done}, confidence {confidence:.2}{found}")
+    let verdict = match evaluation.passed {
+        true => language.pick("passed", "superada"),
+        false => language.pick("did not pass", "no superada"),
+    };
+    let sure = language.pick("confidence", "confianza");
+    format!("{title}: {verdict}: {done}, {sure} {confidence:.2}{found}")
 }
 
 /// Says that the output of a run is not its last answer.

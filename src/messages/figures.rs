@@ -1,5 +1,6 @@
 //! Numbers as people read them.
 
+use crate::language::Language;
 use std::time::Duration;
 
 /// `1 step`, `3 steps`.
@@ -8,7 +9,13 @@ pub fn count(number: impl Into<u64>, noun: &str) -> String {
     format!("{} {noun}{}", thousands(number), if number == 1 { "" } else { "s" })
 }
 
-/// `12,450`.
+/// `1 step` or `3 pasos`: a number and its noun, one and many, in each language.
+pub fn counted(number: impl Into<u64>, english: [&str; 2], spanish: [&str; 2], language: Language) -> String {
+    let (number, [one, many]) = (number.into(), language.pick(english, spanish));
+    format!("{} {}", thousands(number), if number == 1 { one } else { many })
+}
+
+/// `12,450`, in every language.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);

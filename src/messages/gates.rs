@@ -1,6 +1,7 @@
 //! What is said about quality gates.
 
 use crate::gate::GateResult;
+use crate::language::Language;
 use crate::messages::duration;
 use std::time::Duration;
 
@@ -17,11 +18,12 @@ pub fn gates_failed(failed: &[&GateResult]) -> String {
 }
 
 /// The line of the log about a gate.
-pub fn gate(result: &GateResult) -> String {
+pub fn gate(result: &GateResult, language: Language) -> String {
     let what = match (result.passed, result.required) {
-        (true, _) => "passed",
-        (false, true) => "did not pass",
-        (false, false) => "did not pass, and need not",
+        (true, _) => language.pick("passed", "superada"),
+        (false, true) => language.pick("did not pass", "no superada"),
+        (false, false) => language.pick("did not pass, and need not", "no superada, ni hace falta"),
     };
-    format!("Gate {}: {what} ({})", result.name, duration(Duration::from_millis(result.duration_ms)))
+    let (gate, time) = (language.pick("Gate", "Comprobación"), Duration::from_millis(result.duration_ms));
+    format!("{gate} {}: {what} ({})", result.name, duration(time))
 }

@@ -1,6 +1,7 @@
 //! What is said when a guardrail on the conversation speaks: to the model, and to people.
 
 use crate::guardrail::{Reaction, Side, Triggered};
+use crate::language::Language;
 
 /// What stands in place of a text that was withheld.
 pub fn withheld(name: &str, message: &str) -> String {
@@ -13,12 +14,24 @@ pub const ANSWER_WITHHELD: &str = "[SYSTEM] Your last answer was withheld by a g
                                    Nothing of it was shown, and no call in it ran. Answer again without what it is about.";
 
 /// What a guardrail did, for people.
-pub fn guardrail(Triggered { name, on, severity, action, message }: &Triggered) -> String {
+pub fn guardrail(triggered: &Triggered, language: Language) -> String {
+    let Triggered { name, on, severity, action, message } = triggered;
     let what = match (action, on) {
-        (Reaction::Block, Side::Input) => "withholds a result from the model",
-        (Reaction::Block, Side::Output) => "withholds an answer of the model",
-        (Reaction::Halt, Side::Input) => "ends the run before the model reads what it found",
-        (Reaction::Halt, Side::Output) => "ends the run for what the model wrote",
+        (Reaction::Block, Side::Input) => {
+            language.pick("withholds a result from the model", "retiene un resultado ante el modelo")
+        }
+        (Reaction::Block, Side::Output) => {
+            language.pick("withholds an answer of the model", "retiene una respuesta del modelo")
+        }
+        (Reaction::Halt, Side::Input) => language.pick(
+            "ends the run before the model reads what it found",
+            "termina la ejecución antes de que el modelo lea lo que encontró",
+        ),
+        (Reaction::Halt, Side::Output) => language.pick(
+            "ends the run for what the model wrote",
+            "termina la ejecución por lo que escribió el modelo",
+        ),
     };
-    format!("guardrail {name} ({}) {what}: {message}", severity.name())
+    let word = language.pick("guardrail", "la regla de protección");
+    format!("{word} {name} ({}) {what}: {message}", severity.name())
 }

@@ -1,6 +1,7 @@
 //! What is said about the model in use: that another took over, that the conversation no longer fits.
 
 use super::figures::thousands;
+use crate::language::Language;
 
 /// Why `agent doctor` fails.
 pub const MODEL_NOT_READY: &str =
@@ -39,8 +40,13 @@ pub fn after_fallback(model: &str, message: &str, unusable: &[String]) -> String
 }
 
 /// Another model takes over.
-pub fn model_switched(from: &str, to: &str) -> String {
-    format!("{from} cannot be used, {to} takes over for the rest of the run")
+pub fn model_switched(from: &str, to: &str, language: Language) -> String {
+    match language {
+        Language::En => format!("{from} cannot be used, {to} takes over for the rest of the run"),
+        Language::Es => {
+            format!("no se puede usar {from}; {to} lo sustituye durante el resto de la ejecución")
+        }
+    }
 }
 
 /// What the model reads that wants to write the marker of a secret.

@@ -1,6 +1,7 @@
 //! What is said before the work begins: of a plan, and of what has changed in the repository.
 
-use super::closing::reason_in_words;
+use super::ending::reason_in_words;
+use crate::language::Language;
 use crate::stop_reason::StopReason;
 
 /// What the model is told of the plan that another agent has made; `unfinished` is why that one ended early.
@@ -10,7 +11,10 @@ pub fn plan(plan: &str, unfinished: Option<StopReason>) -> String {
         plan => plan,
     };
     let early = unfinished.map_or_else(String::new, |reason| {
-        format!(" It did not finish ({}), so look further where it stops.", reason_in_words(reason))
+        format!(
+            " It did not finish ({}), so look further where it stops.",
+            reason_in_words(reason, Language::En)
+        )
     });
     format!(
         "[SYSTEM] The agent `plan` has studied the project for this task.{early} Its plan:\n\n{plan}\n\nCarry the task out now. \

@@ -1,5 +1,6 @@
 //! What is said about reports.
 
+use crate::language::Language;
 use crate::messages::reason_in_words;
 use crate::stop_reason::StopReason;
 use std::io;
@@ -10,7 +11,7 @@ pub const REPORT_FORMS: &str = "the forms are json, markdown, github and html";
 
 /// A model call that ended before its answer.
 pub fn given_up(reason: StopReason) -> String {
-    format!("a model call was given up: {}", reason_in_words(reason))
+    format!("a model call was given up: {}", reason_in_words(reason, Language::En))
 }
 
 /// Where the report is instead of where it was wanted.

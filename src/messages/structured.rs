@@ -1,5 +1,7 @@
 //! What is said about structured answers: to the model, and to the person whose standard output stays empty.
 
+use crate::language::Language;
+
 /// How the message begins that tells the model the schema.
 const SCHEMA_TOLD: &str =
     "[SYSTEM] Your final answer, the one after which you call no more tools, is read by a program";
@@ -28,9 +30,13 @@ pub fn repair(problems: &[String], more: bool) -> String {
 }
 
 /// Tells people that an answer is repaired; `asked` is what the model was told.
-pub fn repairing(asked: &str) -> String {
+pub fn repairing(asked: &str, language: Language) -> String {
     let problem = asked.lines().find_map(|line| line.strip_prefix("- ")).unwrap_or_default();
-    format!("the answer does not fit its schema and is asked for again: {problem}")
+    let again = language.pick(
+        "the answer does not fit its schema and is asked for again",
+        "la respuesta no se ajusta a su esquema y se pide otra vez",
+    );
+    format!("{again}: {problem}")
 }
 
 /// Why the run failed although the model answered.

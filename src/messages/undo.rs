@@ -1,6 +1,7 @@
 //! What is said about undoing: what cannot be, and what stands in its way.
 
 use crate::change::{Change, ChangeAction, Way};
+use crate::language::Language;
 use crate::text::lines::one_line;
 use jiff::Timestamp;
 use std::path::Path;
@@ -58,14 +59,16 @@ pub fn changes_left_out(more: usize) -> String {
 }
 
 /// A checkpoint that was made.
-pub fn checkpoint(reference: &str, left_out: &[String]) -> String {
+pub fn checkpoint(reference: &str, left_out: &[String], language: Language) -> String {
+    let word = language.pick("checkpoint", "punto de control");
     if left_out.is_empty() {
-        return format!("checkpoint: {reference}");
+        return format!("{word}: {reference}");
     }
-    format!(
-        "checkpoint: {reference}, without these, which are sensitive, hold a secret, are too large or belong to another repository: {}",
-        named(left_out)
-    )
+    let without = language.pick(
+        "without these, which are sensitive, hold a secret, are too large or belong to another repository",
+        "sin estos, que son sensibles, contienen un secreto, son demasiado grandes o pertenecen a otro repositorio",
+    );
+    format!("{word}: {reference}, {without}: {}", named(left_out))
 }
 
 /// Why there are no checkpoints in this run, although they are asked for.

@@ -1,6 +1,7 @@
 //! What is said about the files of a workspace that act on people and agents: instructions and executables.
 
 use super::figures::thousands;
+use crate::language::Language;
 use crate::result::{Executables, InstructionFile};
 use jiff::Timestamp;
 
@@ -10,19 +11,28 @@ const SHORT_HASH: usize = 8;
 const NAMED: usize = 5;
 
 /// Which instructions a run is given, and how they differ from what the run before was given.
-pub fn instructions(file: &InstructionFile) -> String {
+pub fn instructions(file: &InstructionFile, language: Language) -> String {
     let InstructionFile { path, hash, before } = file;
-    let hash_now = short(hash);
-    match before {
-        None => format!("project instructions: {path} ({hash_now}), which no run has read here before"),
-        Some(before) if before.hash == *hash => {
-            format!("project instructions: {path} ({hash_now}), as on {}", day(before.at_ms))
+    let word = language.pick("project instructions", "instrucciones del proyecto");
+    let now = short(hash);
+    let Some(before) = before else {
+        let new = language
+            .pick("which no run has read here before", "que ninguna ejecución había leído aquí antes");
+        return format!("{word}: {path} ({now}), {new}");
+    };
+    let (day, then) = (day(before.at_ms), short(&before.hash));
+    match language {
+        _ if before.hash == *hash => {
+            format!("{word}: {path} ({now}), {} {day}", language.pick("as on", "como el"))
         }
-        Some(before) => format!(
-            "project instructions: {path} is not what the run of {} was given ({} then, {hash_now} now)",
-            day(before.at_ms),
-            short(&before.hash)
-        ),
+        Language::En => {
+            format!("{word}: {path} is not what the run of {day} was given ({then} then, {now} now)")
+        }
+        Language::Es => {
+            format!(
+                "{word}: {path} no es lo que recibió la ejecución del {day} ({then} entonces, {now} ahora)"
+            )
+        }
     }
 }
 
@@ -40,21 +50,34 @@ pub fn instructions_not_compared(path: &str, why: &str) -> String {
 }
 
 /// Which executables a run made or changed; nothing when there are none and everything was looked at.
-pub fn executables(found: &Executables) -> Option<String> {
+pub fn executables(found: &Executables, language: Language) -> Option<String> {
     let Executables { files, more, complete } = found;
     let named: Vec<String> = files.iter().take(NAMED).map(|file| format!("{file:?}")).collect();
     let beyond = more.saturating_add((files.len() - named.len()) as u64);
-    let beyond = if beyond == 0 { String::new() } else { format!(" and {} more", thousands(beyond)) };
+    let beyond = if beyond == 0 {
+        String::new()
+    } else {
+        match language {
+            Language::En => format!(" and {} more", thousands(beyond)),
+            Language::Es => format!(" y {} más", thousands(beyond)),
+        }
+    };
+    let what = language.pick("Executables made or changed", "Ejecutables creados o modificados");
     match (named.is_empty(), *complete) {
         (true, true) => None,
-        (true, false) => {
-            Some("Executables: not looked for everywhere, there is too much to look at".to_owned())
+        (true, false) => Some(
+            language
+                .pick(
+                    "Executables: not looked for everywhere, there is too much to look at",
+                    "Ejecutables: no se buscaron en todas partes, hay demasiado que mirar",
+                )
+                .to_owned(),
+        ),
+        (false, true) => Some(format!("{what}: {}{beyond}", named.join(", "))),
+        (false, false) => {
+            let partly = language.pick("not looked for everywhere", "no se buscaron en todas partes");
+            Some(format!("{what}: {}{beyond}; {partly}", named.join(", ")))
         }
-        (false, true) => Some(format!("Executables made or changed: {}{beyond}", named.join(", "))),
-        (false, false) => Some(format!(
-            "Executables made or changed: {}{beyond}; not looked for everywhere",
-            named.join(", ")
-        )),
     }
 }
 
@@ -76,7 +99,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_counted() {
         let files = |number: usize| (0..number).map(|at| format!("f{at}")).collect();
-        let said = |files, more, complete| executables(&Executables { files, more, complete });
+        let said = |files, more, complete| executables(&Executables { files, more, complete }, Language::En);
         assert_eq!(said(files(0), 0, true), None);
         assert_eq!(said(files(1), 0, true).unwrap(), "Executables made or changed: \"f0\"");
         assert!(said(files(7), 1_000, true).unwrap().ends_with("\"f4\" and 1,002 more"));

@@ -1,6 +1,7 @@
 //! What a dry run would have done, as a list at its end (`--dry-run`).
 
 use crate::event::{Event, EventSink, Record};
+use crate::language::Language;
 use crate::messages;
 use crate::terminal::{Style, Terminal, one_line, preview};
 use std::io;
@@ -14,6 +15,7 @@ const LINE_CHARS: usize = 160;
 /// Collects the simulated calls and tells them when the run ends, however quiet it is: they are what was asked for.
 pub struct DryRunPlan {
     terminal: Arc<Terminal>,
+    language: Language,
     actions: Vec<Action>,
     unlisted: usize,
 }
@@ -27,8 +29,8 @@ struct Action {
 
 impl DryRunPlan {
     /// A list on `terminal`.
-    pub fn new(terminal: Arc<Terminal>) -> Self {
-        Self { terminal, actions: Vec::new(), unlisted: 0 }
+    pub fn new(terminal: Arc<Terminal>, language: Language) -> Self {
+        Self { terminal, language, actions: Vec::new(), unlisted: 0 }
     }
 
     fn note(&mut self, tool: &str, summary: &str, answer: &str) {
@@ -49,9 +51,9 @@ impl DryRunPlan {
     }
 
     fn tell(&self) -> io::Result<()> {
-        self.terminal.say(Style::Bold, messages::DRY_RUN_PLAN)?;
+        self.terminal.say(Style::Bold, messages::dry_run_plan(self.language))?;
         if self.actions.is_empty() {
-            return self.terminal.say(Style::Plain, messages::NOTHING_PLANNED);
+            return self.terminal.say(Style::Plain, messages::nothing_planned(self.language));
         }
         for (number, action) in (1..).zip(&self.actions) {
             self.terminal.say(Style::Plain, &format!("{number}. {}", action.call))?;
@@ -61,7 +63,7 @@ impl DryRunPlan {
         }
         match self.unlisted {
             0 => Ok(()),
-            more => self.terminal.say(Style::Plain, &messages::more_planned(more)),
+            more => self.terminal.say(Style::Plain, &messages::more_planned(more, self.language)),
         }
     }
 }

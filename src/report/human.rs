@@ -3,6 +3,7 @@
 use crate::approval::Approval;
 use crate::engine::policy::{MODE_RULES, SAID_NO_RULE};
 use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
+use crate::language::Language;
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::messages::{self, Ending, Form, Session};
 use crate::report::detail::Detail;
@@ -66,9 +67,14 @@ pub struct HumanLog {
 
 impl HumanLog {
     /// A log on `terminal`; `session_id` is known beforehand when a session is resumed.
-    pub fn new(terminal: Arc<Terminal>, detail: Detail, session_id: Option<String>) -> Self {
+    pub fn new(
+        terminal: Arc<Terminal>,
+        detail: Detail,
+        language: Language,
+        session_id: Option<String>,
+    ) -> Self {
         Self {
-            form: if terminal.rich() { Form::Icons } else { Form::Words },
+            form: if terminal.rich() { Form::Icons(language) } else { Form::Words(language) },
             terminal,
             detail,
             session_id,
@@ -83,6 +89,10 @@ impl HumanLog {
             told_failure: None,
             answer_shown: AnswerShown::default(),
         }
+    }
+
+    fn language(&self) -> Language {
+        self.form.language()
     }
 
     /// Tells, after the run, whether the answer has already been seen.
@@ -115,7 +125,7 @@ impl HumanLog {
         if let Some(place) = self.place.take() {
             self.notice(Level::Info, &place)?;
         }
-        self.notice(Level::Info, &messages::offered(*max_steps, tools))
+        self.notice(Level::Info, &messages::offered(*max_steps, tools, self.language()))
     }
 
     /// Shows a piece of running text; reasoning and answer stand on lines of their own.
@@ -164,21 +174,35 @@ impl HumanLog {
     }
 
     fn remark(&mut self, event: &Event) -> io::Result<()> {
+        let language = self.language();
         match event {
+            Event::System { text } => {
+                self.notice(Level::Debug, &messages::system_message(text.len(), language))
+            }
+            Event::History { messages } => {
+                self.notice(Level::Info, &messages::history_given(messages.len(), language))
+            }
+            Event::RequestSent { attempt } => {
+                self.notice(Level::Debug, &messages::request_sent(*attempt, language))
+            }
             Event::RequestPrefix { changed, .. } => self.prefix(changed),
             Event::KeptAnswer => self.kept_answer(),
             Event::Checkpoint { reference, left_out, .. } => self.checkpoint(reference, left_out),
             Event::Notice { level, text } => self.notice(*level, text),
-            Event::Guardrail { triggered } => self.notice(Level::Warn, &messages::guardrail(triggered)),
-            Event::BudgetWarning { spent_usd, at_usd } => {
-                self.notice(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd))
+            Event::Guardrail { triggered } => {
+                self.notice(Level::Warn, &messages::guardrail(triggered, self.language()))
             }
-            Event::Gates { results } => results
-                .iter()
-                .try_for_each(|gate| self.checked(gate.passed, &messages::gate(gate), &gate.output)),
-            Event::Evaluation { result } => self.checked(result.passed, &messages::evaluation(result), ""),
+            Event::BudgetWarning { spent_usd, at_usd } => {
+                self.notice(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd, self.language()))
+            }
+            Event::Gates { results } => results.iter().try_for_each(|gate| {
+                self.checked(gate.passed, &messages::gate(gate, self.language()), &gate.output)
+            }),
+            Event::Evaluation { result } => {
+                self.checked(result.passed, &messages::evaluation(result, self.language()), "")
+            }
             Event::Compaction { part } => {
-                self.notice(messages::compaction_level(part), &messages::compaction(part))
+                self.notice(messages::compaction_level(part), &messages::compaction(part, self.language()))
             }
             _ => Ok(()),
         }
@@ -199,16 +223,16 @@ impl HumanLog {
 
     fn checkpoint(&mut self, reference: &str, left_out: &[String]) -> io::Result<()> {
         let level = if left_out.is_empty() { Level::Info } else { Level::Warn };
-        self.notice(level, &messages::checkpoint(reference, left_out))
+        self.notice(level, &messages::checkpoint(reference, left_out, self.language()))
     }
 
     fn background(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::BackgroundStart { id, command } => {
-                self.notice(Level::Debug, &messages::background_start(id, command))
+                self.notice(Level::Debug, &messages::background_start(id, command, self.language()))
             }
             Event::BackgroundEnd { id, outcome, with_run, .. } => {
-                self.notice(Level::Info, &messages::background_end(id, outcome, *with_run))
+                self.notice(Level::Info, &messages::background_end(id, outcome, *with_run, self.language()))
             }
             _ => Ok(()),
         }
@@ -265,14 +289,17 @@ impl HumanLog {
 
     fn user_message(&self, text: &str, origin: Origin) -> io::Result<()> {
         match origin {
-            Origin::Repair => self.notice(Level::Warn, &messages::repairing(text)),
-            Origin::Breaker => self.notice(Level::Warn, &messages::told_of_standstill(text)),
-            origin => self.notice(Level::Debug, &messages::user_message(origin, &one_line(text, LINE_CHARS))),
+            Origin::Repair => self.notice(Level::Warn, &messages::repairing(text, self.language())),
+            Origin::Breaker => self.notice(Level::Warn, &messages::told_of_standstill(text, self.language())),
+            origin => {
+                let text = one_line(text, LINE_CHARS);
+                self.notice(Level::Debug, &messages::user_message(origin, &text, self.language()))
+            }
         }
     }
 
     fn kept_answer(&self) -> io::Result<()> {
-        self.say(Detail::Human, Style::Dim, &self.form.detail(messages::KEPT_ANSWER))
+        self.say(Detail::Human, Style::Dim, &self.form.detail(messages::kept_answer(self.language())))
     }
 
     fn notice(&self, level: Level, text: &str) -> io::Result<()> {
@@ -292,21 +319,21 @@ impl HumanLog {
             Some(_) => (Detail::Warn, Style::Caution, Level::Warn),
             None => (Detail::Human, Style::Dim, Level::Info),
         };
-        self.say(least, style, &self.form.notice(level, &messages::instructions(file)))
+        self.say(least, style, &self.form.notice(level, &messages::instructions(file, self.language())))
     }
 
     /// What the model that failed has shown of its answer belongs to no answer.
     fn model_switched(&mut self, from: &str, to: &str) -> io::Result<()> {
         self.streamed = false;
         self.shown_text.clear();
-        self.notice(Level::Warn, &messages::model_switched(from, to))
+        self.notice(Level::Warn, &messages::model_switched(from, to, self.language()))
     }
 
     fn prefix(&self, changed: &[String]) -> io::Result<()> {
         if changed.is_empty() {
             return Ok(());
         }
-        self.notice(Level::Info, &messages::prefix_changed(changed))
+        self.notice(Level::Info, &messages::prefix_changed(changed, self.language()))
     }
 
     fn closing(&self, reason: StopReason, steps: u32) -> io::Result<()> {
@@ -342,7 +369,7 @@ impl HumanLog {
             self.say(least, Style::Bad, &self.form.error(&one_line(&error.message, NOTICE_CHARS)))?;
         }
         self.say(Detail::Human, Style::Dim, &self.form.figures(&ending))?;
-        if let Some(text) = messages::executables(&result.executables) {
+        if let Some(text) = messages::executables(&result.executables, self.language()) {
             self.say(Detail::Human, Style::Plain, &self.form.indented(&one_line(&text, NOTICE_CHARS)))?;
         }
         // The same model would stop at the same place: the answer says how to go on.
@@ -402,13 +429,11 @@ impl EventSink for HumanLog {
         match &record.event {
             Event::SessionStart { session_id, workspace, program, .. } => {
                 self.session_id = Some(session_id.clone());
-                self.place = Some(messages::session_place(workspace, program));
+                self.place = Some(messages::session_place(workspace, program, self.language()));
                 Ok(())
             }
             event @ Event::RunStart { .. } => self.run_start(event),
             Event::Instructions { file } => self.instructions(file),
-            Event::System { text } => self.notice(Level::Debug, &messages::system_message(text.len())),
-            Event::History { messages } => self.notice(Level::Info, &messages::history_given(messages.len())),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
             Event::StepStart { purpose: Purpose::Step, messages, .. } => {
@@ -422,7 +447,6 @@ impl EventSink for HumanLog {
             | Event::ModelAbandoned { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Restored { .. } => Ok(()),
-            Event::RequestSent { attempt } => self.notice(Level::Debug, &messages::request_sent(*attempt)),
             Event::Retry { attempt, delay_ms, kind, message, .. } => {
                 let (delay, message) = (Duration::from_millis(*delay_ms), first_line(message, LINE_CHARS));
                 self.say(Detail::Warn, Style::Caution, &self.form.retry(*attempt, delay, *kind, &message))
@@ -452,6 +476,9 @@ impl EventSink for HumanLog {
             | Event::Notice { .. }
             | Event::Guardrail { .. }
             | Event::BudgetWarning { .. }
+            | Event::System { .. }
+            | Event::History { .. }
+            | Event::RequestSent { .. }
             | Event::Compaction { .. }) => self.remark(event),
             Event::Closing { reason } => self.closing(*reason, step),
             Event::RunEnd { result } => self.run_end(result),

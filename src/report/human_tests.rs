@@ -17,7 +17,8 @@ fn told(
     records: &[Record],
 ) -> (String, Kept, Arc<Terminal>, AnswerShown) {
     let (terminal, out, err) = script::over(facts, wishes);
-    let mut log = HumanLog::new(Arc::clone(&terminal), detail, Some("20250101-000000-000000".into()));
+    let mut log =
+        HumanLog::new(Arc::clone(&terminal), detail, Language::En, Some("20250101-000000-000000".into()));
     for record in records {
         log.emit(record).unwrap();
     }

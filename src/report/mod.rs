@@ -15,6 +15,7 @@ pub mod stream;
 pub mod waiting;
 
 use crate::event::EventSink;
+use crate::language::Language;
 use crate::messages;
 use crate::result::{Output, RunResult};
 use crate::terminal::{Delivery, Style, Terminal};
@@ -45,6 +46,8 @@ pub enum Format {
 pub struct ReportOptions {
     /// What standard output gets.
     pub format: Format,
+    /// The language of what is told on standard error.
+    pub language: Language,
     /// How much is told on standard error.
     pub detail: Detail,
     /// Every record as JSON lines (`--log-file`).
@@ -72,20 +75,20 @@ pub struct Listeners {
 /// # Errors
 /// When the log file cannot be opened.
 pub fn listeners(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<Listeners, LogFileError> {
-    let human = HumanLog::new(Arc::clone(terminal), options.detail, options.session_id);
+    let human = HumanLog::new(Arc::clone(terminal), options.detail, options.language, options.session_id);
     let answer_shown = human.answer_shown();
     let mut sinks: Vec<Box<dyn EventSink>> = vec![Box::new(human)];
     if let Some(path) = options.log_file {
         sinks.push(Box::new(LogFile::open(path, options.detail >= Detail::Debug, Arc::clone(terminal))?));
     }
     if options.show_costs {
-        sinks.push(Box::new(CostLines::new(Arc::clone(terminal))));
+        sinks.push(Box::new(CostLines::new(Arc::clone(terminal), options.language)));
     }
     if options.dry_run {
-        sinks.push(Box::new(DryRunPlan::new(Arc::clone(terminal))));
+        sinks.push(Box::new(DryRunPlan::new(Arc::clone(terminal), options.language)));
     }
     if terminal.rich() && options.detail >= Detail::Human {
-        sinks.push(Box::new(Progress::new(Arc::clone(terminal))));
+        sinks.push(Box::new(Progress::new(Arc::clone(terminal), options.language)));
     }
     let stream_end = (options.format == Format::StreamJson).then(|| {
         let (stream, end) = Stream::start(Arc::clone(terminal));

@@ -46,29 +46,31 @@ fn told(form: Form, event: &Event) -> Option<(Detail, Style, String)> {
         }
         Event::ToolEnd { name, denial: Some(denial), .. } => {
             let reason = first_line(&denial.reason, LINE_CHARS);
-            (Detail::Human, Style::Caution, messages::subagent_refused(&short(name), &reason))
+            (Detail::Human, Style::Caution, form.subagent_refused(&short(name), &reason))
         }
         Event::ToolEnd { name, result, .. } if result.is_error => {
-            (Detail::Human, Style::Bad, messages::subagent_error(&short(name), &short(result.gist())))
+            (Detail::Human, Style::Bad, form.subagent_error(&short(name), &short(result.gist())))
         }
         Event::Retry { attempt, kind, message, .. } => {
             let message = first_line(message, LINE_CHARS);
-            (Detail::Warn, Style::Caution, messages::subagent_retry(*attempt, *kind, &message))
+            (Detail::Warn, Style::Caution, form.subagent_retry(*attempt, *kind, &message))
         }
         Event::ModelFailed { failure, .. } => (Detail::Warn, Style::Bad, short(&failure.message)),
         Event::ModelSwitched { from, to, .. } => {
-            (Detail::Warn, Style::Caution, short(&messages::model_switched(from, to)))
+            (Detail::Warn, Style::Caution, short(&messages::model_switched(from, to, form.language())))
         }
         Event::HookEnd { hook, verdict, .. } if *verdict != HookVerdict::Allow => {
-            (Detail::Human, Style::Caution, short(&messages::subagent_hook(hook)))
+            (Detail::Human, Style::Caution, short(&form.subagent_hook(hook)))
         }
         Event::Guardrail { triggered } => {
-            (Detail::Warn, Style::Caution, short(&messages::guardrail(triggered)))
+            (Detail::Warn, Style::Caution, short(&messages::guardrail(triggered, form.language())))
         }
         Event::Notice { level: Level::Warn | Level::Error, text } => {
             (Detail::Warn, Style::Caution, short(text))
         }
-        Event::RunEnd { result } => (Detail::Human, Style::Dim, messages::subagent_ended(result)),
+        Event::RunEnd { result } => {
+            (Detail::Human, Style::Dim, messages::subagent_ended(result, form.language()))
+        }
         _ => return None,
     })
 }

@@ -1,6 +1,7 @@
 //! The spinner: what is being waited for, for how long, and the tokens so far.
 
 use crate::event::{Event, EventSink, Record};
+use crate::language::Language;
 use crate::messages;
 use crate::terminal::Terminal;
 use std::io;
@@ -9,13 +10,14 @@ use std::sync::Arc;
 /// Keeps the status line of a terminal true. It is told after the human log, whose lines it must not precede.
 pub struct Progress {
     terminal: Arc<Terminal>,
+    language: Language,
     tokens: u64,
 }
 
 impl Progress {
     /// A spinner on `terminal`.
-    pub fn new(terminal: Arc<Terminal>) -> Self {
-        Self { terminal, tokens: 0 }
+    pub fn new(terminal: Arc<Terminal>, language: Language) -> Self {
+        Self { terminal, language, tokens: 0 }
     }
 }
 
@@ -23,7 +25,8 @@ impl EventSink for Progress {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         match &record.event {
             Event::StepStart { .. } => {
-                self.terminal.show_status(&messages::spinner_model(record.step, self.tokens));
+                let status = messages::spinner_model(record.step, self.tokens, self.language);
+                self.terminal.show_status(&status);
             }
             Event::ToolStart { call, summary } => {
                 self.terminal.show_status(&messages::spinner_tool(&call.name, summary));

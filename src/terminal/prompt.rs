@@ -3,6 +3,7 @@
 
 use super::harmless::{both_ends, preview, rows};
 use super::streams::{Style, Terminal};
+use crate::language::Language;
 use crate::messages;
 use crate::text::lines::one_line;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -25,6 +26,8 @@ const ROWS_BETWEEN: usize = 8;
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
+    /// The language in which it is asked.
+    pub language: Language,
     /// The call, one line: tool and summary.
     pub title: &'a str,
     /// Why it is asked.
@@ -78,7 +81,7 @@ impl Terminal {
         tcflush(io::stdin(), QueueSelector::IFlush)?;
         self.show_question(question)?;
         for _ in 0..MAX_TRIES {
-            self.pose(messages::prompt_choices(question.lasting.is_some()))?;
+            self.pose(messages::prompt_choices(question.lasting.is_some(), question.language))?;
             let Some(line) = read_line().await? else { return Ok(Answer::Abort) };
             self.answered();
             match parse(&line) {
@@ -107,11 +110,12 @@ impl Terminal {
 
     fn show_head(&self, question: &Question<'_>) -> io::Result<()> {
         let short = |text: &str| both_ends(&one_line(text, usize::MAX), TITLE_COLUMNS);
-        self.say(Style::Bold, &messages::prompt_title(&short(question.title)))?;
-        self.say(Style::Dim, &messages::prompt_reason(&short(question.reason)))?;
+        self.say(Style::Bold, &messages::prompt_title(&short(question.title), question.language))?;
+        self.say(Style::Dim, &messages::prompt_reason(&short(question.reason), question.language))?;
         let mut notes = question.notes.iter();
         notes.try_for_each(|note| self.say(Style::Caution, &format!("   {}", short(note))))?;
-        let lasting = question.lasting.map(|lasting| messages::prompt_lasting(&short(lasting)));
+        let lasting =
+            question.lasting.map(|lasting| messages::prompt_lasting(&short(lasting), question.language));
         lasting.map_or(Ok(()), |lasting| self.say(Style::Dim, &lasting))
     }
 }
@@ -201,8 +205,14 @@ mod tests {
         assert_eq!(wait_for_line(&input, &gone).unwrap(), None, "end of input");
     }
 
-    const QUESTION: Question<'_> =
-        Question { title: "run_command → ls", reason: "it runs", notes: &[], preview: None, lasting: None };
+    const QUESTION: Question<'_> = Question {
+        language: Language::En,
+        title: "run_command → ls",
+        reason: "it runs",
+        notes: &[],
+        preview: None,
+        lasting: None,
+    };
 
     fn terminal(facts: Facts) -> Terminal {
         Terminal::over(facts, &Wishes::default(), Box::new(io::sink()), Box::new(io::sink()))

@@ -41,6 +41,7 @@ mod hooks;
 mod hostile;
 mod instructions;
 mod interruptions;
+mod language;
 mod leftovers;
 mod llm;
 mod marking;

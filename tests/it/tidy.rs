@@ -1,6 +1,7 @@
 //! The rules of the house, executed: layers, cycles, sizes, docs, the code map, tables that must equal the code.
 
 use crate::support::run::Lab;
+use agent::language::Language;
 use agent::llm::catalog::{self, Provider};
 use agent::messages;
 use agent::stop_reason::StopReason;
@@ -341,7 +342,9 @@ fn the_manuals_limits_are_the_limits() {
         .filter(|key| !no_limits.contains(&key.as_str()));
     let missing: Vec<String> = known.filter(|key| !keys.contains(key)).collect();
     assert!(missing.is_empty(), "config/help/limits.md lacks {missing:?}");
-    let ends = StopReason::ALL.into_iter().filter(|reason| messages::closing_instruction(*reason).is_some());
+    let ends = StopReason::ALL
+        .into_iter()
+        .filter(|reason| messages::closing_instruction(*reason, Language::En).is_some());
     let ends: BTreeSet<String> = ends.map(|reason| reason.name().to_owned()).collect();
     assert!(reasons.is_superset(&ends), "{reasons:?} lacks some of {ends:?}");
     let names: BTreeSet<String> = StopReason::ALL.map(|reason| reason.name().to_owned()).into();

@@ -3,6 +3,7 @@
 pub mod reply;
 
 use crate::gate::GateResult;
+use crate::language::Language;
 use crate::message::{Message, Part, Role, ToolCall};
 use crate::messages;
 use crate::result::ModifiedFile;
@@ -84,7 +85,7 @@ fn record(subject: &Subject<'_>, mark: &Mark) -> String {
         text.push_str("CHECKS\n");
     }
     for gate in subject.gates {
-        text.extend([&one_line(&messages::gate(gate), CALL_CHARS), "\n"]);
+        text.extend([&one_line(&messages::gate(gate, Language::En), CALL_CHARS), "\n"]);
     }
     text
 }

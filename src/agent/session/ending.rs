@@ -56,7 +56,7 @@ impl Session {
             (Some(text), _) => text.as_str().into(),
             // What went wrong is no answer: it stands in `error` and on standard error.
             (None, _) if reason.status() == Status::Failed => Output::default(),
-            (None, _) => messages::fixed_closing(reason, self.tally.steps).into(),
+            (None, _) => messages::fixed_closing(reason, self.tally.steps, self.limits.language).into(),
         };
         Verdict { reason, output, limit, error, status: reason.status() }
     }
@@ -75,8 +75,9 @@ impl Session {
             && !self.keeps_best(closing.reason)
             && self.exceeded(Purpose::Closing).is_none()
             && self.overflow().is_none();
-        match (messages::closing_instruction(closing.reason), closing.stage) {
-            (Some(text), Stage::Begun) if fits => Step::Say(Origin::System, text.to_owned()),
+        let instruction = messages::closing_instruction(closing.reason, self.limits.language);
+        match (instruction, closing.stage) {
+            (Some(text), Stage::Begun) if fits => Step::Say(Origin::System, text),
             (Some(_), Stage::Instructed) if fits => Step::CallModel(Purpose::Closing),
             _ => self.stop(closing.reason, None),
         }

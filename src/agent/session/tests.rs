@@ -4,6 +4,7 @@ use super::*;
 use crate::compaction::CompactionLimits;
 use crate::evaluation::EvaluationLimits;
 use crate::guardrail::Counted;
+use crate::language::Language;
 use crate::limits::{BreakerLimits, Caps, Chain};
 use crate::message::Opaque;
 use crate::message::Part;
@@ -21,6 +22,7 @@ pub(super) fn limits() -> Limits {
         max_malformed: 3,
         breakers: BreakerLimits::default(),
         tells_what_is_left: false,
+        language: Language::En,
         caps: Caps::default(),
         models: Chain::default(),
         tools_bytes: 0,

@@ -14,6 +14,7 @@ use crate::event::{Event, HookVerdict, Origin};
 use crate::gate::GateResult;
 use crate::guardrail::{Counted, Reaction, Severity, Side, Triggered};
 use crate::journal::approvals::Approvals;
+use crate::language::Language;
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::source::Source;
@@ -156,7 +157,7 @@ impl Around {
             return Ok(Some(error(format!("not executed: {why} ended the run"))));
         }
         if self.stopped.get() {
-            return Ok(Some(error(messages::STOPPED_BY_HOOK)));
+            return Ok(Some(error(messages::stopped_by_hook(Language::En))));
         }
         if self.random.one_in(self.shared.world.rates.denied) {
             return Ok(Some(denied(call, "the policy says no")));

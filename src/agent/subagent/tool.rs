@@ -2,6 +2,7 @@
 
 use super::host::{Ask, Host, Memory};
 use crate::agent::session::Verdict;
+use crate::language::Language;
 use crate::messages;
 use crate::stop_reason::Status;
 use crate::text::lines::{QUOTE_CHARS, one_line};
@@ -184,7 +185,7 @@ fn answer(verdict: &Verdict, cx: &ToolContext) -> ToolOutput {
     match verdict.status {
         Status::Success => ToolOutput::ok(cut(&text, cx)),
         Status::Partial => {
-            let why = messages::reason_in_words(verdict.reason);
+            let why = messages::reason_in_words(verdict.reason, Language::En);
             ToolOutput::ok(format!("[The subagent did not finish: {why}.]\n{}", cut(&text, cx)))
         }
         Status::Failed => {

@@ -6,6 +6,7 @@ use crate::cli::error::CliResult;
 use crate::cli::output::print;
 use crate::event::{Event, Origin, Purpose, Record, Teller};
 use crate::journal::steps::Steps;
+use crate::language::Language;
 use crate::message::{Said, Speaker};
 use crate::messages;
 use crate::result::RunResult;
@@ -46,14 +47,14 @@ fn describe(record: &Record, step: u32) -> Option<String> {
             let word = if *resumed { "resumed" } else { "run" };
             format!("\n{word}: agent {agent}, model {model}, mode {mode}")
         }
-        Event::Instructions { file } => messages::instructions(file),
+        Event::Instructions { file } => messages::instructions(file, Language::En),
         Event::History { messages } => messages.iter().map(given).collect::<Vec<_>>().join("\n"),
         Event::UserMessage { text, origin } => {
             format!("{}: {}", teller(*origin), one_line(text, RESULT_CHARS))
         }
-        Event::BackgroundStart { id, command } => messages::background_start(id, command),
+        Event::BackgroundStart { id, command } => messages::background_start(id, command, Language::En),
         Event::BackgroundEnd { id, outcome, with_run, .. } => {
-            messages::background_end(id, outcome, *with_run)
+            messages::background_end(id, outcome, *with_run, Language::En)
         }
         Event::StepStart { purpose, messages, .. } => asked(*purpose, step, *messages),
         Event::ModelResponse { message, .. } => {
@@ -64,7 +65,6 @@ fn describe(record: &Record, step: u32) -> Option<String> {
         Event::ModelFailed { failure, .. } => {
             format!("  failed: {}", one_line(&failure.message, RESULT_CHARS))
         }
-        Event::ModelSwitched { from, to, .. } => format!("  {}", messages::model_switched(from, to)),
         Event::ModelAbandoned { reason, .. } => format!("  given up: {reason}"),
         Event::Retry { attempt, message, .. } => {
             format!("  retry after attempt {attempt}: {}", one_line(message, RESULT_CHARS))
@@ -73,26 +73,29 @@ fn describe(record: &Record, step: u32) -> Option<String> {
         Event::Subagent { event, .. } => return nested(record, event, step),
         Event::ApprovalAnswered { id, answer, .. } => messages::answered(id, answer),
         Event::HookEnd { hook, verdict, .. } => format!("  hook {}: {verdict:?}", one_line(hook, TASK_CHARS)),
-        Event::Guardrail { triggered } => format!("  {}", messages::guardrail(triggered)),
         Event::Restored { way, changed, .. } => messages::restored(*way, changed),
-        Event::Checkpoint { reference, left_out, .. } => messages::checkpoint(reference, left_out),
-        Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd),
         event @ (Event::Gates { .. } | Event::Evaluation { .. }) => return judged(event),
-        Event::Compaction { part } => messages::compaction(part),
         Event::Closing { reason } => format!("closing: {reason}"),
         Event::RunEnd { result } => ended(result),
-        Event::RequestPrefix { changed, .. } if !changed.is_empty() => messages::prefix_changed(changed),
-        Event::KeptAnswer => messages::KEPT_ANSWER.to_owned(),
-        Event::System { .. }
-        | Event::RequestPrefix { .. }
-        | Event::RequestSent { .. }
-        | Event::TextDelta { .. }
-        | Event::ThinkingDelta { .. }
-        | Event::ToolStart { .. }
-        | Event::Changing { .. }
-        | Event::StepEnd
-        | Event::StateKept { .. }
-        | Event::Notice { .. } => return None,
+        event => return remark(event, Language::En),
+    })
+}
+
+/// The line about what stands beside the steps, where there is one.
+fn remark(event: &Event, language: Language) -> Option<String> {
+    Some(match event {
+        Event::ModelSwitched { from, to, .. } => {
+            format!("  {}", messages::model_switched(from, to, language))
+        }
+        Event::Guardrail { triggered } => format!("  {}", messages::guardrail(triggered, language)),
+        Event::Checkpoint { reference, left_out, .. } => messages::checkpoint(reference, left_out, language),
+        Event::BudgetWarning { spent_usd, at_usd } => messages::budget_warning(*spent_usd, *at_usd, language),
+        Event::Compaction { part } => messages::compaction(part, language),
+        Event::RequestPrefix { changed, .. } if !changed.is_empty() => {
+            messages::prefix_changed(changed, language)
+        }
+        Event::KeptAnswer => messages::kept_answer(language).to_owned(),
+        _ => return None,
     })
 }
 
@@ -153,8 +156,13 @@ fn tool(event: &Event) -> Option<String> {
 /// What became of checks, or of an evaluation.
 fn judged(event: &Event) -> Option<String> {
     match event {
-        Event::Gates { results } => Some(results.iter().map(messages::gate).collect::<Vec<_>>().join("; ")),
-        Event::Evaluation { result } => Some(one_line(&messages::evaluation(result), RESULT_CHARS)),
+        Event::Gates { results } => {
+            let lines = results.iter().map(|result| messages::gate(result, Language::En));
+            Some(lines.collect::<Vec<_>>().join("; "))
+        }
+        Event::Evaluation { result } => {
+            Some(one_line(&messages::evaluation(result, Language::En), RESULT_CHARS))
+        }
         _ => None,
     }
 }

@@ -5,6 +5,8 @@ use super::test_commands::TestCommands;
 use crate::change::{Change, FileState};
 use crate::decision::Refusal;
 use crate::event::Event;
+use crate::language::Language;
+use crate::messages::{self, Changed};
 use crate::text::lines::enumerated;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,25 +71,24 @@ impl Counts {
     ///
     /// # Errors
     /// The refusal, with the figures.
-    pub fn check_edits(&self, limits: &Limits, edits: &[Edit]) -> Result<(), Refusal> {
-        self.check_files(limits, edits.iter().map(|edit| edit.path.as_str()))?;
+    pub fn check_edits(&self, limits: &Limits, edits: &[Edit], language: Language) -> Result<(), Refusal> {
+        self.check_files(limits, edits.iter().map(|edit| edit.path.as_str()), language)?;
         let lines: u64 = edits.iter().map(Edit::lines).sum();
         match limits.lines.filter(|most| self.lines.saturating_add(lines) > *most) {
             None => Ok(()),
-            Some(most) => Err(refusal(
-                "max_lines_changed",
-                format!(
-                    "Change refused by guardrail: it adds and removes {lines} lines, and {} of at most {most} are used \
-                     in this session.\nNothing was written: make a smaller change where that is enough, and say in your \
-                     answer what else should change.",
-                    self.lines
-                ),
-            )),
+            Some(most) => {
+                Err(refusal("max_lines_changed", messages::too_many_lines(lines, self.lines, most, language)))
+            }
         }
     }
 
     /// Whether `paths` are more files than may be changed.
-    fn check_files<'a>(&self, limits: &Limits, paths: impl Iterator<Item = &'a str>) -> Result<(), Refusal> {
+    fn check_files<'a>(
+        &self,
+        limits: &Limits,
+        paths: impl Iterator<Item = &'a str>,
+        language: Language,
+    ) -> Result<(), Refusal> {
         let Some(most) = limits.files else { return Ok(()) };
         let new: BTreeSet<&str> = paths.filter(|path| !self.files.contains(*path)).collect();
         if new.is_empty() || (self.files.len() + new.len()) as u64 <= most {
@@ -95,16 +96,12 @@ impl Counts {
         }
         Err(refusal(
             "max_files_modified",
-            format!(
-                "Change refused by guardrail: {} would be changed, and {} of at most {most} files have been in this \
-                 session{}.\nNothing was written: change only those, and say in your answer what else should change.",
-                named(new.into_iter()),
+            messages::too_many_files(
+                &named(new.into_iter()),
                 self.files.len(),
-                if self.files.is_empty() {
-                    String::new()
-                } else {
-                    format!(" ({})", named(self.files.iter()))
-                }
+                most,
+                &named(self.files.iter()),
+                language,
             ),
         ))
     }
@@ -118,34 +115,26 @@ impl Counts {
         limits: &Limits,
         named: &BTreeSet<String>,
         only_reads: bool,
+        language: Language,
     ) -> Result<(), Refusal> {
         if let Some(most) = limits.commands.filter(|most| self.commands >= *most) {
             return Err(refusal(
                 "max_commands_executed",
-                format!(
-                    "Command refused by guardrail: {} of at most {most} commands have run in this session.\nNo more run: \
-                     go on with the file tools, and say in your answer what a person should run.",
-                    self.commands
-                ),
+                messages::too_many_commands(self.commands, most, language),
             ));
         }
         let is_whole = |path: &&String| !path.contains(FILLED_IN);
-        self.check_files(limits, named.iter().filter(is_whole).map(String::as_str))?;
+        self.check_files(limits, named.iter().filter(is_whole).map(String::as_str), language)?;
         let beyond =
             |limit: Option<u64>, used: u64| limit.filter(|most| used > *most).map(|most| (used, most));
-        let files =
-            beyond(limits.files, self.files.len() as u64).map(|used| ("max_files_modified", "files", used));
-        let lines = beyond(limits.lines, self.lines).map(|used| ("max_lines_changed", "lines", used));
+        let files = beyond(limits.files, self.files.len() as u64)
+            .map(|used| ("max_files_modified", Changed::Files, used));
+        let lines = beyond(limits.lines, self.lines).map(|used| ("max_lines_changed", Changed::Lines, used));
         match files.or(lines).filter(|_| !only_reads) {
             None => Ok(()),
-            Some((rule, what, (used, most))) => Err(refusal(
-                rule,
-                format!(
-                    "Command refused by guardrail: commands of this session have brought the number of changed {what} to \
-                     {used}, at most {most} are allowed.\nOnly commands that read run now: say in your answer what is \
-                     done and what a person should look at."
-                ),
-            )),
+            Some((rule, what, (used, most))) => {
+                Err(refusal(rule, messages::commands_changed_too_much(what, used, most, language)))
+            }
         }
     }
 
@@ -154,13 +143,18 @@ impl Counts {
     ///
     /// # Errors
     /// The refusal, which says what to do.
-    pub fn check_tested(&self, tests: &TestCommands, edits: &[Edit]) -> Result<(), Refusal> {
+    pub fn check_tested(
+        &self,
+        tests: &TestCommands,
+        edits: &[Edit],
+        language: Language,
+    ) -> Result<(), Refusal> {
         let puts_back =
             |edit: &Edit| self.untested.get(&edit.path).is_some_and(|was| was.agrees(&edit.becomes()));
         if self.untested.is_empty() || edits.iter().all(puts_back) {
             Ok(())
         } else {
-            Err(self.untested(tests))
+            Err(self.untested(tests, language))
         }
     }
 
@@ -168,21 +162,23 @@ impl Counts {
     ///
     /// # Errors
     /// As [`check_tested`](Self::check_tested).
-    pub fn check_writes(&self, tests: &TestCommands, named: &BTreeSet<String>) -> Result<(), Refusal> {
-        if self.untested.is_empty() || named.is_empty() { Ok(()) } else { Err(self.untested(tests)) }
+    pub fn check_writes(
+        &self,
+        tests: &TestCommands,
+        named: &BTreeSet<String>,
+        language: Language,
+    ) -> Result<(), Refusal> {
+        if self.untested.is_empty() || named.is_empty() {
+            Ok(())
+        } else {
+            Err(self.untested(tests, language))
+        }
     }
 
-    fn untested(&self, tests: &TestCommands) -> Refusal {
+    fn untested(&self, tests: &TestCommands, language: Language) -> Refusal {
         refusal(
             "require_test_after_edit",
-            format!(
-                "Change refused by guardrail: no test has passed since {} changed, and nothing else changes until one has.\nRun \
-                 the tests with run_command ({}): in the foreground, alone or joined to other commands by `&&`, neither in a \
-                 pipe nor before `;`. While they fail, the only change that is allowed puts a file back as it was before; then \
-                 make the whole change in one call.",
-                named(self.untested.keys()),
-                tests.examples()
-            ),
+            messages::not_tested(&named(self.untested.keys()), &tests.examples(), language),
         )
     }
 }

@@ -67,7 +67,7 @@ fn s15_files_count_once_however_often_they_change() {
     let counts = counts(&[twice.clone(), twice]);
     let check = |most, paths: &[&str]| {
         let edits: Vec<Edit> = paths.iter().map(|path| edit(path, "", Some("x"))).collect();
-        key(counts.check_edits(&limits(Some(most), None, None), &edits))
+        key(counts.check_edits(&limits(Some(most), None, None), &edits, Language::En))
     };
     assert_eq!((check(1, &["a"]), check(2, &["a", "b"]), check(0, &["a"])), (None, None, None));
     assert_eq!(check(1, &["b"]).as_deref(), Some("max_files_modified"));
@@ -78,8 +78,9 @@ fn s15_files_count_once_however_often_they_change() {
 #[test]
 fn s15_lines_add_up() {
     let counts = counts(&[ended(&[], Counted { lines: 7, ..Counted::default() })]);
-    let check =
-        |most, new| key(counts.check_edits(&limits(None, Some(most), None), &[edit("a", "x\n", new)]));
+    let check = |most, new| {
+        key(counts.check_edits(&limits(None, Some(most), None), &[edit("a", "x\n", new)], Language::En))
+    };
     assert_eq!((check(8, None), check(9, Some("y\n"))), (None, None));
     assert_eq!(check(8, Some("y\n")).as_deref(), Some("max_lines_changed"));
     assert_eq!(check(7, Some("x\n")), None, "nothing changes");
@@ -91,7 +92,7 @@ fn s15_a_command_is_refused_beyond_its_number_or_when_others_went_too_far() {
     let ran = Counted { command: true, lines: 3, ..Counted::default() };
     let counts = counts(&[ended(&[("a", None, Some("1")), ("b", None, Some("1"))], ran)]);
     let check = |limits: Limits, named: &[&str], only_reads| {
-        key(counts.check_command(&limits, &names(named), only_reads))
+        key(counts.check_command(&limits, &names(named), only_reads, Language::En))
     };
     assert_eq!(check(limits(Some(2), Some(3), Some(2)), &["a"], false), None);
     assert_eq!(check(limits(None, None, Some(1)), &[], true).as_deref(), Some("max_commands_executed"));
@@ -113,8 +114,9 @@ fn s17_a_test_frees_and_one_that_fails_does_not() {
         let wrote = [("cache", None, Some("x"))];
         ended(&wrote, Counted { tests_passed: Some(passed), command: true, ..Counted::default() })
     };
-    let check =
-        |events: &[Event], path, new| key(counts(events).check_tested(&tests(), &[edit(path, "", new)]));
+    let check = |events: &[Event], path, new| {
+        key(counts(events).check_tested(&tests(), &[edit(path, "", new)], Language::En))
+    };
     let refused = Some("require_test_after_edit".to_owned());
     assert_eq!(check(&[], "a", Some("3")), None);
     assert_eq!(check(&[edited()], "b", Some("3")), refused);
@@ -127,7 +129,9 @@ fn s17_a_test_frees_and_one_that_fails_does_not() {
     let put_back =
         Event::Restored { way: Way::Undo, to_step: 0, changed: vec![change("a", Some("2"), Some("1"))] };
     assert_eq!(check(&[edited(), put_back], "b", Some("3")), None);
-    let writes = |events: &[Event], named: &[&str]| key(counts(events).check_writes(&tests(), &names(named)));
+    let writes = |events: &[Event], named: &[&str]| {
+        key(counts(events).check_writes(&tests(), &names(named), Language::En))
+    };
     assert_eq!(
         (writes(&[edited()], &["x"]), writes(&[edited()], &[]), writes(&[], &["x"])),
         (refused, None, None)
@@ -162,7 +166,7 @@ fn s17_what_nobody_knows_is_not_taken_for_what_it_was() {
         counted,
         duration_ms: 1,
     });
-    assert!(counts.check_tested(&tests(), &[edit("a", "", Some("1"))]).is_err());
+    assert!(counts.check_tested(&tests(), &[edit("a", "", Some("1"))], Language::En).is_err());
 }
 
 proptest! {
@@ -182,11 +186,11 @@ proptest! {
                 counts.apply(&ended(&[], Counted { tests_passed: Some(true), ..Counted::default() }));
                 tested = now;
             }
-            let is_free = counts.check_tested(&tests(), &[edit("d", "", Some("x"))]).is_ok();
+            let is_free = counts.check_tested(&tests(), &[edit("d", "", Some("x"))], Language::En).is_ok();
             prop_assert_eq!(is_free, now == tested);
             if !is_free {
                 for (at, path) in ["a", "b", "c"].into_iter().enumerate() {
-                    let back = counts.check_tested(&tests(), &[edit(path, "", tested[at])]).is_ok();
+                    let back = counts.check_tested(&tests(), &[edit(path, "", tested[at])], Language::En).is_ok();
                     prop_assert_eq!(back, now[at] != tested[at]);
                 }
             }

@@ -11,6 +11,8 @@ pub mod text_rules;
 use crate::decision::Refusal;
 use crate::engine::command_class::CommandClass;
 use crate::event::Event;
+use crate::language::Language;
+use crate::messages;
 use code_rules::{CodeRule, CodeRuleError, CodeRules, CodeSeverity};
 use counts::{Counts, Limits};
 use edit::Edit;
@@ -109,6 +111,8 @@ pub struct Guardrails {
     /// What a test is, where edits must be tested.
     tests: Option<TestCommands>,
     counts: RefCell<Counts>,
+    /// The language of refusals.
+    language: Language,
 }
 
 impl GuardrailSettings {
@@ -120,11 +124,15 @@ impl GuardrailSettings {
 }
 
 impl Guardrails {
-    /// Compiles what `settings` say; absolute paths count from `root`.
+    /// Compiles what `settings` say; absolute paths count from `root`. Refusals are in `language`.
     ///
     /// # Errors
     /// A pattern that is none.
-    pub fn new(settings: GuardrailSettings, root: String) -> Result<Self, GuardrailError> {
+    pub fn new(
+        settings: GuardrailSettings,
+        root: String,
+        language: Language,
+    ) -> Result<Self, GuardrailError> {
         let tests = settings.require_test_after_edit.then(|| TestCommands::new(&settings.test_commands));
         Ok(Self {
             texts: TextRules::new(settings.text_rules)?,
@@ -136,6 +144,7 @@ impl Guardrails {
             },
             tests,
             counts: RefCell::default(),
+            language,
         })
     }
 
@@ -171,16 +180,13 @@ impl Guardrails {
     pub fn check_edits(&self, edits: &[Edit]) -> Result<Vec<String>, Refusal> {
         let counts = self.counts.borrow();
         if let Some(tests) = &self.tests {
-            counts.check_tested(tests, edits)?;
+            counts.check_tested(tests, edits, self.language)?;
         }
-        counts.check_edits(&self.limits, edits)?;
+        counts.check_edits(&self.limits, edits, self.language)?;
         let findings: Vec<_> = edits.iter().flat_map(|edit| self.code.find(edit)).collect();
         match findings.iter().find(|finding| finding.severity == CodeSeverity::Block) {
             Some(finding) => Err(Refusal {
-                reason: format!(
-                    "Change blocked by a code rule: {}.\nNothing was written: write it in another way.",
-                    finding.text
-                ),
+                reason: messages::code_rule_blocks(&finding.text, self.language),
                 rule: format!("guardrails.code_rules[{}]", finding.index),
             }),
             None => Ok(findings.into_iter().map(|finding| format!("Code rule: {}", finding.text)).collect()),
@@ -198,9 +204,9 @@ impl Guardrails {
         named: &BTreeSet<String>,
     ) -> Result<(), Refusal> {
         let counts = self.counts.borrow();
-        counts.check_command(&self.limits, named, *class == CommandClass::Safe)?;
+        counts.check_command(&self.limits, named, *class == CommandClass::Safe, self.language)?;
         match &self.tests {
-            Some(tests) if !tests.is_test(command) => counts.check_writes(tests, named),
+            Some(tests) if !tests.is_test(command) => counts.check_writes(tests, named, self.language),
             _ => Ok(()),
         }
     }

@@ -7,6 +7,7 @@ use super::{
 use crate::agent::tally::Tally;
 use crate::event::{Billed, Event, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
 use crate::failure::ErrorKind;
+use crate::language::Language;
 use crate::message::{Message, ToolResult};
 use crate::messages::{self, Form};
 use crate::result::RunResult;
@@ -104,18 +105,24 @@ impl Fold {
             event @ Event::HookEnd { .. } => self.hook(event),
             Event::Guardrail { triggered } => self.tally.guardrail(triggered),
             Event::BudgetWarning { spent_usd, at_usd } => {
-                self.warn(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd));
+                self.warn(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd, Language::En));
             }
             Event::Gates { results } => {
                 for result in results.iter().filter(|result| !result.passed) {
-                    self.warn(Level::Warn, &format!("{}\n{}", messages::gate(result), result.output));
+                    self.warn(
+                        Level::Warn,
+                        &format!("{}\n{}", messages::gate(result, Language::En), result.output),
+                    );
                 }
             }
             Event::Evaluation { result } if !result.passed => {
                 let findings = messages::findings(result);
-                self.warn(Level::Warn, &format!("{}\n{findings}", messages::evaluation(result)));
+                self.warn(
+                    Level::Warn,
+                    &format!("{}\n{findings}", messages::evaluation(result, Language::En)),
+                );
             }
-            Event::Compaction { part } => self.warn(Level::Info, &messages::compaction(part)),
+            Event::Compaction { part } => self.warn(Level::Info, &messages::compaction(part, Language::En)),
             Event::Notice { level: level @ (Level::Warn | Level::Error), text } => self.warn(*level, text),
             Event::Restored { way, changed, .. } => {
                 for change in changed {
@@ -347,7 +354,7 @@ impl Fold {
         let Event::HookEnd { hook, on, verdict, output, duration_ms } = event else { return };
         let name = one_line(hook, LINE_CHARS);
         if *verdict != HookVerdict::Allow {
-            let told = Form::Words.hook(&name, *verdict);
+            let told = Form::Words(Language::En).hook(&name, *verdict);
             self.warn(Level::Warn, &format!("{} ({on}): {}", told.trim(), output.trim()));
         }
         if self.hooks == MAX_OTHERS {
@@ -366,7 +373,10 @@ impl Fold {
                 let purpose = self.account.steps.last().map_or(Purpose::Step, |step| step.purpose);
                 self.billed(purpose, *kind, *billed);
                 let delay = Duration::from_millis(*delay_ms);
-                self.warn(Level::Warn, Form::Words.retry(*attempt, delay, *kind, message).trim());
+                self.warn(
+                    Level::Warn,
+                    Form::Words(Language::En).retry(*attempt, delay, *kind, message).trim(),
+                );
             }
             Event::ModelFailed { purpose, failure, billed } => {
                 self.billed(*purpose, failure.kind, *billed);
@@ -381,7 +391,7 @@ impl Fold {
             Event::ModelSwitched { from, to, .. } => {
                 self.model.clone_from(to);
                 self.account.model = Some(to.clone());
-                self.warn(Level::Warn, &messages::model_switched(from, to));
+                self.warn(Level::Warn, &messages::model_switched(from, to, Language::En));
             }
             _ => {}
         }

@@ -6,6 +6,7 @@ use super::words::{self, Mark};
 use super::{Account, Call, FileChange, Hook, Outcome, Step, Told, chart};
 use crate::change::ChangeAction;
 use crate::event::{HookVerdict, Origin, Teller};
+use crate::language::Language;
 use crate::messages;
 use crate::text::lines::one_line;
 use serde_json::{Map, Value};
@@ -181,10 +182,13 @@ fn step_line(step: &Step, usual: Option<&str>) -> String {
     let answered = match (&step.finish_reason, step.usage) {
         (None, _) => "no answer".to_owned(),
         (Some(_), None) => "tokens unknown".to_owned(),
-        (Some(_), Some(usage)) => messages::tokens(usage),
+        (Some(_), Some(usage)) => messages::tokens(usage, Language::En),
     };
-    let mut line =
-        format!("{answered} · {} · model {}", messages::money(step.cost_usd), words::time(step.latency_ms));
+    let mut line = format!(
+        "{answered} · {} · model {}",
+        messages::money(step.cost_usd, Language::En),
+        words::time(step.latency_ms)
+    );
     if !step.calls.is_empty() {
         let _infallible = write!(line, " · tools {}", words::time(step.tool_time_ms));
     }

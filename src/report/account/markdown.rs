@@ -3,6 +3,7 @@
 use super::words::{self, Mark};
 use super::{Account, FileChange, Step};
 use crate::event::Purpose;
+use crate::language::Language;
 use crate::messages;
 use crate::terminal::{first_line, harmless, harmless_prose};
 use crate::text::lines::one_line;
@@ -105,9 +106,11 @@ pub(super) fn timeline(steps: &[Step]) -> String {
             Purpose::Summary => "summary".to_owned(),
             Purpose::Evaluation => "evaluation".to_owned(),
         };
-        let usage = step.usage.map_or_else(|| "tokens unknown".to_owned(), messages::tokens);
+        let usage = step
+            .usage
+            .map_or_else(|| "tokens unknown".to_owned(), |usage| messages::tokens(usage, Language::En));
         let answered = if step.finish_reason.is_some() { "answered" } else { "no answer" };
-        let (cost, time) = (messages::money(step.cost_usd), words::time(step.latency_ms));
+        let (cost, time) = (messages::money(step.cost_usd, Language::En), words::time(step.latency_ms));
         let _infallible = writeln!(table, "| {name} | model: {usage}, {cost} | {answered} | {time} |");
         for call in &step.calls {
             let what = code(&format!("{} {}", call.tool, call.summary), LINE_CHARS);

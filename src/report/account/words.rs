@@ -2,6 +2,8 @@
 
 use super::{Account, Outcome, Step};
 use crate::event::Purpose;
+use crate::guardrail::Triggered;
+use crate::language::Language;
 use crate::messages;
 use crate::stop_reason::Status;
 use crate::terminal::{first_line, one_line};
@@ -51,13 +53,17 @@ pub(super) fn task(account: &Account) -> &str {
     }
 }
 
+fn guardrail(triggered: &Triggered) -> String {
+    messages::guardrail(triggered, Language::En)
+}
+
 /// How the last run ended, and why.
 pub(super) fn verdict(account: &Account) -> String {
     match (account.status, account.stop_reason) {
         (None, _) => "no end: the run is still at work, or was killed".to_owned(),
         (Some(status), None) => format!("{}: no run began", status.name()),
         (Some(status), Some(reason)) => {
-            format!("{} ({reason}): {}", status.name(), messages::reason_in_words(reason))
+            format!("{} ({reason}): {}", status.name(), messages::reason_in_words(reason, Language::En))
         }
     }
 }
@@ -71,7 +77,7 @@ pub(super) fn figures(account: &Account) -> Vec<(&'static str, String)> {
         ("Tokens in", messages::thousands(usage.prompt())),
         ("From cache", messages::thousands(usage.cached_read)),
         ("Tokens out", messages::thousands(usage.output)),
-        ("Cost", messages::money(account.cost.total_usd)),
+        ("Cost", messages::money(account.cost.total_usd, Language::En)),
         ("Time", time(account.duration_ms)),
         ("Model time", time(account.model_time_ms)),
         ("Tool time", time(account.tool_time_ms)),
@@ -141,7 +147,7 @@ pub(super) fn attention(account: &Account) -> Vec<(&'static str, Vec<String>)> {
                 })
                 .collect(),
         ),
-        ("Guardrails", account.guardrails.iter().map(messages::guardrail).collect()),
+        ("Guardrails", account.guardrails.iter().map(guardrail).collect()),
         (
             "Warnings",
             account

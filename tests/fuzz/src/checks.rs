@@ -6,6 +6,7 @@ use agent::engine::command_class::{CommandClass, CommandOptions, classify, named
 use agent::engine::policy::{Mode, Policy, PolicyOptions};
 use agent::engine::rules::{Action, PolicyRule, Ruling};
 use agent::fetch::target::{self, HostPattern};
+use agent::language::Language;
 use agent::llm::LlmError;
 use agent::llm::answer::{Answer, Surroundings};
 use agent::llm::embedded_call;
@@ -306,6 +307,7 @@ fn compiled(rules: &[PolicyRule]) -> Option<Policy> {
         contained: true,
         rules: rules.to_vec(),
         root: "/srv/shop".to_owned(),
+        language: Language::En,
     });
     let error = match made {
         Ok(policy) => return Some(policy),
