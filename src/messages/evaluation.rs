@@ -66,9 +66,10 @@ pub fn evaluation(evaluation: &Evaluation, language: Language) -> String {
         };
         return format!("{title}: {what}: {}", error.message);
     }
-    let done = match evaluation.completed {
-        true => language.pick("done", "hecho"),
-        false => language.pick("not done", "sin terminar"),
+    let done = if evaluation.completed {
+        language.pick("done", "hecho")
+    } else {
+        language.pick("not done", "sin terminar")
     };
     let confidence = f64::from(evaluation.confidence);
     let found = match evaluation.issues.as_slice() {
@@ -79,9 +80,10 @@ pub fn evaluation(evaluation: &Evaluation, language: Language) -> String {
             format!("; {first} ({})", language.pick(format!("and {more} more"), format!("y {more} más")))
         }
     };
-    let verdict = match evaluation.passed {
-        true => language.pick("passed", "superada"),
-        false => language.pick("did not pass", "no superada"),
+    let verdict = if evaluation.passed {
+        language.pick("passed", "superada")
+    } else {
+        language.pick("did not pass", "no superada")
     };
     let sure = language.pick("confidence", "confianza");
     format!("{title}: {verdict}: {done}, {sure} {confidence:.2}{found}")
