@@ -197,6 +197,21 @@ fn l36_the_calls_of_subagents_count_towards_the_cap() {
 }
 
 #[test]
+fn l36_gates_and_evaluation_are_for_the_run_and_not_for_its_subagents() {
+    let verdict = r#"{"completed": true, "confidence": 1, "issues": [], "suggestion": ""}"#;
+    let server = Server::start(&script(&[
+        calls(&[dispatch(&json!({"task": "look"}))]),
+        text("found"),
+        text("done"),
+        text(verdict),
+    ]));
+    let json = Lab::new().run(&server, &["--self-eval", "full", "--check", "true", "--json"]).exits(0).json();
+    assert_eq!(server.requests().len(), 4);
+    assert_eq!((&json["output"], &json["evaluation"]["rounds"]), (&json!("done"), &json!(1)));
+    assert_eq!(json["subagents"][0]["status"], "success");
+}
+
+#[test]
 fn l37_what_a_subagent_does_is_decided_as_if_the_run_did_it() {
     let turns = [
         calls(&[dispatch(&json!({"task": "try", "agent_type": "test"}))]),

@@ -5,6 +5,7 @@ use super::waiting::Waiting;
 use super::{RunState, Session};
 use crate::agent::spending::UsedUp;
 use crate::agent::tally::Tally;
+use crate::evaluation::EvaluationLimits;
 use crate::event::{Event, HookVerdict};
 use crate::limits::Limits;
 use crate::message::Role;
@@ -25,7 +26,7 @@ pub struct SubagentRoom {
 }
 
 impl Session {
-    /// What a subagent is held to that is asked when the run has taken `elapsed`: what its own run is, its gates aside, with
+    /// What a subagent is held to that is asked when the run has taken `elapsed`: what its own run is, gates and evaluation aside, with
     /// what is left of its time, and the models from the one in use on.
     pub fn limits_of_subagent(&self, elapsed: Duration, room: SubagentRoom) -> Limits {
         let timeout = self.limits.work_time().map(|end| end.saturating_sub(elapsed));
@@ -36,6 +37,7 @@ impl Session {
             models: self.limits.models.beginning_with(self.run.model),
             tools_bytes: room.tools_bytes,
             gate_rounds: None,
+            evaluation: EvaluationLimits::default(),
             ..self.limits.clone()
         }
     }
