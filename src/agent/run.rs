@@ -191,12 +191,15 @@ impl<S: Surroundings> Agent<S> {
     }
 }
 
-/// Runs the session to its end.
+/// Runs the session to its end. What is `given` to the model before it begins comes after the hooks of the beginning.
 ///
 /// # Errors
 /// When the journal can no longer be written: nothing more may happen then.
-pub async fn run<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> {
-    let verdict = work(agent).await;
+pub async fn run<S: Surroundings>(
+    agent: &Agent<S>,
+    given: impl Future<Output = Result<(), EmitError>>,
+) -> Result<Verdict, EmitError> {
+    let verdict = work(agent, given).await;
     agent.engine.close().await;
     verdict
 }
@@ -211,8 +214,14 @@ pub async fn assist<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitEr
     verdict
 }
 
-async fn work<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> {
+async fn work<S: Surroundings>(
+    agent: &Agent<S>,
+    given: impl Future<Output = Result<(), EmitError>>,
+) -> Result<Verdict, EmitError> {
     agent.fire_for_context(HookEvent::SessionStart, agent.input()).await?;
+    if !agent.session.borrow().is_stopped() {
+        given.await?;
+    }
     let verdict = drive(agent).await;
     agent.engine.stop_background().await?;
     let verdict = verdict?;

@@ -387,7 +387,11 @@ pub fn engine(app: &App, settings: &Settings, bench: Bench, manner: Manner) -> C
         launcher: bench.launcher,
         ledger: Rc::new(Ledger::default()),
         background: Rc::default(),
-        outputs: Rc::new(Outputs { dir: bench.outputs, redactor: Arc::clone(bench.emitter.redactor()) }),
+        outputs: Rc::new(Outputs {
+            dir: bench.outputs,
+            above: None,
+            redactor: Arc::clone(bench.emitter.redactor()),
+        }),
         emitter: bench.emitter,
         options: EngineOptions {
             parallel: settings.tools.parallel,

@@ -66,7 +66,8 @@ impl Stage {
         files.rewind(records);
         tell(app, settings, &copied, &files.lost(), brought_from(records));
         let places = places(settings, &copy, records);
-        let outputs = Outputs { dir: store(settings).outputs_dir(id)?, redactor: app.redactor(settings) };
+        let outputs =
+            Outputs { dir: store(settings).outputs_dir(id)?, above: None, redactor: app.redactor(settings) };
         let mut own = in_copy(app, settings, &root, copy);
         own.language = language(records);
         own.policy.language = own.language;

@@ -72,7 +72,8 @@ async fn plan(agent: &Agent, host: &Host) -> Result<(), EmitError> {
         }
         Ok(Verdict { output, status, reason, .. }) => {
             let unfinished = (status == Status::Partial).then_some(reason);
-            let text = messages::plan(&output.text(), unfinished);
+            let mark = Mark::of(agent.session.borrow().id());
+            let text = messages::plan(&mark.around(output.text().trim()), unfinished);
             agent.emitter.emit(Event::UserMessage { text, origin: Origin::Plan }).map(drop)
         }
         Err(why) => say(agent, Level::Warn, messages::no_plan(&why)),

@@ -205,7 +205,7 @@ async fn begin(app: &App, options: &WorkArgs, task: Task) -> CliResult<Done> {
     let beginning = Beginning::of(&agent, &settings, &known, bounds);
     let has_system = has_system(&about, &settings.agent.name);
     let start = Start { id, beginning, given, words, notices, aside, cut_off, has_system };
-    let result = drive(app, &settings, &agent, start, wanted.give(&agent, &host)).await;
+    let result = Box::pin(drive(app, &settings, &agent, start, wanted.give(&agent, &host))).await;
     Ok(Done { result, shown: answer_shown, settings })
 }
 
@@ -354,10 +354,7 @@ async fn drive(
 ) -> RunResult {
     let began = app.source.wall();
     let verdict = match open(app, settings, agent, start) {
-        Ok(()) => match given.await {
-            Ok(()) => run::run(agent).await,
-            Err(error) => Err(error),
-        },
+        Ok(()) => run::run(agent, given).await,
         Err(error) => Err(error),
     };
     if let Some(contents) = agent.engine.workspace.displaced() {

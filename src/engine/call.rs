@@ -16,6 +16,7 @@ use crate::language::Language;
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::text::{diff, invisible};
+use crate::tools::toolbox::DISPATCH_SUBAGENT;
 use crate::tools::{Access, Announce, Plan, Tool, ToolContext, ToolOutput, Touch};
 use crate::workspace::error::FileError;
 use serde_json::Value;
@@ -274,9 +275,10 @@ impl Engine {
         Ok(Outcome { counted, ..output.into() })
     }
 
-    /// Runs a call within the time that each has. One that is ended says what it has.
+    /// Runs a call within the time that each has but a subagent, which has its own. One that is ended says what it has.
     async fn in_time(&self, ready: &Ready<'_>, cx: &ToolContext) -> ToolOutput {
-        let Some(time) = self.options.timeout else { return ready.tool.call(&ready.args, cx).await };
+        let time = self.options.timeout.filter(|_| ready.tool.name() != DISPATCH_SUBAGENT);
+        let Some(time) = time else { return ready.tool.call(&ready.args, cx).await };
         let own = self.context(&cx.call_id, &cx.cancel.child_token());
         let output = within(Some(time), &own.cancel, ready.tool.call(&ready.args, &own)).await;
         if !own.cancel.is_cancelled() || cx.cancel.is_cancelled() {

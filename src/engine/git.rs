@@ -22,12 +22,29 @@ pub(super) async fn git(
     words: &[&str],
     stdin: Vec<u8>,
 ) -> Result<Exit, String> {
+    git_set(launcher, root, words, stdin, &[]).await
+}
+
+/// The same with these settings, by their names, in the environment: there a name may hold any character.
+async fn git_set(
+    launcher: &Launcher,
+    root: &Path,
+    words: &[&str],
+    stdin: Vec<u8>,
+    settings: &[(String, &str)],
+) -> Result<Exit, String> {
     let argv = std::iter::once("git").chain(HARMLESS).chain(words.iter().copied());
     let env = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
+    let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter();
+    let numbered = settings.iter().enumerate().flat_map(|(at, (name, value))| {
+        let (key, set) = (format!("GIT_CONFIG_KEY_{at}"), format!("GIT_CONFIG_VALUE_{at}"));
+        [(key, name.clone()), (set, (*value).to_owned())]
+    });
+    let count = [("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string())];
     let spec = Spec {
         argv: argv.map(str::to_owned).collect(),
         cwd: root.to_owned(),
-        env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        env: env.chain(count).chain(numbered).collect(),
         stdin,
         timeout: MAX_TIME,
     };
@@ -65,7 +82,7 @@ pub async fn changes_since(
     let wanted = format!("{reference}^{{commit}}");
     let words = ["rev-parse", "--verify", "--end-of-options", wanted.as_str()];
     let commit = printed(&git(launcher, root, &words, Vec::new()).await?)?;
-    let mut words = without_filters(launcher, root).await?;
+    let settings = without_filters(launcher, root).await?;
     let quiet = [
         "--no-ext-diff",
         "--no-textconv",
@@ -74,12 +91,10 @@ pub async fn changes_since(
         "--ignore-submodules=all",
         "--relative",
     ];
-    words.push("diff".to_owned());
-    words.extend(quiet.map(str::to_owned));
     let run = async |form: &[&str], paths: &[String]| {
-        let form = form.iter().copied().chain([commit.trim(), "--", "."]);
-        let all = words.iter().map(String::as_str).chain(form).chain(paths.iter().map(String::as_str));
-        printed(&git(launcher, root, &all.collect::<Vec<_>>(), Vec::new()).await?)
+        let form = quiet.iter().chain(form).copied().chain([commit.trim(), "--", "."]);
+        let all = ["diff"].into_iter().chain(form).chain(paths.iter().map(String::as_str));
+        printed(&git_set(launcher, root, &all.collect::<Vec<_>>(), Vec::new(), &settings).await?)
     };
     let names = run(&["--name-only", "-z"], &[]).await?;
     let hidden = names.split('\0').filter(|name| !name.is_empty() && hidden(name));
@@ -97,18 +112,23 @@ pub async fn changes_since(
     }))
 }
 
-/// Options that switch off the programs which the configuration of a repository runs over the content of files.
-async fn without_filters(launcher: &Launcher, root: &Path) -> Result<Vec<String>, String> {
+/// Settings that switch off the programs which the configuration of a repository runs over the content of files.
+async fn without_filters(launcher: &Launcher, root: &Path) -> Result<Vec<(String, &'static str)>, String> {
     let words =
         ["config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$"];
     let exit = git(launcher, root, &words, Vec::new()).await?;
-    // Without any it ends with 1.
-    let names = String::from_utf8_lossy(&exit.stdout.head).into_owned();
+    let names = &exit.stdout;
+    // Without any it ends with 1. One that is not known would run.
+    if !matches!(exit.ended, Ended::Code(0 | 1)) || names.total > names.head.len() as u64 {
+        return Err("the filters that its configuration names cannot be listed".to_owned());
+    }
+    let names = std::str::from_utf8(&names.head)
+        .map_err(|_| "its configuration names a filter that is no text".to_owned())?;
     let off = |name: &str| {
         let value = if name.ends_with(".required") { "false" } else { "" };
-        ["-c".to_owned(), format!("{name}={value}")]
+        (name.to_owned(), value)
     };
-    Ok(names.split('\0').filter(|name| !name.is_empty()).flat_map(off).collect())
+    Ok(names.split('\0').filter(|name| !name.is_empty()).map(off).collect())
 }
 
 /// What git printed: its beginning, where that is much.

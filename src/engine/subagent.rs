@@ -36,7 +36,11 @@ impl Engine {
             granted: Rc::clone(&self.granted),
             approvals: Approvals::default(),
             holds: Cell::new(false),
-            outputs: Rc::new(Outputs { dir: outputs, redactor: Arc::clone(emitter.redactor()) }),
+            outputs: Rc::new(Outputs {
+                dir: outputs,
+                above: Some(self.outputs.dir.clone()),
+                redactor: Arc::clone(emitter.redactor()),
+            }),
             emitter,
             source: Rc::clone(&self.source),
             workspace: Rc::clone(&self.workspace),

@@ -4,12 +4,8 @@ use super::ending::reason_in_words;
 use crate::language::Language;
 use crate::stop_reason::StopReason;
 
-/// What the model is told of the plan that another agent has made; `unfinished` is why that one ended early.
+/// What the model is told of the plan that another agent has made, which stands between marks; `unfinished` is why that one ended early.
 pub fn plan(plan: &str, unfinished: Option<StopReason>) -> String {
-    let plan = match plan.trim() {
-        "" => "(it has said nothing)",
-        plan => plan,
-    };
     let early = unfinished.map_or_else(String::new, |reason| {
         format!(
             " It did not finish ({}), so look further where it stops.",
@@ -17,7 +13,7 @@ pub fn plan(plan: &str, unfinished: Option<StopReason>) -> String {
         )
     });
     format!(
-        "[SYSTEM] The agent `plan` has studied the project for this task.{early} Its plan:\n\n{plan}\n\nCarry the task out now. \
+        "[SYSTEM] The agent `plan` has studied the project for this task.{early} Its plan, which rests on what it has read:\n{plan}\nCarry the task out now. \
          Depart from the plan where the code shows that it is wrong, and say so."
     )
 }

@@ -28,6 +28,8 @@ const HASH_DIGITS: usize = 32;
 pub struct Outputs {
     /// Made with mode 0700 when the first output is kept.
     pub dir: PathBuf,
+    /// Where those of the session are that this one belongs to: they can be read too.
+    pub above: Option<PathBuf>,
     /// Keeps secrets out of the files.
     pub redactor: Arc<Redactor>,
 }
@@ -72,7 +74,9 @@ impl Outputs {
     /// # Errors
     /// When there is none of that name.
     pub fn open(&self, name: &str) -> io::Result<File> {
-        File::open(self.file(&stem(name.strip_prefix(PREFIX).unwrap_or(name))))
+        let stem = stem(name.strip_prefix(PREFIX).unwrap_or(name));
+        let above = self.above.as_ref().map(|above| above.join(format!("{stem}.txt")));
+        File::open(self.file(&stem)).or_else(|error| above.map_or(Err(error), File::open))
     }
 
     /// `text` cut to `max_tokens` (0: never cut); the whole of a cut text is kept, unless the
@@ -132,7 +136,8 @@ mod tests {
 
     fn outputs() -> (tempfile::TempDir, Outputs) {
         let dir = tempfile::tempdir().unwrap();
-        let outputs = Outputs { dir: dir.path().join("state/outputs"), redactor: Arc::default() };
+        let outputs =
+            Outputs { dir: dir.path().join("state/outputs"), above: None, redactor: Arc::default() };
         (dir, outputs)
     }
 

@@ -15,7 +15,7 @@ fn context(dir: &Path) -> ToolContext {
         launcher: Rc::new(Launcher::new(env, Vec::new())),
         ledger: Rc::new(Ledger::default()),
         background: Rc::default(),
-        outputs: Rc::new(Outputs { dir: outputs, redactor: std::sync::Arc::default() }),
+        outputs: Rc::new(Outputs { dir: outputs, above: None, redactor: std::sync::Arc::default() }),
         hidden: std::sync::Arc::new(|_| false),
         cancel: CancellationToken::new(),
         call_id: "c1".to_owned(),

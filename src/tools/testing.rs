@@ -28,7 +28,11 @@ impl Fixture {
             launcher: Rc::new(Launcher::new(std::collections::BTreeMap::new(), Vec::new())),
             ledger: Rc::default(),
             background: Rc::default(),
-            outputs: Rc::new(Outputs { dir: dir.path().join("outputs"), redactor: Arc::default() }),
+            outputs: Rc::new(Outputs {
+                dir: dir.path().join("outputs"),
+                above: None,
+                redactor: Arc::default(),
+            }),
             hidden: Arc::new(|path| path == ".env"),
             cancel: tokio_util::sync::CancellationToken::new(),
             call_id: "call_1".to_owned(),

@@ -2,7 +2,7 @@
 
 use crate::support::run::Lab;
 use crate::support::server::{Recorded, Server};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Command;
 
 fn contents(request: &Recorded) -> Vec<&str> {
@@ -41,6 +41,24 @@ fn l39_a_plan_that_cannot_be_made_is_told_and_an_empty_one_says_so() {
     let server = Server::start("turns: [{error: {status: 401}}, {error: {status: 401}}]");
     let json = Lab::new().run(&server, &["--mixed", "--json"]).exits(4).json();
     assert_eq!(json["stop_reason"], "auth_error");
+}
+
+#[test]
+fn l39_hooks_of_the_beginning_come_before_the_plan_and_may_end_the_run() {
+    let says = "echo '{\"continue\": false, \"stopReason\": \"not today\"}'";
+    let stop = json!({"hooks": {"session_start": [{"command": says}]}}).to_string();
+    let server = Server::start("turns: [{text: never}]");
+    let lab = Lab::new().config(&stop);
+    let json = lab.run(&server, &["--mixed", "--json"]).exits(2).json();
+    assert_eq!((&json["stop_reason"], server.requests().len()), (&"guardrail".into(), 0), "{json}");
+    let server = Server::start("turns: [{text: 'first a, then b'}, {text: done}]");
+    let lab = Lab::new().config("hooks: {session_start: [{command: echo be careful}]}\n");
+    lab.run(&server, &["--mixed"]).exits(0);
+    let requests = server.requests();
+    let order = ["be careful", "first a"]
+        .map(|text| contents(&requests[1]).iter().position(|said| said.contains(text)));
+    assert!(order[0].is_some() && order[0] < order[1], "{order:?}");
+    lab.agent(&["replay"]).exits(0);
 }
 
 #[test]
@@ -111,14 +129,20 @@ fn k13_what_is_shown_is_bounded_and_nothing_is_shown_where_nothing_differs() {
 #[test]
 fn k13_nothing_runs_that_the_repository_names() {
     let lab = repository().file(".gitattributes", "*.txt filter=f diff=d\n").file("a.txt", "two\n");
-    let touch = |name: &str| format!("sh -c 'touch {}/{name}; cat'", lab.ws().display());
+    let ws = lab.ws();
+    let touch = |name: &str| format!("sh -c 'touch {}/{name}; cat'", ws.display());
+    git(&lab, &["config", "filter.a=b.clean", &touch("named")]);
+    let lab = lab.file("b.md", "first\n").file(".gitattributes", "*.txt filter=f diff=d\n*.md filter=a=b\n");
+    git(&lab, &["-c", "filter.a=b.clean=", "add", "b.md"]);
+    std::fs::remove_file(lab.ws().join("named")).ok();
+    let lab = lab.file("b.md", "second\n");
     git(&lab, &["config", "filter.f.clean", &touch("clean")]);
     git(&lab, &["config", "filter.f.required", "true"]);
     git(&lab, &["config", "diff.d.textconv", &touch("textconv")]);
     git(&lab, &["config", "diff.external", &touch("external")]);
     let (messages, log) = shown(&lab, "HEAD");
     assert!(messages[2].contains("-one\n+two"), "{log}");
-    assert!(["clean", "textconv", "external"].iter().all(|name| !lab.exists(name)), "{log}");
+    assert!(["clean", "textconv", "external", "named"].iter().all(|name| !lab.exists(name)), "{log}");
 }
 
 /// What the model was told when little was left, in the last request.

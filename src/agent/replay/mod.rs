@@ -175,7 +175,11 @@ async fn again(
         stream: false,
         began: Duration::from_micros(bounds.began_us),
     };
-    if let Ok(verdict) = run::run(&agent).await {
+    let given = async {
+        tape.begin();
+        Ok(())
+    };
+    if let Ok(verdict) = run::run(&agent, given).await {
         let mut result = agent.session.borrow().result(verdict, agent.elapsed());
         result.executables = tape.executables();
         // Whether it was told then is what the end of the tape says.

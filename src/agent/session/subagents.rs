@@ -61,6 +61,7 @@ impl Session {
             demand: Demand::default(),
             tally: Tally::default(),
             prefix: None,
+            compacted_at: None,
             run: RunState::default(),
             ..self.clone()
         };

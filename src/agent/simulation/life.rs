@@ -173,7 +173,7 @@ impl Life {
         };
         let work = async {
             self.open(&agent, &known)?;
-            run::run(&agent).await
+            run::run(&agent, async { Ok(()) }).await
         };
         tokio::pin!(work);
         let verdict = tokio::select! {

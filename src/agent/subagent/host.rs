@@ -18,8 +18,11 @@ use crate::stop_reason::StopReason;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
+
+/// Subagents that work at once, however many are asked in one answer.
+const MAX_AT_ONCE: usize = 4;
 
 /// What a subagent knows when it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +88,8 @@ pub struct Host {
     purses: Rc<Purses>,
     /// Held by the subagent that does more than look.
     acting: Mutex<()>,
+    /// Those that may work at once.
+    at_once: Semaphore,
 }
 
 impl Host {
@@ -104,6 +109,7 @@ impl Host {
             purses: Rc::new(Purses::of(&agent.session)),
             session: Rc::clone(&agent.session),
             acting: Mutex::new(()),
+            at_once: Semaphore::new(MAX_AT_ONCE),
         }
     }
 
@@ -133,7 +139,7 @@ impl Host {
         let emitter = self.emitter_of(ask.call_id, &session, &changed);
         let Equipped { engine: own, definitions, instructions, system, room, acts } =
             (self.equip)(&engine, ask.agent, Rc::clone(&emitter), ask.call_id)?;
-        let _turn = if acts { Some(self.turn(cancel).await?) } else { None };
+        let (_turn, _place) = self.turn(acts, cancel).await?;
         {
             let run = self.session.borrow();
             let elapsed = self.source.stamped().saturating_sub(self.began);
@@ -193,12 +199,21 @@ impl Host {
         Rc::new(emitter.redacting(std::sync::Arc::clone(self.emitter.redactor())))
     }
 
-    /// Waits until no other subagent does more than look.
-    async fn turn(&self, cancel: &CancellationToken) -> Result<tokio::sync::MutexGuard<'_, ()>, String> {
+    /// Waits for a place, and for one that `acts` until no other does more than look.
+    async fn turn(
+        &self,
+        acts: bool,
+        cancel: &CancellationToken,
+    ) -> Result<(Option<MutexGuard<'_, ()>>, Option<SemaphorePermit<'_>>), String> {
+        let turn = async {
+            let turn = if acts { Some(self.acting.lock().await) } else { None };
+            // Nobody closes it.
+            (turn, self.at_once.acquire().await.ok())
+        };
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err("not executed: the run ended before its turn".to_owned()),
-            turn = self.acting.lock() => Ok(turn),
+            turn = turn => Ok(turn),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{Archive, unreadable};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::event::{Event, Origin, Record};
+use crate::event::{Event, Origin};
 use crate::failure::ErrorKind;
 use crate::journal::read;
 use crate::journal::steps::Steps;
@@ -26,7 +26,7 @@ pub fn search(archive: &Archive<'_>, wanted: &str, limit: usize) -> CliResult<()
         let mut steps = Steps::default();
         let visited = read::visit(&path, |_, record| {
             let step = record.as_ref().map(|record| steps.next(record));
-            let said = step.zip(record.as_ref().and_then(said));
+            let said = step.zip(record.as_ref().and_then(|record| said(&record.event)));
             if let Some((step, (who, text))) = said
                 && let Some(place) = place(archive, &pattern, &text)
             {
@@ -50,8 +50,8 @@ pub fn search(archive: &Archive<'_>, wanted: &str, limit: usize) -> CliResult<()
 }
 
 /// Who says what in a record.
-fn said(record: &Record) -> Option<(String, String)> {
-    match &record.event {
+fn said(event: &Event) -> Option<(String, String)> {
+    match event {
         Event::UserMessage { text, origin } => {
             let who = if *origin == Origin::Prompt { "you" } else { "loop" };
             Some((who.to_owned(), text.clone()))
@@ -64,6 +64,7 @@ fn said(record: &Record) -> Option<(String, String)> {
         Event::ToolEnd { name, summary, result, .. } => {
             Some((one_line(name, AROUND), format!("{summary}\n{}", result.text)))
         }
+        Event::Subagent { event, .. } => said(event),
         _ => None,
     }
 }
