@@ -24,6 +24,17 @@ pub enum Decision {
     },
 }
 
+impl Decision {
+    /// The stricter of the two; this one where they are as strict.
+    #[must_use]
+    pub fn or_stricter(self, other: Self) -> Self {
+        match (&self, &other) {
+            (Self::Deny { .. }, _) | (Self::Ask { .. }, Self::Allow | Self::Ask { .. }) => self,
+            (Self::Allow, _) | (Self::Ask { .. }, Self::Deny { .. }) => other,
+        }
+    }
+}
+
 /// Why a call may not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {

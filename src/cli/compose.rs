@@ -176,7 +176,7 @@ pub fn unseen(app: &App, settings: &Settings) -> BTreeSet<PathBuf> {
 }
 
 /// What the policy is made from: the settings, what holds commands here, and for tools what commands do not see or change.
-pub fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
+fn policy_options(app: &App, settings: &Settings, tier: Tier) -> PolicyOptions {
     let mut options = settings.policy.clone();
     options.contained = settings.commands.trust_sandbox && tier.confines();
     let ground = ground(app, settings);

@@ -80,6 +80,8 @@ pub struct Policy {
     sensitive: Patterns,
     blocked: BlockedCommands,
     rules: Rules,
+    /// Of a subagent: what whoever asks it is held to, and it too.
+    above: Option<Arc<Policy>>,
 }
 
 /// A policy that cannot be compiled.
@@ -117,12 +119,37 @@ impl Policy {
             protected,
             sensitive: Patterns::new(options.sensitive_files.into_iter())?,
             blocked: BlockedCommands::new(&options.blocked_commands)?,
+            above: None,
+        })
+    }
+
+    /// That of the subagent called `agent`, which may use `allowed_tools` in `mode` as far as this policy lets whoever asks it:
+    /// of both decisions the stricter holds. Of `rules` those that hold for it are its own.
+    ///
+    /// # Errors
+    /// A part of a rule that is not valid.
+    pub fn of_subagent(
+        self: &Arc<Self>,
+        agent: &str,
+        mode: Mode,
+        allowed_tools: Vec<String>,
+        rules: &[PolicyRule],
+    ) -> Result<Self, RuleError> {
+        Ok(Self {
+            mode,
+            agent: agent.to_owned(),
+            allowed_tools,
+            rules: Rules::new(rules, agent)?,
+            above: Some(Arc::clone(self)),
+            ..Self::clone(self)
         })
     }
 
     /// Whether the agent may use this tool at all; others are not offered to the model either.
     pub fn offers(&self, tool: &str) -> bool {
-        self.allowed_tools.is_empty() || self.allowed_tools.iter().any(|allowed| allowed == tool)
+        let is_allowed =
+            self.allowed_tools.is_empty() || self.allowed_tools.iter().any(|allowed| allowed == tool);
+        is_allowed && self.above.as_ref().is_none_or(|above| above.offers(tool))
     }
 
     /// Whether a path is one of the sensitive files, which searches leave out.
@@ -148,6 +175,14 @@ impl Policy {
     /// May this call run? `command` is what is known of the plan's command. Refusals come first, in every mode; then the
     /// rules.
     pub fn decide(&self, tool: &str, access: Access, plan: &Plan, command: Option<&Verdict>) -> Decision {
+        let own = self.decide_alone(tool, access, plan, command);
+        match &self.above {
+            Some(above) => own.or_stricter(above.decide(tool, access, plan, command)),
+            None => own,
+        }
+    }
+
+    fn decide_alone(&self, tool: &str, access: Access, plan: &Plan, command: Option<&Verdict>) -> Decision {
         self.refusal(tool, plan, command)
             .or_else(|| self.ruling(tool, plan).map(|ruling| self.by_rule(ruling)))
             .unwrap_or_else(|| self.by_mode(access, plan, command))
@@ -160,7 +195,7 @@ impl Policy {
 
     /// How much is asked where no rule says anything.
     pub fn mode(&self) -> Mode {
-        self.mode
+        self.above.as_ref().map_or(self.mode, |above| self.mode.min(above.mode()))
     }
 
     /// The language of refusals and of the reasons for questions.

@@ -5,16 +5,14 @@ use crate::engine::approve::Unanswered;
 use crate::engine::policy::Policy;
 use crate::engine::{Engine, EngineOptions};
 use crate::journal::approvals::Approvals;
-use crate::tools::outputs::Outputs;
 use crate::tools::toolbox::Toolbox;
 use std::cell::Cell;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
 impl Engine {
-    /// An engine for a subagent that may do what `policy` says with the tools in `toolbox`, tells `emitter`, and has its long
-    /// outputs in the directory `outputs`. It works in the same workspace behind the same walls, the same hooks and guardrails
+    /// An engine for the subagent that call `call_id` asks, which may do what `policy` says with the tools in `toolbox`, and tells
+    /// `emitter`. It works in the same workspace behind the same walls, the same hooks and guardrails
     /// look at its calls, and what a person has granted holds for it. Its calls cannot wait for an answer: nobody could go on
     /// with it.
     #[must_use]
@@ -23,7 +21,7 @@ impl Engine {
         policy: Arc<Policy>,
         toolbox: Toolbox,
         emitter: Rc<Emitter>,
-        outputs: PathBuf,
+        call_id: &str,
     ) -> Self {
         Self {
             toolbox,
@@ -36,11 +34,7 @@ impl Engine {
             granted: Rc::clone(&self.granted),
             approvals: Approvals::default(),
             holds: Cell::new(false),
-            outputs: Rc::new(Outputs {
-                dir: outputs,
-                above: Some(self.outputs.dir.clone()),
-                redactor: Arc::clone(emitter.redactor()),
-            }),
+            outputs: Rc::new(self.outputs.of_subagent(call_id)),
             emitter,
             source: Rc::clone(&self.source),
             workspace: Rc::clone(&self.workspace),

@@ -40,6 +40,13 @@ impl Outputs {
         format!("{PREFIX}{}", stem(call_id))
     }
 
+    /// Those of a subagent that call `call_id` asks: it reads these too, and keeps its own apart.
+    #[must_use]
+    pub fn of_subagent(&self, call_id: &str) -> Self {
+        let dir = self.dir.join(format!("subagent-{}", stem(call_id)));
+        Self { dir, above: Some(self.dir.clone()), redactor: Arc::clone(&self.redactor) }
+    }
+
     /// A new file, mode 0600, for the output of call `call_id`; at most [`MAX_BYTES`] are to be written, and then flushed.
     ///
     /// # Errors

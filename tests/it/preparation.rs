@@ -28,6 +28,8 @@ fn l39_mixed_plans_with_reading_tools_and_then_does_the_work_with_the_plan() {
     let [system, task, plan] = contents(&requests[1])[..] else { panic!("{:?}", requests[1].body) };
     assert!(system.starts_with("You are `build`") && task == "task", "{system}");
     assert!(plan.contains("first a, then b") && plan.contains("`plan`"), "{plan}");
+    let bytes = String::from_utf8_lossy(&requests[1].bytes);
+    assert!(bytes.contains(">\\nfirst a, then b\\n</data "), "what the planner says is data: {bytes}");
     let json = done.json();
     assert_eq!((&json["output"], &json["subagents"][0]["agent"]), (&"done".into(), &"plan".into()));
     lab.agent(&["replay"]).exits(0);

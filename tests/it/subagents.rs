@@ -234,6 +234,47 @@ fn l37_what_a_subagent_does_is_decided_as_if_the_run_did_it() {
 }
 
 #[test]
+fn class_32_rules_about_who_asks_hold_for_a_subagent_and_rules_about_it_only_tighten() {
+    let asked = |rules: Value, mode: &str| {
+        let server = Server::start(&script(&[
+            calls(&[dispatch(&json!({"task": "try", "agent_type": "test"}))]),
+            calls(&[command("touch made")]),
+            text("tried"),
+            text("done"),
+        ]));
+        let lab = Lab::new().config(&json!({"policy": {"rules": rules}}).to_string());
+        let json = lab.run(&server, &["--json", "--mode", mode]).exits(0).json();
+        (lab.exists("made"), json["permission_denials"][0]["rule"].as_str().unwrap_or_default().to_owned())
+    };
+    let rule = |action: &str, agent: &str| json!([{"action": action, "agent": agent, "tool": "run_command"}]);
+    let denied = (false, "policy.rules[0]".to_owned());
+    assert_eq!(asked(rule("deny", "build"), "yolo"), denied);
+    assert_eq!(asked(rule("deny", "test"), "yolo"), denied);
+    assert_eq!(asked(rule("ask", "build"), "yolo"), denied);
+    assert!(!asked(rule("allow", "test"), "confirm-sensitive").0);
+    assert_eq!(asked(rule("allow", "build"), "confirm-sensitive"), (true, String::new()));
+    assert_eq!(asked(json!([]), "yolo"), (true, String::new()));
+}
+
+#[test]
+fn l38_a_fork_reads_the_long_outputs_that_its_conversation_names() {
+    let server = Server::start(&script(&[
+        calls(&[command("cat long.txt")]),
+        calls(&[dispatch(&json!({"task": "what stands there?", "context": "fork"}))]),
+        calls(&[json!({"name": "grep", "arguments": {"text": "the middle", "path": "output:call_1_1"}})]),
+        text("found"),
+        text("done"),
+    ]));
+    let long = format!("{}the middle of it\n{}", "a line\n".repeat(2_000), "a line\n".repeat(2_000));
+    let lab = Lab::new().config("context: {max_tool_result_tokens: 500}\n").file("long.txt", long);
+    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    let requests = server.requests();
+    assert!(results(&requests[3]).last().unwrap().contains("the middle of it"), "{:?}", requests[3].body);
+    let found = lab.agent(&["sessions", "search", "what stands there"]).exits(0).stdout;
+    assert!(found.contains("what stands there?"), "{found}");
+}
+
+#[test]
 fn l37_limits_and_hooks_of_the_run_hold_for_its_subagents() {
     let test = || dispatch(&json!({"task": "try", "agent_type": "test"}));
     let server = Server::start(&script(&[

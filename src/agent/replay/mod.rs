@@ -176,6 +176,7 @@ async fn again(
         began: Duration::from_micros(bounds.began_us),
     };
     let given = async {
+        // What was planned and shown before the work, behind the hooks of the beginning.
         tape.begin();
         Ok(())
     };

@@ -52,18 +52,16 @@ pub struct Equipped {
     pub engine: Engine,
     /// The tools that it is offered.
     pub definitions: Vec<ToolDefinition>,
-    /// Its own instructions.
-    pub instructions: String,
-    /// Its system message.
-    pub system: String,
+    /// What it is told first: its system message, or its instructions where it goes on in a conversation that has one.
+    pub opening: String,
     /// How far it may go.
     pub room: SubagentRoom,
     /// Whether it may do more than look: then no other such subagent works beside it.
     pub acts: bool,
 }
 
-/// Makes what the agent of this name works with, as a subagent that tells the emitter, for the call with this id.
-pub type Equip = Box<dyn Fn(&Engine, &str, Rc<Emitter>, &str) -> Result<Equipped, String>>;
+/// Makes what the agent that is asked works with, beside the engine of the run, as a subagent that tells the emitter.
+pub type Equip = Box<dyn Fn(&Engine, Ask<'_>, Rc<Emitter>) -> Result<Equipped, String>>;
 
 /// A run that may ask subagents.
 pub struct Host {
@@ -137,8 +135,8 @@ impl Host {
         let session = Rc::new(RefCell::new(Session::default()));
         let changed = Rc::default();
         let emitter = self.emitter_of(ask.call_id, &session, &changed);
-        let Equipped { engine: own, definitions, instructions, system, room, acts } =
-            (self.equip)(&engine, ask.agent, Rc::clone(&emitter), ask.call_id)?;
+        let Equipped { engine: own, definitions, opening, room, acts } =
+            (self.equip)(&engine, ask, Rc::clone(&emitter))?;
         let (_turn, _place) = self.turn(acts, cancel).await?;
         {
             let run = self.session.borrow();
@@ -166,7 +164,7 @@ impl Host {
             began: self.source.stamped(),
         };
         self.purses.join(ask.call_id, session);
-        let worked = work(&agent, ask, &instructions, system).await;
+        let worked = work(&agent, ask, opening).await;
         self.purses.leave(ask.call_id);
         if let Some(checkpoints) = &engine.checkpoints {
             checkpoints.note(&changed.borrow());
@@ -219,7 +217,7 @@ impl Host {
 }
 
 /// Tells the beginning, works, tells the end.
-async fn work(agent: &Agent, ask: Ask<'_>, instructions: &str, system: String) -> Result<Verdict, EmitError> {
+async fn work(agent: &Agent, ask: Ask<'_>, opening: String) -> Result<Verdict, EmitError> {
     let emitter = &agent.emitter;
     let max_steps = agent.session.borrow().limits().max_steps;
     emitter.emit(Event::RunStart {
@@ -234,11 +232,11 @@ async fn work(agent: &Agent, ask: Ask<'_>, instructions: &str, system: String) -
     })?;
     let text = match ask.memory {
         Memory::Clean => {
-            emitter.emit(Event::System { text: system })?;
+            emitter.emit(Event::System { text: opening })?;
             ask.task.to_owned()
         }
         // The conversation keeps its beginning, which a provider has cached.
-        Memory::Fork => format!("[SYSTEM] From here on:\n{instructions}\n\nYour task:\n{}", ask.task),
+        Memory::Fork => format!("[SYSTEM] From here on:\n{opening}\n\nYour task:\n{}", ask.task),
     };
     emitter.emit(Event::UserMessage { text, origin: Origin::Prompt })?;
     let verdict = assist(agent).await?;
