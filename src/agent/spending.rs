@@ -172,15 +172,7 @@ impl Spending {
 
     /// What everybody but the subagent that `call_id` asked has used up.
     pub fn beside(&self, call_id: &str) -> UsedUp {
-        let others = self.subagents.iter().filter(|(id, _)| *id != call_id).map(|(_, share)| share);
-        let own = UsedUp {
-            bound: self.purse.bound() + self.elsewhere.bound,
-            tool_calls: self.tool_calls.saturating_add(self.elsewhere.tool_calls),
-        };
-        others.fold(own, |sum, share| UsedUp {
-            bound: sum.bound + share.purse.bound(),
-            tool_calls: sum.tool_calls.saturating_add(share.tool_calls),
-        })
+        self.with(self.subagents.iter().filter(|(id, _)| *id != call_id).map(|(_, share)| share))
     }
 
     /// What everybody else has used up of the caps is this now.
@@ -190,7 +182,19 @@ impl Spending {
 
     /// What is used up of the caps.
     fn used_up(&self) -> UsedUp {
-        self.beside("")
+        self.with(self.subagents.values())
+    }
+
+    /// What the run has used up, everybody above it, and these subagents.
+    fn with<'a>(&self, subagents: impl Iterator<Item = &'a Share>) -> UsedUp {
+        let own = UsedUp {
+            bound: self.purse.bound() + self.elsewhere.bound,
+            tool_calls: self.tool_calls.saturating_add(self.elsewhere.tool_calls),
+        };
+        subagents.fold(own, |sum, share| UsedUp {
+            bound: sum.bound + share.purse.bound(),
+            tool_calls: sum.tool_calls.saturating_add(share.tool_calls),
+        })
     }
 
     fn release(&mut self, actual: Amount) {

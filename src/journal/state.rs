@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// The version of the form of a state: another one is not read. It rises whenever one and the same event leads to another state.
-pub const STATE_VERSION: u32 = 3;
+pub const STATE_VERSION: u32 = 4;
 
 /// Bytes of a state that are read.
 const MAX_STATE_BYTES: u64 = 1 << 30;

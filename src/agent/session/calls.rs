@@ -63,11 +63,11 @@ impl Session {
         }
     }
 
-    /// Where in the list of tool uses a call stands: in the model's order, whatever finished first.
+    /// Where in the list of tool uses a call stands: in the model's order, whatever finished first, and before what subagents did.
     fn place_of(&self, call_id: &str) -> usize {
         let earlier = self.pending.iter().take_while(|call| call.id != call_id);
         let done = earlier.filter(|call| self.results.contains_key(&call.id)).count();
-        self.tally.tools_used.len().saturating_sub(self.results.len()).saturating_add(done)
+        self.uses_before.saturating_add(done)
     }
 
     /// Puts the results of the last turn into the conversation, between the marks of the session. One that is missing,

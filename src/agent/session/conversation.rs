@@ -63,6 +63,7 @@ impl Session {
             Purpose::Step | Purpose::Closing => {}
         }
         self.close_pending();
+        self.uses_before = self.tally.tools_used.len();
         self.dropped = 0;
         let mut message = message.clone();
         if purpose == Purpose::Closing {

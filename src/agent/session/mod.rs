@@ -179,6 +179,8 @@ pub struct Session {
     pending: Vec<ToolCall>,
     waiting: Waiting,
     results: BTreeMap<String, ToolResult>,
+    /// Uses of tools before the last answer.
+    uses_before: usize,
     call_ids: BTreeSet<String>,
     finish: Option<FinishReason>,
     /// Calls of the last answer that do not run, because it does not count.

@@ -94,6 +94,26 @@ pub(super) fn stop_of(session: &Session, moment: Moment) -> Verdict {
 }
 
 #[test]
+fn l03_uses_of_tools_stand_in_the_models_order_and_those_of_subagents_behind_them() {
+    let mut session = begun(limits());
+    respond(&mut session, Purpose::Step, vec![call("a", "{}"), call("b", "{}")], FinishReason::ToolCalls);
+    let used = |id: &str, name: &str| {
+        let mut event = ended(id);
+        if let Event::ToolEnd { name: tool, .. } = &mut event {
+            name.clone_into(tool);
+        }
+        event
+    };
+    let nested =
+        |name: &str| Event::Subagent { call_id: "a".into(), event: Box::new(used("n", name)), purse: None };
+    for event in [nested("one"), used("b", "b"), nested("two"), used("a", "a")] {
+        session.apply(&event);
+    }
+    let names: Vec<&str> = session.tally().tools_used.iter().map(|used| used.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "one", "two"]);
+}
+
+#[test]
 fn an_answer_without_calls_ends_the_run() {
     let mut session = begun(limits());
     assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
