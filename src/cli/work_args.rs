@@ -246,14 +246,23 @@ fn parse_usd(text: &str) -> Result<f64, String> {
     dollars.ok_or_else(|| "a budget is a number of US dollars, such as 0.50".to_owned())
 }
 
+/// The one of `known` whose `name` is `text`; another is told which `there_are`.
+fn named<T: Copy, const N: usize>(
+    known: [T; N],
+    name: impl Fn(T) -> &'static str,
+    there_are: &str,
+    text: &str,
+) -> Result<T, String> {
+    let found = known.into_iter().find(|one| name(*one) == text);
+    found.ok_or_else(|| format!("{there_are} {}", known.map(name).join(", ")))
+}
+
 fn parse_evaluation(text: &str) -> Result<EvaluationMode, String> {
-    let known = EvaluationMode::ALL.into_iter().find(|mode| mode.name() == text);
-    known.ok_or_else(|| format!("it is one of {}", EvaluationMode::ALL.map(EvaluationMode::name).join(", ")))
+    named(EvaluationMode::ALL, EvaluationMode::name, "it is one of", text)
 }
 
 fn parse_effort(text: &str) -> Result<Effort, String> {
-    let known = Effort::ALL.into_iter().find(|effort| effort.name() == text);
-    known.ok_or_else(|| format!("the levels are {}", Effort::ALL.map(Effort::name).join(", ")))
+    named(Effort::ALL, Effort::name, "the levels are", text)
 }
 
 /// The mode of that name.
@@ -270,8 +279,7 @@ pub fn parse_mode(text: &str) -> Result<Mode, String> {
 }
 
 fn parse_approvals(text: &str) -> Result<Unanswered, String> {
-    let known = [Unanswered::Refuse, Unanswered::Pause].into_iter().find(|known| known.name() == text);
-    known.ok_or_else(|| "it is refuse or pause".to_owned())
+    named([Unanswered::Refuse, Unanswered::Pause], Unanswered::name, "it is one of", text)
 }
 
 /// `--output-format`.

@@ -99,16 +99,16 @@ pub async fn changes_since(
     let names = run(&["--name-only", "-z"], &[]).await?;
     let hidden = names.split('\0').filter(|name| !name.is_empty() && hidden(name));
     let left_out: Vec<String> = hidden.map(|name| format!(":(exclude,literal){name}")).collect();
-    let (short, whole) = (run(&["--stat"], &left_out).await?, run(&["--patch"], &left_out).await?);
-    if whole.trim().is_empty() {
+    let text = run(&["--patch-with-stat"], &left_out).await?;
+    let text = text.trim_end();
+    if text.is_empty() {
         return Ok(None);
     }
-    let text = format!("{}\n\n{}", short.trim_end(), whole.trim_end());
     Ok(Some(match text.char_indices().nth(MAX_CHANGES_CHARS) {
         Some((end, _)) => {
-            format!("{}\n[... the comparison is longer ...]", text.get(..end).unwrap_or(&text))
+            format!("{}\n[... the comparison is longer ...]", text.get(..end).unwrap_or(text))
         }
-        None => text,
+        None => text.to_owned(),
     }))
 }
 
