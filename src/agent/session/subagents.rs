@@ -93,6 +93,8 @@ impl Session {
         self.run.spending.of_subagent(call_id, purse, calls);
         let spending = &mut self.run.spending;
         match event {
+            // Its purse is known by this name: a call of the model gets another.
+            Event::RunStart { .. } => drop(self.call_ids.insert(call_id.to_owned())),
             Event::RequestSent { .. } => drop(spending.subagent_requests(call_id, true)),
             Event::ModelResponse { .. } => drop(spending.subagent_requests(call_id, false)),
             Event::Retry { kind, billed, .. } => {

@@ -94,6 +94,23 @@ pub(super) fn stop_of(session: &Session, moment: Moment) -> Verdict {
 }
 
 #[test]
+fn l36_no_later_call_takes_the_name_under_which_a_subagent_was_paid() {
+    let mut session = begun(limits());
+    let start = Event::RunStart {
+        agent: "plan".into(),
+        model: "m".into(),
+        mode: "yolo".into(),
+        tools: Vec::new(),
+        max_steps: 1,
+        resumed: false,
+        sandbox: "full".into(),
+        bounds: None,
+    };
+    session.apply(&Event::Subagent { call_id: "plan".into(), event: Box::new(start), purse: None });
+    assert!(session.knows_call("plan"));
+}
+
+#[test]
 fn l03_uses_of_tools_stand_in_the_models_order_and_those_of_subagents_behind_them() {
     let mut session = begun(limits());
     respond(&mut session, Purpose::Step, vec![call("a", "{}"), call("b", "{}")], FinishReason::ToolCalls);
