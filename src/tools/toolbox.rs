@@ -17,6 +17,7 @@ use crate::tools::stop_command::StopCommand;
 use crate::tools::web_fetch::WebFetch;
 use crate::tools::write_file::WriteFile;
 use crate::tools::{Tool, TypedTool};
+use std::cell::OnceCell;
 
 /// The tool that asks subagents; it stands above the loop that they run in (`agent::subagent`).
 pub const DISPATCH_SUBAGENT: &str = "dispatch_subagent";
@@ -39,22 +40,15 @@ impl Default for ToolOptions {
 /// Tools by name.
 pub struct Toolbox {
     tools: Vec<Box<dyn Tool>>,
-    definitions: Vec<ToolDefinition>,
+    /// Made when they are asked for: their schemas are the dearest part of a toolbox, and it is narrowed before.
+    definitions: OnceCell<Vec<ToolDefinition>>,
 }
 
 impl Toolbox {
     /// Holds `tools`, sorted by name; no two may share one.
     pub fn new(mut tools: Vec<Box<dyn Tool>>) -> Self {
         tools.sort_by(|a, b| a.name().cmp(b.name()));
-        let definitions = tools
-            .iter()
-            .map(|tool| ToolDefinition {
-                name: tool.name().to_owned(),
-                description: tool.description().to_owned(),
-                parameters: tool.parameters().into(),
-            })
-            .collect();
-        Self { tools, definitions }
+        Self { tools, definitions: OnceCell::new() }
     }
 
     /// The file tools and `more`.
@@ -75,8 +69,7 @@ impl Toolbox {
     #[must_use]
     pub fn restricted(mut self, keep: impl Fn(&str) -> bool) -> Self {
         self.tools.retain(|tool| keep(tool.name()));
-        self.definitions.retain(|tool| keep(&tool.name));
-        self
+        Self::new(self.tools)
     }
 
     /// The tool called `name`.
@@ -101,7 +94,16 @@ impl Toolbox {
 
     /// What the model is told about the tools, sorted by name, the same bytes for the whole run.
     pub fn definitions(&self) -> &[ToolDefinition] {
-        &self.definitions
+        self.definitions.get_or_init(|| self.tools.iter().map(|tool| definition(tool.as_ref())).collect())
+    }
+}
+
+/// What the model is told about `tool`.
+fn definition(tool: &dyn Tool) -> ToolDefinition {
+    ToolDefinition {
+        name: tool.name().to_owned(),
+        description: tool.description().to_owned(),
+        parameters: tool.parameters().into(),
     }
 }
 
