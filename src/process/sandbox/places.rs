@@ -3,7 +3,7 @@
 use super::configurations::{CONFIGURATIONS, STARTUP, led_to, literal};
 use super::ground::Ground;
 use super::{Reach, credentials, repositories};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 /// Where this machine keeps sockets of its services, besides `/run`.
@@ -92,9 +92,11 @@ pub fn startup(ground: &Ground) -> impl Iterator<Item = PathBuf> {
 
 /// What of the workspace commands do not see, and tools must not: what is there, and what may come.
 pub fn unseen(ground: &Ground) -> BTreeSet<PathBuf> {
-    let places: Vec<PathBuf> = credentials::places(ground).chain(ground.hidden.iter().cloned()).collect();
-    let all = places.iter().cloned().chain(real(places.iter().cloned()));
-    all.filter(|path| path.starts_with(&ground.workspace) && *path != ground.workspace).collect()
+    let places = || credentials::places(ground).chain(ground.hidden.iter().cloned());
+    places()
+        .chain(real(places()))
+        .filter(|path| path.starts_with(&ground.workspace) && *path != ground.workspace)
+        .collect()
 }
 
 /// What those of `patterns` that have no wildcard name from the root of the workspace, unless one of `apart` is
@@ -131,7 +133,17 @@ fn with_libraries(programs: &Path) -> PathBuf {
 
 /// Those that exist, without symbolic links.
 fn real(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
-    // Most do not exist, which one look tells, and to resolve a path takes one at each directory of it.
-    let present = paths.into_iter().filter(|path| path.symlink_metadata().is_ok());
+    // Most do not exist, many of them because their directory does not: that is looked at once. To resolve a path
+    // takes a look at each directory of it.
+    let mut directories = HashMap::new();
+    let mut is_in_one = |path: &Path| {
+        let Some(parent) = path.parent() else { return true };
+        directories.get(parent).copied().unwrap_or_else(|| {
+            let is_one = parent.is_dir();
+            directories.insert(parent.to_owned(), is_one);
+            is_one
+        })
+    };
+    let present = paths.into_iter().filter(|path| is_in_one(path) && path.symlink_metadata().is_ok());
     present.filter_map(|path| path.canonicalize().ok()).collect()
 }
