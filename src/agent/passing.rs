@@ -9,23 +9,30 @@ use std::sync::OnceLock;
 /// `mktemp` and Python's `tempfile` make up. Digits and words are those of ASCII: the pattern is made in a fraction of the time.
 const PASSING: &str = r"(?-u:\b)(?:[0-9]+\s?(?:h|m|min)\s?)*[0-9]+(?:\.[0-9]+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?)(?-u:\b)|/tmp/tmp(?:\.[A-Za-z0-9]{10}|[a-z0-9_]{8})(?-u:\b)";
 
-/// Dates and times of day, as logs write them; and the names of our own kept outputs, each of which is another call's.
-const MOMENTS: &str = r"(?-u:\b)[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?(?-u:\b)|(?-u:\b)[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?-u:\b)|(?-u:\b)output:[A-Za-z0-9_.-]+";
+/// Dates and times of day, as logs write them.
+const MOMENTS: &str = r"(?-u:\b)[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?(?-u:\b)|(?-u:\b)[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?-u:\b)";
 
-/// `text` with `…` for each of the former, and for each moment too.
+/// The names of our own kept outputs, each of which is another call's. Beside the moments, which begin with digits, the search
+/// would stop at each `o`.
+const OUTPUTS: &str = r"(?-u:\b)output:[A-Za-z0-9_.-]+";
+
+/// `text` with `…` for each of the former, and for each moment and each name of an output too.
 pub fn without_moments(text: &str) -> String {
-    static PATTERN: OnceLock<Option<Regex>> = OnceLock::new();
+    static MOMENT: OnceLock<Option<Regex>> = OnceLock::new();
+    static OUTPUT: OnceLock<Option<Regex>> = OnceLock::new();
     let text = without_passing(text);
-    match PATTERN.get_or_init(|| Regex::new(MOMENTS).ok()) {
-        Some(pattern) => pattern.replace_all(&text, "…").into_owned(),
-        None => text.into_owned(),
-    }
+    let text = without(&MOMENT, MOMENTS, &text);
+    without(&OUTPUT, OUTPUTS, &text).into_owned()
 }
 
 /// `text` with `…` for each time that something took and each temporary name.
 pub fn without_passing(text: &str) -> Cow<'_, str> {
     static PATTERN: OnceLock<Option<Regex>> = OnceLock::new();
-    match PATTERN.get_or_init(|| Regex::new(PASSING).ok()) {
+    without(&PATTERN, PASSING, text)
+}
+
+fn without<'a>(made: &OnceLock<Option<Regex>>, pattern: &str, text: &'a str) -> Cow<'a, str> {
+    match made.get_or_init(|| Regex::new(pattern).ok()) {
         Some(pattern) => pattern.replace_all(text, "…"),
         None => Cow::Borrowed(text),
     }

@@ -57,8 +57,12 @@ impl Mark {
 
     /// Where the word stands in `text`, in bytes; places may overlap.
     fn places(&self, text: &str) -> impl Iterator<Item = usize> {
-        let windows = text.as_bytes().windows(WORD_CHARS).enumerate();
-        windows.filter(|(_, window)| window.eq_ignore_ascii_case(self.word.as_bytes())).map(|(at, _)| at)
+        let (text, word) = (text.as_bytes(), self.word.as_bytes());
+        let first = word.first().copied().unwrap_or_default();
+        memchr::memchr2_iter(first, first.to_ascii_uppercase(), text).filter(move |at| {
+            let there = text.get(*at..at.saturating_add(word.len()));
+            there.is_some_and(|there| there.eq_ignore_ascii_case(word))
+        })
     }
 }
 
