@@ -29,8 +29,6 @@ const BLOCKS_CAP: usize = 1024;
 pub struct Surroundings<'a> {
     /// Whether a tool of this name was offered.
     pub offered: &'a dyn Fn(&str) -> bool,
-    /// Whether an earlier call has this id.
-    pub taken: &'a dyn Fn(&str) -> bool,
     /// Whether one of these calls written as text repeats what the model was given.
     pub repeated: &'a dyn Fn(&[EmbeddedCall]) -> bool,
     /// Whether a text is the answer that was asked for, however much it looks like a call.
@@ -441,7 +439,7 @@ fn tool_calls(
             return None;
         }
         let mut id = call.id;
-        while id.is_empty() || (surroundings.taken)(&id) || ids.contains(&id) {
+        while id.is_empty() || ids.contains(&id) {
             id = (surroundings.new_id)();
         }
         ids.insert(id.clone());

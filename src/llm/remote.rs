@@ -169,9 +169,6 @@ impl RemoteModel {
         received.map_err(|error| self.located(breaking(&answer, error)))?;
         let surroundings = Surroundings {
             offered: &|name| request.tools.iter().any(|tool| tool.name == name),
-            taken: &|id| {
-                request.messages.iter().flat_map(|message| message.tool_calls()).any(|call| call.id == id)
-            },
             repeated: &|calls| has_echo(calls, request.messages),
             is_answer: &|text| request.is_answered_by(text),
             new_id: &|| call_id(&self.source),

@@ -30,7 +30,6 @@ pub(super) fn decode(
     let next = Cell::new(0);
     let surroundings = Surroundings {
         offered: &|name| name == "read",
-        taken: &|id| id == "old",
         repeated: &|_| false,
         is_answer: &|_| false,
         new_id: &|| {

@@ -167,6 +167,24 @@ fn l03_a_call_that_ends_last_keeps_its_first_place() {
 }
 
 #[test]
+fn a_server_that_gives_its_calls_the_same_id_in_every_answer_gets_each_result_for_its_own_call() {
+    let lab = Lab::new().file("a.txt", "alpha\n").file("b.txt", "beta\n");
+    let read = |path: &str| json!({"calls": [call("c1", "read_file", &json!({"path": path}))]});
+    let script = json!({"turns": [read("a.txt"), read("b.txt"), {"text": "done"}]}).to_string();
+    let server = Server::start(&script);
+    lab.run(&server, &[]).exits(0);
+    let messages = &server.requests()[2].body["messages"];
+    let asked =
+        messages.as_array().unwrap().iter().filter_map(|message| message["tool_calls"][0]["id"].as_str());
+    assert_eq!(asked.collect::<Vec<_>>(), ["c1", "c1_2"]);
+    let results = messages.as_array().unwrap().iter().filter(|message| message["role"] == "tool");
+    for (result, (id, text)) in results.zip([("c1", "alpha"), ("c1_2", "beta")]) {
+        assert_eq!(result["tool_call_id"], id);
+        assert!(result["content"].as_str().unwrap().contains(text), "{result}");
+    }
+}
+
+#[test]
 fn t25_under_all_four_commands_wait_for_each_other() {
     let lab = lab("all");
     let _meeting = Meeting::new(&lab, 4);

@@ -61,7 +61,6 @@ fn finished(
     };
     let surroundings = Surroundings {
         offered: &|name| tools.iter().any(|tool| tool.name == name),
-        taken: &|_| false,
         repeated: &|_| false,
         is_answer: &|_| false,
         new_id: &new_id,

@@ -69,13 +69,13 @@ fn calls_stay_apart_and_keep_their_arguments_as_written() {
         call("null", arguments),
         call("\"\"", arguments),
         call("\"call_x\"", "{}"),
-        call("\"old\"", "null"),
+        call("\"call_y\"", "null"),
         call("null", "\"{\\\"p\\\":\""),
         end(&json!("stop")),
     ];
     let response = decode(&lines.each_ref().map(String::as_str), false).unwrap();
     let expected =
-        [("new1", arguments), ("new2", arguments), ("call_x", "{}"), ("new3", "{}"), ("new4", "{\"p\":")];
+        [("new1", arguments), ("new2", arguments), ("call_x", "{}"), ("call_y", "{}"), ("new3", "{\"p\":")];
     assert_eq!(calls(&response), expected);
     assert_eq!(response.finish, FinishReason::ToolCalls);
 }

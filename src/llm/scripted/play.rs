@@ -100,9 +100,6 @@ impl ScriptedModel {
         }
         let surroundings = Surroundings {
             offered: &|name| request.tools.iter().any(|tool| tool.name == name),
-            taken: &|id| {
-                request.messages.iter().flat_map(|message| message.tool_calls()).any(|call| call.id == id)
-            },
             repeated: &|calls| has_echo(calls, request.messages),
             is_answer: &|text| request.is_answered_by(text),
             new_id: &|| self.source.short_id(),

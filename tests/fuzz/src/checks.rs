@@ -110,7 +110,6 @@ pub fn receive(format: Format, streamed: bool, pieces: &[&[u8]]) -> (Result<Resp
     };
     let surroundings = Surroundings {
         offered: &|name| name == "read_file",
-        taken: &|id| id == "old",
         repeated: &|_| false,
         is_answer: &|_| false,
         new_id: &new_id,
