@@ -318,6 +318,7 @@ fn hidden_characters_of_the_value_are_escaped_and_the_data_is_the_same() {
     let done = done.exits(0);
     assert_eq!(done.stdout, "\"a\\u001b[31m\\u202e\"\n");
     assert_eq!(done.json(), json!("a\u{1b}[31m\u{202e}"));
+    lab.agent(&["replay"]).exits(0);
 }
 
 #[test]
