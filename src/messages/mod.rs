@@ -105,7 +105,7 @@ pub use sandbox::{
 pub use structured::{
     ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,
 };
-pub use subagents::{subagent_ended, subagent_in_report};
+pub use subagents::{subagent_begins, subagent_ended, subagent_in_report};
 pub use trust::{
     NO_TRUST_TO_REVOKE, NOT_TRUSTED, TRUST_NEEDS_A_PERSON, TRUST_QUESTION, TRUST_REASON, TRUST_REVOKED,
     TRUSTED, other_content, trust_asked, trust_ended, trust_not_believed, trust_not_kept, trusted_this_run,

@@ -45,6 +45,12 @@ impl Form {
     }
 }
 
+/// That a subagent begins to work, with this model.
+pub fn subagent_begins(model: &str, language: Language) -> String {
+    let begins = language.pick("begins", "comienza");
+    format!("{begins} ({model})")
+}
+
 /// How a subagent ended.
 pub fn subagent_ended(result: &RunResult, language: Language) -> String {
     let reason = result.stop_reason.map_or(language.pick("not started", "no comenzó"), StopReason::name);

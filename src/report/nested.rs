@@ -41,6 +41,9 @@ impl Subagents {
 fn told(form: Form, event: &Event) -> Option<(Detail, Style, String)> {
     let short = |text: &str| one_line(text, LINE_CHARS);
     Some(match event {
+        Event::RunStart { model, .. } => {
+            (Detail::Human, Style::Dim, messages::subagent_begins(&short(model), form.language()))
+        }
         Event::ToolStart { call, summary } => {
             (Detail::Human, Style::Dim, form.named_tool(&short(&call.name), &short(summary)))
         }

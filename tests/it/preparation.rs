@@ -64,13 +64,14 @@ fn l39_hooks_of_the_beginning_come_before_the_plan_and_may_end_the_run() {
 }
 
 #[test]
-fn l39_an_interrupt_while_it_plans_ends_the_run() {
+fn l39_the_log_says_that_it_plans_and_an_interrupt_then_ends_the_run() {
     let server = Server::start("turns: [{text: late, delay_ms: 600000}]");
     let lab = Lab::new();
-    let running = lab.start_run(&server, &["--mixed", "--json"]);
-    server.wait_for_request(1);
+    let running = lab.start_run(&server, &["--mixed"]);
+    running.wait_for_stderr("[plan] begins (openai/mock)");
     running.signal(rustix::process::Signal::INT);
-    assert_eq!(running.finish().exits(130).json()["stop_reason"], "user_interrupt");
+    let log = running.finish().exits(130).stderr;
+    assert!(log.contains("Stopped (user_interrupt"), "{log}");
     lab.agent(&["replay"]).exits(0);
 }
 
