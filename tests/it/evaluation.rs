@@ -216,6 +216,23 @@ fn a16_an_interrupt_ends_the_evaluation_and_wins() {
 }
 
 #[test]
+fn a16_an_answer_whose_evaluation_was_killed_is_there_when_the_session_goes_on() {
+    let first = server(&["{text: the answer}", "{fault: hang}"]);
+    let lab = Lab::new();
+    let run = lab.start_run(&first, &["--self-eval", "full"]);
+    first.wait_for_request(2);
+    run.signal(Signal::KILL);
+    run.finish();
+    let again = server(&["{text: better}", YES]);
+    let done = lab.resume(&again, &["go on", "--self-eval", "full", "--json"]).exits(0);
+    assert_eq!(verdict(&done.json()), ("success", "llm_done", "better"));
+    assert_eq!(message(&again, 0, 2), "the answer");
+    let asked = message(&again, 1, 1);
+    assert!(asked.contains("task") && asked.contains("go on"), "{asked}");
+    goes_the_same_way_again(&lab);
+}
+
+#[test]
 fn a16_gates_come_before_the_evaluation_and_again_after_each_retry() {
     let config = "guardrails: {quality_gates: [{name: there, command: 'echo x >> ran; test -f done'}]}\n";
     let server = server(&["{text: one}", WRITE, "{text: two}", &no("0.1", "a"), "{text: three}", YES]);

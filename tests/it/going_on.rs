@@ -1,5 +1,6 @@
 //! A session that goes on otherwise than it was: with other tools, another model or agent, other limits.
 
+use crate::support::kernel::{confines, without_warning};
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::server::Server;
 use serde_json::Value;
@@ -55,7 +56,7 @@ fn o15_tools_that_a_configuration_takes_away_are_told_once_to_person_and_model()
 
     let server = Server::start(DONE);
     let done = lab.resume(&server, &["and on"]).exits(0);
-    assert!(!done.stderr.contains("warning"), "{}", done.stderr);
+    assert!(!without_warning(&done.stderr).contains("warning"), "{}", done.stderr);
     let notes = told(&server).iter().filter(|text| text.starts_with("[SYSTEM] Your tools")).count();
     assert_eq!(notes, 1, "{:?}", told(&server));
 }
@@ -95,7 +96,7 @@ fn o15_a_session_with_the_same_tools_goes_on_without_a_word() {
     let lab = begun(&[], 0);
     let server = Server::start(DONE);
     let done = lab.resume(&server, &["go on"]).exits(0);
-    assert!(!done.stderr.contains("warning"), "{}", done.stderr);
+    assert!(!without_warning(&done.stderr).contains("warning"), "{}", done.stderr);
     assert_eq!(told(&server), ["task", "go on"]);
 }
 
@@ -110,11 +111,15 @@ fn a_run_that_is_not_like_the_one_before_says_what_is_other() {
         "agent review (before: build)",
         "model openai/other (before: openai/mock)",
         "mode yolo (before: confirm-all)",
-        "(before: none)",
         "step limit 3 (before: 7)",
     ] {
         assert!(line.contains(change), "{change}: {line}");
     }
+    assert_eq!(
+        line.contains("(before: none)"),
+        confines(),
+        "where nothing confines it was none before too: {line}"
+    );
     assert_eq!(server.requests()[0].body["model"], "other");
     assert_eq!(done.json()["model"], "openai/other");
 }

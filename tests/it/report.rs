@@ -82,7 +82,8 @@ fn o19_a_report_tells_run_steps_and_calls_with_their_times_sizes_and_outcomes() 
     let error = &report["errors"][0];
     assert_eq!((&error["step"], &error["tool"]), (&json!(1), &json!("read_file")));
     assert_eq!(report["permission_denials"][0]["step"], 2);
-    assert!(report["warnings"][0]["text"].as_str().unwrap().contains("503"), "{}", report["warnings"]);
+    let mut warnings = report["warnings"].as_array().unwrap().iter();
+    assert!(warnings.any(|told| told["text"].as_str().unwrap().contains("503")), "{}", report["warnings"]);
 }
 
 #[test]

@@ -408,7 +408,9 @@ fn l36_the_log_shows_what_a_subagent_does_below_the_call_that_asked_it() {
     let journal = lab.journal();
     let id = journal.parent().unwrap().file_name().unwrap().to_str().unwrap();
     let shown = lab.agent(&["sessions", "show", id]).exits(0).stdout;
-    assert!(shown.contains("    | run: agent explore"), "{shown}");
+    let steps =
+        ["    | run: agent explore", "    | step 1 (2 messages)", "    | step 2 (4 messages)", "\nstep 2 ("];
+    assert!(steps.iter().all(|line| shown.contains(line)), "{shown}");
     let report = lab.agent(&["report", "--format", "markdown"]).exits(0).stdout;
     assert!(report.contains("subagent explore: success (llm_done)"), "{report}");
 }

@@ -11,6 +11,7 @@ use crate::message::{Said, Speaker};
 use crate::messages;
 use crate::result::RunResult;
 use crate::terminal::one_line;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// How much of a tool's result `show` shows, in characters.
@@ -25,8 +26,8 @@ pub fn show(archive: &Archive<'_>, id: &str) -> CliResult<()> {
     let mut reading = archive.read(id)?;
     // Before they are cut: what is left of a secret is still a part of one.
     reading.records.iter_mut().for_each(|record| archive.redactor.event(&mut record.event));
-    let (mut text, mut steps) = (String::new(), Steps::default());
-    for line in reading.records.iter().filter_map(|record| describe(record, steps.next(record))) {
+    let (mut text, mut numbers) = (String::new(), Numbers::default());
+    for line in reading.records.iter().filter_map(|record| describe(record, numbers.next(record))) {
         text.push_str(&line);
         text.push('\n');
     }
@@ -35,6 +36,28 @@ pub fn show(archive: &Archive<'_>, id: &str) -> CliResult<()> {
     }
     let _ = writeln!(text, "\njournal: {}", path.display());
     print(archive.terminal, &text)
+}
+
+/// The numbers of steps: those of the session, and of each subagent by the call that asked it.
+#[derive(Default)]
+struct Numbers {
+    own: Steps,
+    below: BTreeMap<String, u32>,
+}
+
+impl Numbers {
+    /// The step in which the next `record` was written, by whoever made it.
+    fn next(&mut self, record: &Record) -> u32 {
+        let own = self.own.next(record);
+        let Event::Subagent { call_id, event, .. } = &record.event else { return own };
+        let below = self.below.entry(call_id.clone()).or_default();
+        match **event {
+            Event::RunStart { .. } => *below = 0,
+            Event::StepStart { purpose: Purpose::Step, .. } => *below = below.saturating_add(1),
+            _ => {}
+        }
+        *below
+    }
 }
 
 /// The line about a record of this `step`.
