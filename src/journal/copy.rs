@@ -1,9 +1,10 @@
 //! Sessions made of the records of others: forked, or brought from elsewhere.
 
-use crate::event::{Event, Purpose, Record};
+use crate::event::{Event, Level, Purpose, Record};
 use crate::journal::beside::Beside;
 use crate::journal::store::{JOURNAL, SessionError, Store, private_file};
 use crate::journal::write::encode_beside;
+use crate::messages;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs::DirBuilder;
 use std::io::{self, Write};
@@ -55,14 +56,16 @@ fn write(dir: &Path, records: &[Record]) -> io::Result<()> {
 }
 
 /// `records` as those of a session of its own; of one that goes on in `workspace` when that is said. What waits for an answer
-/// waits in the session that asked: here the model is told that it does not know what became of it. What was kept of the state goes with neither: nobody shall believe it
-/// who has not seen what it follows from.
+/// waits in the session that asked: here the model is told that it does not know what became of it. What was kept of the state
+/// goes with neither: nobody shall believe it who has not seen what it follows from. In its place stands that it was left out, so
+/// that no record is missing where a replay looks for it.
 pub fn renamed(mut records: Vec<Record>, id: &str, workspace: Option<&str>) -> Vec<Record> {
-    let stays = |event: &Event| {
-        !matches!(event, Event::ToolWaits { .. } | Event::ApprovalAnswered { .. } | Event::StateKept { .. })
-    };
+    let stays = |event: &Event| !matches!(event, Event::ToolWaits { .. } | Event::ApprovalAnswered { .. });
     records.retain(|record| stays(&record.event));
     for record in &mut records {
+        if matches!(record.event, Event::StateKept { .. }) {
+            record.event = Event::Notice { level: Level::Info, text: messages::STATE_LEFT_OUT.to_owned() };
+        }
         if let Event::SessionStart { session_id, workspace: place, brought_from, .. } = &mut record.event {
             id.clone_into(session_id);
             if let Some(workspace) = workspace.filter(|workspace| workspace != place) {

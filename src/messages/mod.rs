@@ -92,9 +92,9 @@ pub use refusals::{
 pub use replay::{
     CUT_SHORT, DID_NOT_RUN, NOT_HELD, NOTHING_TO_REPLAY, OF_A_MOMENT, OF_A_SUBAGENT, OF_THE_WEB,
     REPLAY_ASKS_ELSE, REPLAY_INTERRUPTED, REPLAY_LATER_VERSION, REPLAY_REFUSED, REPLAYED_CUT_OFF,
-    replay_brought, replay_caches, replay_call, replay_copy, replay_difference, replay_inside,
-    replay_left_out, replay_lost, replay_no_copy, replay_other_result, replayed, replayed_calls,
-    replayed_differs, replayed_lacks, replayed_run, replayed_same, replayed_unknown,
+    STATE_LEFT_OUT, replay_brought, replay_caches, replay_call, replay_copy, replay_difference,
+    replay_inside, replay_left_out, replay_lost, replay_no_copy, replay_other_result, replayed,
+    replayed_calls, replayed_differs, replayed_lacks, replayed_run, replayed_same, replayed_unknown,
 };
 pub use report::{REPORT_FORMS, given_up, report_elsewhere, report_lost};
 pub use resumed::{goes_on_otherwise, other_now, other_tools, other_tools_told};

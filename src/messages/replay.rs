@@ -58,6 +58,9 @@ pub fn replayed(runs: usize, records: usize, compared: usize, requests: usize) -
     format!("{runs}, {records}; compared what was asked in {compared} of {requests} requests")
 }
 
+/// What stands in a copy of a session where its state was kept.
+pub const STATE_LEFT_OUT: &str = "the state that was kept here was left out of this copy";
+
 /// A session in which no run began.
 pub const NOTHING_TO_REPLAY: &str = "no run began in this session: there is nothing to replay";
 

@@ -438,6 +438,8 @@ fn o16_a_state_goes_with_no_copy_and_only_the_last_one_is_kept() {
     let fork = lab.agent(&["sessions", "fork", id]).exits(0).stdout.trim().to_owned();
     let copy = fs::read_to_string(dir.with_file_name(&fork).join("journal.jsonl")).unwrap();
     assert!(copy.contains("tool_call_end") && !copy.contains("state_kept"));
+    let replayed = lab.agent(&["replay", &fork]).exits(0).stdout;
+    assert!(replayed.contains("the same, to its end"), "{replayed}");
     let calls = READ.replace("a.txt", "long.txt").repeat(24);
     let server = Server::start(&format!("turns:\n{calls}  - text: two\n"));
     let url = server.url();
