@@ -57,7 +57,10 @@ fn o14_sessions_are_listed_newest_first_with_status_steps_and_cost() {
     );
     assert!(old["last_ms"].as_u64().unwrap() >= old["began_ms"].as_u64().unwrap());
     let table = sessions(&lab, &["list", "--limit", "1"]).exits(0).stdout;
-    assert!(!table.contains(&first) && table.ends_with("1 more: --all, or --limit N\n"), "{table}");
+    assert!(
+        !table.contains(&first) && table.ends_with("There are older ones: --all, or --limit N\n"),
+        "{table}"
+    );
     let table = sessions(&lab, &["list"]).exits(0).stdout;
     assert!(table.contains("success (llm_done)") && table.contains("failed (llm_error)"), "{table}");
 }

@@ -60,9 +60,8 @@ pub fn list(archive: &Archive<'_>, args: &ListArgs) -> CliResult<()> {
             one_line(&entry.task, TASK_CHARS),
         );
     }
-    let more = ids.count();
-    if more > 0 {
-        let _infallible = writeln!(text, "{more} more: --all, or --limit N");
+    if ids.next().is_some() {
+        text.push_str("There are older ones: --all, or --limit N\n");
     }
     print(archive.terminal, &text)
 }
