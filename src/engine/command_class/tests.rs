@@ -348,6 +348,7 @@ const CONTAINED: &[&str] = &[
     "sh <<'E'\necho 1\nE",
     "sh a.sh <<'E'\ngit push\nE",
     "bash check.sh 'git push'",
+    "bash docker",
     "source a.sh",
     "cd sub && ./a",
     "jq -r '.a[]' b.json",

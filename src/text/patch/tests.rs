@@ -113,14 +113,18 @@ fn crlf_and_a_missing_final_newline_are_kept() {
 #[test]
 fn lines_that_look_like_headers_are_content_inside_a_hunk() {
     assert_eq!(patched("-- sql\nx\n", "@@ -1,2 +1,2 @@\n--- sql\n+++ more\n x\n"), "++ more\nx\n");
+    assert_eq!(patched("-- a\nb\nc\n", "@@\n--- a\n b\n@@\n-c\n"), "b\n");
+    assert_eq!(patched("x\n-- sql\n", "@@\n x\n--- sql\n+++ more\n"), "x\n++ more\n");
+    let counted = "@@ -1,2 +1,2 @@\n x\n--- sql\n+++ more\n@@ -4 +4,0 @@\n-z\n";
+    assert_eq!(patched("x\n-- sql\ny\nz\n", counted), "x\n++ more\ny\n");
 }
 
 #[test]
 fn a_patch_that_cannot_be_read_says_why() {
     assert_eq!(refused("a\n", " \n"), "the patch is empty");
     assert!(refused("a\n", "--- a\n+++ b\n").contains("no hunks"));
-    assert!(refused("a\n", "@@ -1 +1 @@\n a\n").contains("no added or removed"));
-    assert!(refused("a\n", "@@ -x +1 @@\n-a\n").contains("header"));
+    assert!(refused("a\n", "@@ -1 +1 @@\n a\n").contains("hunk 1 has no added or removed"));
+    assert!(refused("a\n", "@@ -x +1 @@\n-a\n").contains("hunk 1: the header"));
     assert!(refused("a\n", "@@ -1 +1 @@\nb\n").contains("leading space"));
     assert!(
         refused("a\n", "@@ -1 +1 @@\n-a\n+b\n--- a/other\n+++ b/other\n@@ -1 +1 @@\n-c\n+d\n")
@@ -359,6 +363,7 @@ fn a_diff_of_several_files_names_them_in_its_headers() {
         summary("--- x.orig\t2026-01-01\n+++ x\t2026-01-02\n@@ -1 +1 @@\n-x\n+y\n"),
         ["update x None 1"]
     );
+    assert_eq!(summary("--- x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n"), ["update b/x None 1"]);
     let refused = |patch: &str| parse(patch, None).unwrap_err().to_string();
     assert!(refused("@@ -1 +1 @@\n-x\n+y\n").contains("does not say which file"));
     assert!(
