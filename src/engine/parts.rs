@@ -42,27 +42,14 @@ fn of(command: &Command<'_>, visit: &mut dyn FnMut(Part<'_>)) {
     }
     let is_told = simple.words.first().is_none_or(|program| program.is_literal);
     visit(Part { words: &simple.words, program: command.programs.first(), is_plain, is_told, mark: None });
-    let (mut operands, mut mark) = (0, command.programs.first().and_then(mark_of));
+    let (mut operands, mut mark) = (0, command.programs.first().and_then(Program::mark));
     for program in command.programs.iter().skip(1) {
-        if program.is_named || operands < WRAPPER_OPERANDS {
+        if program.is_named || program.is_put_in || operands < WRAPPER_OPERANDS {
             // Of words that may not even be a program nothing more is guessed.
             let mark = mark.filter(|_| program.is_named);
             visit(Part { program: Some(program), is_told: true, mark, ..Part::default() });
         }
         operands += usize::from(program.is_named && !program.name.starts_with('-'));
-        mark = mark.or_else(|| mark_of(program));
+        mark = mark.or_else(|| program.mark());
     }
-}
-
-/// What stands for words from elsewhere among the arguments of what a program runs, where it puts some there.
-fn mark_of<'a>(program: &Program<'a>) -> Option<&'a str> {
-    if !matches!(program.name.as_str(), "find" | "parallel" | "xargs") {
-        return None;
-    }
-    let mut args = program.args.iter().map(|arg| arg.text.as_str());
-    let own = match args.find_map(|arg| arg.strip_prefix("-I")) {
-        Some("") => args.next(),
-        own => own,
-    };
-    own.or(Some("{}"))
 }

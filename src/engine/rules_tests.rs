@@ -177,6 +177,12 @@ fn s20_words_that_a_command_gets_from_elsewhere_are_not_told() {
         "echo push | xargs -I % git %",
         "ls | parallel git {}",
         "find . -name push -exec git {} ;",
+        "echo git | xargs -I X X push",
+        "echo git | xargs -n 1 -P 4 -I{} {} push",
+        "echo git | xargs -0rI % env A=1 bin/% push",
+        "echo git | env xargs --replace=X timeout 5 X push",
+        "ls | parallel {} push",
+        "find . -name git -exec {} push ; -exec cat {} ;",
     ] {
         assert_eq!(action(&rules, text), Some(Action::Deny), "{text}");
     }
@@ -184,6 +190,9 @@ fn s20_words_that_a_command_gets_from_elsewhere_are_not_told() {
         "ls | xargs git add",
         "ls | xargs -I{} git add {}",
         "ls | xargs -I X cat X",
+        "ls | xargs -I X cat X push",
+        "ls | xargs -n 1 -I{} cp {} push",
+        "find . -exec cp {} push ;",
         "ls | xargs cat \"$x\"",
         "find . -exec git add {} +",
     ] {

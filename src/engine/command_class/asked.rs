@@ -94,13 +94,11 @@ fn names_beyond(command: &Command<'_>) -> bool {
 
 /// Whether nobody can tell what runs: the name of the program is made when it runs.
 fn is_unnamed(command: &Command<'_>) -> bool {
-    let is_option = |program: &&Program<'_>| {
-        program.is_named && program.name.starts_with(|char: char| char == '-' || char.is_ascii_digit())
-    };
     let mut programs = command.programs.iter();
     let first = programs.next();
     first.is_some_and(|program| !program.is_named)
-        || programs.find(|program| !is_option(program)).is_some_and(|program| !program.is_named)
+        || programs.clone().find(|program| !program.is_option()).is_some_and(|program| !program.is_named)
+        || programs.any(|program| program.is_put_in)
 }
 
 /// Whether a program takes away what only a copy could bring back.
@@ -150,7 +148,7 @@ fn destroys_with_git(program: &Program<'_>) -> bool {
 
 /// Whether `word` is several one-letter flags in one, and `flag` among them.
 fn is_joined(word: &str, flag: &str) -> bool {
-    let letters = |text: &str| text.len() > 1 && text.starts_with('-') && !text.starts_with("--");
+    let letters = |text: &str| text.starts_with('-') && !text.starts_with("--");
     letters(word) && letters(flag) && word.contains(flag.trim_start_matches('-'))
 }
 

@@ -53,7 +53,8 @@ fn blocked_program(program: &Program<'_>) -> Option<&'static str> {
         }
         "pkill" if is_sigkill(program) && program.has_flag('f', "--full") => Some("pkill -9 -f"),
         "killall" if is_sigkill(program) => Some("killall -9"),
-        "kill" if args.len() > 1 && args.iter().any(|arg| arg.text == "-1") => Some("kill of every process"),
+        // The first argument may be a signal: `kill -1 123`.
+        "kill" if args.iter().skip(1).any(|arg| arg.text == "-1") => Some("kill of every process"),
         "find" => blocked_find(program),
         "tee" => args.iter().find_map(|path| blocked_target(&path.text)),
         name if name.starts_with("mkfs") => Some("mkfs"),
@@ -204,6 +205,8 @@ mod tests {
             "dd if=/dev/zero of=/dev/sda",
             ":(){ :|:& };:",
             "bomb() { bomb | bomb & }; bomb",
+            "bomb() { bomb | bomb; }; bomb",
+            "bomb() { bomb & bomb; }; bomb",
             "chmod -R 000 /",
             "chmod 777 x",
             "chmod 0777 x",
@@ -226,6 +229,8 @@ mod tests {
             "killall -9 x",
             "killall -s KILL x",
             "kill -9 -1",
+            "kill -1 -1",
+            "kill -- -1",
         ];
         for command in commands {
             assert!(is_blocked(command), "{command}");
@@ -251,13 +256,20 @@ mod tests {
             "rm -f /tmp/x",
             "chmod 755 x",
             "chmod +x x",
+            "chmod +x /opt/x",
+            "chmod -R u+w build",
             "kill -9 123",
+            "kill -1 123",
+            "kill -1",
             "dd if=a of=b",
             "echo x > /dev/null",
             "make 2>/dev/null",
             "cat > notes.md <<'EOF'\nsudo apt install x\nEOF",
             "curl x -o y",
             "curl x; sh y.sh",
+            "curl x | jq .",
+            "echo $(curl x)",
+            "find ~ -name x",
             "find . -name sudo",
             "find . -name '*.o' -delete",
             "pkill -f x",

@@ -158,6 +158,7 @@ mod tests {
     fn a_pattern_is_no_file() {
         assert_eq!(named("grep -n .env README"), all(false, &["README"]));
         assert_eq!(named("grep -ne x a b"), all(false, &["x", "a", "b"]));
+        assert_eq!(named("grep --regexp=x a; sed --expression=p b"), all(false, &["a", "b"]));
         assert_eq!(named("sed -n 1p a"), all(false, &["a"]));
         assert_eq!(named("sed -Ei s/a/b/ a"), all(true, &["a"]));
     }

@@ -36,8 +36,7 @@ pub(super) fn text_of(program: &Program<'_>, simple: &Simple) -> Given {
             let is_text = |arg: &Word| !arg.text.starts_with("--") && is_flag(&arg) && arg.text.contains('c');
             match args.iter().position(is_text) {
                 Some(at) => {
-                    let mut rest =
-                        args.iter().skip(at + 1).skip_while(|arg| is_flag(arg) && arg.text != "--");
+                    let mut rest = args.iter().skip(at).skip_while(|arg| is_flag(arg) && arg.text != "--");
                     known(rest.find(|arg| arg.text != "--"))
                 }
                 None if args.iter().any(|arg| arg.text.contains("<()")) => Given::Hidden,

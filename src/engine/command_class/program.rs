@@ -25,6 +25,8 @@ pub(in crate::engine) struct Program<'a> {
     pub(in crate::engine) name: String,
     /// Whether it is called what it is written.
     pub(in crate::engine) is_named: bool,
+    /// Whether words from elsewhere are put in where it is called: `xargs -I X X push`.
+    pub(in crate::engine) is_put_in: bool,
     pub(in crate::engine) args: &'a [Word],
 }
 
@@ -33,7 +35,37 @@ impl<'a> Program<'a> {
     pub(super) fn new(words: &'a [Word]) -> Option<Self> {
         let assignments = words.iter().take_while(|word| is_assignment(&word.text)).count();
         let (first, args) = words.get(assignments..)?.split_first()?;
-        Some(Self { name: name(&first.text), is_named: first.is_literal, args })
+        Some(Self { name: name(&first.text), is_named: first.is_literal, is_put_in: false, args })
+    }
+
+    /// The same where `mark` stands for words from elsewhere.
+    fn under(self, mark: &str) -> Self {
+        let is_put_in = !self.name.starts_with('-') && self.name.contains(&mark.to_ascii_lowercase());
+        Self { is_named: self.is_named && !is_put_in, is_put_in, ..self }
+    }
+
+    /// What stands for words from elsewhere among the arguments of what it runs, where it puts some there.
+    pub(in crate::engine) fn mark(&self) -> Option<&'a str> {
+        if !matches!(self.name.as_str(), "find" | "parallel" | "xargs") {
+            return None;
+        }
+        let mut args = self.args.iter().map(|arg| arg.text.as_str());
+        let own = match args.find_map(own_mark) {
+            Some("") => args.next(),
+            own => own,
+        };
+        own.or(Some("{}"))
+    }
+
+    /// Whether it is an option of a wrapper, or a number that one has as its value.
+    pub(super) fn is_option(&self) -> bool {
+        self.name.starts_with('-')
+            || (self.is_named && self.name.starts_with(|char: char| char.is_ascii_digit()))
+    }
+
+    /// Whether it runs the program named after it.
+    fn is_wrapper(&self) -> bool {
+        WRAPPERS.contains(&self.name.as_str())
     }
 
     /// Whether a flag is there, alone, among other letters or with a value.
@@ -62,23 +94,48 @@ pub(in crate::engine) fn name(word: &str) -> String {
 
 /// The program of `words`, and those that it may run where it is one that runs others.
 pub(super) fn programs(words: &[Word]) -> Vec<Program<'_>> {
-    let mut all = Vec::new();
+    let mut all: Vec<Program<'_>> = Vec::new();
     let mut from = vec![words];
+    let mut mark = None;
     while let Some(words) = from.pop().filter(|_| all.len() < MAX_PROGRAMS) {
-        let Some(program) = Program::new(words) else { continue };
-        let is_wrapper = WRAPPERS.contains(&program.name.as_str());
+        let Some(mut program) = Program::new(words) else { continue };
+        if let Some(mark) = mark {
+            program = program.under(mark);
+        }
+        mark = mark.or_else(|| program.mark());
         if program.name == "find" {
             from.extend(executed(program.args));
-        } else if is_wrapper && from.is_empty() && all.is_empty() {
-            // Which word of a wrapper's is the program depends on its options, so any of them may be. Before an
-            // assignment stands the same program as behind it.
-            let args = program.args;
-            let starts = (0..args.len().min(MAX_WRAPPER_WORDS)).rev().filter_map(|at| args.get(at..));
-            from.extend(starts.filter(|words| !is_assignment(&words[0].text)));
+        } else if program.is_wrapper() && from.is_empty() && all.is_empty() {
+            from.extend(starts(program.args).rev());
+        } else if all.first().is_some_and(Program::is_wrapper)
+            && !program.is_wrapper()
+            && !program.is_option()
+        {
+            // Behind the program that is run stand its arguments, whatever is put into them.
+            mark = None;
         }
         all.push(program);
     }
     all
+}
+
+/// Where the program that a wrapper runs may begin among its arguments: which of them it is depends on the options, so any of
+/// them may be. Before an assignment stands the same program as behind it, and what is said to be a mark is none.
+fn starts(args: &[Word]) -> impl DoubleEndedIterator<Item = &[Word]> {
+    let is_mark = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| args.get(before));
+        before.is_some_and(|option| own_mark(&option.text) == Some(""))
+    };
+    let is_start =
+        move |at: &usize| !is_mark(*at) && args.get(*at).is_some_and(|word| !is_assignment(&word.text));
+    (0..args.len().min(MAX_WRAPPER_WORDS)).filter(is_start).filter_map(|at| args.get(at..))
+}
+
+/// What an option says to stand for words from elsewhere; nothing where the next word says it.
+fn own_mark(option: &str) -> Option<&str> {
+    let short =
+        || option.strip_prefix('-')?.trim_start_matches(['0', 'o', 'p', 'r', 't', 'x']).strip_prefix('I');
+    option.strip_prefix("--replace=").or_else(short)
 }
 
 /// What `find` runs, each up to its end.

@@ -23,6 +23,8 @@ fn plain_reading_programs_are_safe() {
         "cat a.txt",
         "head -n 5 a.txt",
         "head -5 a.txt",
+        "cat -- -x",
+        "grep -e /x a.txt",
         "wc -l a.txt",
         "grep -n x a.txt",
         "grep -rn x .",
@@ -147,6 +149,7 @@ const NOT_SAFE: &[&str] = &[
     "cat ~/.ssh/id_ed25519",
     "cat /etc/passwd",
     "cat ../x",
+    "head -n5 /etc/passwd",
     "cat a/../../x",
     "grep x --include=/etc",
     "ls \u{202e}txt.exe",
@@ -162,6 +165,9 @@ const NOT_SAFE: &[&str] = &[
     "/tmp/ls",
     "ls *",
     "ls &",
+    "cd",
+    "cd /",
+    "cd -",
     "cd && ls",
     "cd - && ls",
     "cd / && ls",
@@ -265,9 +271,21 @@ const ASKED: &[&str] = &[
     "git restore a",
     "git clean -fdx",
     "git stash drop",
+    "git branch -rd a/x",
+    "git reflog expire --all",
+    "git submodule update",
+    "git switch -f x",
+    "git tag -d v1",
+    "git worktree remove a",
+    "shred a",
+    "ln /etc/passwd a",
+    "cat -s /etc/passwd",
     "git push",
     "env git push",
     "sh -c 'git push'",
+    "bash -c -e 'git push'",
+    "bash -c -- 'git push'",
+    "env -S 'git push'",
     "true && (git push)",
     "x=$(git push)",
     "wget x -O y",
@@ -276,9 +294,15 @@ const ASKED: &[&str] = &[
     "\"$x\"",
     "env A=1 $x",
     "timeout 5 $x",
+    "ls | xargs -I X X push",
+    "find . -name '*.sh' -exec {} ;",
     "eval \"$x\"",
     "sh -c \"$x\"",
+    "sh -c \"ls $x\"",
+    "eval \"ls $x\"",
     "cat x | sh",
+    "cat < x | sh",
+    "echo \"ls $x\" | sh",
     "bash <(cat x)",
     "echo \"$x\" | sh",
     "source <(cat x)",
@@ -299,11 +323,19 @@ const ASKED: &[&str] = &[
 /// What is contained and not known.
 const CONTAINED: &[&str] = &[
     "rm a.txt",
+    "rm --force a.txt",
     "git commit -am x",
     "git checkout -b x",
     "git clean -n",
     "git restore --staged a",
     "git branch -v",
+    "git reflog",
+    "git submodule status",
+    "git switch x",
+    "git tag v1",
+    "git worktree list",
+    "ln -s /etc/passwd a",
+    "python3 pip install x",
     "node a.js",
     "grep -n ssh a > b",
     "echo x > /dev/null; touch /tmp/x",
@@ -312,8 +344,16 @@ const CONTAINED: &[&str] = &[
     "python3 - <<'E'\nprint(1)\nE",
     "awk '{print $1}' a",
     "echo 'echo 1' | sh",
+    "echo 'echo 1' | { true; sh; }",
+    "sh <<'E'\necho 1\nE",
+    "sh a.sh <<'E'\ngit push\nE",
+    "bash check.sh 'git push'",
+    "bash docker",
+    "source a.sh",
     "cd sub && ./a",
     "jq -r '.a[]' b.json",
+    "ls | xargs -I X jq . X",
+    "find . -name '*.js' -exec node {} ;",
 ];
 
 #[test]
@@ -322,6 +362,20 @@ fn what_cannot_be_undone_or_leaves_the_machine_is_asked() {
         for command in commands {
             assert_eq!(verdict(command), Verdict { class: class.clone(), is_known: false }, "{command}");
         }
+    }
+}
+
+#[test]
+fn texts_inside_of_texts_are_looked_into_up_to_a_depth_and_do_not_run_beyond_it() {
+    let evals = |count: usize| "eval ".repeat(count) + "true";
+    let (deep, deeper) = (evals(12), evals(13));
+    assert_eq!(class(&deep), CommandClass::Confine);
+    let inner = evals(11);
+    for text in [format!("echo '{inner}' | sh"), format!("sh <<E\n{inner}\nE")] {
+        assert_eq!(class(&text), CommandClass::Confine, "{text}");
+    }
+    for text in [deeper, format!("echo '{deep}' | sh"), format!("sh <<E\n{deep}\nE")] {
+        assert!(is_blocked(&text), "{text}");
     }
 }
 

@@ -58,7 +58,7 @@ pub fn is_envelope(patch: &str) -> bool {
 pub fn parse(patch: &str) -> Result<Vec<Section>, PatchError> {
     let mut reader = Reader::default();
     let lines = patch.split_inclusive('\n').map(body).skip_while(|line| line.trim().is_empty());
-    for (number, line) in (1..).zip(lines) {
+    for (number, line) in (1..).zip(lines).skip(1) {
         reader.take(number, line)?;
     }
     match reader.state {
@@ -77,10 +77,8 @@ struct Reader {
 /// What the next line may be.
 #[derive(Default, PartialEq, Clone, Copy)]
 enum State {
-    /// The first line.
-    #[default]
-    Begin,
     /// A section.
+    #[default]
     Between,
     /// A line of a new file.
     Adding,
@@ -98,9 +96,8 @@ impl Reader {
     fn take(&mut self, number: usize, line: &str) -> Result<(), PatchError> {
         let stray = || PatchError::Stray { number, line: quoted(line) };
         match self.state {
-            State::Begin if line.trim() == BEGIN => self.state = State::Between,
             State::Ended if line.trim().is_empty() => {}
-            State::Begin | State::Ended => return Err(stray()),
+            State::Ended => return Err(stray()),
             // Inside of a hunk an indented marker is a line of the file.
             _ if line.starts_with("*** ") => self.marker(line.trim_end()).ok_or_else(stray)??,
             State::Adding if line.starts_with('+') => {
@@ -192,7 +189,6 @@ impl Reader {
                 hunk.take_line(line, 1)?;
                 hunks.push(hunk);
             }
-            (None, Some(hunk)) if hunk.at_end && line.is_empty() => {}
             (None, Some(hunk)) => hunk.take_line(line, number)?,
         }
         self.state = next;

@@ -65,6 +65,16 @@ fn t06_one_bad_hunk_refuses_all_and_is_named_with_its_first_wrong_line() {
 }
 
 #[test]
+fn the_line_that_is_named_is_that_of_the_likeliest_place() {
+    assert!(refused("a\n", "@@ -1,2 +1 @@\n a\n-b\n").contains("does not fit at line 2"));
+    let text = "k\nfn a() {\nb\n}\nfn a() {\nc\n}\n";
+    let message = refused(text, "@@\n fn a() {\n c\n-x\n");
+    assert!(message.contains("does not fit at line 7"), "{message}");
+    let message = refused("\nfn\nq\n", "@@ -1 +1,2 @@\n \n+k\n@@\n\n fn\n-x\n");
+    assert!(message.contains("hunk 2 does not fit at line 2"), "behind the hunk before it: {message}");
+}
+
+#[test]
 fn t07_headers_are_optional_and_insertions_have_no_context() {
     assert_eq!(patched("a\nb\n", "@@ -0,0 +1,1 @@\n+first\n"), "first\na\nb\n");
     assert_eq!(patched("a\nb\n", "@@ -1,0 +2,1 @@\n+middle\n"), "a\nmiddle\nb\n");
@@ -103,20 +113,49 @@ fn crlf_and_a_missing_final_newline_are_kept() {
 #[test]
 fn lines_that_look_like_headers_are_content_inside_a_hunk() {
     assert_eq!(patched("-- sql\nx\n", "@@ -1,2 +1,2 @@\n--- sql\n+++ more\n x\n"), "++ more\nx\n");
+    assert_eq!(patched("-- a\nb\nc\n", "@@\n--- a\n b\n@@\n-c\n"), "b\n");
+    assert_eq!(patched("x\n-- sql\n", "@@\n x\n--- sql\n+++ more\n"), "x\n++ more\n");
+    let counted = "@@ -1,2 +1,2 @@\n x\n--- sql\n+++ more\n@@ -4 +4,0 @@\n-z\n";
+    assert_eq!(patched("x\n-- sql\ny\nz\n", counted), "x\n++ more\ny\n");
 }
 
 #[test]
 fn a_patch_that_cannot_be_read_says_why() {
     assert_eq!(refused("a\n", " \n"), "the patch is empty");
     assert!(refused("a\n", "--- a\n+++ b\n").contains("no hunks"));
-    assert!(refused("a\n", "@@ -1 +1 @@\n a\n").contains("no added or removed"));
-    assert!(refused("a\n", "@@ -x +1 @@\n-a\n").contains("header"));
+    assert!(refused("a\n", "@@ -1 +1 @@\n a\n").contains("hunk 1 has no added or removed"));
+    assert!(refused("a\n", "@@ -x +1 @@\n-a\n").contains("hunk 1: the header"));
     assert!(refused("a\n", "@@ -1 +1 @@\nb\n").contains("leading space"));
     assert!(
         refused("a\n", "@@ -1 +1 @@\n-a\n+b\n--- a/other\n+++ b/other\n@@ -1 +1 @@\n-c\n+d\n")
             .contains("more than one")
     );
     assert!(refused("a\n", "@@ -99999999999999999999 +1 @@\n-a\n").contains("header"));
+}
+
+#[test]
+fn numbers_of_a_header_are_read_as_far_as_files_have_lines() {
+    let read = |start: u64, count: u64| hunk::Hunk::header(&format!("@@ -{start},{count} +1 @@"), 1);
+    let most = u64::from(u32::MAX);
+    let hunk = read(most, most).unwrap();
+    assert_eq!((hunk.start, hunk.counted), (Some(4_294_967_295), Some(4_294_967_295)));
+    for (start, count) in [(most + 1, 1), (1, most + 1), (most + 9, 1), (1, most + 9)] {
+        assert!(read(start, count).unwrap_err().to_string().contains("header"), "{start},{count}");
+    }
+}
+
+#[test]
+fn a_header_that_miscounts_still_says_where_its_hunk_begins() {
+    assert_eq!(patched("a\n", "@@ -1 +1,2 @@\n+x\n"), "x\na\n");
+    assert_eq!(patched("x\ny\nx\n", "@@ -1,0 +1 @@\n-x\n"), "y\nx\n");
+}
+
+#[test]
+fn blank_lines_behind_a_hunk_are_of_the_file_as_far_as_its_header_counts_them() {
+    assert_eq!(patched("a\n", "@@ -1 +1 @@\n-a\n+b\n\n"), "b\n");
+    assert_eq!(patched("a\n", "@@\n-a\n+b\n\n\n"), "b\n");
+    assert_eq!(patched("a\n\n", "@@ -1,2 +1,2 @@\n-a\n+b\n\n\n"), "b\n\n");
+    assert!(refused("a\nc\n", "@@ -1,2 +1,2 @@\n-a\n+b\n\n").contains("does not fit"));
 }
 
 #[test]
@@ -186,6 +225,19 @@ fn t06_an_envelope_adds_deletes_updates_and_moves_files() {
 }
 
 #[test]
+fn what_is_put_around_a_patch_has_both_its_ends() {
+    for patch in ["```\na\nb\n", "```\na\n``", "<<EOF\na\nEND\n", "<<\na\n\n", "cat <<EOF\na\nEOF"] {
+        assert_eq!(envelope::unwrapped(patch), patch);
+    }
+}
+
+#[test]
+fn the_extent_of_a_section_is_what_it_adds_and_removes() {
+    let extents: Vec<_> = parse(ENVELOPE, None).unwrap().iter().map(Section::extent).collect();
+    assert_eq!(extents, [(3, 0), (0, 0), (1, 1), (0, 2)]);
+}
+
+#[test]
 fn an_envelope_that_is_not_understood_or_cut_off_is_refused() {
     let refused = |patch: &str| parse(patch, None).unwrap_err().to_string();
     for end in ENVELOPE.match_indices('\n').map(|(at, _)| at) {
@@ -218,6 +270,21 @@ fn a_hunk_without_line_numbers_stands_in_the_only_place_of_its_lines() {
     assert!(text.contains("does not fit at line 2") && text.contains("found \"    b();\""), "{text}");
 }
 
+#[test]
+fn blank_lines_in_front_of_a_hunk_are_none_of_the_file_and_those_in_it_are() {
+    assert_eq!(updated("x\ny\n", "\n\n x\n-y\n"), "x\n");
+    assert_eq!(updated("x\n\ny\n", "@@\n x\n\n-y\n"), "x\n\n");
+    assert!(not_updated("x\ny\n", "@@\n x\n\n-y\n").contains("does not fit"));
+}
+
+#[test]
+fn numbers_in_the_headers_of_an_envelope_are_the_place_of_a_hunk() {
+    assert_eq!(updated("x\ny\nx\n", "@@ -3 +3 @@\n-x\n+z\n"), "x\ny\nz\n");
+    assert!(not_updated("x\ny\n", "@@\n-x\n@@ -2x @@\n-y\n").contains("hunk 2: the header"));
+    assert_eq!(updated("- a\nx\n- b\nx\n", "@@ - b\n-x\n+z\n"), "- a\nx\n- b\nz\n");
+    assert_eq!(updated("-a\nx\n-b\nx\n", "@@ -b\n-x\n+z\n"), "-a\nx\n-b\nz\n");
+}
+
 const CLASSES: &str =
     "class A:\n    def f():\n        x\n    def g():\n        x\nclass B:\n    def f():\n        x\n";
 
@@ -234,6 +301,11 @@ fn headers_say_after_which_lines_a_hunk_stands() {
     assert_eq!(updated(CLASSES, &format!("@@     def g():\n{hunk}")), changed(5));
     assert_eq!(updated(CLASSES, &format!("@@ class B:\n@@ def f():\n{hunk}")), changed(8));
     assert_eq!(updated(CLASSES, &format!("@@ class A:\n@@     def g():\n{hunk}")), changed(5));
+    assert_eq!(
+        updated(CLASSES, &format!("@@ def f():\n@@ def f():\n{hunk}")),
+        changed(8),
+        "each after the one before"
+    );
     let text = not_updated(CLASSES, &format!("@@ def f():\n{hunk}"));
     assert!(text.contains("fits at lines 3, 8"), "{text}");
     let text = not_updated(CLASSES, &format!("@@ class C:\n{hunk}"));
@@ -246,6 +318,7 @@ fn headers_say_after_which_lines_a_hunk_stands() {
 fn a_hunk_can_stand_at_the_end_of_the_file() {
     assert_eq!(updated("x\ny\nx\n", "@@\n-x\n+z\n*** End of File\n"), "x\ny\nz\n");
     assert!(not_updated("x\ny\n", "@@\n-x\n+z\n*** End of File\n").contains("not at the end"));
+    assert!(not_updated("x\ny\n", "@@\n-q\n+z\n*** End of File\n").contains("does not fit"));
     assert_eq!(updated("x\ny", "@@\n+z\n"), "x\ny\nz", "lines after nothing come last");
     assert_eq!(updated("x\n", "@@\n+z\n*** End of File\n\n"), "x\nz\n");
     assert!(not_updated("x\ny\n", "@@ x\n+z\n").contains("does not say where"));
@@ -264,6 +337,7 @@ fn hunks_climb_the_ladder_and_context_keeps_its_bytes() {
     let (text, rungs) = found("  if a:\n    b\n", "@@\n if a:\n-  b\n+  c\n");
     assert_eq!((text.as_str(), rungs), ("  if a:\n    c\n", vec![Rung::Indentation]));
     assert!(not_updated("a \nb\na\t\nb\n", "@@\n a\n-b\n").contains("fits at lines 1, 3"));
+    assert_eq!(patched("a \nb\na \nb\n", "@@ -3,2 +3 @@\n a\n-b\n"), "a \nb\na \n");
     assert!(enveloped("a\n  b\n", "@@\n a\n-b\n").is_err(), "lines shifted by different amounts");
 }
 
@@ -289,6 +363,7 @@ fn a_diff_of_several_files_names_them_in_its_headers() {
         summary("--- x.orig\t2026-01-01\n+++ x\t2026-01-02\n@@ -1 +1 @@\n-x\n+y\n"),
         ["update x None 1"]
     );
+    assert_eq!(summary("--- x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n"), ["update b/x None 1"]);
     let refused = |patch: &str| parse(patch, None).unwrap_err().to_string();
     assert!(refused("@@ -1 +1 @@\n-x\n+y\n").contains("does not say which file"));
     assert!(
