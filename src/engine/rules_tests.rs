@@ -183,6 +183,10 @@ fn s20_words_that_a_command_gets_from_elsewhere_are_not_told() {
         "echo git | env xargs --replace=X timeout 5 X push",
         "ls | parallel {} push",
         "find . -name git -exec {} push ; -exec cat {} ;",
+        "find . -exec env git push ;",
+        "find . -exec cat {} \\; -exec nice -n 5 timeout 3 git push \\;",
+        "find . -name git -exec env {} push ;",
+        "xargs find . -exec env git push ;",
     ] {
         assert_eq!(action(&rules, text), Some(Action::Deny), "{text}");
     }
@@ -193,6 +197,8 @@ fn s20_words_that_a_command_gets_from_elsewhere_are_not_told() {
         "ls | xargs -I X cat X push",
         "ls | xargs -n 1 -I{} cp {} push",
         "find . -exec cp {} push ;",
+        "find . -exec env cp {} push ;",
+        "find . -exec nice git add {} +",
         "ls | xargs cat \"$x\"",
         "find . -exec git add {} +",
     ] {

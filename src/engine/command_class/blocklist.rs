@@ -230,6 +230,7 @@ mod tests {
             "killall -s KILL x",
             "kill -9 -1",
             "kill -1 -1",
+            "find . -exec env sudo true ;",
             "kill -- -1",
         ];
         for command in commands {

@@ -92,43 +92,60 @@ pub(in crate::engine) fn name(word: &str) -> String {
     word.rsplit('/').next().unwrap_or_default().to_ascii_lowercase()
 }
 
+/// Where a program may begin.
+#[derive(Clone, Copy)]
+struct Start<'a> {
+    words: &'a [Word],
+    /// What stands for words from elsewhere there.
+    mark: Option<&'a str>,
+    /// Whether one certainly begins there.
+    is_certain: bool,
+}
+
 /// The program of `words`, and those that it may run where it is one that runs others.
 pub(super) fn programs(words: &[Word]) -> Vec<Program<'_>> {
-    let mut all: Vec<Program<'_>> = Vec::new();
-    let mut from = vec![words];
-    let mut mark = None;
-    while let Some(words) = from.pop().filter(|_| all.len() < MAX_PROGRAMS) {
-        let Some(mut program) = Program::new(words) else { continue };
-        if let Some(mark) = mark {
-            program = program.under(mark);
-        }
-        mark = mark.or_else(|| program.mark());
+    let mut all = Vec::new();
+    let mut from = vec![Start { words, mark: None, is_certain: true }];
+    while let Some(start) = from.pop().filter(|_| all.len() < MAX_PROGRAMS) {
+        let Some(program) = start.program() else { continue };
+        let mark = start.mark.or_else(|| program.mark());
         if program.name == "find" {
-            from.extend(executed(program.args));
-        } else if program.is_wrapper() && from.is_empty() && all.is_empty() {
-            from.extend(starts(program.args).rev());
-        } else if all.first().is_some_and(Program::is_wrapper)
-            && !program.is_wrapper()
-            && !program.is_option()
-        {
-            // Behind the program that is run stand its arguments, whatever is put into them.
-            mark = None;
+            from.extend(executed(program.args).map(|words| Start { words, mark, is_certain: true }));
+        } else if program.is_wrapper() && start.is_certain {
+            from.extend(starts(program.args, mark).into_iter().rev());
         }
         all.push(program);
     }
     all
 }
 
+impl<'a> Start<'a> {
+    fn program(self) -> Option<Program<'a>> {
+        let program = Program::new(self.words)?;
+        Some(match self.mark {
+            Some(mark) => program.under(mark),
+            None => program,
+        })
+    }
+}
+
 /// Where the program that a wrapper runs may begin among its arguments: which of them it is depends on the options, so any of
 /// them may be. Before an assignment stands the same program as behind it, and what is said to be a mark is none.
-fn starts(args: &[Word]) -> impl DoubleEndedIterator<Item = &[Word]> {
+fn starts<'a>(args: &'a [Word], mut mark: Option<&'a str>) -> Vec<Start<'a>> {
     let is_mark = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| args.get(before));
         before.is_some_and(|option| own_mark(&option.text) == Some(""))
     };
-    let is_start =
-        move |at: &usize| !is_mark(*at) && args.get(*at).is_some_and(|word| !is_assignment(&word.text));
-    (0..args.len().min(MAX_WRAPPER_WORDS)).filter(is_start).filter_map(|at| args.get(at..))
+    let is_start = |at: &usize| !is_mark(*at) && args.get(*at).is_some_and(|word| !is_assignment(&word.text));
+    let places = (0..args.len().min(MAX_WRAPPER_WORDS)).filter(is_start).filter_map(|at| args.get(at..));
+    let mut start = |words| {
+        let start = Start { words, mark, is_certain: false };
+        // Behind the program that is run stand its arguments, whatever is put into them.
+        let before = start.program().filter(|program| program.is_wrapper() || program.is_option());
+        mark = before.and_then(|program| mark.or_else(|| program.mark()));
+        start
+    };
+    places.map(&mut start).collect()
 }
 
 /// What an option says to stand for words from elsewhere; nothing where the next word says it.
