@@ -39,17 +39,9 @@ pub fn is_observation(event: &Event) -> bool {
 /// - `session_id` of a result: an imported or forked session has its own;
 /// - `context` of a result, and the `tokens` of a compaction: they are estimated from the length of texts, and what was taken
 ///   out of them is none;
-/// - how a structured answer is written: the same characters may stand there or be escaped;
 /// - a `digest` that the journal does not have: it was taken out with what it was made of (`sessions export --redact`).
 pub fn same(then: &Event, now: &Event) -> bool {
-    then == now || {
-        let now = with_the_journals_own(then, now);
-        *then == now || json(then) == json(&now)
-    }
-}
-
-fn json(event: &Event) -> Value {
-    serde_json::to_value(event).unwrap_or_default()
+    then == now || *then == with_the_journals_own(then, now)
 }
 
 fn with_the_journals_own(then: &Event, now: &Event) -> Event {
@@ -79,6 +71,7 @@ fn with_the_journals_own(then: &Event, now: &Event) -> Event {
 impl Divergence {
     /// Where the two first differ.
     pub fn difference(&self) -> Difference {
+        let json = |event: &Event| serde_json::to_value(event).unwrap_or_default();
         let then = &self.recorded.event;
         let (then, now) = (json(then), json(&with_the_journals_own(then, &self.now)));
         if then.get("type") != now.get("type") {
