@@ -103,7 +103,7 @@ impl Prefix {
     /// The first message beside the system message that is not what it was, or is gone.
     fn first_changed(&self, request: &Request<'_>) -> Option<usize> {
         let differs = |(at, known): (usize, &Arc<Message>)| {
-            known.role != Role::System && !same(Some(known), request.messages.get(at))
+            !same(Some(known), request.messages.get(at)) && known.role != Role::System
         };
         self.messages.iter().enumerate().position(differs)
     }
