@@ -136,14 +136,10 @@ fn real(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     // Most do not exist, many of them because their directory does not: that is looked at once. To resolve a path
     // takes a look at each directory of it.
     let mut directories = HashMap::new();
-    let mut is_in_one = |path: &Path| {
-        let Some(parent) = path.parent() else { return true };
-        directories.get(parent).copied().unwrap_or_else(|| {
-            let is_one = parent.is_dir();
-            directories.insert(parent.to_owned(), is_one);
-            is_one
-        })
-    };
-    let present = paths.into_iter().filter(|path| is_in_one(path) && path.symlink_metadata().is_ok());
+    let mut is_there =
+        |directory: &Path| *directories.entry(directory.to_owned()).or_insert_with(|| directory.is_dir());
+    let present = paths
+        .into_iter()
+        .filter(|path| path.parent().is_none_or(&mut is_there) && path.symlink_metadata().is_ok());
     present.filter_map(|path| path.canonicalize().ok()).collect()
 }
