@@ -92,11 +92,10 @@ pub(in crate::engine) fn name(word: &str) -> String {
     word.rsplit('/').next().unwrap_or_default().to_ascii_lowercase()
 }
 
-/// Where a program may begin.
-#[derive(Clone, Copy)]
+/// A program where one may begin.
 struct Start<'a> {
-    words: &'a [Word],
-    /// What stands for words from elsewhere there.
+    program: Program<'a>,
+    /// What stands for words from elsewhere among its arguments.
     mark: Option<&'a str>,
     /// Whether one certainly begins there.
     is_certain: bool,
@@ -105,13 +104,11 @@ struct Start<'a> {
 /// The program of `words`, and those that it may run where it is one that runs others.
 pub(super) fn programs(words: &[Word]) -> Vec<Program<'_>> {
     let mut all = Vec::new();
-    let mut from = vec![Start { words, mark: None, is_certain: true }];
-    while let Some(start) = from.pop().filter(|_| all.len() < MAX_PROGRAMS) {
-        let Some(program) = start.program() else { continue };
-        let mark = start.mark.or_else(|| program.mark());
+    let mut from: Vec<Start<'_>> = Start::new(words, None, true).into_iter().collect();
+    while let Some(Start { program, mark, is_certain }) = from.pop().filter(|_| all.len() < MAX_PROGRAMS) {
         if program.name == "find" {
-            from.extend(executed(program.args).map(|words| Start { words, mark, is_certain: true }));
-        } else if program.is_wrapper() && start.is_certain {
+            from.extend(executed(program.args).filter_map(|words| Start::new(words, mark, true)));
+        } else if program.is_wrapper() && is_certain {
             from.extend(starts(program.args, mark).into_iter().rev());
         }
         all.push(program);
@@ -120,12 +117,15 @@ pub(super) fn programs(words: &[Word]) -> Vec<Program<'_>> {
 }
 
 impl<'a> Start<'a> {
-    fn program(self) -> Option<Program<'a>> {
-        let program = Program::new(self.words)?;
-        Some(match self.mark {
+    /// The program of `words`, where `mark` stands for words from elsewhere.
+    fn new(words: &'a [Word], mark: Option<&'a str>, is_certain: bool) -> Option<Self> {
+        let program = Program::new(words)?;
+        let program = match mark {
             Some(mark) => program.under(mark),
             None => program,
-        })
+        };
+        let mark = mark.or_else(|| program.mark());
+        Some(Self { program, mark, is_certain })
     }
 }
 
@@ -139,13 +139,13 @@ fn starts<'a>(args: &'a [Word], mut mark: Option<&'a str>) -> Vec<Start<'a>> {
     let is_start = |at: &usize| !is_mark(*at) && args.get(*at).is_some_and(|word| !is_assignment(&word.text));
     let places = (0..args.len().min(MAX_WRAPPER_WORDS)).filter(is_start).filter_map(|at| args.get(at..));
     let mut start = |words| {
-        let start = Start { words, mark, is_certain: false };
+        let start = Start::new(words, mark, false)?;
         // Behind the program that is run stand its arguments, whatever is put into them.
-        let before = start.program().filter(|program| program.is_wrapper() || program.is_option());
-        mark = before.and_then(|program| mark.or_else(|| program.mark()));
-        start
+        let goes_on = start.program.is_wrapper() || start.program.is_option();
+        mark = start.mark.filter(|_| goes_on);
+        Some(start)
     };
-    places.map(&mut start).collect()
+    places.filter_map(&mut start).collect()
 }
 
 /// What an option says to stand for words from elsewhere; nothing where the next word says it.
