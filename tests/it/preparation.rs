@@ -69,6 +69,7 @@ fn l39_the_log_says_that_it_plans_and_an_interrupt_then_ends_the_run() {
     let lab = Lab::new();
     let running = lab.start_run(&server, &["--mixed"]);
     running.wait_for_stderr("[plan] begins (openai/mock)");
+    server.wait_for_request(1);
     running.signal(rustix::process::Signal::INT);
     let log = running.finish().exits(130).stderr;
     assert!(log.contains("Stopped (user_interrupt"), "{log}");
@@ -178,7 +179,7 @@ fn l09_the_model_is_told_when_little_time_is_left() {
     let slow = "{calls: [{name: list_files, arguments: {}}], delay_ms: 7300}";
     let server = Server::start(&format!("turns: [{slow}, {{text: done}}]"));
     Lab::new().run(&server, &["--timeout", "10"]).exits(0);
-    assert!(told_of_little(&server)[0].contains(" of 9"), "{:?}", told_of_little(&server));
+    assert!(told_of_little(&server)[0].contains(" of 9.0 s"), "{:?}", told_of_little(&server));
 }
 
 #[test]
