@@ -4,7 +4,7 @@
 use crate::support::dying::{Disk, Fault, Watched, everywhere, fills, watched};
 use crate::support::long_run::{LongRun, Told, is_unknown, reported, told};
 use crate::support::random::Random;
-use crate::support::run::{KEY, Lab, PATIENCE};
+use crate::support::run::{Finished, KEY, Lab, PATIENCE};
 use crate::support::server::Server;
 use crate::support::sleepers::{unique_seconds, wait_for_sleepers};
 use rustix::process::Signal;
@@ -86,6 +86,20 @@ impl Interrupted {
         }
     }
 
+    /// Goes on with it. Where it was killed before the journal had its task, that is said, and it is given again: only the
+    /// command line had it.
+    #[track_caller]
+    fn resumed(&self, server: &Server) -> Finished {
+        let journal = fs::read_to_string(self.lab.journal()).unwrap();
+        if journal.contains(r#""origin":"prompt""#) {
+            return self.lab.resume(server, &FLAGS);
+        }
+        assert!(!journal.contains("step_start"), "{}: it worked without a task", self.what);
+        let refused = self.lab.resume(server, &FLAGS).exits(3);
+        assert!(refused.stderr.contains("ended before it had a task"), "{}", refused.stderr);
+        self.lab.resume(server, &[&["task"], &FLAGS[..]].concat())
+    }
+
     /// Goes on with it to its end; how many calls have not ended as in a run that nothing disturbs.
     #[track_caller]
     fn goes_on(&self) -> usize {
@@ -93,7 +107,7 @@ impl Interrupted {
         self.is_over();
         let begun = self.run.is_old_or_new(&self.lab, what);
         let server = Server::following(&self.run.script());
-        let done = self.lab.resume(&server, &FLAGS);
+        let done = self.resumed(&server);
         assert_eq!(done.code, Some(0), "{what}: {}", done.stderr);
         self.is_over();
         let requests = server.requests();
