@@ -10,7 +10,7 @@ use crate::workspace::snapshot::{Difference, Look, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub struct Baseline {
     hashes: BTreeMap<String, String>,
     /// Looks in a row that came to no end.
     misses: u32,
+    /// Whether what is written is no longer all that is known.
+    is_ahead: bool,
 }
 
 /// A baseline as it is written.
@@ -66,7 +68,7 @@ struct Written<L, H> {
 impl Baseline {
     /// A baseline that knows nothing yet, and is written to `place`.
     pub fn new(workspace: Workspace, place: Option<PathBuf>) -> Self {
-        Self { workspace, place, looks: None, hashes: BTreeMap::new(), misses: 0 }
+        Self { workspace, place, looks: None, hashes: BTreeMap::new(), misses: 0, is_ahead: true }
     }
 
     /// The baseline that a process has written to `place` before it was killed.
@@ -74,7 +76,7 @@ impl Baseline {
         let mut text = Vec::new();
         File::open(place).ok()?.take(MAX_WRITTEN_BYTES).read_to_end(&mut text).ok()?;
         let Written { looks, hashes } = serde_json::from_slice(&text).ok()?;
-        Some(Self { workspace, place: None, looks: Some(looks), hashes, misses: 0 })
+        Some(Self { workspace, place: None, looks: Some(looks), hashes, misses: 0, is_ahead: true })
     }
 
     /// Whether there are too many files to be compared, for as long as the run lasts.
@@ -85,6 +87,7 @@ impl Baseline {
     fn snapshot(&mut self) -> Option<Snapshot> {
         let taken = if self.has_given_up() { None } else { Snapshot::take(self.workspace.root()) };
         self.misses = if taken.is_some() { 0 } else { self.misses.saturating_add(1) };
+        self.is_ahead |= taken.is_none();
         taken
     }
 
@@ -93,9 +96,7 @@ impl Baseline {
         let now = self.snapshot();
         let before = self.looks.take().unwrap_or_default();
         if let Some(now) = &now {
-            for difference in before.differences(now) {
-                self.hashes.remove(&difference.path);
-            }
+            self.forget(&before.differences(now));
             let missing = now.sizes().filter(|(path, _)| !self.hashes.contains_key(*path));
             self.keep(missing.map(|(path, size)| (path.to_owned(), size)).collect());
             self.write(now);
@@ -104,14 +105,26 @@ impl Baseline {
         self.looks.is_some()
     }
 
-    /// Writes what is known. Not synced, as the kept contents are not; a part of it is as good as none.
-    fn write(&self, looks: &Snapshot) {
-        let Some(place) = &self.place else { return };
-        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(place);
-        if let Ok(file) = file {
-            let written = Written { looks, hashes: &self.hashes };
-            let _ = serde_json::to_writer(std::io::BufWriter::new(file), &written);
+    /// Forgets the contents of files that are different now.
+    fn forget(&mut self, differences: &[Difference]) {
+        self.is_ahead |= !differences.is_empty();
+        for difference in differences {
+            self.hashes.remove(&difference.path);
         }
+    }
+
+    /// Writes what is known, unless it is written already. Not synced, as the kept contents are not; a part of it is as good
+    /// as none.
+    fn write(&mut self, looks: &Snapshot) {
+        let Some(place) = self.place.as_ref().filter(|_| self.is_ahead) else { return };
+        let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(place);
+        let written = Written { looks, hashes: &self.hashes };
+        let done = file.and_then(|file| {
+            let mut file = BufWriter::new(file);
+            serde_json::to_writer(&mut file, &written)?;
+            file.flush()
+        });
+        self.is_ahead = done.is_err();
     }
 
     /// Looks after a command: what is different. Nothing when there are too many files to be compared.
@@ -120,9 +133,7 @@ impl Baseline {
         let now = self.snapshot()?;
         let differences = before.differences(&now);
         let was: Vec<FileState> = differences.iter().map(|it| self.state(&it.path, it.before)).collect();
-        for difference in &differences {
-            self.hashes.remove(&difference.path);
-        }
+        self.forget(&differences);
         let new = differences.iter().filter_map(|it| Some((it.path.clone(), it.after?.size)));
         self.keep(new.collect());
         let changes = differences.iter().zip(was).map(|(it, was)| self.change(&before, it, &was)).collect();
@@ -174,6 +185,7 @@ impl Baseline {
             let named = self.workspace.path(&path).ok();
             if let Some(hash) = named.and_then(|named| self.workspace.keep(&named, &contents).ok()) {
                 self.hashes.insert(path, hash);
+                self.is_ahead = true;
             }
         }
     }
@@ -231,6 +243,30 @@ mod tests {
         }
         assert!(baseline.prepare());
         assert_eq!(baseline.changes(), Some(Changes::default()));
+    }
+
+    #[test]
+    fn what_is_written_is_what_was_there_before_the_last_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut baseline = baseline(dir.path(), true);
+        let (file, place) = (dir.path().join("ws/a"), dir.path().join("written"));
+        baseline.place = Some(place.clone());
+        let found_dead = |baseline: &Baseline| {
+            let mut dead = Baseline::of_the_dead(baseline.workspace.clone(), &place).unwrap();
+            dead.changes().unwrap().listed.into_iter().map(|change| change.path).collect::<Vec<_>>()
+        };
+        for text in ["one", "other", "third"] {
+            std::fs::write(&file, text).unwrap();
+            assert!(baseline.prepare());
+            assert!(found_dead(&baseline).is_empty(), "{text}");
+        }
+        std::fs::remove_file(&place).unwrap();
+        assert!(baseline.prepare());
+        assert!(!place.exists(), "written again, with nothing new");
+        std::fs::write(&file, "by a command").unwrap();
+        assert_eq!(baseline.changes().unwrap().listed.len(), 1);
+        assert!(baseline.prepare());
+        assert!(found_dead(&baseline).is_empty());
     }
 
     #[test]

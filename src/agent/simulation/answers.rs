@@ -1,9 +1,10 @@
 //! What a simulated model says.
 
+use super::place::OUT_OF_REACH;
 use super::random::Random;
 use super::shared::Shared;
 use super::worker;
-use super::world::{Kind, World};
+use super::world::{Kind, World, roams};
 use crate::event::FinishReason;
 use crate::failure::ErrorKind;
 use crate::llm::{LlmError, Request};
@@ -29,6 +30,15 @@ const FAILURES: [ErrorKind; 12] = [
 
 /// Those of them after which a request is repeated.
 const PASSING: usize = 7;
+
+/// What a model says that means to act and does not.
+const ANNOUNCEMENT: &str = "There is one item left. I will write it now:";
+
+/// Requests for which a model that leaves its habits keeps to each of them: more than make a run speak of one.
+const EACH_HABIT: u64 = 7;
+
+/// Calls in a row that such a model lets fail: one more would end the run.
+const FAILURES_IN_A_ROW: u64 = 4;
 
 /// What becomes of a request.
 #[derive(Debug)]
@@ -89,14 +99,15 @@ impl Answers<'_> {
         }
         let vice =
             if late { self.kind == Kind::Looping || !self.random.one_in(6) } else { self.random.one_in(9) };
-        if is_asked_for_a_verdict(request) {
+        let judges = is_asked_for_a_verdict(request);
+        if judges {
             self.judge(&mut saying);
         } else if request.tools.is_empty() {
             self.close(&mut saying);
         } else {
             saying.parts = self.work();
         }
-        if vice {
+        if vice && (!judges || self.random.one_in(2)) {
             self.sin(&mut saying, late);
         }
         if saying.finish == FinishReason::Stop {
@@ -119,11 +130,12 @@ impl Answers<'_> {
 
     /// What it says of its answer; that may be no verdict, or not come.
     fn judge(&self, saying: &mut Saying) {
-        let (completed, tenths) = (!self.random.one_in(4), self.random.between(6, 10));
+        let (completed, tenths) = (!self.random.one_in(6), self.random.between(7, 11).min(10));
+        let issue = format!("\"{}\"", self.words("Something is missing. "));
         saying.parts = text(&format!(
-            "{{\"completed\": {completed}, \"confidence\": {}, \"issues\": [\"{}\"], \"suggestion\": \"\"}}",
+            "{{\"completed\": {completed}, \"confidence\": {}, \"issues\": [{}], \"suggestion\": \"\"}}",
             f64::from(u32::try_from(tenths).unwrap()) / 10.0,
-            self.words("Something is missing. ")
+            if self.random.one_in(2) { &issue } else { "" }
         ));
         match self.random.below(10) {
             0 => saying.parts = text("It looks fine."),
@@ -202,9 +214,10 @@ impl Answers<'_> {
                     if self.random.one_in(5) { FinishReason::Paused } else { FinishReason::Length };
             }
             Kind::Silent => {
-                saying.parts = match self.random.below(3) {
+                saying.parts = match self.random.below(4) {
                     0 => Vec::new(),
                     1 => text(" "),
+                    2 => text(ANNOUNCEMENT),
                     _ => vec![Part::Thinking { text: "Nothing comes to mind.".to_owned(), opaque: None }],
                 };
             }
@@ -236,11 +249,21 @@ impl Answers<'_> {
         }
     }
 
-    /// Says what it will do, makes one call again and again, or two in turn.
+    /// Does what leads nowhere: one such thing until it is ended, or each for a while.
     fn go_nowhere(&self, saying: &mut Saying, late: bool) {
-        saying.parts = match self.shared.world.seed % 3 {
-            0 if late => text("There is one item left. I will write it now:"),
-            habit => vec![self.call(self.shared.requests.get() % habit.max(1), "read")],
+        let (seed, number) = (self.shared.world.seed, self.shared.requests.get());
+        let roams = roams(seed, self.kind);
+        let habit = if roams { seed + number / EACH_HABIT } else { seed / 2 };
+        let fails = !roams || number % EACH_HABIT < FAILURES_IN_A_ROW;
+        saying.parts = match habit % 14 {
+            even if roams && even % 2 == 0 && number.is_multiple_of(EACH_HABIT) => text(ANNOUNCEMENT),
+            0 | 7 if late && !roams => text(ANNOUNCEMENT),
+            1 => vec![self.call(number % 2, "read")],
+            0 | 2 | 7 => (0..self.random.between(1, 4)).map(|at| self.call(at, "write_file")).collect(),
+            3 | 12 => vec![self.call(number, "read"), self.call(OUT_OF_REACH + number, "write_file")],
+            4 | 8 | 9 | 10 => vec![self.call(OUT_OF_REACH + number, "read")],
+            5 | 11 | 13 if fails => vec![self.call(number, &format!("wirte_{number}"))],
+            _ => vec![self.call(0, "read")],
         };
     }
 

@@ -1,5 +1,6 @@
 //! Tools, hooks, guardrails, background commands and checkpoints of a world, told as the engine tells them.
 
+use super::place::OUT_OF_REACH;
 use super::random::Random;
 use super::shared::Shared;
 use super::worker::item_of;
@@ -211,6 +212,7 @@ impl Around {
         let mut text = match call.name.as_str() {
             "read" => place.read(item).unwrap_or_else(|| format!("item {item} has nothing")) + &long,
             "start" => self.start(),
+            _ if item >= OUT_OF_REACH => return error(format!("item {item} is too far away")),
             _ if item % 7 == 3 && place.tries(item) == 1 => return error(format!("item {item} is locked")),
             _ => {
                 place.write(item);

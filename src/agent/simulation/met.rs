@@ -3,6 +3,7 @@
 use super::shared::Shared;
 use crate::compaction::Compaction;
 use crate::event::{Event, FinishReason, Origin, Purpose};
+use crate::messages;
 
 /// Counts what `event` shows.
 pub fn count(shared: &Shared, event: &Event) {
@@ -17,7 +18,8 @@ pub fn count(shared: &Shared, event: &Event) {
         }
         Event::ModelFailed { purpose, .. } => answer(shared, *purpose, "failed"),
         Event::ModelAbandoned { purpose, .. } => answer(shared, *purpose, "given up"),
-        Event::UserMessage { origin: Origin::Breaker, .. } => shared.count("breaker", "a word"),
+        Event::UserMessage { origin: Origin::Breaker, text, .. } => breaker(shared, text),
+        Event::ToolEnd { result, .. } => breaker(shared, &result.text),
         Event::UserMessage { origin: Origin::Remaining, .. } => shared.count("words", "that little is left"),
         Event::Evaluation { result } => {
             shared.count("evaluation", if result.passed { "passed" } else { "found wanting" });
@@ -32,6 +34,26 @@ pub fn count(shared: &Shared, event: &Event) {
             }
         }
         _ => {}
+    }
+}
+
+/// What each breaker finds, and how it says so.
+pub const PATTERNS: [(&str, &str); 7] = [
+    ("a call", "times in a row with the same arguments"),
+    ("a cycle", "are made round after round"),
+    ("errors", "calls in a row failed"),
+    ("an error", "with the same kind of error"),
+    ("a result", "gave the same result in"),
+    ("a content", "to a content that it had before"),
+    ("an announcement", messages::ANNOUNCED),
+];
+
+/// Counts the breaker that has made the run say `text`.
+fn breaker(shared: &Shared, text: &str) {
+    for (name, words) in PATTERNS {
+        if text.contains(words) {
+            shared.count("breaker", name);
+        }
     }
 }
 

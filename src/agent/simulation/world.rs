@@ -8,6 +8,7 @@ use crate::llm::ToolDefinition;
 use crate::price::{Price, Quote, Rates, Usd};
 use crate::text::tokens;
 use serde_json::json;
+use std::iter;
 use std::time::Duration;
 
 /// How a model behaves.
@@ -57,30 +58,27 @@ impl Kind {
     ];
 }
 
-/// What the first model of a world is like: those more often that end a run only where its limits are so.
-const FIRST_KINDS: [Kind; 21] = [
-    Kind::Steady,
-    Kind::Looping,
-    Kind::Looping,
-    Kind::Looping,
-    Kind::Malformed,
-    Kind::Malformed,
-    Kind::Verbose,
-    Kind::Verbose,
-    Kind::Silent,
-    Kind::Lying,
-    Kind::Refusing,
-    Kind::Refusing,
-    Kind::Refusing,
-    Kind::Steady,
-    Kind::Failing,
-    Kind::Slow,
-    Kind::Slow,
-    Kind::Batching,
-    Kind::Duplicating,
-    Kind::Bulky,
-    Kind::Bulky,
+/// How many of the worlds begin with a model of each kind: those are more often that end a run only where its limits are so.
+const FIRST_KINDS: [(Kind, usize); 12] = [
+    (Kind::Steady, 3),
+    (Kind::Looping, 10),
+    (Kind::Malformed, 2),
+    (Kind::Verbose, 3),
+    (Kind::Silent, 1),
+    (Kind::Lying, 1),
+    (Kind::Refusing, 4),
+    (Kind::Failing, 2),
+    (Kind::Slow, 2),
+    (Kind::Batching, 1),
+    (Kind::Duplicating, 1),
+    (Kind::Bulky, 2),
 ];
+
+/// One of [`FIRST_KINDS`].
+fn first_kind(random: &Random) -> Kind {
+    let worlds = FIRST_KINDS.into_iter().flat_map(|(kind, worlds)| iter::repeat_n(kind, worlds));
+    *random.pick(&worlds.collect::<Vec<Kind>>())
+}
 
 /// What goes wrong with a run, and at which record of the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,6 +155,11 @@ pub struct World {
 /// The schema of the worlds that have one.
 pub const SCHEMA: &str = r#"{"type":"object","properties":{"done":{"type":"integer"}},"required":["done"]}"#;
 
+/// Whether a model of this kind that goes nowhere does so in one way after another, and from early on.
+pub fn roams(seed: u64, kind: Kind) -> bool {
+    kind == Kind::Looping && !seed.is_multiple_of(3)
+}
+
 /// The tools that are offered.
 pub fn tools() -> Vec<ToolDefinition> {
     let tool = |name: &str, description: &str| ToolDefinition {
@@ -176,15 +179,15 @@ impl World {
     pub fn new(seed: u64) -> Self {
         let random = Random::new(seed, 1);
         let exact = random.one_in(8);
-        let kind = *random.pick(&FIRST_KINDS);
-        let items = random.between(26, 60);
+        let kind = first_kind(&random);
+        let items = random.between(28, 60);
         let mut world = Self {
             seed,
             exact,
             kinds: vec![if exact { Kind::Steady } else { kind }],
             limits: limits(),
             items,
-            incident: random.between(21, 32),
+            incident: if roams(seed, kind) { 6 } else { random.between(23, 34) },
             revoked: !exact && random.one_in(11),
             faults: Vec::new(),
             rates: Rates1In::default(),
@@ -233,7 +236,7 @@ impl World {
 
     fn each_model(&mut self, change: impl Fn(&mut Terms)) {
         let Chain { first, fallbacks } = &mut self.limits.models;
-        std::iter::once(first).chain(fallbacks).for_each(change);
+        iter::once(first).chain(fallbacks).for_each(change);
     }
 
     fn draw_limits(&mut self, random: &Random) {
@@ -252,7 +255,7 @@ impl World {
         }
         limits.gate_rounds = (!loops && !random.one_in(8)).then(|| u32::try_from(random.below(5)).unwrap());
         limits.tells_what_is_left = random.one_in(2);
-        if !random.one_in(4) {
+        if !random.one_in(8) {
             limits.evaluation = EvaluationLimits {
                 mode: *random.pick(&[EvaluationMode::Basic, EvaluationMode::Full, EvaluationMode::Full]),
                 max_retries: u32::try_from(random.between(1, 3)).unwrap(),
@@ -322,8 +325,8 @@ impl World {
 
 /// One thing at most that soon is spent.
 fn draw_caps(limits: &mut Limits, random: &Random) {
-    match random.below(14) {
-        0 => limits.caps.usd = Some(Usd::of_picodollars(random.between(20, 300) * 1_000_000_000)),
+    match random.below(15) {
+        0 | 14 => limits.caps.usd = Some(Usd::of_picodollars(random.between(20, 300) * 1_000_000_000)),
         1 | 2 => limits.caps.tokens = Some(random.between(20_000, 60_000)),
         3 | 4 => limits.caps.tool_calls = Some(u32::try_from(random.between(24, 60)).unwrap()),
         5 | 6 => limits.timeout = Some(Duration::from_secs(random.between(90, 250))),
