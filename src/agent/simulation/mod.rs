@@ -134,7 +134,7 @@ fn simulate(steps: u64) -> Reached {
 /// The groups and names of all that must be reached.
 fn wanted_names() -> impl Iterator<Item = (&'static str, String)> {
     let reasons = StopReason::ALL.into_iter().map(|reason| ("reason", reason.name().to_owned()));
-    let kinds = Kind::ALL.into_iter().map(|kind| ("model", format!("{kind:?}")));
+    let kinds = Kind::all().into_iter().map(|kind| ("model", format!("{kind:?}")));
     let limits = [Limit::Usd, Limit::Tokens, Limit::ToolCalls, Limit::Steps, Limit::Time, Limit::Window];
     let limits = limits.into_iter().map(|limit| ("limit", format!("{limit:?}")));
     let others = REACHED
