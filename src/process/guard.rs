@@ -18,12 +18,12 @@ use super::fork_server::{SERVER_ARGUMENT, serve::serve};
 use super::limits::{self, Excess, Gauge, Reading};
 use super::network::Network;
 use super::order::{Answer, BUBBLEWRAP, LAUNCH_ARGUMENT, Order};
+use super::program;
 use super::protected::{self, Snapshot};
 use super::sandbox::{self, View};
 use super::system::{self, Fork};
 use super::tier::Tier;
 use super::tree;
-use super::umask;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::MemfdFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags};
@@ -35,7 +35,7 @@ use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 
 /// How long the guard sleeps at most before it reaps orphans that were given to it.
 const REAP_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
@@ -97,9 +97,9 @@ fn obey(mut control: File, baseline: Option<Snapshot>) -> io::Result<()> {
         .open("/proc/self/oom_score_adj")
         .and_then(|mut file| io::Write::write_all(&mut file, OOM_SCORE_ADJUSTMENT));
     let result = match order.tier {
-        Tier::Bubblewrap => inside(&order, stdin, &mut control),
-        Tier::Full | Tier::Namespace => in_namespace(&order, baseline, &network, stdin, &mut control),
-        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, baseline, stdin, &mut control),
+        Tier::Bubblewrap => inside(&order, &stdin, &mut control),
+        Tier::Full | Tier::Namespace => in_namespace(&order, baseline, &network, &stdin, &mut control),
+        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, baseline, &stdin, &mut control),
     };
     refused_if_failed(result, &mut control)
 }
@@ -152,16 +152,16 @@ fn through_bubblewrap(order: &mut Order, baseline: Option<Snapshot>, control: &m
 }
 
 /// Starts the command as process 1 of the namespaces that bubblewrap has made.
-fn inside(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
+fn inside(order: &Order, stdin: &OwnedFd, control: &mut File) -> io::Result<()> {
     rustix::process::setsid()?;
     sandbox::confine(&order.reach, View::Own)?;
     start_and_reap(order, stdin, control)
 }
 
 /// The command's standard input: nothing, or a memory file with the bytes that follow the order.
-fn standard_input(control: &mut File, bytes: u64) -> io::Result<Stdio> {
+fn standard_input(control: &mut File, bytes: u64) -> io::Result<OwnedFd> {
     if bytes == 0 {
-        return Ok(Stdio::null());
+        return Ok(File::open("/dev/null")?.into());
     }
     let mut file = File::from(rustix::fs::memfd_create("stdin", MemfdFlags::CLOEXEC)?);
     io::copy(&mut control.take(bytes), &mut file)?;
@@ -174,7 +174,7 @@ fn in_namespace(
     order: &Order,
     baseline: Option<Snapshot>,
     network: &Network,
-    stdin: Stdio,
+    stdin: &OwnedFd,
     control: &mut File,
 ) -> io::Result<()> {
     enter_namespaces(order, network)?;
@@ -253,7 +253,7 @@ fn write_proc(path: &str, text: &str) -> io::Result<()> {
 }
 
 /// Process 1 of the namespace: starts the command, reaps orphans, and takes everything along when the command ends.
-fn init(order: &Order, stdin: Stdio, control: &mut File, lifeline: &UnixStream) -> io::Result<()> {
+fn init(order: &Order, stdin: &OwnedFd, control: &mut File, lifeline: &UnixStream) -> io::Result<()> {
     follow_parent_into_death(lifeline)?;
     rustix::process::setsid()?;
     system::unshare(UnshareFlags::NEWNS)?;
@@ -282,12 +282,12 @@ fn leave_view_with_guard(lifeline: &UnixStream) {
 }
 
 /// Starts the command, answers when it has ended, and reaps orphans until then.
-fn start_and_reap(order: &Order, stdin: Stdio, control: &mut File) -> io::Result<()> {
-    let Some(mut command) = command(order, stdin) else {
+fn start_and_reap(order: &Order, stdin: &OwnedFd, control: &mut File) -> io::Result<()> {
+    if order.argv.is_empty() {
         attempted(order, View::Own).send(control);
         return Ok(());
-    };
-    let main = match command.process_group(0).spawn() {
+    }
+    let main = match program::start(order, stdin, |command| command.process_group(0).spawn()) {
         Ok(child) => Pid::from_raw(i32::try_from(child.id()).unwrap_or(0)),
         Err(error) => {
             Answer::not_started(&error).send(control);
@@ -322,7 +322,7 @@ fn follow_parent_into_death(lifeline: &impl AsFd) -> io::Result<()> {
 fn as_subreaper(
     order: &Order,
     baseline: Option<Snapshot>,
-    stdin: Stdio,
+    stdin: &OwnedFd,
     control: &mut File,
 ) -> io::Result<()> {
     let gauge = Gauge::new(&order.limits);
@@ -340,12 +340,10 @@ fn as_subreaper(
                 sandbox::confine(&order.reach, View::Shared)?;
                 sandbox::signals::spare(&holders)?;
             }
-            match command(order, stdin) {
-                Some(mut command) => {
-                    let error = command.exec();
-                    Answer::not_started(&error).send(control);
-                }
-                None => attempted(order, View::Shared).send(control),
+            if order.argv.is_empty() {
+                attempted(order, View::Shared).send(control);
+            } else if let Err(error) = program::start::<()>(order, stdin, |command| Err(command.exec())) {
+                Answer::not_started(&error).send(control);
             }
         }
         Fork::Parent(main) => {
@@ -377,16 +375,6 @@ fn put_back(baseline: Option<Snapshot>, order: &Order, control: &mut File, answe
 /// The outcome of the trial of `order`; a tier that claims nothing has none.
 fn attempted(order: &Order, view: View) -> Answer {
     Answer::Exited(order.trial.as_ref().map_or(0, |trial| sandbox::trial::attempt(trial, view).0))
-}
-
-/// The program of `order`, or `None` when it only asks whether the tier works. This process makes no more files of its own.
-#[expect(clippy::disallowed_methods, reason = "this is where commands are started")]
-fn command(order: &Order, stdin: Stdio) -> Option<Command> {
-    let (program, args) = order.argv.split_first()?;
-    let mut command = Command::new(program);
-    command.args(args).env_clear().envs(&order.env).stdin(stdin);
-    umask::set(order.umask);
-    Some(command)
 }
 
 /// Why the guard no longer watches.

@@ -11,6 +11,8 @@ pub mod launch;
 pub mod limits;
 mod network;
 mod order;
+#[cfg(target_os = "linux")]
+mod program;
 pub mod protected;
 mod proving_ground;
 pub mod recent;

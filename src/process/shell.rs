@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The shell that models and people expect where it is installed.
-const BASH: &str = "/bin/bash";
+pub(super) const BASH: &str = "/bin/bash";
 
 /// The shell that POSIX promises.
 const SH: &str = "/bin/sh";
