@@ -19,7 +19,7 @@ use super::limits::{self, Excess, Gauge, Reading};
 use super::network::Network;
 use super::order::{Answer, BUBBLEWRAP, LAUNCH_ARGUMENT, Order};
 use super::program;
-use super::protected::{self, Snapshot};
+use super::protected::{self, Sight, Snapshot};
 use super::sandbox::{self, View};
 use super::system::{self, Fork};
 use super::tier::Tier;
@@ -65,24 +65,24 @@ pub fn child_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
         } else {
             control.map(|own| Some((File::from(own), None)))
         };
-        let done = control
-            .and_then(|beginning| beginning.map_or(Ok(()), |(control, baseline)| obey(control, baseline)));
+        let done =
+            control.and_then(|beginning| beginning.map_or(Ok(()), |(control, sight)| obey(control, sight)));
         if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     })
 }
 
-/// Reads the order and carries it out. `baseline` is how protected files were.
-fn obey(mut control: File, baseline: Option<Snapshot>) -> io::Result<()> {
+/// Reads the order and carries it out. `sight` is how protected files were.
+fn obey(mut control: File, sight: Option<Sight>) -> io::Result<()> {
     let network = Network::receive(&control)?;
     let mut order = Order::read(&mut control)?;
-    let baseline = baseline.filter(|_| order.tier.confines());
-    if baseline.is_none() && order.tier.confines() && !order.inside && !order.argv.is_empty() {
+    let sight = sight.filter(|_| order.tier.confines());
+    if sight.is_none() && order.tier.confines() && !order.inside && !order.argv.is_empty() {
         let error = io::Error::other("nobody knows how protected files were");
         Answer::not_started(&error).send(&mut control);
         return Err(error);
     }
     if order.tier == Tier::Bubblewrap && !order.inside {
-        let result = through_bubblewrap(&mut order, baseline, &mut control);
+        let result = through_bubblewrap(&mut order, sight, &mut control);
         return refused_if_failed(result, &mut control);
     }
     let stdin = standard_input(&mut control, order.stdin_bytes)?;
@@ -98,8 +98,8 @@ fn obey(mut control: File, baseline: Option<Snapshot>) -> io::Result<()> {
         .and_then(|mut file| io::Write::write_all(&mut file, OOM_SCORE_ADJUSTMENT));
     let result = match order.tier {
         Tier::Bubblewrap => inside(&order, &stdin, &mut control),
-        Tier::Full | Tier::Namespace => in_namespace(&order, baseline, &network, &stdin, &mut control),
-        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, baseline, &stdin, &mut control),
+        Tier::Full | Tier::Namespace => in_namespace(&order, sight, &network, &stdin, &mut control),
+        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, sight, &stdin, &mut control),
     };
     refused_if_failed(result, &mut control)
 }
@@ -113,7 +113,8 @@ fn refused_if_failed(result: io::Result<()>, control: &mut File) -> io::Result<(
 
 /// Has bubblewrap arrange the view and start this binary again in it, which gets the order from us as we got it.
 #[expect(clippy::disallowed_methods, reason = "this is where commands are started")]
-fn through_bubblewrap(order: &mut Order, baseline: Option<Snapshot>, control: &mut File) -> io::Result<()> {
+fn through_bubblewrap(order: &mut Order, sight: Option<Sight>, control: &mut File) -> io::Result<()> {
+    let baseline = sight.map(Sight::known);
     let own = File::open("/proc/self/exe")?;
     rustix::io::fcntl_setfd(&own, rustix::io::FdFlags::empty())?;
     let is_root = rustix::process::geteuid().is_root();
@@ -147,7 +148,7 @@ fn through_bubblewrap(order: &mut Order, baseline: Option<Snapshot>, control: &m
         let why = told.err().and_then(|error| error.raw_os_error());
         answer.extend(Answer::Refused(why.unwrap_or(rustix::io::Errno::PERM.raw_os_error())).encode());
     }
-    put_back(baseline, order, control, &answer);
+    put_back(baseline.as_ref(), order, control, &answer);
     Ok(())
 }
 
@@ -172,7 +173,7 @@ fn standard_input(control: &mut File, bytes: u64) -> io::Result<OwnedFd> {
 /// Starts the command below an init of our own.
 fn in_namespace(
     order: &Order,
-    baseline: Option<Snapshot>,
+    sight: Option<Sight>,
     network: &Network,
     stdin: &OwnedFd,
     control: &mut File,
@@ -182,10 +183,13 @@ fn in_namespace(
     match system::fork()? {
         Fork::Child => {
             drop(held_while_we_live);
-            init(order, stdin, control, &lifeline)
+            let done = init(order, stdin, control, &lifeline);
+            system::leave(refused_if_failed(done, control).is_ok())
         }
         Fork::Parent(init) => {
             drop(lifeline);
+            let baseline = sight.map(Sight::known);
+            let _over_where_init_has_failed = io::Write::write_all(&mut &held_while_we_live, &[0]);
             let watched = watch(control, init, &Gauge::new(&order.limits));
             if !matches!(watched, Watched::Ended(_)) {
                 let _already_gone = rustix::process::kill_process(init, Signal::KILL);
@@ -195,20 +199,20 @@ fn in_namespace(
             if let Watched::Exceeded(excess) = watched {
                 Answer::Exceeded(excess).send(control);
             }
-            put_back(baseline, order, control, &[]);
-            hang_up(control);
-            Ok(())
+            put_back(baseline.as_ref(), order, control, &[]);
+            hang_up(control)
         }
     }
 }
 
-/// Lets go of the command's output and directory, and says that everything is over. The agent, which reads the output to
-/// its end, need not wait until the kernel has cleared the guard itself away.
-fn hang_up(control: &File) {
+/// Lets go of the command's output and directory, says that everything is over, and ends the guard. The agent, which reads
+/// the output to its end, need not wait until the kernel has cleared the guard itself away.
+fn hang_up(control: &File) -> ! {
     let _given_up_with_us = rustix::stdio::dup2_stdout(control)
         .and_then(|()| rustix::stdio::dup2_stderr(control))
         .and_then(|()| rustix::process::chdir("/"));
     let _nobody_listens = rustix::net::shutdown(control, rustix::net::Shutdown::Both);
+    system::leave(true)
 }
 
 /// A new pid namespace, and for a confined command all others but that of mounts, which is for init: the guard goes on to
@@ -252,7 +256,8 @@ fn write_proc(path: &str, text: &str) -> io::Result<()> {
     io::Write::write_all(&mut File::options().write(true).open(path)?, text.as_bytes())
 }
 
-/// Process 1 of the namespace: starts the command, reaps orphans, and takes everything along when the command ends.
+/// Process 1 of the namespace: starts the command once the guard knows how protected files were, reaps orphans, and takes
+/// everything along when the command ends.
 fn init(order: &Order, stdin: &OwnedFd, control: &mut File, lifeline: &UnixStream) -> io::Result<()> {
     follow_parent_into_death(lifeline)?;
     rustix::process::setsid()?;
@@ -271,6 +276,7 @@ fn init(order: &Order, stdin: &OwnedFd, control: &mut File, lifeline: &UnixStrea
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         rustix::mount::mount("proc", "/proc", "proc", flags, None)?;
     }
+    (&mut &*lifeline).read_exact(&mut [0])?;
     start_and_reap(order, stdin, control)
 }
 
@@ -319,12 +325,8 @@ fn follow_parent_into_death(lifeline: &impl AsFd) -> io::Result<()> {
 }
 
 /// Starts the command as our child and ends all our descendants after it.
-fn as_subreaper(
-    order: &Order,
-    baseline: Option<Snapshot>,
-    stdin: &OwnedFd,
-    control: &mut File,
-) -> io::Result<()> {
+fn as_subreaper(order: &Order, sight: Option<Sight>, stdin: &OwnedFd, control: &mut File) -> io::Result<()> {
+    let baseline = sight.map(Sight::known);
     let gauge = Gauge::new(&order.limits);
     let guard = rustix::process::getpid();
     let holders: Vec<Pid> =
@@ -355,8 +357,8 @@ fn as_subreaper(
                 Watched::Exceeded(excess) => Answer::Exceeded(excess).send(control),
                 Watched::Abandoned => {}
             }
-            put_back(baseline, order, control, &[]);
-            hang_up(control);
+            put_back(baseline.as_ref(), order, control, &[]);
+            hang_up(control)
         }
     }
     Ok(())
@@ -364,7 +366,7 @@ fn as_subreaper(
 
 /// Puts protected files back, when nothing of the command lives, and says behind `answer` which: none too, so that a report
 /// that is missing is noticed.
-fn put_back(baseline: Option<Snapshot>, order: &Order, control: &mut File, answer: &[u8]) {
+fn put_back(baseline: Option<&Snapshot>, order: &Order, control: &mut File, answer: &[u8]) {
     let _nobody_listens = io::Write::write_all(control, answer);
     if let Some(baseline) = baseline.filter(|_| !order.argv.is_empty()) {
         let report = protected::report::encode(&baseline.restore(&order.quarantine)).unwrap_or_default();

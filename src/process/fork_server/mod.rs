@@ -3,8 +3,8 @@
 //!
 //! A request is a number of eight bytes. With four descriptors it wants a guard, known by that number from then on: its
 //! control socket, the standard output and error of its command, and the directory to start in. With one, the end of a pipe,
-//! it has protected files looked at, as the JSON in the pipe says: guards split off from then on know how they were. Without
-//! any it wants that guard killed.
+//! it wants protected files looked at, as the JSON in the pipe says, when the next guard is split off: that and all later ones
+//! know how they were before its command began. Without any it wants that guard killed.
 
 #[cfg(target_os = "linux")]
 pub(super) mod serve;
@@ -62,7 +62,7 @@ impl ForkServer {
     }
 
     /// A new guard. Where no process is there that could fork, or not any more, `binary` starts one. With a `baseline` the
-    /// protected files are looked at before; without, the guard knows them as the last one did.
+    /// protected files are looked at before its command begins; without, it knows them as the last one did.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -106,7 +106,7 @@ impl Process {
         Ok(Self { requests, child: binary.spawn()? })
     }
 
-    /// Has it look at protected files.
+    /// Has it look at protected files with the next guard.
     fn look(&self, number: u64, baseline: &Baseline) -> io::Result<()> {
         let (theirs, mut ours) = io::pipe()?;
         descriptors::send(&self.requests, &number.to_le_bytes(), &[theirs.as_fd()])?;

@@ -2,8 +2,8 @@
 
 use super::DESCRIPTORS;
 use crate::process::descriptors;
-use crate::process::order::{Answer, Baseline};
-use crate::process::protected::{Extent, Snapshot};
+use crate::process::order::Answer;
+use crate::process::protected::{Shared, Sight};
 use crate::process::system::{self, Fork};
 use crate::process::tree;
 use rustix::event::{PollFd, PollFlags};
@@ -26,9 +26,9 @@ struct Child {
     _control: Option<File>,
 }
 
-/// What a guard begins with: its control socket, and the protected files as they were before the first of the commands that
-/// run at the same time. Each guard that looked for itself would take for good what an earlier command has just done.
-pub type Beginning = (File, Option<Snapshot>);
+/// What a guard begins with: its control socket, and how the protected files were before the first of the commands that run at
+/// the same time; nothing where nobody knows.
+pub type Beginning = (File, Option<Sight>);
 
 /// Serves until nobody wants guards any more. Returns in each guard, and at last in the server, without anything. A guard
 /// must close `requests`.
@@ -40,7 +40,7 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<Beginning>> {
     // What a killed guard leaves comes to us.
     let _every_kernel_can = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let mut guards = Guards::new();
-    let mut baseline = None;
+    let (mut due, mut baseline) = (None, None);
     loop {
         await_request(requests, &mut guards);
         let mut number = [0; size_of::<u64>()];
@@ -50,7 +50,7 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<Beginning>> {
             Ok(descriptors) => descriptors,
             Err(mut other) => {
                 match other.pop() {
-                    Some(pipe) => baseline = look(pipe),
+                    Some(pipe) => (due, baseline) = (Shared::read(pipe), None),
                     None => kill(guards.get(&number)),
                 }
                 continue;
@@ -62,22 +62,18 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<Beginning>> {
                 let end = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
                 let control = end.is_some().then_some(control);
                 guards.insert(number, Child { pid, end, _control: control });
+                baseline = due.take().map(Shared::of_server).or(baseline);
             }
             Ok(Fork::Child) => {
                 guards.clear();
                 take_place(&control, &stdout, &stderr, &place)
                     .inspect_err(|error| not_started(error, &mut control))?;
-                return Ok(Some((control, baseline)));
+                let sight = due.map(Shared::of_guard).or(baseline.map(Sight::Known));
+                return Ok(Some((control, sight)));
             }
             Err(error) => not_started(&error, &mut control),
         }
     }
-}
-
-/// The protected files as they are now; `None` when nobody could say which.
-fn look(pipe: OwnedFd) -> Option<Snapshot> {
-    let Baseline { tier, reach } = serde_json::from_reader(io::BufReader::new(File::from(pipe))).ok()?;
-    Snapshot::take(&reach, Extent::of(tier)?).ok()
 }
 
 fn kill(guard: Option<&Child>) {

@@ -1,7 +1,8 @@
 //! Keeps protected files as they are where the kernel cannot: looked at before commands, compared and put back after each.
 //!
-//! The fork server looks before the first of the commands that run at one time, and every guard that it splits off compares with
-//! that: one that looked for itself would take for good what an earlier command has just done. The guard does it outside the
+//! The fork server looks before the first of the commands that run at one time, and so does the guard of that one; every guard
+//! that is split off later compares with what the fork server saw: one that looked for itself would take for good what an
+//! earlier command has just done. The guard does it outside the
 //! walls and when nothing of its command lives any more, so that it also happens after a time limit and after a `kill -9` of
 //! the agent. Rules cannot hold a file in a writable directory; a view of the file system holds what there is, but not what there
 //! is not yet. Every step goes through the handle of a directory and follows no link, because a command that runs at the same
@@ -23,6 +24,8 @@ pub mod report;
 #[cfg(target_os = "linux")]
 mod restore;
 #[cfg(target_os = "linux")]
+mod sight;
+#[cfg(target_os = "linux")]
 mod snapshot;
 #[cfg(target_os = "linux")]
 mod survey;
@@ -34,4 +37,6 @@ mod tests;
 pub use held::Held;
 pub use report::{Act, Disturbance};
 #[cfg(target_os = "linux")]
-pub(super) use snapshot::{Extent, Snapshot};
+pub(super) use sight::{Shared, Sight};
+#[cfg(target_os = "linux")]
+pub(super) use snapshot::Snapshot;

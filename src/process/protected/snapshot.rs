@@ -3,7 +3,7 @@
 use super::place;
 use crate::process::sandbox::Reach;
 use crate::process::tier::Tier;
-use rustix::fs::{FileType, MemfdFlags, Stat};
+use rustix::fs::{FileType, Stat};
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -126,12 +126,9 @@ pub(super) fn now() -> Duration {
 }
 
 impl Snapshot {
-    /// The protected paths of `reach`, as far as they are of `extent`. What lies in no writable directory needs no care.
-    ///
-    /// # Errors
-    /// When the system is out of descriptors or memory.
-    pub fn take(reach: &Reach, extent: Extent) -> rustix::io::Result<Self> {
-        let turn = rustix::fs::memfd_create("turn", MemfdFlags::CLOEXEC)?;
+    /// The protected paths of `reach`, as far as they are of `extent`. What lies in no writable directory needs no care. Guards
+    /// that put things back lock `turn`.
+    pub fn take(reach: &Reach, extent: Extent, turn: OwnedFd) -> Self {
         let mut taken =
             Self { paths: BTreeMap::new(), workspace: PathBuf::new(), compared: BTreeMap::new(), turn };
         let mut budget = Budget { bytes: MAX_KEPT_BYTES, entries: MAX_ENTRIES, in_git: false, now: now() };
@@ -145,7 +142,7 @@ impl Snapshot {
             let _not_reachable = taken.add((root, at), path, extent, &mut budget);
         }
         taken.compare(reach, &mut budget);
-        Ok(taken)
+        taken
     }
 
     /// Adds those of `reach` that are only compared.

@@ -1,8 +1,9 @@
 //! What is put back, in a directory, without any command.
 
 use super::plain_repository::is_plain_config;
+use super::snapshot::Extent;
 use super::survey::Survey;
-use super::{Act, Disturbance, Extent, Held, Snapshot, report};
+use super::{Act, Disturbance, Held, Snapshot, report};
 use crate::process::sandbox::Reach;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -24,12 +25,17 @@ fn workspace(reach: &Reach) -> &Path {
     &reach.writable[0]
 }
 
+fn look(reach: &Reach) -> Snapshot {
+    let turn = rustix::fs::memfd_create("turn", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    Snapshot::take(reach, Extent::All, turn)
+}
+
 #[test]
 fn what_nobody_touched_is_no_disturbance() {
     let (_place, reach, quarantine) = ground(&["file", "directory", "absent", "deep/absent"]);
     fs::write(workspace(&reach).join("file"), "x").unwrap();
     fs::create_dir(workspace(&reach).join("directory")).unwrap();
-    let snapshot = Snapshot::take(&reach, Extent::All).unwrap();
+    let snapshot = look(&reach);
     assert_eq!(snapshot.restore(&quarantine), []);
     assert!(!quarantine.exists());
 }
@@ -40,7 +46,7 @@ fn a_change_of_the_same_size_with_the_old_time_is_seen() {
     let file = workspace(&reach).join("file");
     fs::write(&file, "good").unwrap();
     let old = fs::metadata(&file).unwrap().modified().unwrap();
-    let snapshot = Snapshot::take(&reach, Extent::All).unwrap();
+    let snapshot = look(&reach);
     fs::write(&file, "evil").unwrap();
     fs::File::options().write(true).open(&file).unwrap().set_modified(old).unwrap();
     let found = snapshot.restore(&quarantine);
@@ -54,7 +60,7 @@ fn a_changed_file_is_cut_off_from_its_other_names() {
     let (_place, reach, quarantine) = ground(&["file"]);
     let file = workspace(&reach).join("file");
     fs::write(&file, "good").unwrap();
-    let snapshot = Snapshot::take(&reach, Extent::All).unwrap();
+    let snapshot = look(&reach);
     let other = workspace(&reach).join("other");
     fs::hard_link(&file, &other).unwrap();
     fs::write(&other, "evil").unwrap();
@@ -68,7 +74,7 @@ fn a_fifo_in_the_place_of_a_file_holds_nobody_up() {
     let (_place, reach, quarantine) = ground(&["file"]);
     let file = workspace(&reach).join("file");
     fs::write(&file, "good").unwrap();
-    let snapshot = Snapshot::take(&reach, Extent::All).unwrap();
+    let snapshot = look(&reach);
     fs::remove_file(&file).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
