@@ -4,7 +4,7 @@ use super::place::OUT_OF_REACH;
 use super::random::Random;
 use super::shared::Shared;
 use super::worker;
-use super::world::{Kind, World, roams};
+use super::world::{Kind, Weather, World, roams};
 use crate::event::FinishReason;
 use crate::failure::ErrorKind;
 use crate::llm::{LlmError, Request};
@@ -106,6 +106,10 @@ impl Answers<'_> {
             self.close(&mut saying);
         } else {
             saying.parts = self.work();
+        }
+        if self.world.weather == Weather::Storms && self.random.below(5) < 2 {
+            saying.error = Some(LlmError::new(ErrorKind::CutStream, "the server has failed"));
+            return saying;
         }
         if vice && (!judges || self.random.one_in(2)) {
             self.sin(&mut saying, late);

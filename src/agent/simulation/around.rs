@@ -4,6 +4,7 @@ use super::place::OUT_OF_REACH;
 use super::random::Random;
 use super::shared::Shared;
 use super::worker::item_of;
+use super::world::Weather;
 use crate::agent::surroundings::Surroundings;
 use crate::approval::{Answer, Approval, Subject};
 use crate::change::{Change, ChangedBy, FileState};
@@ -24,6 +25,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
+
+/// Lines of a result that alone is longer than what was said before, some 10,000 tokens.
+const LINES_OF_A_FLOOD: usize = 2_000;
 
 /// What is around the loop of one run.
 pub struct Around {
@@ -207,8 +211,12 @@ impl Around {
         if self.random.one_in(rates.fails) {
             return error("it failed");
         }
-        let long =
-            if self.random.one_in(rates.long) { "line of a long result\n".repeat(60) } else { String::new() };
+        let lines = match self.shared.world.weather {
+            Weather::Floods if self.random.one_in(12) => LINES_OF_A_FLOOD,
+            _ if self.random.one_in(rates.long) => 60,
+            _ => 0,
+        };
+        let long = "line of a long result\n".repeat(lines);
         let mut text = match call.name.as_str() {
             "read" => place.read(item).unwrap_or_else(|| format!("item {item} has nothing")) + &long,
             "start" => self.start(),

@@ -105,6 +105,17 @@ pub struct Rates1In {
     pub background: u64,
 }
 
+/// What makes it hard to keep to what may be spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weather {
+    /// Nothing.
+    Fair,
+    /// Two requests of five fail and are billed.
+    Storms,
+    /// Some results are longer than all that was said before.
+    Floods,
+}
+
 /// A world.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is drawn by itself, and any two go together")]
@@ -133,6 +144,8 @@ pub struct World {
     pub together: bool,
     /// What nobody may be told.
     pub secret: Option<String>,
+    /// What makes it hard to keep to what may be spent.
+    pub weather: Weather,
     /// Whether the answer must fit a schema.
     pub schema: bool,
     /// Whether answers are streamed.
@@ -183,6 +196,7 @@ impl World {
             halts: random.one_in(2),
             together: random.one_in(3),
             secret: random.one_in(4).then(|| format!("Zq{:016x}Xv", random.any())),
+            weather: Weather::Fair,
             schema: !exact && random.one_in(40),
             stream: !random.one_in(4),
             checkpoints: if random.one_in(3) { 4 } else { 0 },
@@ -238,6 +252,10 @@ impl World {
         }
         limits.caps.closes = limits.on_limit == OnLimit::Summary;
         draw_caps(limits, random);
+        if limits.caps.hold_calls() {
+            let weathers = [Weather::Fair, Weather::Fair, Weather::Storms, Weather::Floods];
+            self.weather = *Random::new(self.seed, 3).pick(&weathers);
+        }
         let loops = self.kinds.contains(&Kind::Looping);
         if loops || random.one_in(2) {
             limits.breakers = breakers(random);
