@@ -94,6 +94,14 @@ impl Checks {
             state(&fold),
             "a session that is gone on with is not the fold of its journal"
         );
+        if !self.shared.world.schema {
+            // Also what is not written when it is kept.
+            assert_eq!(
+                format!("{session:?}"),
+                format!("{fold:?}"),
+                "a session that is gone on with knows something else"
+            );
+        }
         // What an earlier run set aside for its schema is known only while that run lasts.
         if self.shared.world.secret.is_none() && !self.shared.world.schema {
             assert_eq!(
