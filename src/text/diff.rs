@@ -77,7 +77,8 @@ fn around_change<'a>(old: &'a str, new: &'a str) -> (usize, &'a str, &'a str) {
     let left_out = breaks.nth(MARGIN_LINES).map_or(0, |(at, _)| end.len() - at - 1);
     let part = |text: &'a str| text.get(start..text.len() - left_out);
     let Some((old_part, new_part)) = part(old).zip(part(new)) else { return (0, old, new) };
-    let before = old.as_bytes().iter().take(start).filter(|byte| is_break(byte)).count();
+    let left_out = old.as_bytes().get(..start).unwrap_or_default();
+    let before = memchr::memchr_iter(b'\n', left_out).count();
     (before, old_part, new_part)
 }
 

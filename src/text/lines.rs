@@ -29,15 +29,9 @@ impl Ending {
 
     /// The ending that most lines of `text` have; `None` when it has no complete line.
     pub fn of(text: &str) -> Option<Self> {
-        let (mut lf, mut crlf) = (0_usize, 0_usize);
-        for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
-            if line.ends_with("\r\n") {
-                crlf += 1;
-            } else {
-                lf += 1;
-            }
-        }
-        match (lf, crlf) {
+        let all = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+        let crlf = memchr::memmem::find_iter(text.as_bytes(), "\r\n").count();
+        match (all - crlf, crlf) {
             (0, 0) => None,
             (lf, crlf) if crlf > lf => Some(Self::CrLf),
             _ => Some(Self::Lf),
@@ -74,7 +68,7 @@ pub fn body(line: &str) -> &str {
 /// The number, counted from 1, of the line that holds byte `offset`.
 pub fn number_at(text: &str, offset: usize) -> usize {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
-    before.split(|byte| *byte == b'\n').count()
+    memchr::memchr_iter(b'\n', before).count() + 1
 }
 
 /// A line as a message quotes it: cut, and with tabs, trailing blanks and control characters visible.

@@ -79,6 +79,10 @@ pub fn store(
 ) -> Result<ToolOutput, String> {
     let expected = old.map_or(Expected::Absent, |old| Expected::Hash(old.hash.clone()));
     announce(cx, vec![intended(cx, path, old, Some(text))])?;
+    if let Some((old, contents)) = old.zip(cx.workspace.displaced()) {
+        // Where it cannot be kept, the change says why.
+        let _so_that_it_need_not_be_read_again = contents.keep_known(&old.hash, old.text.as_bytes());
+    }
     let displaced =
         cx.workspace.replace(path, &expected, text.as_bytes()).map_err(|error| error.to_string())?;
     Ok(changed(cx, &displaced, said))

@@ -131,14 +131,29 @@ impl Contents {
     /// Keeps a content; returns its hash.
     ///
     /// # Errors
-    /// When it holds a secret, or cannot be written.
+    /// When it is too large, holds a secret, or cannot be written.
     pub fn keep_bytes(&self, bytes: &[u8]) -> Result<String, Unkept> {
+        let hash = hash(bytes);
+        self.keep_known(&hash, bytes).map(|()| hash)
+    }
+
+    /// Keeps a content whose hash is known.
+    ///
+    /// # Errors
+    /// When it is too large, holds a secret, or cannot be written.
+    pub fn keep_known(&self, hash: &str, bytes: &[u8]) -> Result<(), Unkept> {
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(Unkept::TooLarge);
+        }
         if self.redactor.is_known_in(bytes) {
             return Err(Unkept::Secret);
         }
-        let hash = hash(bytes);
-        self.with_packs(|packs| if packs.renew(&hash) { Ok(()) } else { packs.add(&hash, bytes) })?;
-        Ok(hash)
+        self.with_packs(|packs| if packs.renew(hash) { Ok(()) } else { packs.add(hash, bytes) })
+    }
+
+    /// Whether the content with this hash is kept, and stays so for as long as what is kept now.
+    pub fn holds(&self, hash: &str) -> bool {
+        self.with_packs(|packs| packs.renew(hash))
     }
 
     /// The content with this hash; none when it was not kept, has gone or is damaged.

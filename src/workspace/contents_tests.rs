@@ -153,6 +153,23 @@ fn a_content_is_kept_before_it_is_displaced() {
     assert_eq!((removed.unkept, contents.get(&hash(b"a"))), (None, Some(b"a".to_vec())), "what it points to");
 }
 
+#[test]
+fn what_is_kept_already_is_kept_of_an_expected_change_and_of_no_other() {
+    let (dir, contents) = contents();
+    let root = dir.path().join("ws");
+    std::fs::create_dir(&root).unwrap();
+    std::fs::write(root.join("a"), "old").unwrap();
+    let workspace = Workspace::open(&root).unwrap();
+    workspace.keep_displaced(contents.clone());
+    let path = workspace.path("a").unwrap();
+    contents.keep_known(&hash(b"old"), b"old").unwrap();
+    assert!(contents.holds(&hash(b"old")) && !contents.holds(&hash(b"new")));
+    let done = workspace.replace(&path, &Expected::Hash(hash(b"old")), b"new").unwrap();
+    assert_eq!((done.unkept, contents.get(&hash(b"old"))), (None, Some(b"old".to_vec())));
+    let done = workspace.replace(&path, &Expected::Any, b"newer").unwrap();
+    assert_eq!((done.unkept, contents.get(&hash(b"new"))), (None, Some(b"new".to_vec())));
+}
+
 proptest! {
     #[test]
     fn whatever_is_written_made_and_removed_the_bytes_can_be_had_back(

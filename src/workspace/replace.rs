@@ -146,7 +146,11 @@ impl Workspace {
             (Some(old), _) => target.may_be_written(old)?,
             (None, _) => {}
         }
-        let kept = self.displaced().filter(|_| old.is_some()).map(|contents| target.keep(contents));
+        let kept = self.displaced().filter(|_| old.is_some()).map(|contents| match expected {
+            // Nothing else will be displaced.
+            Expected::Hash(hash) if contents.holds(hash) => Ok(hash.clone()),
+            _ => target.keep(contents),
+        });
         let (mut temporary, became) = target.write_temporary(new, old.as_ref())?;
         let was = if let Some(old) = old {
             let written = became.hash().unwrap_or_default();

@@ -3,6 +3,7 @@
 use crate::text::indentation::{Shift, shifted};
 use crate::text::lines::{body, number_at};
 use crate::text::rung::{Folds, Rung};
+use memchr::memmem::Finder;
 use std::ops::Range;
 
 /// Occurrences counted before giving up; "more than this" is enough to say that a passage is not unique.
@@ -97,8 +98,9 @@ fn find_shifted(searched: &Folds<'_>, old: &str) -> Result<Found, Miss> {
 /// Where `old` starts, overlapping occurrences included: "aa" is not unique in "aaa".
 pub fn occurrences(text: &str, old: &str) -> Vec<usize> {
     let step = old.chars().next().map_or(1, char::len_utf8);
+    let finder = Finder::new(old);
     let (mut found, mut from) = (Vec::new(), 0);
-    while let Some(at) = text.get(from..).and_then(|rest| rest.find(old)) {
+    while let Some(at) = text.get(from..).and_then(|rest| finder.find(rest.as_bytes())) {
         found.push(from + at);
         if found.len() >= MAX_COUNT {
             break;
