@@ -6,7 +6,8 @@ root=$PWD
 copy=$(mktemp -d)
 trap 'git -C "$root" worktree remove --force "$copy/tree"; rm -rf "$copy"' EXIT
 git worktree add --quiet --detach "$copy/tree" HEAD || exit
-export CARGO_TARGET_DIR="$root/target" RUST_BACKTRACE=0
+# One of its own: the next build of the tree would take what was built here for its own.
+export CARGO_TARGET_DIR="$root/target/planted" RUST_BACKTRACE=0
 if [ "$#" -eq 0 ]; then
   for patch in tests/planted/*.patch; do
     name=${patch##*/}
