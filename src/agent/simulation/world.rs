@@ -253,8 +253,11 @@ impl World {
         limits.caps.closes = limits.on_limit == OnLimit::Summary;
         draw_caps(limits, random);
         if limits.caps.hold_calls() {
-            let weathers = [Weather::Fair, Weather::Fair, Weather::Storms, Weather::Floods];
-            self.weather = *Random::new(self.seed, 3).pick(&weathers);
+            self.weather = match Random::new(self.seed, 3).below(10) {
+                0 => Weather::Storms,
+                1 => Weather::Floods,
+                _ => Weather::Fair,
+            };
         }
         let loops = self.kinds.contains(&Kind::Looping);
         if loops || random.one_in(2) {
