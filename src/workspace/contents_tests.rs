@@ -4,6 +4,7 @@ use super::*;
 use crate::redactor::NamedSecret;
 use crate::secret::Secret;
 use crate::workspace::Workspace;
+use crate::workspace::path::RelPath;
 use crate::workspace::replace::Expected;
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;
@@ -133,8 +134,8 @@ fn the_packs_that_were_used_longest_ago_go_when_there_are_too_many() {
     assert!(!packs.renew(&kept), "one that has gone meanwhile");
 }
 
-#[test]
-fn a_content_is_kept_before_it_is_displaced() {
+/// A workspace with the file `a`, which holds `old`.
+fn a_file_whose_content_is_kept() -> (tempfile::TempDir, Contents, Workspace, RelPath) {
     let (dir, contents) = contents();
     let root = dir.path().join("ws");
     std::fs::create_dir(&root).unwrap();
@@ -142,26 +143,26 @@ fn a_content_is_kept_before_it_is_displaced() {
     let workspace = Workspace::open(&root).unwrap();
     workspace.keep_displaced(contents.clone());
     let path = workspace.path("a").unwrap();
+    (dir, contents, workspace, path)
+}
+
+#[test]
+fn a_content_is_kept_before_it_is_displaced() {
+    let (_dir, contents, workspace, path) = a_file_whose_content_is_kept();
     workspace.replace(&path, &Expected::Hash(hash(b"other")), b"new").unwrap_err();
     assert_eq!(
         contents.get(&hash(b"old")),
         Some(b"old".to_vec()),
         "although nothing was displaced in the end"
     );
-    std::os::unix::fs::symlink("a", root.join("link")).unwrap();
+    std::os::unix::fs::symlink("a", workspace.root().join("link")).unwrap();
     let removed = workspace.remove(&workspace.path("link").unwrap(), &Expected::Any).unwrap();
     assert_eq!((removed.unkept, contents.get(&hash(b"a"))), (None, Some(b"a".to_vec())), "what it points to");
 }
 
 #[test]
 fn what_is_kept_already_is_kept_of_an_expected_change_and_of_no_other() {
-    let (dir, contents) = contents();
-    let root = dir.path().join("ws");
-    std::fs::create_dir(&root).unwrap();
-    std::fs::write(root.join("a"), "old").unwrap();
-    let workspace = Workspace::open(&root).unwrap();
-    workspace.keep_displaced(contents.clone());
-    let path = workspace.path("a").unwrap();
+    let (_dir, contents, workspace, path) = a_file_whose_content_is_kept();
     contents.keep_known(&hash(b"old"), b"old").unwrap();
     assert!(contents.holds(&hash(b"old")) && !contents.holds(&hash(b"new")));
     let done = workspace.replace(&path, &Expected::Hash(hash(b"old")), b"new").unwrap();
