@@ -1,6 +1,6 @@
 //! The programs of a command: the one that it names, and those that this one may run.
 
-use crate::text::shell::Word;
+use crate::text::shell::{Word, is_assignment};
 
 /// Words of a wrapper among which the program it runs is looked for: its own options and their values are fewer by far,
 /// and looking at each of thousands of words takes long.
@@ -162,12 +162,5 @@ pub(super) fn executed(args: &[Word]) -> impl Iterator<Item = &[Word]> {
     args.iter().enumerate().filter(move |(_, arg)| executes(arg)).filter_map(move |(at, _)| {
         let words = args.get(at + 1..)?;
         words.get(..words.iter().position(is_end).unwrap_or(words.len()))
-    })
-}
-
-fn is_assignment(text: &str) -> bool {
-    text.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty()
-            && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_' || char == '+')
     })
 }

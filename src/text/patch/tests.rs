@@ -72,6 +72,9 @@ fn the_line_that_is_named_is_that_of_the_likeliest_place() {
     assert!(message.contains("does not fit at line 7"), "{message}");
     let message = refused("\nfn\nq\n", "@@ -1 +1,2 @@\n \n+k\n@@\n\n fn\n-x\n");
     assert!(message.contains("hunk 2 does not fit at line 2"), "behind the hunk before it: {message}");
+    let message = refused("q\n\nfn\nz\n", "@@\n \n fn\n-x\n");
+    assert!(message.contains("line 4: expected \"x\", found \"z\""), "behind its empty lines: {message}");
+    assert!(refused("a\nb\n", "@@ -2,2 +2 @@\n b\n-c\n").contains("line 3"), "behind the end of the file");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod script;
 mod words;
 
 pub use script::{Direction, Redirection, Script, Simple, Unclear, Word};
+pub use words::is_assignment;
 
 use reader::Reader;
 

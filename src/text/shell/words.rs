@@ -24,7 +24,7 @@ pub(super) fn ends_word(char: char) -> bool {
 }
 
 /// Whether `raw` assigns a variable: `NAME=`, `NAME+=` or `NAME[…]=` at its beginning.
-pub(super) fn is_assignment(raw: &str) -> bool {
+pub fn is_assignment(raw: &str) -> bool {
     let Some((left, _)) = raw.split_once('=') else { return false };
     let left = left.strip_suffix('+').unwrap_or(left);
     let name = left.split_once('[').map_or(left, |(name, _)| name);
