@@ -24,23 +24,17 @@ pub enum BoundsError {
 /// # Errors
 /// When it is nested too deep or holds too many values.
 pub fn check(json: &[u8]) -> Result<(), BoundsError> {
-    let (mut depth, mut values) = (0_usize, 1_usize);
-    let (mut in_string, mut escaped) = (false, false);
-    for byte in json {
-        if in_string {
-            in_string = escaped || *byte != b'"';
-            escaped = !escaped && *byte == b'\\';
-            continue;
-        }
+    let (mut depth, mut values, mut rest) = (0_usize, 1_usize, json);
+    while let Some((byte, behind)) = rest.split_first() {
+        rest = if *byte == b'"' { behind_string(behind) } else { behind };
         match byte {
-            b'"' => in_string = true,
             b',' => values += 1,
             b'[' | b'{' => {
                 values += 1;
                 depth += 1;
             }
             b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
+            _ => continue,
         }
         if depth > DEPTH_CAP {
             return Err(BoundsError::TooDeep);
@@ -50,6 +44,18 @@ pub fn check(json: &[u8]) -> Result<(), BoundsError> {
         }
     }
     Ok(())
+}
+
+/// What follows on a string whose opening quote stands before `text`.
+fn behind_string(mut text: &[u8]) -> &[u8] {
+    while let Some(at) = memchr::memchr2(b'"', b'\\', text) {
+        let is_escape = text.get(at) == Some(&b'\\');
+        text = text.get(at + 1 + usize::from(is_escape)..).unwrap_or_default();
+        if !is_escape {
+            return text;
+        }
+    }
+    &[]
 }
 
 #[cfg(test)]
@@ -64,6 +70,12 @@ mod tests {
         assert_eq!(check("[".repeat(200_000).as_bytes()), Err(BoundsError::TooDeep));
         assert_eq!(check("{\"a\":".repeat(200_000).as_bytes()), Err(BoundsError::TooDeep));
         assert_eq!(check(format!("\"\\\"{}\"", "[".repeat(200)).as_bytes()), Ok(()));
+        assert_eq!(check(br#"["a\\", "b\"]", "c"#), Ok(()), "a string without its end");
+        assert_eq!(
+            check(format!(r#"["\\",{}"#, "[".repeat(DEPTH_CAP)).as_bytes()),
+            Err(BoundsError::TooDeep)
+        );
+        assert_eq!(check(b"\"a\\"), Ok(()), "an escape without what it escapes");
         assert_eq!(check("[]".repeat(1000).as_bytes()), Ok(()));
     }
 

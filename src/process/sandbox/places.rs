@@ -134,10 +134,11 @@ fn with_libraries(programs: &Path) -> PathBuf {
 /// Those that exist, without symbolic links.
 fn real(paths: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     // Most do not exist, many of them because their directory does not: that is looked at once. To resolve a path
-    // takes a look at each directory of it.
+    // takes a look at each directory of it. As a text: a path is hashed by its components.
     let mut directories = HashMap::new();
-    let mut is_there =
-        |directory: &Path| *directories.entry(directory.to_owned()).or_insert_with(|| directory.is_dir());
+    let mut is_there = |directory: &Path| {
+        *directories.entry(directory.as_os_str().to_owned()).or_insert_with(|| directory.is_dir())
+    };
     let present = paths
         .into_iter()
         .filter(|path| path.parent().is_none_or(&mut is_there) && path.symlink_metadata().is_ok());

@@ -276,15 +276,14 @@ const WORDS: &str = r#"([a-c/.=-]|'[a-c $|;]{0,3}'|"[a-c' ;#]{0,3}"|\\[a-c $]|\$
 
 /// A text and the raw words of its commands in order.
 fn scripts() -> impl Strategy<Value = (String, Vec<Vec<String>>)> {
-    let word = WORDS.prop_filter("a word", |word| !words::is_assignment(word));
+    let word = WORDS.prop_filter("a word", |word| !is_assignment(word));
     let simple = prop::collection::vec(word, 1..4).prop_map(|words| {
         let first = format!("x{}", words[0]);
         let words: Vec<String> = std::iter::once(first).chain(words.into_iter().skip(1)).collect();
         (words.join(" "), vec![words])
     });
-    let simple = simple.prop_filter("no assignment", |(text, _)| {
-        !words::is_assignment(text.split(' ').next().unwrap_or_default())
-    });
+    let simple = simple
+        .prop_filter("no assignment", |(text, _)| !is_assignment(text.split(' ').next().unwrap_or_default()));
     simple.prop_recursive(4, 24, 3, |inner| {
         let joined =
             (inner.clone(), "( ; |;| && |\\|\\|| & | \\| |\n| # c 'x\n| >o;| <<<b 2>&1;)", inner.clone());
