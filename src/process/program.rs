@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Words that bash does not look for in the search path: its keywords and builtins (`compgen -bk` of bash 5.2). Without
-/// `true` and `false`, which do as programs what they do as builtins; those that differ, like `echo`, stay with bash.
+/// `true` and `false`, which do as programs what they do as builtins, long options aside; those that differ, like `echo`,
+/// stay with bash.
 const OF_THE_SHELL: &[&str] = &[
     ".",
     "alias",
@@ -151,7 +152,8 @@ fn words(line: &str) -> Option<Vec<&str>> {
     };
     let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
     let (name, args) = words.split_first()?;
-    let is_of_the_shell = OF_THE_SHELL.contains(name);
+    let explains_itself = matches!(*name, "true" | "false") && args.iter().any(|arg| arg.starts_with("--"));
+    let is_of_the_shell = OF_THE_SHELL.contains(name) || explains_itself;
     let all_plain =
         is_plain(name, PLAIN_IN_NAMES) && args.iter().all(|word| is_plain(word, PLAIN_IN_ARGUMENTS));
     (all_plain && !is_of_the_shell).then_some(words)
@@ -227,6 +229,7 @@ mod tests {
             "[ a ]",
             "time true",
             "true;",
+            "true --version",
             "true &",
             "A=b env",
             "ls *",
