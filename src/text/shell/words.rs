@@ -23,6 +23,11 @@ pub(super) fn ends_word(char: char) -> bool {
     matches!(char, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>')
 }
 
+/// Whether `char` means itself wherever it stands in a word.
+fn is_plain(char: char) -> bool {
+    char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '.' | '/' | '=' | ':' | ',' | '+' | '@' | '%')
+}
+
 /// Whether `raw` assigns a variable: `NAME=`, `NAME+=` or `NAME[…]=` at its beginning.
 pub fn is_assignment(raw: &str) -> bool {
     let Some((left, _)) = raw.split_once('=') else { return false };
@@ -45,6 +50,7 @@ impl Reader<'_> {
         let mut made = Made::default();
         while let Some(char) = self.peek() {
             match char {
+                _ if is_plain(char) => self.plain(&mut made),
                 '<' | '>' if self.rest().get(1..2) == Some("(") => {
                     self.at += 2;
                     self.substitution()?;
@@ -66,6 +72,14 @@ impl Reader<'_> {
         }
         let is_literal = !made.is_expanded || matches!(raw, "[" | "{}");
         Ok(Word { text: made.text, raw: raw.to_owned(), is_literal })
+    }
+
+    /// What comes of characters that mean themselves, all at once: most words are made of nothing else.
+    fn plain(&mut self, made: &mut Made) {
+        let rest = self.rest();
+        let (plain, _) = rest.split_at(rest.find(|char| !is_plain(char)).unwrap_or(rest.len()));
+        made.text.push_str(plain);
+        self.at += plain.len();
     }
 
     /// One character, quotation or expansion of a word that began at `start`.
