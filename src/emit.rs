@@ -4,6 +4,7 @@ use crate::event::{Event, EventSink, Purpose, Record, SCHEMA_VERSION};
 use crate::redactor::{Held, Redactor};
 use crate::source::Source;
 use std::cell::{Cell, RefCell};
+use std::fs::File;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -139,7 +140,19 @@ impl Emitter {
     /// # Errors
     /// When the journal could not be synced.
     pub fn sync(&self) -> Result<(), EmitError> {
-        self.each(|sink| sink.sync())
+        Ok(self.unsynced()?.map_or(Ok(()), |file| file.sync_data())?)
+    }
+
+    /// The file that makes everything told so far durable when it is synced, where there is one.
+    ///
+    /// # Errors
+    /// When the journal lacks something that was told.
+    pub fn unsynced(&self) -> Result<Option<Arc<File>>, EmitError> {
+        let mut required = None;
+        for sink in self.sinks.borrow().iter().filter(|sink| sink.required()) {
+            required = required.or(sink.unsynced()?);
+        }
+        Ok(required)
     }
 
     /// Goes on without the journal, which has failed: whoever else listens can still be told how the run ended.

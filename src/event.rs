@@ -19,6 +19,8 @@ use crate::stop_reason::StopReason;
 use crate::usage::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::sync::Arc;
 
 /// The version of [`Record`] and [`Event`] as written to journals and streams.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -480,11 +482,12 @@ pub trait EventSink {
         false
     }
 
-    /// Makes what was told durable, before a side effect that cannot be repeated and at the end.
+    /// The file that makes what was told durable when it is synced, before a side effect that cannot be repeated and at the
+    /// end; nothing where nobody relies on it.
     ///
     /// # Errors
-    /// When the data could not be made durable.
-    fn sync(&mut self) -> std::io::Result<()> {
-        Ok(())
+    /// When it lacks something that was told.
+    fn unsynced(&self) -> std::io::Result<Option<Arc<File>>> {
+        Ok(None)
     }
 }

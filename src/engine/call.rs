@@ -35,7 +35,7 @@ pub struct Prepared<'a> {
 
 /// A call that can be decided on.
 #[derive(Clone)]
-struct Ready<'a> {
+pub(super) struct Ready<'a> {
     tool: &'a dyn Tool,
     args: Value,
     plan: Plan,
@@ -254,13 +254,13 @@ impl Engine {
             Ok(passed) => passed,
             Err(Refusal { reason, rule }) => return Ok(refused(ready, reason, rule)),
         };
-        let access = ready.tool.access();
-        if access != Access::Read {
-            self.emitter.sync()?;
-        }
-        let mut output = match access {
-            Access::Execute => self.watched(self.in_time(ready, cx), &cx.announce).await?,
-            Access::Read | Access::Write | Access::Network => self.in_time(ready, cx).await,
+        let mut output = match ready.tool.access() {
+            Access::Read => self.in_time(ready, cx).await,
+            Access::Write | Access::Network => {
+                self.emitter.sync()?;
+                self.in_time(ready, cx).await
+            }
+            Access::Execute => self.watched(ready, cx).await?,
         };
         if let Some(text) = output.warning.take() {
             self.warn(text)?;
@@ -276,10 +276,11 @@ impl Engine {
     }
 
     /// Runs a call within the time that each has but a subagent, which has its own. One that is ended says what it has.
-    async fn in_time(&self, ready: &Ready<'_>, cx: &ToolContext) -> ToolOutput {
+    pub(super) async fn in_time(&self, ready: &Ready<'_>, cx: &ToolContext) -> ToolOutput {
         let time = self.options.timeout.filter(|_| ready.tool.name() != DISPATCH_SUBAGENT);
         let Some(time) = time else { return ready.tool.call(&ready.args, cx).await };
-        let own = self.context(&cx.call_id, &cx.cancel.child_token());
+        let context = self.context(&cx.call_id, &cx.cancel.child_token());
+        let own = ToolContext { launcher: Rc::clone(&cx.launcher), ..context };
         let output = within(Some(time), &own.cancel, ready.tool.call(&ready.args, &own)).await;
         if !own.cancel.is_cancelled() || cx.cancel.is_cancelled() {
             return output;

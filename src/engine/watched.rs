@@ -2,25 +2,30 @@
 
 use crate::emit::EmitError;
 use crate::engine::Engine;
+use crate::engine::call::Ready;
 use crate::event::{Event, Level};
 use crate::messages;
-use crate::tools::{Announce, ToolOutput};
+use crate::process::barrier::{Barrier, Lift};
+use crate::process::launch::Launcher;
+use crate::tools::{Announce, ToolContext, ToolOutput};
 use crate::workspace::baseline::Baseline;
 use crate::workspace::contents::MAX_FILE_BYTES;
 use std::sync::{Arc, PoisonError};
 
 impl Engine {
-    /// Runs a program and lists the files that changed meanwhile, or says that they cannot be listed, of all that follow once.
+    /// Runs a program, which begins when the journal is durable and the files are known, and lists those that changed
+    /// meanwhile, or says that they cannot be listed, of all that follow once.
     pub(super) async fn watched(
         &self,
-        program: impl Future<Output = ToolOutput>,
-        announce: &Announce,
+        program: &Ready<'_>,
+        cx: &ToolContext,
     ) -> Result<ToolOutput, EmitError> {
-        let compared = self.look(Baseline::prepare).await == Some(true);
-        if compared {
-            announce(Vec::new())?;
-        }
-        let mut output = program.await;
+        let (lift, barrier) = Barrier::new();
+        let launcher = Launcher::clone(&self.launcher).waiting_for(barrier).into();
+        let own = ToolContext { launcher, ..self.context(&cx.call_id, &cx.cancel) };
+        let (compared, mut output) =
+            tokio::join!(self.settle_before(lift, &cx.announce), self.in_time(program, &own));
+        let compared = compared?;
         let changes = if compared { self.look(Baseline::changes).await.flatten() } else { None };
         let Some(changes) = changes else {
             self.tell_unwatched().await?;
@@ -35,6 +40,24 @@ impl Engine {
             self.warn(messages::commands_not_undone(&paths, MAX_FILE_BYTES >> 20))?;
         }
         Ok(output)
+    }
+
+    /// Does what must be done before a program begins. Whether the files are known.
+    async fn settle_before(&self, lift: Lift, announce: &Announce) -> Result<bool, EmitError> {
+        let unsynced = self.emitter.unsynced()?;
+        let work = move |baseline: &mut Baseline| {
+            let synced = unsynced.map_or(Ok(()), |file| file.sync_data());
+            (synced, baseline.prepare())
+        };
+        let compared = match self.look(work).await {
+            Some((synced, compared)) => synced.map(|()| compared)?,
+            None => self.emitter.sync().map(|()| false)?,
+        };
+        if compared {
+            announce(Vec::new())?;
+        }
+        lift.lift();
+        Ok(compared)
     }
 
     async fn tell_unwatched(&self) -> Result<(), EmitError> {

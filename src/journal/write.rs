@@ -4,11 +4,12 @@ use crate::event::{EventSink, Record};
 use crate::journal::beside::{Beside, LINE_BYTES};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
 
 /// The journal of a session, open for appending and locked against other processes.
 #[derive(Debug)]
 pub struct Journal {
-    file: File,
+    file: Arc<File>,
     beside: Beside,
     line: Vec<u8>,
     /// Why a record could not be written whole. What came after it would be glued to its remains, so nothing does.
@@ -30,7 +31,7 @@ impl Journal {
                 file.write_all(b"\n")?;
             }
         }
-        Ok(Self { file, beside, line: Vec::new(), broken: None, _lock: lock })
+        Ok(Self { file: file.into(), beside, line: Vec::new(), broken: None, _lock: lock })
     }
 }
 
@@ -89,7 +90,7 @@ impl EventSink for Journal {
         self.check()?;
         self.line.clear();
         let encoded = encode_beside(record, &self.beside, &mut self.line);
-        let written = encoded.and_then(|()| self.file.write_all(&self.line));
+        let written = encoded.and_then(|()| (&*self.file).write_all(&self.line));
         self.broken = written.as_ref().err().map(|error| (error.kind(), error.to_string()));
         written
     }
@@ -98,9 +99,9 @@ impl EventSink for Journal {
         true
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn unsynced(&self) -> io::Result<Option<Arc<File>>> {
         self.check()?;
-        self.file.sync_data()
+        Ok(Some(Arc::clone(&self.file)))
     }
 }
 
@@ -118,12 +119,12 @@ mod tests {
     fn after_a_record_that_could_not_be_written_nothing_is_written_or_synced() {
         let full = File::options().read(true).write(true).open("/dev/full").unwrap();
         let (lock, beside) = (tempfile::tempfile().unwrap(), Beside::journal("/nowhere/journal".as_ref()));
-        let mut journal = Journal { file: full, beside, line: Vec::new(), broken: None, _lock: lock };
+        let mut journal = Journal { file: full.into(), beside, line: Vec::new(), broken: None, _lock: lock };
         journal.emit(&record(Event::StepEnd)).unwrap_err();
-        journal.file = tempfile::tempfile().unwrap();
+        journal.file = tempfile::tempfile().unwrap().into();
         let why = journal.emit(&record(Event::StepEnd)).unwrap_err();
         assert!(why.to_string().contains("No space left on device"), "{why}");
-        journal.sync().unwrap_err();
+        journal.unsynced().unwrap_err();
         assert_eq!(journal.file.metadata().unwrap().len(), 0);
     }
 

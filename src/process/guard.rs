@@ -24,7 +24,7 @@ use super::sandbox::{self, View};
 use super::system::{self, Fork};
 use super::tier::Tier;
 use super::tree;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fs::MemfdFlags;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
@@ -133,14 +133,14 @@ fn through_bubblewrap(order: &mut Order, sight: Option<Sight>, control: &mut Fil
     let told = Network::send(None, &ours)
         .and_then(|()| io::Write::write_all(&mut ours, &order.encode()?))
         .and_then(|()| io::copy(&mut control.take(order.stdin_bytes), &mut ours));
-    let watched = watch(control, wrapper, &Gauge::new(&order.limits));
+    let watched = watch(control, wrapper, None, &Gauge::new(&order.limits));
     if !matches!(watched, Watched::Ended(_)) {
         let _already_gone = rustix::process::kill_process(wrapper, Signal::KILL);
     }
     tree::sweep();
     let mut answer = match watched {
         Watched::Exceeded(excess) => Answer::Exceeded(excess).encode().to_vec(),
-        Watched::Ended(_) | Watched::Abandoned => Vec::new(),
+        Watched::Ended(_) | Watched::Alone | Watched::Abandoned => Vec::new(),
     };
     // The end of the stream says that nobody inside will answer any more.
     let _broken_off = (&mut ours).take(MAX_ANSWERS).read_to_end(&mut answer);
@@ -180,39 +180,64 @@ fn in_namespace(
 ) -> io::Result<()> {
     enter_namespaces(order, network)?;
     let (held_while_we_live, lifeline) = UnixStream::pair()?;
+    let alone = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
     match system::fork()? {
         Fork::Child => {
             drop(held_while_we_live);
             let done = init(order, stdin, control, &lifeline);
+            if done.is_ok() && has_no_children() {
+                let_go(control);
+                let _told_by_our_end_too = rustix::io::write(&alone, &1_u64.to_ne_bytes());
+            }
             system::leave(refused_if_failed(done, control).is_ok())
         }
         Fork::Parent(init) => {
             drop(lifeline);
             let baseline = sight.map(Sight::known);
             let _over_where_init_has_failed = io::Write::write_all(&mut &held_while_we_live, &[0]);
-            let watched = watch(control, init, &Gauge::new(&order.limits));
-            if !matches!(watched, Watched::Ended(_)) {
+            let watched = watch(control, init, Some(alone.as_fd()), &Gauge::new(&order.limits));
+            // Waiting for init is waiting for the whole namespace.
+            let await_init = || rustix::process::waitpid(Some(init), WaitOptions::empty());
+            if matches!(watched, Watched::Abandoned | Watched::Exceeded(_)) {
                 let _already_gone = rustix::process::kill_process(init, Signal::KILL);
-                // Waiting for init is waiting for the whole namespace.
-                let _reaped = rustix::process::waitpid(Some(init), WaitOptions::empty());
+                let _reaped = await_init();
             }
             if let Watched::Exceeded(excess) = watched {
                 Answer::Exceeded(excess).send(control);
             }
             put_back(baseline.as_ref(), order, control, &[]);
-            hang_up(control)
+            hang_up(control);
+            if matches!(watched, Watched::Alone) {
+                let _reaped = await_init();
+            }
+            system::leave(true)
         }
     }
 }
 
-/// Lets go of the command's output and directory, says that everything is over, and ends the guard. The agent, which reads
-/// the output to its end, need not wait until the kernel has cleared the guard itself away.
-fn hang_up(control: &File) -> ! {
+/// Whether nothing is left of the command: whatever loses its parent in the namespace becomes a child of its process 1.
+fn has_no_children() -> bool {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
+}
+
+/// Lets go of the command's output and directory, and says that everything is over. The agent, which reads the output to its
+/// end, need not wait until the kernel has cleared the guard itself away.
+fn hang_up(control: &File) {
+    let_go(control);
+    let _nobody_listens = rustix::net::shutdown(control, rustix::net::Shutdown::Both);
+}
+
+/// Lets go of the command's output and directory.
+fn let_go(control: &File) {
     let _given_up_with_us = rustix::stdio::dup2_stdout(control)
         .and_then(|()| rustix::stdio::dup2_stderr(control))
         .and_then(|()| rustix::process::chdir("/"));
-    let _nobody_listens = rustix::net::shutdown(control, rustix::net::Shutdown::Both);
-    system::leave(true)
 }
 
 /// A new pid namespace, and for a confined command all others but that of mounts, which is for init: the guard goes on to
@@ -350,15 +375,16 @@ fn as_subreaper(order: &Order, sight: Option<Sight>, stdin: &OwnedFd, control: &
         }
         Fork::Parent(main) => {
             system::outlive_hangup();
-            let watched = watch(control, main, &gauge);
+            let watched = watch(control, main, None, &gauge);
             tree::sweep();
             match watched {
                 Watched::Ended(status) => answer_for(status).send(control),
                 Watched::Exceeded(excess) => Answer::Exceeded(excess).send(control),
-                Watched::Abandoned => {}
+                Watched::Alone | Watched::Abandoned => {}
             }
             put_back(baseline.as_ref(), order, control, &[]);
-            hang_up(control)
+            hang_up(control);
+            system::leave(true)
         }
     }
     Ok(())
@@ -383,14 +409,16 @@ fn attempted(order: &Order, view: View) -> Answer {
 enum Watched {
     /// The command has ended by itself.
     Ended(WaitStatus),
+    /// It has, and but for process 1 of its namespace, which is about to end, nothing is left of it.
+    Alone,
     /// The agent wants it dead, or is dead itself.
     Abandoned,
     /// Its tree takes too much.
     Exceeded(Excess),
 }
 
-/// Watches `child` and what it started, reaping orphans meanwhile.
-fn watch(control: &mut File, child: Pid, gauge: &Gauge) -> Watched {
+/// Watches `child` and what it started, reaping orphans meanwhile, until it has ended or, where it can tell that, is `alone`.
+fn watch(control: &mut File, child: Pid, alone: Option<BorrowedFd<'_>>, gauge: &Gauge) -> Watched {
     let pidfd = rustix::process::pidfd_open(child, PidfdFlags::empty()).ok();
     let usual = if pidfd.is_some() { REAP_INTERVAL } else { REAP_INTERVAL_WITHOUT_PIDFD };
     let mut interval = usual;
@@ -400,11 +428,15 @@ fn watch(control: &mut File, child: Pid, gauge: &Gauge) -> Watched {
                 return Watched::Ended(status);
             }
         }
-        let ended: Vec<BorrowedFd<'_>> = pidfd.iter().map(AsFd::as_fd).collect();
-        let mut watched = vec![PollFd::from_borrowed_fd(control.as_fd(), PollFlags::IN)];
-        watched.extend(ended.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let descriptors = alone.into_iter().chain([control.as_fd()]).chain(pidfd.iter().map(AsFd::as_fd));
+        let mut watched: Vec<PollFd<'_>> =
+            descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let woken = rustix::event::poll(&mut watched, Some(&interval));
-        let told = watched.first().is_some_and(|fd| !fd.revents().is_empty());
+        let mut told = watched.iter().map(|fd| !fd.revents().is_empty());
+        if alone.is_some() && told.next() == Some(true) {
+            return Watched::Alone;
+        }
+        let told = told.next() == Some(true);
         drop(watched);
         if told && !matches!(control.read(&mut [0; 1]), Ok(1)) {
             return Watched::Abandoned;

@@ -1,15 +1,18 @@
 //! Starts a child through our own launcher process, limits it, and ends its whole tree.
 
+use super::barrier::Barrier;
 use super::capture::{self, Capture};
 use super::environment;
 use super::fork_server::{ForkServer, Guard};
+
 use super::limits::CommandLimits;
 use super::network::Network;
-use super::order::{Answer, Baseline, Order};
-use super::protected::{self, Disturbance};
+use super::order::{Baseline, Order};
+use super::protected::Disturbance;
 use super::remembered;
-use super::running::{Handle, Registration};
+use super::running::Handle;
 use super::sandbox::confinement::{Confinement, Walls};
+use super::started::{Main, NoAnswer, Tree};
 use super::umask;
 use crate::secret::Secret;
 use rustix::fs::{Mode, OFlags};
@@ -24,9 +27,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
-use tokio::process::Child;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -64,6 +65,7 @@ pub struct Launcher {
     limits: CommandLimits,
     network: Arc<OnceLock<Option<Network>>>,
     running: Running,
+    barrier: Barrier,
 }
 
 impl Launcher {
@@ -80,6 +82,7 @@ impl Launcher {
             limits: CommandLimits::default(),
             network: Arc::default(),
             running: Running::default(),
+            barrier: Barrier::default(),
         }
     }
 
@@ -99,6 +102,12 @@ impl Launcher {
     #[must_use]
     pub fn limited(self, limits: CommandLimits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// The same launcher, whose children are got ready and begin when `barrier` is lifted.
+    #[must_use]
+    pub fn waiting_for(self, barrier: Barrier) -> Self {
+        Self { barrier, ..self }
     }
 
     /// The same launcher, whose children are held by `tier`.
@@ -183,6 +192,9 @@ impl Launcher {
         let capture = Mutex::new(Capture::new(keeping.open, keeping.recent));
         let mut ended = Ok(Ended::Cancelled);
         let mut disturbed = Vec::new();
+        if self.tier == Tier::Group {
+            self.may_begin(cancel).await.map_err(|error| failure(&program, &error))?;
+        }
         if !cancel.is_cancelled() {
             let (timeout, cwd) = (spec.timeout, spec.cwd.clone());
             let mut tree = self.start(spec).map_err(|error| {
@@ -191,6 +203,7 @@ impl Launcher {
                     if is_there { error.to_string() } else { format!("{} is no directory", cwd.display()) };
                 failure(&program, &reason)
             })?;
+            self.may_begin(cancel).await.map_err(|error| failure(&program, &error))?;
             let pump = capture::pump(tree.stdout.take(), tree.stderr.take(), &capture);
             let mut pump = std::pin::pin!(futures_util::future::maybe_done(pump));
             ended = tokio::select! {
@@ -211,6 +224,15 @@ impl Launcher {
         let kept = capture.finish();
         let (stdout, stderr, duration) = (capture.stdout, capture.stderr, begun.elapsed());
         Ok(Exit { ended, stdout, stderr, kept, disturbed, duration })
+    }
+
+    /// Waits until children may begin, or until they need not any more.
+    async fn may_begin(&self, cancel: &CancellationToken) -> io::Result<()> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Ok(()),
+            lifted = self.barrier.lifted() => lifted,
+        }
     }
 
     /// What a command did to protected files, of which its guard has told what it can see.
@@ -387,104 +409,6 @@ fn group_stdin(bytes: &[u8]) -> io::Result<Stdio> {
 
 fn failure(program: &str, reason: &impl ToString) -> LaunchError {
     LaunchError::NotStarted { program: program.to_owned(), reason: reason.to_string() }
-}
-
-/// Why a launcher process did not say how the command ended.
-enum NoAnswer {
-    /// The kernel refused what confines or holds the command; nothing was started.
-    Refused(io::Error),
-    /// It could not start the command.
-    Failed(io::Error),
-    /// Something killed it.
-    Killed,
-}
-
-impl From<io::Error> for NoAnswer {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// What was started.
-enum Main {
-    /// The command itself.
-    Command(Child),
-    /// A guard that starts it, and the order that it waits for.
-    Guard { guard: Guard, control: tokio::net::UnixStream, order: Vec<u8> },
-}
-
-/// A started child with everything below it; dropping it ends them.
-struct Tree {
-    main: Main,
-    stdout: Option<pipe::Receiver>,
-    stderr: Option<pipe::Receiver>,
-    reply: Vec<u8>,
-    running: Registration,
-    grace: Duration,
-}
-
-/// Reads what the launcher process says until it is gone. What was read when this is broken off is in `reply`.
-async fn listen(control: &mut tokio::net::UnixStream, reply: &mut Vec<u8>) -> io::Result<()> {
-    while reply.len() < protected::report::MAX_BYTES && control.read_buf(reply).await? > 0 {}
-    Ok(())
-}
-
-impl Tree {
-    /// Waits until the command has ended by itself and its tree is gone.
-    async fn answer(&mut self) -> Result<Ended, NoAnswer> {
-        use std::os::unix::process::ExitStatusExt;
-        let (control, order) = match &mut self.main {
-            Main::Guard { control, order, .. } => (control, std::mem::take(order)),
-            Main::Command(child) => {
-                let status = child.wait().await?;
-                return Ok(status
-                    .signal()
-                    .map_or_else(|| Ended::Code(status.code().unwrap_or(0)), Ended::Signal));
-            }
-        };
-        let sent = control.write_all(&order).await;
-        // The first answer counts; the end of the stream says that launcher and init are gone.
-        listen(control, &mut self.reply).await?;
-        match Answer::decode(&self.reply) {
-            Some(Answer::Exited(code)) => Ok(Ended::Code(code)),
-            Some(Answer::Signalled(signal)) => Ok(Ended::Signal(signal)),
-            Some(Answer::Exceeded(excess)) => Ok(Ended::Exceeded(excess)),
-            Some(Answer::NotStarted(errno)) => Err(io::Error::from_raw_os_error(errno).into()),
-            Some(Answer::Refused(errno)) => Err(NoAnswer::Refused(io::Error::from_raw_os_error(errno))),
-            None => Err(sent.err().map_or(NoAnswer::Killed, NoAnswer::Failed)),
-        }
-    }
-
-    /// Waits until the tree is gone, and what its guard left when something killed it.
-    async fn gone(&mut self) {
-        let _broken_off = match &mut self.main {
-            Main::Guard { control, .. } => listen(control, &mut self.reply).await,
-            Main::Command(child) => child.wait().await.map(drop),
-        };
-    }
-
-    /// Ends what is left of the tree and waits until it is gone. The protected files that were put back; `None` when its guard
-    /// was killed and has not told.
-    async fn end(&mut self) -> Option<Vec<Disturbance>> {
-        self.running.end();
-        if tokio::time::timeout(self.grace, self.gone()).await.is_err() {
-            match &mut self.main {
-                Main::Guard { guard, .. } => guard.kill(),
-                Main::Command(child) => drop(child.start_kill()),
-            }
-            let _stuck_in_the_kernel = tokio::time::timeout(END_GRACE, self.gone()).await;
-        }
-        let never_ran = matches!(&self.main, Main::Guard { order, .. } if !order.is_empty())
-            || matches!(Answer::decode(&self.reply), Some(Answer::Refused(_)));
-        let told = protected::report::decode(&self.reply, Answer::BYTES);
-        if never_ran { Some(told.unwrap_or_default()) } else { told }
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        self.running.end();
-    }
 }
 
 /// Elsewhere there is no launcher process.

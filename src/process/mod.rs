@@ -1,5 +1,6 @@
 //! Children: every program is started, limited and ended here.
 
+pub mod barrier;
 pub mod capture;
 mod child;
 mod descriptors;
@@ -21,6 +22,7 @@ mod running;
 pub mod sandbox;
 pub mod scratch;
 pub mod shell;
+mod started;
 #[cfg(target_os = "linux")]
 mod system;
 mod tier;

@@ -113,6 +113,17 @@ fn class_07_a_diff_of_several_files_is_applied_whole_or_not_wherever_the_agent_d
 }
 
 #[test]
+fn class_07_a_command_never_begins_where_the_journal_cannot_be_made_durable() {
+    let lab = project();
+    let Some(failed) = run(&lab, &[command("printf x > marker")], Fault::Refusal(0, Errno::EIO)) else {
+        return;
+    };
+    assert_eq!((failed.calls.first(), failed.code), (Some(&Kind::Sync), Some(1)), "{}", failed.stderr);
+    assert!(failed.stderr.contains("the session journal cannot be written"), "{}", failed.stderr);
+    assert!(!lab.ws().join("marker").exists());
+}
+
+#[test]
 fn class_07_what_a_command_did_is_undone_wherever_the_agent_dies() {
     dies_anywhere(&[command("printf x > f && mv f a.txt")]);
 }

@@ -1,6 +1,7 @@
 //! Children through the real launcher: limits, output, and that nothing outlives its command or the agent.
 #![expect(clippy::disallowed_methods, reason = "these tests start, watch and kill processes themselves")]
 
+use agent::process::barrier::Barrier;
 use agent::process::capture::{HEAD_BYTES, Kept, TAIL_BYTES};
 use agent::process::environment;
 use agent::process::launch::{Ended, Exit, Keeping, Launcher, Spec, Tier};
@@ -217,6 +218,39 @@ fn everything_running_can_be_ended_from_another_thread() {
         let result = block(launcher.launch(script(&busy_tree(&seconds)), &CancellationToken::new()));
         assert!(result.is_err(), "{result:?}");
         assert!(killer.join().unwrap() < ALLOWED);
+    }
+}
+
+#[test]
+fn a_command_begins_when_what_comes_before_it_is_done_and_never_where_that_fails() {
+    let place = tempfile::tempdir().unwrap();
+    let marker = place.path().join("marker");
+    for tier in tiers().iter().copied().chain([Tier::Group]) {
+        let mark = script(&format!("echo x > '{}'", marker.display()));
+        let launch = |barrier: Barrier, cancel: CancellationToken| {
+            let (launcher, mark) = (launcher(tier).waiting_for(barrier), mark.clone());
+            async move { launcher.launch(mark, &cancel).await }
+        };
+        let (lift, barrier) = Barrier::new();
+        drop(lift);
+        let failed = block(launch(barrier, CancellationToken::new())).unwrap_err();
+        assert!(failed.to_string().contains("what had to come before has failed"), "{failed}");
+
+        let (held, barrier) = Barrier::new();
+        let cancel = CancellationToken::new();
+        let given_up = async {
+            let (exit, ()) = tokio::join!(launch(barrier, cancel.clone()), async { cancel.cancel() });
+            exit.map(|exit| exit.ended)
+        };
+        assert!(matches!(block(given_up), Ok(Ended::Cancelled)), "{tier:?}");
+        assert!(!marker.exists(), "{tier:?}");
+        drop(held);
+
+        let (lift, barrier) = Barrier::new();
+        let begun =
+            async { tokio::join!(launch(barrier, CancellationToken::new()), async { lift.lift() }).0 };
+        assert_eq!(block(begun).unwrap().ended, Ended::Code(0), "{tier:?}");
+        std::fs::remove_file(&marker).unwrap();
     }
 }
 

@@ -6,8 +6,10 @@ use crate::emit::{EmitError, Emitter};
 use crate::event::{Event, EventSink, Record};
 use crate::purse::Purse;
 use std::cell::RefCell;
+use std::fs::File;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The listener to a subagent that tells the run. It comes after the subagent's own session, whose purse it tells of.
 pub(super) struct Nested {
@@ -43,7 +45,7 @@ impl EventSink for Nested {
         true
     }
 
-    fn sync(&mut self) -> io::Result<()> {
-        self.emitter.sync().map_err(|EmitError(error)| error)
+    fn unsynced(&self) -> io::Result<Option<Arc<File>>> {
+        self.emitter.unsynced().map_err(|EmitError(error)| error)
     }
 }

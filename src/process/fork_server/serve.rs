@@ -62,6 +62,8 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<Beginning>> {
                 let end = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
                 let control = end.is_some().then_some(control);
                 guards.insert(number, Child { pid, end, _control: control });
+                // The look takes a while, and the guard has everything else to do meanwhile: it may be waiting for this processor.
+                std::thread::yield_now();
                 baseline = due.take().map(Shared::of_server).or(baseline);
             }
             Ok(Fork::Child) => {

@@ -146,7 +146,7 @@ fn watch(agent: Pid, fault: Fault, disk: &Path) -> (Vec<Kind>, Option<i32>) {
                 if Path::new(&format!("/proc/{agent}/task/{pid}")).exists() {
                     let kind = KINDS[usize::try_from(ptrace::getevent(pid).unwrap()).unwrap()];
                     let counts = kind == Kind::Sync || !calls.is_empty();
-                    if counts && !(kind == Kind::Write && only_wakes(pid)) {
+                    if counts && !(kind == Kind::Write && only_tells(pid)) {
                         meet(pid, (agent, calls.len(), kind), fault, disk);
                         calls.push(kind);
                     }
@@ -170,9 +170,13 @@ fn watch(agent: Pid, fault: Fault, disk: &Path) -> (Vec<Kind>, Option<i32>) {
     }
 }
 
-/// Whether what `thread` is about to write only wakes another thread: it is a matter of time whether one sleeps.
-fn only_wakes(thread: Pid) -> bool {
-    file_of(thread).is_some_and(|named| named == Path::new("anon_inode:[eventfd]"))
+/// Whether what `thread` is about to write only wakes another thread, or tells another process what to get ready: it is a
+/// matter of time whether one sleeps, and whether that comes before the first sync.
+fn only_tells(thread: Pid) -> bool {
+    let tells = |named: &Path| {
+        named == Path::new("anon_inode:[eventfd]") || named.to_string_lossy().starts_with("pipe:")
+    };
+    file_of(thread).is_some_and(|named| tells(&named))
 }
 
 /// What the first argument of the call of `thread` is, as a file.
