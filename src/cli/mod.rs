@@ -70,6 +70,7 @@ use clap::error::ErrorKind as ClapError;
 pub fn main() -> std::process::ExitCode {
     process::keep_to_ourselves();
     process::umask::keep();
+    process::memory::keep();
     let app = App::new(Environment::read());
     panics::listen(&app);
     let code = match Cli::try_parse() {

@@ -10,6 +10,7 @@ mod fork_server;
 mod guard;
 pub mod launch;
 pub mod limits;
+pub mod memory;
 mod network;
 mod order;
 #[cfg(target_os = "linux")]

@@ -7,7 +7,7 @@ use crate::tools::arguments::nearest;
 use crate::tools::rewrite::{Loaded, Rewrite};
 use crate::tools::{ToolContext, ToolOutput};
 use crate::workspace::error::FileError;
-use crate::workspace::file::hash;
+use crate::workspace::file::{Known, hash};
 use crate::workspace::path::RelPath;
 use crate::workspace::replace::{Displaced, Expected};
 use crate::workspace::transaction::{Step, Version};
@@ -77,15 +77,12 @@ pub fn store(
     text: &str,
     said: String,
 ) -> Result<ToolOutput, String> {
-    let expected = old.map_or(Expected::Absent, |old| Expected::Hash(old.hash.clone()));
-    announce(cx, vec![intended(cx, path, old, Some(text))])?;
-    if let Some((old, contents)) = old.zip(cx.workspace.displaced()) {
-        // Where it cannot be kept, the change says why.
-        let _so_that_it_need_not_be_read_again = contents.keep_known(&old.hash, old.text.as_bytes());
-    }
-    let displaced =
-        cx.workspace.replace(path, &expected, text.as_bytes()).map_err(|error| error.to_string())?;
-    Ok(changed(cx, &displaced, said))
+    let expected = old.map_or(Expected::Absent, |old| Expected::Content(old.known()));
+    let new = hash(text.as_bytes());
+    announce(cx, vec![intended(cx, path, old, Some(&new))])?;
+    let new = Known { bytes: text.as_bytes(), hash: &new };
+    let displaced = cx.workspace.replace_with_known(path, &expected, new);
+    Ok(changed(cx, &displaced.map_err(|error| error.to_string())?, said))
 }
 
 /// Makes all of the changes or none; the answer is `said` and names each.
@@ -93,7 +90,10 @@ pub fn store(
 /// # Errors
 /// A text for the model.
 pub fn store_all(cx: &ToolContext, rewrites: Vec<Rewrite>, said: String) -> Result<ToolOutput, String> {
-    let changes = rewrites.iter().map(|it| intended(cx, &it.path, it.old.as_ref(), it.new.as_deref()));
+    let changes = rewrites.iter().map(|it| {
+        let new = it.new.as_ref().map(|text| hash(text.as_bytes()));
+        intended(cx, &it.path, it.old.as_ref(), new.as_deref())
+    });
     announce(cx, changes.collect())?;
     let version = |old: Loaded| Version { text: old.text, mode: old.mode };
     let steps: Vec<Step> = rewrites
@@ -116,13 +116,13 @@ pub fn announce(cx: &ToolContext, changes: Vec<Change>) -> Result<(), String> {
     (cx.announce)(changes).map_err(|error| format!("nothing was changed: {error}"))
 }
 
-/// The change of `path` from `old` to `new`, before it happens.
+/// The change of `path` from `old` to the content with the hash `new`, before it happens.
 fn intended(cx: &ToolContext, path: &RelPath, old: Option<&Loaded>, new: Option<&str>) -> Change {
     let real = cx.workspace.resolve(path).unwrap_or_else(|_| path.clone());
     let was = old.map_or(FileState::Absent, |old| FileState::file(old.hash.clone(), old.mode));
-    let became = new.map_or(FileState::Absent, |text| match old {
-        Some(old) => FileState::file(hash(text.as_bytes()), old.mode),
-        None => FileState::Content { hash: hash(text.as_bytes()), mode: None },
+    let became = new.map_or(FileState::Absent, |hash| match old {
+        Some(old) => FileState::file(hash.to_owned(), old.mode),
+        None => FileState::Content { hash: hash.to_owned(), mode: None },
     });
     let directories = if old.is_none() { cx.workspace.missing_directories(&real) } else { 0 };
     Change { directories, ..Change::between(real.as_str(), ChangedBy::Tool, &was, &became) }

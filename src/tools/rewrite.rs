@@ -1,6 +1,7 @@
 //! What a call makes of a file, worked out before anything happens.
 
 use crate::text::diff;
+use crate::workspace::file::Known;
 use crate::workspace::path::RelPath;
 
 /// A text file as it was loaded.
@@ -14,6 +15,13 @@ pub struct Loaded {
     pub hash: String,
     /// Its permission bits.
     pub mode: u32,
+}
+
+impl Loaded {
+    /// Its content and hash.
+    pub fn known(&self) -> Known<'_> {
+        Known { bytes: self.text.as_bytes(), hash: &self.hash }
+    }
 }
 
 /// What becomes of a file.

@@ -6,7 +6,7 @@
 
 use crate::redactor::Redactor;
 use crate::source::Source;
-use crate::workspace::file::{HASH_DIGITS, hash};
+use crate::workspace::file::{HASH_DIGITS, Known, hash};
 use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, UTIME_NOW};
 use rustix::process::geteuid;
 use std::collections::{HashMap, HashSet};
@@ -134,14 +134,14 @@ impl Contents {
     /// When it is too large, holds a secret, or cannot be written.
     pub fn keep_bytes(&self, bytes: &[u8]) -> Result<String, Unkept> {
         let hash = hash(bytes);
-        self.keep_known(&hash, bytes).map(|()| hash)
+        self.keep_known(Known { bytes, hash: &hash }).map(|()| hash)
     }
 
     /// Keeps a content whose hash is known.
     ///
     /// # Errors
     /// When it is too large, holds a secret, or cannot be written.
-    pub fn keep_known(&self, hash: &str, bytes: &[u8]) -> Result<(), Unkept> {
+    pub fn keep_known(&self, Known { bytes, hash }: Known<'_>) -> Result<(), Unkept> {
         if bytes.len() as u64 > MAX_FILE_BYTES {
             return Err(Unkept::TooLarge);
         }

@@ -163,7 +163,7 @@ fn a_content_is_kept_before_it_is_displaced() {
 #[test]
 fn what_is_kept_already_is_kept_of_an_expected_change_and_of_no_other() {
     let (_dir, contents, workspace, path) = a_file_whose_content_is_kept();
-    contents.keep_known(&hash(b"old"), b"old").unwrap();
+    contents.keep_known(Known { bytes: b"old", hash: &hash(b"old") }).unwrap();
     assert!(contents.holds(&hash(b"old")) && !contents.holds(&hash(b"new")));
     let done = workspace.replace(&path, &Expected::Hash(hash(b"old")), b"new").unwrap();
     assert_eq!((done.unkept, contents.get(&hash(b"old"))), (None, Some(b"old".to_vec())));

@@ -27,6 +27,15 @@ pub struct Content {
     pub mode: Mode,
 }
 
+/// A content whose [`hash`] is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Known<'a> {
+    /// All of it.
+    pub bytes: &'a [u8],
+    /// Its hash.
+    pub hash: &'a str,
+}
+
 /// A regular file, open for reading.
 #[derive(Debug)]
 pub struct Opened {
@@ -58,6 +67,25 @@ pub fn hash_reader(mut reader: impl Read) -> io::Result<String> {
             Ok(count) => {
                 hasher.update(chunk.get(..count).unwrap_or_default());
             }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Whether `bytes` is all that `reader` gives, in constant memory.
+///
+/// # Errors
+/// When reading fails.
+pub fn is_all_of(mut bytes: &[u8], mut reader: impl Read) -> io::Result<bool> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        match reader.read(&mut chunk) {
+            Ok(0) => return Ok(bytes.is_empty()),
+            Ok(count) => match chunk.get(..count).and_then(|read| bytes.strip_prefix(read)) {
+                Some(rest) => bytes = rest,
+                None => return Ok(false),
+            },
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -117,5 +145,25 @@ impl Workspace {
             return Err(too_large(count as u64));
         }
         Ok(Content { path: opened.path, hash: hash(&bytes), bytes, mode: opened.mode })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_content_is_compared_to_its_end() {
+        for length in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 1] {
+            let bytes: Vec<u8> = (0..length).map(|at| u8::try_from(at % 251).unwrap()).collect();
+            assert!(is_all_of(&bytes, bytes.as_slice()).unwrap(), "{length}");
+            let longer = [&bytes[..], b"x"].concat();
+            assert!(!is_all_of(&bytes, longer.as_slice()).unwrap() && !is_all_of(&longer, &*bytes).unwrap());
+            for at in [0, length / 2, length.saturating_sub(1)].into_iter().filter(|at| *at < length) {
+                let mut other = bytes.clone();
+                other[at] ^= 1;
+                assert!(!is_all_of(&bytes, other.as_slice()).unwrap(), "{length}: {at}");
+            }
+        }
     }
 }

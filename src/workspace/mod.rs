@@ -18,6 +18,7 @@ pub mod restore;
 pub mod search;
 pub mod snapshot;
 mod staged;
+mod target;
 mod temporary;
 pub mod transaction;
 pub mod walk;

@@ -5,7 +5,7 @@ use crate::workspace::Workspace;
 use crate::workspace::beneath::LastLink;
 use crate::workspace::contents::{Contents, Unkept};
 use crate::workspace::error::FileError;
-use crate::workspace::file::{hash, hash_reader};
+use crate::workspace::file::{Known, hash, hash_reader};
 use crate::workspace::path::RelPath;
 use crate::workspace::replace::{Displaced, Expected, New};
 use rustix::fs::{AtFlags, FileType, Mode};
@@ -67,7 +67,7 @@ impl Workspace {
         let new = if wanted.is_link() {
             New::Link(bytes)
         } else {
-            New::File(bytes, wanted.mode().map(Mode::from_raw_mode))
+            New::File(Known { bytes, hash: &hash(bytes) }, wanted.mode().map(Mode::from_raw_mode))
         };
         self.set(path, LastLink::Keep, &expected(now), new)
     }
@@ -124,7 +124,7 @@ impl Workspace {
     }
 }
 
-fn expected(now: &FileState) -> Expected {
+fn expected(now: &FileState) -> Expected<'static> {
     match now {
         FileState::Absent => Expected::Absent,
         FileState::Content { hash, .. } => Expected::Hash(hash.clone()),

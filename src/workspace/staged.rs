@@ -4,6 +4,7 @@ use crate::change::FileState;
 use crate::workspace::Workspace;
 use crate::workspace::beneath::LastLink;
 use crate::workspace::error::FileError;
+use crate::workspace::file::{Known, hash};
 use crate::workspace::path::RelPath;
 use crate::workspace::replace::{Displaced, Expected, New};
 use rustix::fs::Mode;
@@ -33,7 +34,8 @@ impl Workspace {
     ) -> Result<Staged, FileError> {
         let (staged, directories) = self.beside(path, LastLink::Follow, |target| {
             let old = target.stat(LastLink::Follow)?;
-            let (mut temporary, state) = target.write_temporary(New::File(bytes, mode), old.as_ref())?;
+            let new = New::File(Known { bytes, hash: &hash(bytes) }, mode);
+            let (mut temporary, state, ()) = target.write_temporary(new, old.as_ref(), || ())?;
             temporary.keep = true;
             let (path, name) = (target.path.clone(), temporary.name.clone());
             Ok(Staged { path, name, state, directories: 0 })
@@ -45,7 +47,7 @@ impl Workspace {
     ///
     /// # Errors
     /// When the file is not as `expected`, or the system refuses; the file is untouched then, and nothing is left.
-    pub(super) fn place(&self, staged: &Staged, expected: &Expected) -> Result<Displaced, FileError> {
+    pub(super) fn place(&self, staged: &Staged, expected: &Expected<'_>) -> Result<Displaced, FileError> {
         let made = New::Made(&staged.name, &staged.state);
         match self.set(&staged.path, LastLink::Follow, expected, made) {
             Ok(displaced) => Ok(Displaced { directories: staged.directories, ..displaced }),

@@ -216,7 +216,7 @@ impl Undo {
     }
 }
 
-fn expected(hash: Option<String>) -> Expected {
+fn expected(hash: Option<String>) -> Expected<'static> {
     hash.map_or(Expected::Absent, Expected::Hash)
 }
 

@@ -8,7 +8,7 @@ use crate::support::kernel;
 use crate::support::random::Random;
 use agent::workspace::Workspace;
 use agent::workspace::error::FileError;
-use agent::workspace::file::hash;
+use agent::workspace::file::{Known, hash};
 use agent::workspace::path::RelPath;
 use agent::workspace::replace::{Displaced, Expected, TEMPORARY_PREFIX};
 use agent::workspace::search::Query;
@@ -254,9 +254,12 @@ impl Writer<'_> {
         let way = self.random.of(&WAYS);
         let path = self.path(way, &name);
         let before = self.place.holders(&name);
-        let known = before.values().next().map_or(Expected::Absent, |content| Expected::Hash(hash(content)));
-        let expected = self.random.of(&[0, 1, 2]);
-        let expected = [Expected::Any, Expected::Absent, known][expected].clone();
+        let some = before.values().next().map(|content| (content, hash(content)));
+        let known = some.as_ref().map(|(bytes, hash)| Known { bytes, hash });
+        let by_hash = known.map_or(Expected::Absent, |known| Expected::Hash(known.hash.to_owned()));
+        let all = known.map_or(Expected::Absent, Expected::Content);
+        let expected = self.random.of(&[0, 1, 2, 3]);
+        let expected = [Expected::Any, Expected::Absent, by_hash, all][expected].clone();
         let content = format!("{at} of {}", self.number).into_bytes();
         let removes = self.random.below(4) == 0;
         let done = if removes {
@@ -317,7 +320,7 @@ fn check(
     before: &BTreeMap<usize, Vec<u8>>,
     after: &BTreeMap<usize, Vec<u8>>,
     displaced: &Displaced,
-    expected: &Expected,
+    expected: &Expected<'_>,
     content: Option<Vec<u8>>,
 ) {
     let all: BTreeSet<usize> = before.keys().chain(after.keys()).copied().collect();
@@ -331,6 +334,7 @@ fn check(
         Expected::Any => {}
         Expected::Absent => assert_eq!(old, None),
         Expected::Hash(known) => assert_eq!(old.as_ref(), Some(known)),
+        Expected::Content(known) => assert_eq!(old.as_deref(), Some(known.hash)),
     }
 }
 
