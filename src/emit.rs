@@ -1,9 +1,11 @@
 //! Stamps events and tells them to every listener, the journal first.
 
 use crate::event::{Event, EventSink, Purpose, Record, SCHEMA_VERSION};
+use crate::message::ToolCall;
 use crate::redactor::{Held, Redactor};
 use crate::source::Source;
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,6 +32,8 @@ pub struct Emitter {
     redactor: Arc<Redactor>,
     /// The text and the reasoning that arrive in pieces, as far as they may begin a secret.
     held: RefCell<[Held; 2]>,
+    /// The arguments of calls in the last answer that were told otherwise, because a secret is in them.
+    meant: RefCell<BTreeMap<String, String>>,
 }
 
 impl Emitter {
@@ -43,6 +47,7 @@ impl Emitter {
             step: Cell::new(0),
             redactor: Arc::default(),
             held: RefCell::default(),
+            meant: RefCell::default(),
         }
     }
 
@@ -104,9 +109,12 @@ impl Emitter {
 
     fn tell(&self, mut event: Event) -> Result<Record, EmitError> {
         let delta = event.is_delta();
-        // The calls in an answer are run as they are: whoever runs them is told the answer itself.
-        let with_secrets = matches!(event, Event::ModelResponse { .. }).then(|| event.clone());
+        let meant = arguments(&event).map(|arguments| arguments.map(str::to_owned).collect::<Vec<_>>());
         self.redactor.event(&mut event);
+        if let (Some(meant), Event::ModelResponse { message, .. }) = (meant, &event) {
+            let calls = message.tool_calls().zip(meant).filter(|(told, meant)| told.arguments != *meant);
+            self.meant.replace(calls.map(|(told, meant)| (told.id.clone(), meant)).collect());
+        }
         if matches!(event, Event::StepStart { purpose: Purpose::Step, .. }) {
             self.step.set(self.step.get().saturating_add(1));
         }
@@ -126,13 +134,16 @@ impl Emitter {
         if !delta {
             self.seq.set(record.seq.saturating_add(1));
         }
-        let with_secrets = with_secrets.filter(|original| *original != record.event);
-        let with_secrets = with_secrets.map(|event| Record { event, ..record.clone() });
-        self.each(|sink| match &with_secrets {
-            Some(original) if sink.sees_secrets() => sink.emit(original),
-            _ => sink.emit(&record),
-        })?;
+        self.each(|sink| sink.emit(&record))?;
         Ok(record)
+    }
+
+    /// `calls` of the last answer, as everybody was told of it, as the model meant them: nothing is run with a mark in place of
+    /// a secret.
+    pub fn meant(&self, calls: &[ToolCall]) -> Vec<ToolCall> {
+        let meant = self.meant.borrow();
+        let arguments = |call: &ToolCall| meant.get(&call.id).unwrap_or(&call.arguments).clone();
+        calls.iter().map(|call| ToolCall { arguments: arguments(call), ..call.clone() }).collect()
     }
 
     /// Makes everything told so far durable.
@@ -175,6 +186,12 @@ impl Emitter {
         });
         failure.map_or(Ok(()), |error| Err(EmitError(error)))
     }
+}
+
+/// The arguments of the calls in an answer.
+fn arguments(event: &Event) -> Option<impl Iterator<Item = &str>> {
+    let Event::ModelResponse { message, .. } = event else { return None };
+    Some(message.tool_calls().map(|call| call.arguments.as_str()))
 }
 
 #[cfg(test)]

@@ -477,11 +477,6 @@ pub trait EventSink {
         false
     }
 
-    /// Whether it is told what the model said with the secrets in it: only where calls are taken from, to be run as meant.
-    fn sees_secrets(&self) -> bool {
-        false
-    }
-
     /// The file that makes what was told durable when it is synced, before a side effect that cannot be repeated and at the
     /// end; nothing where nobody relies on it.
     ///

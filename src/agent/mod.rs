@@ -87,8 +87,4 @@ impl EventSink for Fold {
         self.0.borrow_mut().apply(&record.event);
         Ok(())
     }
-
-    fn sees_secrets(&self) -> bool {
-        true
-    }
 }

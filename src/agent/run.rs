@@ -143,7 +143,8 @@ impl<S: Surroundings> Agent<S> {
 
     /// Runs the calls of one turn within the time of the run.
     async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
-        self.engine.run_calls(calls, &self.interrupt, self.time_left()).await?;
+        let calls = self.emitter.meant(calls);
+        self.engine.run_calls(&calls, &self.interrupt, self.time_left()).await?;
         // Words end the answers to a turn: none come before the refusal of the calls that are too many.
         if !matches!(self.next_step(), Step::Refuse(..)) {
             self.engine.tell_of_background()?;

@@ -1,5 +1,6 @@
 //! What must not be told: keys and tokens, to the model, in journals, logs, documents.
 
+use crate::support::calls::{command, script, write};
 use crate::support::kernel::Kernel;
 use crate::support::run::{KEY, Lab, holding};
 use crate::support::server::Server;
@@ -31,6 +32,20 @@ fn class_55_s25_a_secret_is_told_to_nobody_and_its_marker_is_not_written_back() 
     for told in [run.stdout, run.stderr, read(&lab.journal()), read(&log)] {
         assert!(!told.contains(TOKEN), "{told}");
     }
+}
+
+#[test]
+fn class_55_a_call_with_a_secret_is_run_as_it_was_meant_and_sent_to_no_server_again() {
+    let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN);
+    let text = format!("token = {TOKEN}\n");
+    let calls = [write("a.txt", &text), command(&format!("printf %s {TOKEN} > b.txt"))];
+    let server = Server::start(&script(&[calls.to_vec()]));
+    lab.run(&server, &["--mode", "yolo"]).exits(0);
+    assert_eq!((lab.read("a.txt"), lab.read("b.txt")), (text, TOKEN.to_owned()));
+    let sent = server.requests()[1].body.to_string();
+    assert!(sent.contains("[redacted: DEPLOY_TOKEN]") && !sent.contains(TOKEN), "{sent}");
+    assert_eq!(holding(&lab.home(), TOKEN), Vec::<String>::new());
+    lab.agent(&["replay"]).exits(0);
 }
 
 #[test]
@@ -242,14 +257,12 @@ fn class_55_s25_the_password_of_an_address_is_not_told_in_the_form_it_is_given_t
 }
 
 #[test]
-fn class_55_the_keys_of_a_structured_answer_are_told_without_secrets_and_none_is_lost() {
+fn class_55_the_keys_of_a_structured_answer_are_told_without_secrets() {
     let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN).file("schema.json", r#"{"type": "object"}"#);
-    let answer =
-        serde_json::json!({TOKEN: 1, "[redacted: DEPLOY_TOKEN]": 2, "in": {format!("x {TOKEN}"): 3}});
+    let answer = serde_json::json!({TOKEN: 1, "in": {format!("x {TOKEN}"): 3}});
     let server = Server::start(&serde_json::json!({"turns": [{"text": answer.to_string()}]}).to_string());
     let run = lab.run(&server, &["--json", "--output-schema", "schema.json"]).exits(0);
-    let told = serde_json::json!({
-        "[redacted: DEPLOY_TOKEN]": 1, "[redacted: DEPLOY_TOKEN] (2)": 2, "in": {"x [redacted: DEPLOY_TOKEN]": 3}});
+    let told = serde_json::json!({"[redacted: DEPLOY_TOKEN]": 1, "in": {"x [redacted: DEPLOY_TOKEN]": 3}});
     assert_eq!(run.json()["output"], told);
     assert_eq!(holding(&lab.home(), TOKEN), Vec::<String>::new());
 }

@@ -427,15 +427,13 @@ pub struct Watch {
     pub session: Rc<RefCell<Session>>,
     /// The journal, which has heard it too.
     pub disk: Rc<RefCell<Disk>>,
-    /// Whether it hears secrets that the journal does not.
-    pub sees_more: bool,
 }
 
 impl EventSink for Watch {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         if !record.event.is_delta() {
             let journaled = self.disk.borrow().records.last().cloned();
-            let read = match journaled.filter(|_| !self.sees_more) {
+            let read = match journaled {
                 Some(read) if read.seq == record.seq => read,
                 _ => {
                     let mut line = Vec::new();
@@ -448,9 +446,5 @@ impl EventSink for Watch {
             met::count(&checks.shared, &read.event);
         }
         Ok(())
-    }
-
-    fn sees_secrets(&self) -> bool {
-        true
     }
 }

@@ -92,7 +92,7 @@ impl Life {
                 break;
             }
         }
-        if self.random.one_in(REPLAY_SAMPLE) && !self.shared.world.weighs_secrets() {
+        if self.random.one_in(REPLAY_SAMPLE) {
             self.replay().await;
         }
         let answer = result.map(|result| result.output.text().into_owned()).unwrap_or_default();
@@ -229,7 +229,6 @@ impl Life {
             checks: Rc::clone(&self.checks),
             session: Rc::clone(&session),
             disk: Rc::clone(&self.disk),
-            sees_more: world.secret.is_some(),
         };
         let sinks: Vec<Box<dyn EventSink>> =
             vec![Box::new(journal), Box::new(Fold(Rc::clone(&session))), Box::new(watch)];

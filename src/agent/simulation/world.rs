@@ -213,11 +213,6 @@ impl World {
         world
     }
 
-    /// Whether it counts how long texts are that stand in the journal without their secrets: a replay counts otherwise.
-    pub fn weighs_secrets(&self) -> bool {
-        self.secret.is_some() && self.limits.models.iter().any(|terms| terms.window.is_some())
-    }
-
     /// Whether every model keeps to the limit it is sent and tells the truth about what it used.
     pub fn is_honest(&self) -> bool {
         !self.kinds.contains(&Kind::Lying)
