@@ -41,6 +41,13 @@ pub struct OutputSchema {
     validator: Arc<Validator>,
 }
 
+impl PartialEq for OutputSchema {
+    /// One text is one schema.
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
 /// A schema that is none; says where.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {

@@ -69,6 +69,8 @@ pub struct Redactor {
     finder: Option<AhoCorasick>,
     /// All values and their encoded forms, the longer first.
     values: Vec<NamedSecret>,
+    /// What finds each of them, where there is no `finder`.
+    finders: Vec<memmem::Finder<'static>>,
     /// Names of what was replaced in what the model reads.
     told: Mutex<BTreeSet<String>>,
 }
@@ -85,7 +87,9 @@ impl Redactor {
         let bytes: usize = values.iter().map(|known| known.value.expose().len()).sum();
         let at_once = values.len() >= MIN_FINDER_VALUES && bytes <= MAX_FINDER_BYTES;
         let finder = at_once.then(|| finder(values.iter().map(|known| known.value.expose()))).flatten();
-        Self { finder, values, told: Mutex::default() }
+        let alone = values.iter().filter(|_| finder.is_none());
+        let finders = alone.map(|known| memmem::Finder::new(known.value.expose()).into_owned()).collect();
+        Self { finder, values, finders, told: Mutex::default() }
     }
 
     /// `text` without secrets; linear in its length.
@@ -122,10 +126,11 @@ impl Redactor {
                 .map(|found| Found { range: found.range(), name: known(found.pattern().as_usize()) })
                 .collect();
         }
-        let places = self.values.iter().flat_map(|known| {
-            let value = known.value.expose();
-            memmem::find_iter(bytes, value)
-                .map(|start| Found { range: start..start + value.len(), name: &known.name })
+        let places = self.values.iter().zip(&self.finders).flat_map(|(known, finder)| {
+            let length = finder.needle().len();
+            finder
+                .find_iter(bytes)
+                .map(move |start| Found { range: start..start + length, name: &known.name })
         });
         let mut found: Vec<Found<'_>> = places.collect();
         found.sort_by_key(|found| (found.range.start, Reverse(found.range.end)));

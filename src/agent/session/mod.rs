@@ -157,7 +157,7 @@ enum Stage {
 }
 
 /// The conversation and its figures.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Session {
     /// Those of the run: whoever goes on has others.

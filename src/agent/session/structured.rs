@@ -16,7 +16,7 @@ use std::rc::Rc;
 const MAX_REPAIRS: u32 = 2;
 
 /// What is demanded of the answer of a run, and how far that has come.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Demand {
     #[serde(skip)]
     schema: Option<Rc<OutputSchema>>,

@@ -1,12 +1,9 @@
 //! What must hold after every record, reckoned from the events alone and compared with what the session says.
 
-use super::journal::Disk;
 use super::met;
 use super::shared::Shared;
 use crate::agent::session::{Moment, Session};
 use crate::event::{Billed, Event, EventSink, Origin, Purpose, Record};
-use crate::journal::read::decode;
-use crate::journal::write::encode;
 use crate::limits::{Limits, Terms};
 use crate::llm::calls::CALLS_CAP;
 use crate::message::{Message, Part, Role};
@@ -60,7 +57,7 @@ pub struct Checks {
     limits: Limits,
     figures: Figures,
     run: Run,
-    /// The fold of what was told, read back.
+    /// The fold of what was told.
     fold: Session,
     /// Calls of the last answer that have no result.
     pending: BTreeSet<String>,
@@ -89,26 +86,17 @@ impl Checks {
 
     /// A process begins with `session`: what it says must be what the one before said, and it goes on from the journal.
     pub fn resume(&mut self, session: &Session, fold: Session) {
-        assert_eq!(
-            state(session),
-            state(&fold),
-            "a session that is gone on with is not the fold of its journal"
-        );
-        if !self.shared.world.schema {
-            // Also what is not written when it is kept.
+        // What a run sets aside for its schema is known only while it lasts.
+        if self.shared.world.schema {
             assert_eq!(
-                format!("{session:?}"),
-                format!("{fold:?}"),
-                "a session that is gone on with knows something else"
-            );
-        }
-        // What an earlier run set aside for its schema is known only while that run lasts.
-        if self.shared.world.secret.is_none() && !self.shared.world.schema {
-            assert_eq!(
-                state(&self.fold),
+                state(session),
                 state(&fold),
-                "a journal folds to another state than the session had"
+                "a session that is gone on with is not the fold of its journal"
             );
+        } else {
+            // Also what is not written when it is kept.
+            same(session, &fold, "a session that is gone on with is not the fold of its journal");
+            same(&self.fold, &fold, "a journal folds to another state than the session had");
         }
         self.fold = fold;
         self.looked_at.clear();
@@ -118,7 +106,7 @@ impl Checks {
 
     /// Something happened between two runs, after which the session is `fold`.
     pub fn resume_later(&mut self, fold: &Session) {
-        self.fold = serde_json::from_str(&state(fold)).unwrap();
+        self.fold = fold.clone();
     }
 
     /// Takes note of a record after which the session is `live`.
@@ -368,9 +356,7 @@ impl Checks {
             live.next_step(moment),
             "the journal decides otherwise than the session"
         );
-        if self.run.steps.is_power_of_two() {
-            assert_eq!(state(&self.fold), state(live), "the journal folds to another state");
-        }
+        same(&self.fold, live, "the journal folds to another state");
     }
 
     fn ended(&mut self, result: &RunResult, live: &Session, now: Duration) {
@@ -405,7 +391,7 @@ impl Checks {
         let elapsed = self.elapsed(now);
         assert!(most.is_none_or(|most| elapsed <= most), "a run took {elapsed:?} of {most:?}");
         self.afford();
-        assert_eq!(state(&self.fold), state(live), "the journal folds to another state at the end");
+        same(&self.fold, live, "the journal folds to another state at the end");
     }
 
     /// Steps of the run at work.
@@ -414,7 +400,15 @@ impl Checks {
     }
 }
 
-/// All that a session knows.
+/// Two sessions know the same.
+fn same(one: &Session, other: &Session, wrong: &str) {
+    if one != other {
+        assert_eq!(state(one), state(other), "{wrong}");
+        panic!("{wrong}: {one:?} is not {other:?}");
+    }
+}
+
+/// All that is kept of what a session knows.
 fn state(session: &Session) -> String {
     serde_json::to_string(session).unwrap()
 }
@@ -425,25 +419,14 @@ pub struct Watch {
     pub checks: Rc<RefCell<Checks>>,
     /// The session, which has heard it before.
     pub session: Rc<RefCell<Session>>,
-    /// The journal, which has heard it too.
-    pub disk: Rc<RefCell<Disk>>,
 }
 
 impl EventSink for Watch {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         if !record.event.is_delta() {
-            let journaled = self.disk.borrow().records.last().cloned();
-            let read = match journaled {
-                Some(read) if read.seq == record.seq => read,
-                _ => {
-                    let mut line = Vec::new();
-                    encode(record, &mut line)?;
-                    decode(line.trim_ascii_end()).expect("what was written can be read")
-                }
-            };
             let mut checks = self.checks.borrow_mut();
-            checks.note(&read, &self.session.borrow());
-            met::count(&checks.shared, &read.event);
+            checks.note(record, &self.session.borrow());
+            met::count(&checks.shared, &record.event);
         }
         Ok(())
     }

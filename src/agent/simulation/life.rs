@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 const WALL: Duration = Duration::from_hours(490_896);
 
 /// One session is done again by a replay out of so many.
-const REPLAY_SAMPLE: u64 = 6;
+const REPLAY_SAMPLE: u64 = 10;
 
 /// Runs of a session at most.
 const MAX_RUNS: usize = 6;
@@ -86,7 +86,7 @@ impl Life {
                 None => false,
                 Some(_) if self.shared.world.exact => true,
                 Some(result) if result.stop_reason == Some(StopReason::AwaitingApproval) => !self.answer(),
-                Some(_) => self.random.one_in(2),
+                Some(_) => self.random.below(5) < 3,
             };
             if over {
                 break;
@@ -219,17 +219,11 @@ impl Life {
         let world = &self.shared.world;
         let source = Rc::new(Source::simulated(world.seed ^ number as u64, WALL));
         let began = source.stamp();
-        let session = serde_json::to_vec(&known.session).unwrap();
-        let session: Session = serde_json::from_slice(&session).unwrap();
-        let session = session.within(world.limits.clone()).demanding(self.schema.clone());
+        let session = known.session.clone().demanding(self.schema.clone());
         let prefix = session.prefix().cloned();
         let approvals = session.approvals().clone();
         let session = Rc::new(RefCell::new(session));
-        let watch = Watch {
-            checks: Rc::clone(&self.checks),
-            session: Rc::clone(&session),
-            disk: Rc::clone(&self.disk),
-        };
+        let watch = Watch { checks: Rc::clone(&self.checks), session: Rc::clone(&session) };
         let sinks: Vec<Box<dyn EventSink>> =
             vec![Box::new(journal), Box::new(Fold(Rc::clone(&session))), Box::new(watch)];
         let secrets = world

@@ -25,7 +25,7 @@ const RETRIES: u32 = 2;
 const WHOLE: Duration = Duration::from_mins(10);
 
 /// One request in so many is written in every wire format.
-const WIRE_SAMPLE: u64 = 50;
+const WIRE_SAMPLE: u64 = 150;
 
 /// A simulated model.
 pub struct Model {

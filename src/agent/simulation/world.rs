@@ -239,7 +239,7 @@ impl World {
 
     fn draw_limits(&mut self, random: &Random) {
         let limits = &mut self.limits;
-        limits.max_steps = u32::try_from(random.between(25, 90)).unwrap();
+        limits.max_steps = u32::try_from(random.between(28, 93)).unwrap();
         limits.max_malformed = [0, 2, 2, 3, 3][usize::try_from(random.below(5)).unwrap()];
         limits.max_continuations = u32::try_from(random.below(4)).unwrap();
         if random.one_in(3) {
@@ -286,7 +286,7 @@ impl World {
         let bulky = self.kinds.contains(&Kind::Bulky);
         if bulky || random.one_in(3) {
             let source = *random.pick(&[WindowSource::User, WindowSource::Server, WindowSource::Table]);
-            let tokens = if bulky { random.between(6_000, 16_000) } else { random.between(2_000, 6_000) };
+            let tokens = if bulky { random.between(6_000, 16_000) } else { random.between(2_600, 6_600) };
             self.each_model(|terms| terms.window = Some(Window { tokens, source }));
             let strategy = if random.one_in(3) {
                 *random.pick(&[Strategy::Truncate, Strategy::Off])
@@ -331,10 +331,10 @@ impl World {
 /// One thing at most that soon is spent.
 fn draw_caps(limits: &mut Limits, random: &Random) {
     match random.below(15) {
-        0 | 14 => limits.caps.usd = Some(Usd::of_picodollars(random.between(20, 300) * 1_000_000_000)),
-        1 | 2 => limits.caps.tokens = Some(random.between(20_000, 60_000)),
+        0 | 14 => limits.caps.usd = Some(Usd::of_picodollars(random.between(26, 306) * 1_000_000_000)),
+        1 | 2 => limits.caps.tokens = Some(random.between(24_000, 64_000)),
         3 | 4 => limits.caps.tool_calls = Some(u32::try_from(random.between(24, 60)).unwrap()),
-        5 | 6 => limits.timeout = Some(Duration::from_secs(random.between(90, 250))),
+        5 | 6 => limits.timeout = Some(Duration::from_secs(random.between(110, 270))),
         7 => limits.step_timeout = Some(Duration::from_secs(random.between(20, 90))),
         _ => {}
     }
