@@ -164,9 +164,9 @@ fn whatever_happens_to_a_run_it_ends_within_its_limits_and_its_journal_says_how(
     assert!(median >= 20, "{median}");
 }
 
-/// Worlds in which something went wrong, and what: costs that were guessed by the length of secrets, which the journal does not
-/// hold, so that a replay warned of others.
-const ONCE_WRONG: [u64; 2] = [3_217, 22_973];
+/// Worlds in which something went wrong once: the session heard secrets that the journal does not hold, so that it guessed other
+/// costs than a replay, and was another one than whoever went on with it had.
+const ONCE_WRONG: [u64; 2] = [3, 5];
 
 #[test]
 fn worlds_in_which_something_went_wrong_go_well() {
