@@ -1,7 +1,7 @@
 //! Texts that programs are given to run: by their words, through a pipe, in a document.
 
 use super::program::Program;
-use crate::text::shell::{Simple, Word};
+use crate::text::shell::{Simple, Word, is_assignment};
 
 /// What a program runs as text.
 pub(super) enum Given {
@@ -24,12 +24,9 @@ pub(super) fn text_of(program: &Program<'_>, simple: &Simple) -> Given {
     };
     let args = program.args;
     match program.name.as_str() {
-        "eval" | "watch" if args.iter().all(|arg| arg.is_literal) => {
-            Given::Text(args.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(" "))
-        }
-        "eval" | "watch" => Given::Hidden,
+        "eval" | "watch" => joined_with("", args),
         "trap" => known(args.first()),
-        "env" => known(args.iter().skip_while(|arg| arg.text != "-S").nth(1)),
+        "env" => taken_apart(args),
         "." | "source" if !simple.nested.is_empty() => Given::Hidden,
         _ if program.is_shell() => {
             let is_flag = |arg: &&Word| arg.text.starts_with('-');
@@ -48,6 +45,41 @@ pub(super) fn text_of(program: &Program<'_>, simple: &Simple) -> Given {
         }
         _ => Given::Nothing,
     }
+}
+
+/// The text that begins with `first` and goes on with `words`.
+fn joined_with(first: &str, words: &[Word]) -> Given {
+    if !words.iter().all(|word| word.is_literal) {
+        return Given::Hidden;
+    }
+    let words = words.iter().map(|word| word.text.as_str());
+    Given::Text(std::iter::once(first).chain(words).collect::<Vec<_>>().join(" "))
+}
+
+/// What `env` takes apart into words, with those behind it: `-S TEXT`, `-STEXT` or `--split-string=TEXT`, also behind letters of
+/// other options. Behind its own options begins another program's.
+fn taken_apart(args: &[Word]) -> Given {
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        let option = arg.text.as_str();
+        let joined = match option.strip_prefix("--split-string") {
+            Some(text) => Some(text.strip_prefix('=').unwrap_or(text)),
+            None => option
+                .strip_prefix('-')
+                .and_then(|it| it.trim_start_matches(['0', 'i', 'v']).strip_prefix('S')),
+        };
+        match joined {
+            Some("") => return joined_with("", args.as_slice()),
+            Some(text) if arg.is_literal => return joined_with(text, args.as_slice()),
+            Some(_) => return Given::Hidden,
+            None if matches!(option, "-u" | "-C" | "-a" | "--unset" | "--chdir" | "--argv0") => {
+                args.next();
+            }
+            None if option.starts_with('-') || is_assignment(option) => {}
+            None => return Given::Nothing,
+        }
+    }
+    Given::Nothing
 }
 
 /// What a program writes for the next one, where its words tell: `None` where they do not.

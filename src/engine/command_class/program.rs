@@ -15,6 +15,9 @@ const WRAPPERS: &[&str] = &[
     "parallel", "setsid", "stdbuf", "strace", "sudo", "time", "timeout", "toybox", "watch", "xargs",
 ];
 
+/// What stands for words from elsewhere where nobody says otherwise.
+const USUAL_MARK: &str = "{}";
+
 /// Programs that run the text they are given.
 const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
 
@@ -46,15 +49,17 @@ impl<'a> Program<'a> {
 
     /// What stands for words from elsewhere among the arguments of what it runs, where it puts some there.
     pub(in crate::engine) fn mark(&self) -> Option<&'a str> {
-        if !matches!(self.name.as_str(), "find" | "parallel" | "xargs") {
-            return None;
+        match self.name.as_str() {
+            "find" => return Some(USUAL_MARK),
+            "parallel" | "xargs" => {}
+            _ => return None,
         }
         let mut args = self.args.iter().map(|arg| arg.text.as_str());
         let own = match args.find_map(own_mark) {
             Some("") => args.next(),
             own => own,
         };
-        own.or(Some("{}"))
+        own.or(Some(USUAL_MARK))
     }
 
     /// Whether it is an option of a wrapper, or a number that one has as its value.
@@ -150,9 +155,12 @@ fn starts<'a>(args: &'a [Word], mut mark: Option<&'a str>) -> Vec<Start<'a>> {
 
 /// What an option says to stand for words from elsewhere; nothing where the next word says it.
 fn own_mark(option: &str) -> Option<&str> {
-    let short =
-        || option.strip_prefix('-')?.trim_start_matches(['0', 'o', 'p', 'r', 't', 'x']).strip_prefix('I');
-    option.strip_prefix("--replace=").or_else(short)
+    if let Some(mark) = option.strip_prefix("--replace") {
+        return mark.strip_prefix('=').or(Some(USUAL_MARK));
+    }
+    let letters = option.strip_prefix('-')?.trim_start_matches(['0', 'o', 'p', 'r', 't', 'x']);
+    let said = || letters.strip_prefix('i').map(|mark| Some(mark).filter(|mark| !mark.is_empty()));
+    letters.strip_prefix('I').or_else(|| said().map(|mark| mark.unwrap_or(USUAL_MARK)))
 }
 
 /// What `find` runs, each up to its end.
