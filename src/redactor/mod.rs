@@ -87,8 +87,7 @@ impl Redactor {
         let bytes: usize = values.iter().map(|known| known.value.expose().len()).sum();
         let at_once = values.len() >= MIN_FINDER_VALUES && bytes <= MAX_FINDER_BYTES;
         let finder = at_once.then(|| finder(values.iter().map(|known| known.value.expose()))).flatten();
-        let alone = values.iter().filter(|_| finder.is_none());
-        let finders = alone.map(|known| memmem::Finder::new(known.value.expose()).into_owned()).collect();
+        let finders = if finder.is_some() { Vec::new() } else { finders(&values) };
         Self { finder, values, finders, told: Mutex::default() }
     }
 
@@ -189,6 +188,11 @@ impl Redactor {
 fn finder<'a>(words: impl Iterator<Item = &'a str>) -> Option<AhoCorasick> {
     let kind = Some(AhoCorasickKind::ContiguousNFA);
     AhoCorasick::builder().kind(kind).match_kind(MatchKind::LeftmostLongest).build(words).ok()
+}
+
+/// What finds each of `values` alone.
+fn finders(values: &[NamedSecret]) -> Vec<memmem::Finder<'static>> {
+    values.iter().map(|known| memmem::Finder::new(known.value.expose()).into_owned()).collect()
 }
 
 /// `bytes` with a marker for each secret that was `found` there.
