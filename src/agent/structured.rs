@@ -4,6 +4,7 @@
 //! answer says about itself is cut to a length.
 
 use crate::llm::answer_schema::{AnswerSchema, Fits};
+use crate::redactor::members;
 use crate::terminal::one_line;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use regex::Regex;
@@ -108,7 +109,7 @@ impl OutputSchema {
     /// When it is more than one JSON value, perhaps in a code fence, or does not fit the schema.
     pub fn read(&self, answer: &str) -> Result<Value, Problems> {
         let json = unfenced(answer);
-        let value: Value = serde_json::from_str(json).map_err(|error| {
+        let value = members::read(json).map_err(|error| {
             Problems::one(format!(
                 "it is not one JSON value: {}",
                 one_line(&error.to_string(), MAX_PROBLEM_CHARS)

@@ -2,6 +2,7 @@
 //! `[redacted: NAME]`.
 
 pub mod forms;
+pub mod members;
 mod stream;
 mod telling;
 pub mod variables;

@@ -1,6 +1,7 @@
 //! Events without secrets.
 
 use super::Redactor;
+use super::members::free_key;
 use crate::approval::{Answer, Approval};
 use crate::compaction::Compaction;
 use crate::decision::Denial;
@@ -200,16 +201,10 @@ impl Redactor {
 
     /// Keys that become the same are numbered, so that none takes the place of another.
     fn fields(&self, fields: &mut Map<String, Value>) {
-        let mut same = 1;
         for (mut key, mut item) in std::mem::take(fields) {
             self.clean(&mut key);
             self.value(&mut item);
-            let mut free = key.clone();
-            while fields.contains_key(&free) {
-                same += 1;
-                free = format!("{key} ({same})");
-            }
-            fields.insert(free, item);
+            fields.insert(free_key(fields, key), item);
         }
     }
 }

@@ -257,12 +257,15 @@ fn class_55_s25_the_password_of_an_address_is_not_told_in_the_form_it_is_given_t
 }
 
 #[test]
-fn class_55_the_keys_of_a_structured_answer_are_told_without_secrets() {
+fn class_55_the_keys_of_a_structured_answer_are_told_without_secrets_and_none_is_lost() {
     let lab = Lab::new().env("DEPLOY_TOKEN", TOKEN).file("schema.json", r#"{"type": "object"}"#);
-    let answer = serde_json::json!({TOKEN: 1, "in": {format!("x {TOKEN}"): 3}});
+    let answer =
+        serde_json::json!({TOKEN: 1, "[redacted: DEPLOY_TOKEN]": 2, "in": {format!("x {TOKEN}"): 3}});
     let server = Server::start(&serde_json::json!({"turns": [{"text": answer.to_string()}]}).to_string());
     let run = lab.run(&server, &["--json", "--output-schema", "schema.json"]).exits(0);
-    let told = serde_json::json!({"[redacted: DEPLOY_TOKEN]": 1, "in": {"x [redacted: DEPLOY_TOKEN]": 3}});
+    let told = serde_json::json!({
+        "[redacted: DEPLOY_TOKEN]": 1, "[redacted: DEPLOY_TOKEN] (2)": 2, "in": {"x [redacted: DEPLOY_TOKEN]": 3}});
     assert_eq!(run.json()["output"], told);
     assert_eq!(holding(&lab.home(), TOKEN), Vec::<String>::new());
+    lab.agent(&["replay"]).exits(0);
 }
