@@ -4,11 +4,10 @@ use super::barrier::Barrier;
 use super::capture::{self, Capture};
 use super::environment;
 use super::fork_server::{ForkServer, Guard};
-
 use super::limits::CommandLimits;
 use super::network::Network;
 use super::order::{Baseline, Order};
-use super::protected::Disturbance;
+use super::protected::{Begun, Disturbance};
 use super::remembered;
 use super::running::Handle;
 use super::sandbox::confinement::{Confinement, Walls};
@@ -203,18 +202,22 @@ impl Launcher {
                     if is_there { error.to_string() } else { format!("{} is no directory", cwd.display()) };
                 failure(&program, &reason)
             })?;
-            self.may_begin(cancel).await.map_err(|error| failure(&program, &error))?;
             let pump = capture::pump(tree.stdout.take(), tree.stderr.take(), &capture);
             let mut pump = std::pin::pin!(futures_util::future::maybe_done(pump));
-            ended = tokio::select! {
-                biased;
-                () = cancel.cancelled() => Ok(Ended::Cancelled),
-                () = tokio::time::sleep(timeout) => Ok(Ended::TimedOut),
-                () = capture::silence(keeping.idle, &capture) => Ok(Ended::Idle),
-                answer = tree.answer() => answer.map_err(|error| self.unanswered(&program, error)),
-                () = async { pump.as_mut().await; std::future::pending().await } => Ok(Ended::Cancelled),
+            ended = if let Err(error) = self.may_begin(cancel).await {
+                Err(failure(&program, &error))
+            } else {
+                tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => Ok(Ended::Cancelled),
+                    () = tokio::time::sleep(timeout) => Ok(Ended::TimedOut),
+                    () = capture::silence(keeping.idle, &capture) => Ok(Ended::Idle),
+                    answer = tree.answer() => answer.map_err(|error| self.unanswered(&program, error)),
+                    () = async { pump.as_mut().await; std::future::pending().await } => Ok(Ended::Cancelled),
+                }
             };
-            disturbed = self.look_after(tree.end().await);
+            let told = tree.end().await;
+            disturbed = tree.begun().map(|begun| self.look_after(begun, told)).unwrap_or_default();
             if pump.as_mut().output_mut().is_none() {
                 let _held_open = tokio::time::timeout(DRAIN_GRACE, pump).await;
             }
@@ -236,9 +239,9 @@ impl Launcher {
     }
 
     /// What a command did to protected files, of which its guard has told what it can see.
-    fn look_after(&self, told: Option<Vec<Disturbance>>) -> Vec<Disturbance> {
+    fn look_after(&self, begun: Begun, told: Option<Vec<Disturbance>>) -> Vec<Disturbance> {
         let walls = self.walls().and_then(Result::ok);
-        walls.map(|walls| walls.held().after(told, &walls.quarantine())).unwrap_or_default()
+        walls.map(|walls| walls.held().after(begun, told, &walls.quarantine())).unwrap_or_default()
     }
 
     /// What holds commands, where the tier confines them.
@@ -311,15 +314,15 @@ impl Launcher {
             let baseline = Baseline { tier, reach: reach.clone() };
             self.split_off(&spec.cwd, outputs, first.then_some(&baseline))
         };
-        let (guard, control) = match walls {
-            Some(walls) => walls.held().begin(split_off)?,
-            None => split_off(false)?,
+        let ((guard, control), begun) = match walls {
+            Some(walls) => walls.held().begin(split_off).map(|(split, begun)| (split, Some(begun)))?,
+            None => (split_off(false)?, None),
         };
         Network::send(network, &control)?;
         let handle = Handle::Control(control.try_clone()?);
         control.set_nonblocking(true)?;
         let control = tokio::net::UnixStream::from_std(control)?;
-        Ok((Main::Guard { guard, control, order }, handle))
+        Ok((Main::Guard { guard, control, order, begun }, handle))
     }
 
     /// The network that all confined commands of this run share, made when the first of them starts. Without one, where

@@ -3,7 +3,7 @@
 use super::child::Ended;
 use super::fork_server::Guard;
 use super::order::Answer;
-use super::protected::{self, Disturbance};
+use super::protected::{self, Begun, Disturbance};
 use super::running::Registration;
 use std::io;
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(super) enum Main {
     /// The command itself.
     Command(Child),
     /// A guard that starts it, and the order that it waits for.
-    Guard { guard: Guard, control: UnixStream, order: Vec<u8> },
+    Guard { guard: Guard, control: UnixStream, order: Vec<u8>, begun: Option<Begun> },
 }
 
 /// A started child with everything below it; dropping it ends them.
@@ -81,6 +81,14 @@ impl Tree {
             Main::Guard { control, .. } => listen(control, &mut self.reply).await,
             Main::Command(child) => child.wait().await.map(drop),
         };
+    }
+
+    /// What says that it runs, where protected files are looked at; once.
+    pub(super) fn begun(&mut self) -> Option<Begun> {
+        match &mut self.main {
+            Main::Guard { begun, .. } => begun.take(),
+            Main::Command(_) => None,
+        }
     }
 
     /// Ends what is left of the tree and waits until it is gone. The protected files that were put back; `None` when its guard

@@ -7,6 +7,8 @@ use agent::process::environment;
 use agent::process::launch::{Ended, Exit, Keeping, Launcher, Spec, Tier};
 use agent::process::limits::{CommandLimits, Excess};
 use agent::process::recent::Recent;
+use agent::process::sandbox::confinement::Confinement;
+use agent::process::sandbox::ground::Ground;
 use agent::secret::Secret;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -252,6 +254,47 @@ fn a_command_begins_when_what_comes_before_it_is_done_and_never_where_that_fails
         assert_eq!(block(begun).unwrap().ended, Ended::Code(0), "{tier:?}");
         std::fs::remove_file(&marker).unwrap();
     }
+}
+
+/// A launcher that confines commands to the directory `workspace` of `place`.
+fn confined(place: &Path) -> Launcher {
+    let below = |name: &str| place.join(name);
+    let ground = Ground {
+        workspace: below("workspace"),
+        home: None,
+        variables: BTreeMap::new(),
+        writable: Vec::new(),
+        hidden: Vec::new(),
+        trusted: Vec::new(),
+        settled: Vec::new(),
+        protected: Vec::new(),
+        network: false,
+        caches: below("caches"),
+        temporary: below("tmp"),
+        quarantine: below("quarantine"),
+        remembered: below("sandbox.json"),
+    };
+    launcher(Tier::Subreaper).confined(Confinement::new(ground)).settled().unwrap()
+}
+
+#[test]
+fn what_a_person_changes_after_a_command_that_never_began_is_not_put_back() {
+    let place = tempfile::tempdir().unwrap();
+    let root = place.path().canonicalize().unwrap();
+    let envrc = root.join("workspace/.envrc");
+    std::fs::create_dir_all(root.join("workspace")).unwrap();
+    let launcher = confined(&root);
+    let spec = Spec { cwd: root.join("workspace"), ..script("true") };
+    let (lift, barrier) = Barrier::new();
+    drop(lift);
+    let never = launcher.clone().waiting_for(barrier);
+    block(never.launch(spec.clone(), &CancellationToken::new())).unwrap_err();
+    let run = || block(launcher.launch(spec.clone(), &CancellationToken::new())).unwrap();
+    run();
+    std::fs::write(&envrc, "export A=1\n").unwrap();
+    let exit = run();
+    assert_eq!((exit.ended, exit.disturbed.len()), (Ended::Code(0), 0), "{:?}", exit.disturbed);
+    assert_eq!(std::fs::read_to_string(&envrc).unwrap(), "export A=1\n");
 }
 
 #[test]

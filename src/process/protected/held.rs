@@ -11,7 +11,7 @@ use crate::process::sandbox::Reach;
 use crate::process::sandbox::repositories;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The configurations below the root that are compared for each command.
 #[cfg(target_os = "linux")]
@@ -24,8 +24,12 @@ pub struct Held {
     #[cfg(target_os = "linux")]
     survey: Option<Mutex<Survey>>,
     altered: OnceLock<String>,
-    running: Mutex<Running>,
+    running: Arc<Mutex<Running>>,
 }
+
+/// A command that runs, until this is dropped.
+#[derive(Debug)]
+pub struct Begun(Arc<Mutex<Running>>);
 
 /// `reach` with what was found in the workspace kept as it is.
 #[cfg(target_os = "linux")]
@@ -52,6 +56,13 @@ struct Running {
     several: bool,
 }
 
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        running.count = running.count.saturating_sub(1);
+    }
+}
+
 impl Held {
     /// Looks for the repositories and configurations of the workspace (at most some ten milliseconds).
     pub fn before(reach: Reach) -> Self {
@@ -64,7 +75,7 @@ impl Held {
             #[cfg(target_os = "linux")]
             survey: survey.map(Mutex::new),
             altered: OnceLock::new(),
-            running: Mutex::default(),
+            running: Arc::default(),
         }
     }
 
@@ -83,7 +94,7 @@ impl Held {
     ///
     /// # Errors
     /// Those of `start`.
-    pub fn begin<T>(&self, start: impl FnOnce(bool) -> io::Result<T>) -> io::Result<T> {
+    pub fn begin<T>(&self, start: impl FnOnce(bool) -> io::Result<T>) -> io::Result<(T, Begun)> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         #[cfg(target_os = "linux")]
         if running.count == 0
@@ -94,16 +105,14 @@ impl Held {
         let begun = start(running.count == 0)?;
         running.several = running.count > 0;
         running.count += 1;
-        Ok(begun)
+        Ok((begun, Begun(Arc::clone(&self.running))))
     }
 
-    /// Looks at what a command has left, of which its guard has told the changes that it found, or was killed before it
+    /// Looks at what the command `begun` has left, of which its guard has told the changes that it found, or was killed before it
     /// could. What the command has newly made moves to `quarantine`.
-    pub fn after(&self, told: Option<Vec<Disturbance>>, quarantine: &Path) -> Vec<Disturbance> {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.count = running.count.saturating_sub(1);
-        let shared = running.several;
-        drop(running);
+    pub fn after(&self, begun: Begun, told: Option<Vec<Disturbance>>, quarantine: &Path) -> Vec<Disturbance> {
+        drop(begun);
+        let shared = self.running.lock().unwrap_or_else(PoisonError::into_inner).several;
         let mut all = told.unwrap_or_else(|| vec![Disturbance::unknown()]);
         all.extend(self.newly_made(quarantine));
         for one in &mut all {

@@ -34,7 +34,7 @@ mod survey;
 #[expect(clippy::disallowed_methods, reason = "files of a test")]
 mod tests;
 
-pub use held::Held;
+pub use held::{Begun, Held};
 pub use report::{Act, Disturbance};
 #[cfg(target_os = "linux")]
 pub(super) use sight::{Shared, Sight};

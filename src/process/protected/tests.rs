@@ -112,9 +112,9 @@ fn what_others_make_while_no_command_runs_is_theirs() {
     fs::create_dir(&part).unwrap();
     let held = Held::before(reach);
     let command = |act: &dyn Fn()| {
-        held.begin(|_| Ok(())).unwrap();
+        let ((), begun) = held.begin(|_| Ok(())).unwrap();
         act();
-        held.after(Some(Vec::new()), &quarantine)
+        held.after(begun, Some(Vec::new()), &quarantine)
     };
     assert_eq!(command(&|| ()), []);
     fs::write(part.join(".envrc"), "the person's").unwrap();
@@ -127,12 +127,26 @@ fn what_others_make_while_no_command_runs_is_theirs() {
 }
 
 #[test]
+fn a_command_runs_until_what_says_so_is_gone() {
+    let (_place, reach, _quarantine) = ground(&[]);
+    let held = Held::before(reach);
+    let is_first = || held.begin(Ok).unwrap();
+    let (first, running) = is_first();
+    let (second, other) = is_first();
+    assert_eq!((first, second), (true, false));
+    drop((running, other));
+    held.begin(|_| Err::<(), _>(std::io::Error::other("it could not be started"))).unwrap_err();
+    assert!(is_first().0);
+}
+
+#[test]
 fn a_guard_that_was_killed_before_it_could_tell_ends_all_commands() {
     let (_place, reach, quarantine) = ground(&["file"]);
     let held = Held::before(reach);
-    assert_eq!(held.after(Some(Vec::new()), &quarantine), []);
+    let begun = || held.begin(|_| Ok(())).unwrap().1;
+    assert_eq!(held.after(begun(), Some(Vec::new()), &quarantine), []);
     assert_eq!(held.altered(), None);
-    held.after(None, &quarantine);
+    held.after(begun(), None, &quarantine);
     assert!(held.altered().unwrap().contains("was killed before it could compare"));
 }
 
