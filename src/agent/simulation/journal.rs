@@ -9,13 +9,10 @@ use std::io;
 use std::rc::Rc;
 use tokio_util::sync::CancellationToken;
 
-/// One record is read back out of so many: what is written of it depends on nothing but itself.
-const READ_BACK_SAMPLE: u32 = 4;
-
 /// What survives a process.
 #[derive(Debug, Default)]
 pub struct Disk {
-    /// The records as they would be read back.
+    /// The records as they are read back, or would be.
     pub records: Vec<Record>,
     /// The checksum of all lines.
     pub checksum: crc32fast::Hasher,
@@ -36,6 +33,8 @@ pub struct Journal {
     pub gone: CancellationToken,
     /// Whether nothing is written any more.
     pub is_broken: bool,
+    /// One record is read back out of so many: what is written of it depends on nothing but itself.
+    pub read_back: u32,
     /// What the person fires.
     pub interrupt: CancellationToken,
 }
@@ -73,7 +72,7 @@ impl EventSink for Journal {
             let found = memchr::memmem::find(line, secret.as_bytes());
             assert!(found.is_none(), "a secret is told: {record:?}");
         }
-        if checksum.clone().finalize().is_multiple_of(READ_BACK_SAMPLE) {
+        if checksum.clone().finalize().is_multiple_of(self.read_back) {
             let read = decode(line.trim_ascii_end()).expect("what was written can be read");
             assert_eq!(&read, record, "what was written is not what is read");
         }

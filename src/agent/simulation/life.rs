@@ -5,7 +5,7 @@ use super::checks::{Checks, Watch};
 use super::journal::{Disk, Journal};
 use super::model::Model;
 use super::random::Random;
-use super::shared::Shared;
+use super::shared::{Samples, Shared};
 use super::world::{Fault, SCHEMA, World, tools};
 use crate::agent::known::Known;
 use crate::agent::replay::{Outcome, replay};
@@ -34,9 +34,6 @@ use tokio_util::sync::CancellationToken;
 
 /// The wall clock at the beginning of a world: 2026-01-01.
 const WALL: Duration = Duration::from_hours(490_896);
-
-/// One session is done again by a replay out of so many.
-const REPLAY_SAMPLE: u64 = 10;
 
 /// Runs of a session at most.
 const MAX_RUNS: usize = 6;
@@ -67,10 +64,10 @@ pub struct Life {
 
 impl Life {
     /// A session in `world` to which nothing has happened yet.
-    pub fn new(world: World) -> Self {
+    pub fn new(world: World, samples: Samples) -> Self {
         let random = Random::new(world.seed, 2);
         let schema = world.schema.then(|| Rc::new(OutputSchema::parse(SCHEMA).unwrap()));
-        let shared = Shared::new(Rc::new(world));
+        let shared = Shared::new(Rc::new(world), samples);
         let checks = Rc::new(RefCell::new(Checks::new(Rc::clone(&shared))));
         Self { shared, disk: Rc::default(), steps: RefCell::default(), checks, random, schema }
     }
@@ -92,7 +89,7 @@ impl Life {
                 break;
             }
         }
-        if self.random.one_in(REPLAY_SAMPLE) {
+        if self.random.one_in(self.shared.samples.replays) {
             self.replay().await;
         }
         let answer = result.map(|result| result.output.text().into_owned()).unwrap_or_default();
@@ -131,6 +128,7 @@ impl Life {
             told: String::new(),
             gone: CancellationToken::new(),
             is_broken: false,
+            read_back: self.shared.samples.read_back,
             interrupt: interrupt.clone(),
         }
     }

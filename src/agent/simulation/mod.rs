@@ -20,6 +20,7 @@ mod world;
 use crate::stop_reason::{Limit, StopReason};
 use count::Counts;
 use life::{End, Life};
+use shared::Samples;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -27,6 +28,9 @@ use world::{Kind, World};
 
 /// Steps that are made when nobody says how many.
 const USUAL_STEPS: u64 = 4_000;
+
+/// Steps from which on a smaller part is looked at of what is looked at for itself alone.
+const MANY_STEPS: u64 = 500_000;
 
 /// Records of a session shown when it went wrong.
 const SHOWN_RECORDS: usize = 12;
@@ -61,9 +65,9 @@ fn wish(name: &str) -> Option<u64> {
 }
 
 /// Lives `world` in a runtime of its own, whose clock begins anew; tells how to see it again where something is wrong.
-fn simulated(world: World) -> (End, Reached) {
+fn simulated(world: World, samples: Samples) -> (End, Reached) {
     let seed = world.seed;
-    let life = Life::new(world);
+    let life = Life::new(world, samples);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let lived = catch_unwind(AssertUnwindSafe(|| runtime.block_on(life.live())));
@@ -84,16 +88,16 @@ fn simulated(world: World) -> (End, Reached) {
 }
 
 /// Lives the world of `seed`, and looks whether it does so again, or without its crashes.
-fn seed(seed: u64) -> Reached {
-    let (end, mut reached) = simulated(World::new(seed));
+fn seed(seed: u64, samples: Samples) -> Reached {
+    let (end, mut reached) = simulated(World::new(seed), samples);
     if World::new(seed).exact {
-        let (calm, more) = simulated(World { faults: Vec::new(), ..World::new(seed) });
+        let (calm, more) = simulated(World { faults: Vec::new(), ..World::new(seed) }, samples);
         let crashed = (&end.answer, &end.items);
         assert_eq!(crashed, (&calm.answer, &calm.items), "seed {seed}: a crash changes the end");
         reached.add(more);
         reached.counts.add("run", "compared with one without a crash");
     } else if seed.is_multiple_of(64) {
-        assert_eq!(end, simulated(World::new(seed)).0, "seed {seed} does not go twice the same way");
+        assert_eq!(end, simulated(World::new(seed), samples).0, "seed {seed} does not go twice the same way");
     }
     reached
 }
@@ -108,10 +112,11 @@ impl Reached {
 /// Lives seeds on as many threads as there are processors until so many steps are made.
 fn simulate(steps: u64) -> Reached {
     let (next, made) = (AtomicU64::new(1), AtomicU64::new(0));
+    let samples = if steps < MANY_STEPS { Samples::USUAL } else { Samples::OF_MANY };
     let work = || {
         let mut reached = Reached::default();
         while made.load(Ordering::Relaxed) < steps {
-            let one = seed(next.fetch_add(1, Ordering::Relaxed));
+            let one = seed(next.fetch_add(1, Ordering::Relaxed), samples);
             made.fetch_add(one.steps.iter().map(|steps| u64::from(*steps)).sum(), Ordering::Relaxed);
             reached.add(one);
         }
@@ -147,7 +152,7 @@ fn wanted_names() -> impl Iterator<Item = (&'static str, String)> {
 #[test]
 fn whatever_happens_to_a_run_it_ends_within_its_limits_and_its_journal_says_how() {
     if let Some(one) = wish("AGENT_SIMULATION_SEED") {
-        println!("{}", seed(one).counts);
+        println!("{}", seed(one, Samples::USUAL).counts);
         return;
     }
     let wanted = wish("AGENT_SIMULATION_STEPS").unwrap_or(USUAL_STEPS);
@@ -171,6 +176,6 @@ const ONCE_WRONG: [u64; 2] = [3, 5];
 #[test]
 fn worlds_in_which_something_went_wrong_go_well() {
     for world in ONCE_WRONG {
-        let _counts = seed(world);
+        let _counts = seed(world, Samples::USUAL);
     }
 }

@@ -24,9 +24,6 @@ const RETRIES: u32 = 2;
 /// The longest a call may take where the run has no limit.
 const WHOLE: Duration = Duration::from_mins(10);
 
-/// One request in so many is written in every wire format.
-const WIRE_SAMPLE: u64 = 150;
-
 /// A simulated model.
 pub struct Model {
     /// Its kind.
@@ -51,7 +48,7 @@ impl LlmClient for Model {
         request: &'a Request<'a>,
         progress: &'a mut dyn FnMut(Progress<'_>),
     ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
-        if self.random.one_in(WIRE_SAMPLE) {
+        if self.random.one_in(self.shared.samples.wire) {
             wire::check(request);
             self.shared.count("wire", "requests written in every format");
         }

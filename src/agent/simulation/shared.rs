@@ -8,11 +8,31 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
+/// Of how many one is looked at that is looked at for itself alone.
+#[derive(Debug, Clone, Copy)]
+pub struct Samples {
+    /// Records that are read back.
+    pub read_back: u32,
+    /// Requests that are written in every wire format.
+    pub wire: u64,
+    /// Sessions that are done again by a replay.
+    pub replays: u64,
+}
+
+impl Samples {
+    /// Those of a simulation of a usual length.
+    pub const USUAL: Self = Self { read_back: 1, wire: 50, replays: 6 };
+    /// Those of a long one, in which more of each are looked at all the same.
+    pub const OF_MANY: Self = Self { read_back: 4, wire: 150, replays: 10 };
+}
+
 /// What all parts of a world know.
 #[derive(Debug)]
 pub struct Shared {
     /// The world.
     pub world: Rc<World>,
+    /// What is looked at of it.
+    pub samples: Samples,
     /// The workspace.
     pub place: Place,
     /// What requests have cost in the run at work.
@@ -27,9 +47,10 @@ pub struct Shared {
 
 impl Shared {
     /// What is shared in `world`.
-    pub fn new(world: Rc<World>) -> Rc<Self> {
+    pub fn new(world: Rc<World>, samples: Samples) -> Rc<Self> {
         Rc::new(Self {
             world,
+            samples,
             place: Place::default(),
             truth: Truth::default(),
             requests: Cell::default(),
