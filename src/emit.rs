@@ -109,9 +109,9 @@ impl Emitter {
 
     fn tell(&self, mut event: Event) -> Result<Record, EmitError> {
         let delta = event.is_delta();
-        let meant = arguments(&event).map(|arguments| arguments.map(str::to_owned).collect::<Vec<_>>());
+        let meant = arguments(&event);
         self.redactor.event(&mut event);
-        if let (Some(meant), Event::ModelResponse { message, .. }) = (meant, &event) {
+        if let Event::ModelResponse { message, .. } = &event {
             let calls = message.tool_calls().zip(meant).filter(|(told, meant)| told.arguments != *meant);
             self.meant.replace(calls.map(|(told, meant)| (told.id.clone(), meant)).collect());
         }
@@ -189,9 +189,9 @@ impl Emitter {
 }
 
 /// The arguments of the calls in an answer.
-fn arguments(event: &Event) -> Option<impl Iterator<Item = &str>> {
-    let Event::ModelResponse { message, .. } = event else { return None };
-    Some(message.tool_calls().map(|call| call.arguments.as_str()))
+fn arguments(event: &Event) -> Vec<String> {
+    let Event::ModelResponse { message, .. } = event else { return Vec::new() };
+    message.tool_calls().map(|call| call.arguments.clone()).collect()
 }
 
 #[cfg(test)]

@@ -159,8 +159,11 @@ fn own_mark(option: &str) -> Option<&str> {
         return mark.strip_prefix('=').or(Some(USUAL_MARK));
     }
     let letters = option.strip_prefix('-')?.trim_start_matches(['0', 'o', 'p', 'r', 't', 'x']);
-    let said = || letters.strip_prefix('i').map(|mark| Some(mark).filter(|mark| !mark.is_empty()));
-    letters.strip_prefix('I').or_else(|| said().map(|mark| mark.unwrap_or(USUAL_MARK)))
+    match letters.strip_prefix('i') {
+        Some("") => Some(USUAL_MARK),
+        Some(mark) => Some(mark),
+        None => letters.strip_prefix('I'),
+    }
 }
 
 /// What `find` runs, each up to its end.
