@@ -2,7 +2,7 @@
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, StatusCode, Url, redirect};
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::error::Error;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -135,6 +135,8 @@ pub struct Endpoint {
     headers: HeaderMap,
     deadlines: Deadlines,
     client: OnceCell<Client>,
+    /// The last path below the base, with its whole address: most requests have the same.
+    last: RefCell<Option<(String, Url)>>,
 }
 
 impl Endpoint {
@@ -179,7 +181,7 @@ impl Endpoint {
             Ok((HeaderName::from_static(name), value))
         });
         let headers = headers.collect::<Result<_, HttpError>>()?;
-        Ok(Self { base: parsed, headers, deadlines, client: OnceCell::new() })
+        Ok(Self { base: parsed, headers, deadlines, client: OnceCell::new(), last: RefCell::default() })
     }
 
     /// Host and, where it is not the default, port: what messages show of the address.
@@ -228,8 +230,7 @@ impl Endpoint {
         deadlines: Deadlines,
     ) -> Result<Reply, HttpError> {
         let clock = Clock { started: Instant::now(), deadlines };
-        let url = format!("{}{path}", self.base.as_str().trim_end_matches('/'));
-        let mut request = self.client()?.request(method, url).headers(self.headers.clone());
+        let mut request = self.client()?.request(method, self.address(path)?).headers(self.headers.clone());
         if let Some(body) = payload {
             request = request.header(CONTENT_TYPE, "application/json").body(body.0.clone());
         }
@@ -242,6 +243,18 @@ impl Endpoint {
             return Err(HttpError::Redirect(self.redirect_target(response.headers())));
         }
         Ok(Reply { clock, response, received: 0 })
+    }
+
+    /// The address of `path` below the base.
+    fn address(&self, path: &str) -> Result<Url, HttpError> {
+        let mut last = self.last.borrow_mut();
+        if let Some((_, url)) = last.as_ref().filter(|(known, _)| known == path) {
+            return Ok(url.clone());
+        }
+        let url = Url::parse(&format!("{}{path}", self.base.as_str().trim_end_matches('/')));
+        let url = url.map_err(|error| HttpError::Address(error.to_string()))?;
+        *last = Some((path.to_owned(), url.clone()));
+        Ok(url)
     }
 
     fn client(&self) -> Result<&Client, HttpError> {
@@ -350,10 +363,12 @@ impl Reply {
         body
     }
 
-    /// Reads the end of a body whose content is complete, so that the connection can serve the next exchange.
+    /// Reads the end of a body whose content is complete, so that the connection can serve the next exchange. The task that
+    /// keeps the connection must run once more for that.
     pub async fn drain(mut self) {
         let until = Instant::now() + DRAIN_TIME;
         while let Ok(Ok(Some(_))) = timeout_at(until, self.chunk()).await {}
+        tokio::task::yield_now().await;
     }
 }
 

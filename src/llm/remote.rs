@@ -198,6 +198,7 @@ impl RemoteModel {
                 return Ok(());
             }
         }
+        reply.drain().await;
         reception.finish(answer, show)
     }
 

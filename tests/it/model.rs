@@ -374,6 +374,17 @@ fn l22_ordinary_json_is_an_answer() {
 }
 
 #[test]
+fn all_steps_of_a_run_share_one_connection() {
+    let lab = (1..=9).fold(Lab::new(), |lab, n| lab.file(&format!("{n}.txt"), "text\n"));
+    for more in [&[][..], &["--no-stream"]] {
+        let read = "calls: [{name: read_file, arguments: {path: '{i}.txt'}}]";
+        let server = Server::start(&format!("turns: [{{repeat: 9, {read}}}, {{text: done}}]"));
+        lab.run(&server, more).exits(0);
+        assert_eq!((server.requests().len(), server.connections()), (10, 1), "{more:?}");
+    }
+}
+
+#[test]
 fn the_connect_deadline_is_the_configured_one() {
     // A queue for one connection, which is taken: the next attempt is never answered.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
