@@ -53,13 +53,17 @@ impl Kind {
     }
 }
 
-/// Whether a unit may follow on a digit, behind at most one space of any kind.
+/// Whether a unit may follow on a digit, behind at most one space of any kind. Of the characters that are not ASCII `µ` and the
+/// spaces count, by their first bytes in UTF-8.
 fn has_duration_or_name(text: &[u8]) -> bool {
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'\x0b';
-    let begins_unit = |byte: &u8| matches!(byte, b'h' | b'm' | b'n' | b'u' | b's') || !byte.is_ascii();
+    let begins_unit = |rest: &[u8]| {
+        matches!(rest, [b'h' | b'm' | b'n' | b'u' | b's' | 0xc2, ..])
+            || matches!(rest, [0xe1, 0x9a, ..] | [0xe2, 0x80 | 0x81, ..] | [0xe3, 0x80, ..])
+    };
     let has_unit = |rest: &[u8]| match rest {
-        [first, second, ..] if is_space(first) => begins_unit(second),
-        rest => rest.first().is_some_and(begins_unit),
+        [first, behind @ ..] if is_space(first) => begins_unit(behind),
+        rest => begins_unit(rest),
     };
     let mut behind_digits = text.iter().enumerate().filter(|(_, byte)| byte.is_ascii_digit());
     behind_digits.any(|(at, _)| text.get(at + 1..).is_some_and(has_unit)) || holds(text, b"/tmp/tmp")
@@ -98,6 +102,11 @@ mod tests {
         " ",
         "\t",
         "\u{a0}",
+        "\u{1680}",
+        "\u{2003}",
+        "\u{205f}",
+        "\u{3000}",
+        "→",
         "\u{b}",
         "T",
         "Z",

@@ -1,5 +1,6 @@
 //! Events out of the bytes of a stream, bounded: server-sent events or a document in each line.
 
+use memchr::memchr2;
 use std::str::Utf8Error;
 
 /// The longest line and the longest event, in bytes; a whole answer of 128,000 tokens fits in one even where every
@@ -66,7 +67,7 @@ impl FrameDecoder {
                 rest = rest.get(1..).unwrap_or_default();
                 continue;
             }
-            let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let end = memchr2(b'\n', b'\r', rest);
             let (text, after) = rest.split_at(end.unwrap_or(rest.len()));
             if self.line.len() + text.len() > EVENT_CAP {
                 return Err(FramingError::TooLong);

@@ -1,6 +1,7 @@
 //! Reads a range of lines from a stream: bounded in memory, however long the stream or a line is.
 
 use crate::workspace::file::{CHUNK_BYTES, digits};
+use memchr::memchr;
 use std::io::{self, Read};
 
 /// Bytes of a file that are looked at for one page; beyond, neither its lines are counted nor its hash is known.
@@ -52,7 +53,7 @@ struct Collector {
 /// When reading fails.
 pub fn read(mut reader: impl Read, range: Range) -> io::Result<Page> {
     let mut hasher = blake3::Hasher::new();
-    let mut chunk = vec![0; CHUNK_BYTES];
+    let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     let mut collector = Collector {
         range,
         page: Page::default(),
@@ -63,24 +64,20 @@ pub fn read(mut reader: impl Read, range: Range) -> io::Result<Page> {
     };
     let mut scanned = 0_u64;
     loop {
-        let count = match reader.read(&mut chunk) {
-            Ok(count) => count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        let bytes = chunk.get(..count).unwrap_or_default();
-        if count == 0 {
+        chunk.clear();
+        let count = reader.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut chunk)?;
+        if memchr(0, &chunk).is_some() {
+            collector.page.binary = true;
+            break;
+        }
+        hasher.update(&chunk);
+        collector.take(&chunk);
+        if count < CHUNK_BYTES {
             let unfinished = usize::from(!collector.ends_with_newline);
             collector.page.total = Some(collector.line - 1 + unfinished);
             collector.page.hash = Some(digits(&hasher.finalize()));
             break;
         }
-        if bytes.contains(&0) {
-            collector.page.binary = true;
-            break;
-        }
-        hasher.update(bytes);
-        collector.take(bytes);
         scanned += count as u64;
         if scanned > MAX_SCAN_BYTES {
             break;

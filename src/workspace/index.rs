@@ -123,10 +123,11 @@ fn walk(root: &Path, options: &IndexOptions, late: &dyn Fn() -> bool) -> Result<
         !is_directory(entry) || entry.depth() == 0 || !skipped() && has_plain_ignore_files(entry.path())
     });
     let mut found = Found::default();
-    let top = builder.max_depth(Some(1)).build().filter_map(Result::ok).take(MAX_TOP);
-    let top = top.filter(|entry| entry.depth() == 1 && is_directory(entry));
-    found.top.extend(top.filter_map(|entry| relative(root, &entry)));
-    for (count, entry) in builder.max_depth(None).build().filter_map(Result::ok).enumerate() {
+    let top = |entry: &DirEntry| {
+        let is_top = entry.depth() == 1 && is_directory(entry);
+        is_top.then(|| relative(root, entry)).flatten()
+    };
+    for (count, entry) in builder.build().filter_map(Result::ok).enumerate() {
         if count > options.entries {
             found.stopped = Some(format!("{} entries", options.entries));
             break;
@@ -135,10 +136,15 @@ fn walk(root: &Path, options: &IndexOptions, late: &dyn Fn() -> bool) -> Result<
             found.stopped = Some(format!("{} ms", options.time.as_millis()));
             break;
         }
+        found.top.extend(top(&entry));
         let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
         if is_file && !skipped.is_match(folded(&entry)) {
             found.files.extend(listed(root, &entry, options.max_file_size));
         }
+    }
+    if found.stopped.is_some() {
+        let entries = builder.max_depth(Some(1)).build().filter_map(Result::ok).take(MAX_TOP);
+        found.top = entries.filter_map(|entry| top(&entry)).collect();
     }
     found.files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
