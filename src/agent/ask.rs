@@ -140,7 +140,7 @@ impl<S> Agent<S> {
     /// The hash of what the model is about to be sent.
     fn digest(&self, messages: &[Arc<Message>]) -> String {
         let session = self.session.borrow();
-        self.digest.borrow_mut().of(messages, session.id(), self.emitter.redactor())
+        self.digest.borrow_mut().of(messages, session.id())
     }
 
     /// What an answer costs, where tokens and price are known; a kept one was paid for before.

@@ -1,7 +1,6 @@
 //! A hash of the conversation for each request, by which a replay sees that it would ask something else.
 
-use crate::message::{Message, Role};
-use crate::redactor::Redactor;
+use crate::message::Message;
 use crate::text::mark::Mark;
 use std::sync::Arc;
 
@@ -14,9 +13,8 @@ const HASH_CHARS: usize = 16;
 pub struct Digest(Vec<(Arc<Message>, blake3::Hash)>);
 
 impl Digest {
-    /// The hash of `messages` as the journal holds them: without secrets, and without the word in the marks of `session`,
-    /// which is another one in a copy.
-    pub fn of(&mut self, messages: &[Arc<Message>], session: &str, redactor: &Redactor) -> String {
+    /// The hash of `messages` without the word in the marks of `session`, which is another one in a copy.
+    pub fn of(&mut self, messages: &[Arc<Message>], session: &str) -> String {
         let kept = self.0.iter().zip(messages).take_while(|((known, _), new)| Arc::ptr_eq(known, new));
         let kept = kept.count();
         self.0.truncate(kept);
@@ -26,7 +24,8 @@ impl Digest {
             if let Some((_, before)) = self.0.last() {
                 hasher.update(before.as_bytes());
             }
-            hasher.update(written(message, redactor).replace(mark.word(), "").as_bytes());
+            let written = serde_json::to_string(message.as_ref()).unwrap_or_default();
+            hasher.update(written.replace(mark.word(), "").as_bytes());
             self.0.push((Arc::clone(message), hasher.finalize()));
         }
         let last = self.0.last().map(|(_, hash)| hash.to_hex().chars().take(HASH_CHARS).collect());
@@ -34,23 +33,14 @@ impl Digest {
     }
 }
 
-/// A message as text. Only what the model says reaches the conversation with its secrets.
-fn written(message: &Message, redactor: &Redactor) -> String {
-    let mut message = message.clone();
-    if message.role == Role::Assistant {
-        redactor.message(&mut message);
-    }
-    serde_json::to_string(&message).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::ToolResult;
+    use crate::message::{Role, ToolResult};
     use proptest::prelude::*;
 
     fn digest(messages: &[Arc<Message>], session: &str) -> String {
-        Digest::default().of(messages, session, &Redactor::default())
+        Digest::default().of(messages, session)
     }
 
     fn said(text: &str) -> Arc<Message> {
@@ -73,11 +63,11 @@ mod tests {
         fn a_conversation_that_grows_has_the_hash_of_a_new_one(texts in prop::collection::vec(".{0,3}", 1..6), cut in 0usize..6) {
             let messages: Vec<_> = texts.iter().map(|text| said(text)).collect();
             let mut growing = Digest::default();
-            growing.of(messages.get(..cut).unwrap_or_default(), "s", &Redactor::default());
-            prop_assert_eq!(growing.of(&messages, "s", &Redactor::default()), digest(&messages, "s"));
+            growing.of(messages.get(..cut).unwrap_or_default(), "s");
+            prop_assert_eq!(growing.of(&messages, "s"), digest(&messages, "s"));
             let mut other = messages.clone();
             other[0] = said("another");
-            prop_assert_ne!(growing.of(&other, "s", &Redactor::default()), digest(&messages, "s"));
+            prop_assert_ne!(growing.of(&other, "s"), digest(&messages, "s"));
         }
     }
 }

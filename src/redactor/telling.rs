@@ -141,7 +141,7 @@ impl Redactor {
     }
 
     /// Replaces the secrets in what was said.
-    pub fn message(&self, message: &mut Message) {
+    fn message(&self, message: &mut Message) {
         for part in &mut message.parts {
             match part {
                 Part::Text { text } | Part::Thinking { text, .. } => self.clean(text),
