@@ -85,7 +85,7 @@ pub fn caps(settings: &Settings) -> CliResult<Caps> {
 
 /// Tokens of `tools`, at most, and their bytes, as a model reads them.
 pub fn measured(tools: &[ToolDefinition]) -> (u64, u64) {
-    let texts = tools.iter().flat_map(|tool| [tool.name.as_str(), &tool.description, tool.parameters.text()]);
+    let texts = tools.iter().flat_map(|tool| [tool.name.as_str(), &tool.description, tool.parameters.json()]);
     texts.fold((0, 0), |(tokens, bytes): (u64, u64), text| {
         let more = u64::try_from(text.len()).unwrap_or(u64::MAX);
         (tokens.saturating_add(tokens::at_most(text)), bytes.saturating_add(more))

@@ -15,6 +15,7 @@ pub mod address;
 pub mod answer;
 pub mod answer_schema;
 pub mod attempts;
+pub mod body;
 pub mod cache_control;
 pub mod calls;
 pub mod catalog;
@@ -26,6 +27,7 @@ pub mod edit_format;
 pub mod effort;
 pub mod embedded_call;
 pub mod error_body;
+pub mod figure;
 pub mod format;
 pub mod framing;
 pub mod gemini;
@@ -50,16 +52,17 @@ pub mod tagged_call;
 mod testing;
 pub mod think_tags;
 pub mod thinking;
-pub mod tool_schema;
+pub mod written;
 
 use crate::event::FinishReason;
 use crate::failure::{ErrorKind, Failure};
 use crate::llm::answer_schema::{AnswerSchema, Fits, StrictAnswers};
 use crate::llm::reaction::may_repeat;
-use crate::llm::tool_schema::ToolSchema;
+use crate::llm::written::Written;
 use crate::message::Message;
 use crate::usage::Usage;
 use futures_util::future::LocalBoxFuture;
+use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,9 +72,9 @@ pub struct ToolDefinition {
     /// Its name.
     pub name: String,
     /// What it does, for the model.
-    pub description: String,
+    pub description: Written<String>,
     /// JSON Schema of its arguments.
-    pub parameters: ToolSchema,
+    pub parameters: Written<Value>,
 }
 
 /// What a model is asked.

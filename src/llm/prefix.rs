@@ -143,7 +143,7 @@ fn system_text(messages: &[Arc<Message>]) -> String {
 fn hash_tools(tools: &[ToolDefinition]) -> String {
     let mut hasher = blake3::Hasher::new();
     for tool in tools {
-        for part in [tool.name.as_str(), &tool.description, tool.parameters.text()] {
+        for part in [tool.name.as_str(), &tool.description, tool.parameters.json()] {
             hasher.update(part.as_bytes()).update(b"\0");
         }
     }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     fn tool(name: &str) -> ToolDefinition {
-        ToolDefinition { name: name.into(), description: String::new(), parameters: json!({}).into() }
+        ToolDefinition { name: name.into(), description: "".into(), parameters: json!({}).into() }
     }
 
     fn changes(

@@ -7,7 +7,7 @@ use serde_json::json;
 fn tools() -> Vec<ToolDefinition> {
     let tool = |name: &str, properties: Value| ToolDefinition {
         name: name.into(),
-        description: String::new(),
+        description: "".into(),
         parameters: json!({ "properties": properties }).into(),
     };
     let text = json!({"type": "string"});

@@ -37,8 +37,8 @@ pub struct ApplyPatch {
 pub struct Args {
     /// Existing file to patch; leave it out when the patch names its files.
     path: Option<String>,
-    /// Unified diff (`@@ -10,3 +10,4 @@`; `@@ -0,0 +1,2 @@` inserts), or `*** Begin Patch` … `*** End Patch` with `*** Add
-    /// File: `, `*** Update File: `, `*** Move to: `, `*** Delete File: `.
+    /// Unified diff (`@@ -10,3 +10,4 @@`; `@@ -0,0 +1,2 @@` inserts), or `*** Begin Patch` … `*** End Patch` with
+    /// `*** Add File: `, `*** Update File: `, `*** Move to: `, `*** Delete File: `.
     patch: String,
 }
 

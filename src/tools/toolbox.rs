@@ -102,7 +102,7 @@ impl Toolbox {
 fn definition(tool: &dyn Tool) -> ToolDefinition {
     ToolDefinition {
         name: tool.name().to_owned(),
-        description: tool.description().to_owned(),
+        description: tool.description().into(),
         parameters: tool.parameters().into(),
     }
 }
@@ -174,5 +174,16 @@ mod tests {
             .map(|tool| json!([tool.name, tool.description, tool.parameters]).to_string().len())
             .sum();
         assert!(size < 5000, "{size} bytes of at most 12 KB for the whole first request");
+    }
+
+    #[test]
+    fn no_piece_of_code_in_a_description_is_broken_over_lines() {
+        let toolbox = Toolbox::standard(ToolOptions::default(), Vec::new());
+        for tool in toolbox.definitions() {
+            let texts = format!("{}\\n{}", tool.description.json(), tool.parameters.json());
+            for line in texts.split("\\n") {
+                assert!(line.matches('`').count().is_multiple_of(2), "{}: {line}", tool.name);
+            }
+        }
     }
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 fn tools() -> Vec<ToolDefinition> {
     let tool = |name: &str| ToolDefinition {
         name: name.into(),
-        description: String::new(),
+        description: "".into(),
         parameters: json!({"properties": {"path": {"type": "string"}}}).into(),
     };
     ["list", "read", "write"].map(tool).into()

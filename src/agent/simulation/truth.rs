@@ -45,7 +45,7 @@ pub fn prompt(request: &Request<'_>) -> u64 {
     let tools = request
         .tools
         .iter()
-        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.text().len());
+        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.json().len());
     let tools: usize = tools.sum();
     tools as u64 / BYTES_PER_TOKEN + request.messages.iter().map(|message| of(message)).sum::<u64>()
 }

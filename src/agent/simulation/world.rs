@@ -166,7 +166,7 @@ pub fn roams(seed: u64, kind: Kind) -> bool {
 pub fn tools() -> Vec<ToolDefinition> {
     let tool = |name: &str, description: &str| ToolDefinition {
         name: name.to_owned(),
-        description: description.to_owned(),
+        description: description.into(),
         parameters: json!({"type": "object", "properties": {"item": {"type": "integer"}}}).into(),
     };
     vec![
@@ -352,7 +352,7 @@ fn limits() -> Limits {
 }
 
 fn measured(tools: &[ToolDefinition]) -> (u64, u64) {
-    let texts = tools.iter().flat_map(|tool| [tool.name.as_str(), &tool.description, tool.parameters.text()]);
+    let texts = tools.iter().flat_map(|tool| [tool.name.as_str(), &tool.description, tool.parameters.json()]);
     texts.fold((0, 0), |(tokens, bytes), text| (tokens + tokens::at_most(text), bytes + text.len() as u64))
 }
 

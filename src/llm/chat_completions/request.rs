@@ -2,12 +2,13 @@
 
 use super::details::DETAILS;
 use crate::llm::answer_schema::NamedSchema;
+use crate::llm::body::body;
 use crate::llm::cache_control::CacheControl;
 use crate::llm::codec::Parameters;
 use crate::llm::effort::Thinking;
 use crate::llm::quirks::{NoContent, Quirks, ReplayField, ThinkingField, TokenField};
 use crate::llm::replay::{arguments, content, name, placeholder};
-use crate::llm::tool_schema::ToolSchema;
+use crate::llm::written::Written;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role};
 use serde::ser::SerializeMap;
@@ -33,9 +34,7 @@ pub fn encode(
     quirks: Quirks,
     messages: &[u8],
 ) -> serde_json::Result<Vec<u8>> {
-    let mut head = serde_json::to_vec(&Body { request, parameters, quirks })?;
-    head.pop();
-    Ok([head.as_slice(), b",\"messages\":[", messages, b"]}"].concat())
+    body(&Head { request, parameters, quirks }, "messages", messages)
 }
 
 /// Appends the wire messages that `message` becomes to `json`, with commas between them and what is there.
@@ -57,13 +56,13 @@ pub fn write_message(message: &Message, quirks: Quirks, json: &mut Vec<u8>) -> s
     }
 }
 
-struct Body<'a> {
+struct Head<'a> {
     request: &'a Request<'a>,
     parameters: &'a Parameters,
     quirks: Quirks,
 }
 
-impl Serialize for Body<'_> {
+impl Serialize for Head<'_> {
     /// What never changes; the growing history comes after it.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { request, parameters, quirks } = self;
@@ -166,8 +165,8 @@ struct WireTool<'a> {
 #[derive(Serialize)]
 struct WireFunction<'a> {
     name: &'a str,
-    description: &'a str,
-    parameters: &'a ToolSchema,
+    description: &'a Written<String>,
+    parameters: &'a Written<Value>,
 }
 
 impl Serialize for Tools<'_> {

@@ -3,10 +3,11 @@
 use super::opaque::{self, OfCall, Signature, Signed};
 use crate::llm::address::percent_encoded;
 use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
+use crate::llm::body::body;
 use crate::llm::codec::Parameters;
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::replay::{arguments_object, content, name};
-use crate::llm::tool_schema::ToolSchema;
+use crate::llm::written::Written;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 use serde::Serialize;
@@ -44,7 +45,7 @@ pub fn encode(
     let declarations: Vec<_> = request.tools.iter().map(Declaration::of).collect();
     // Beside tools Gemini 2 refuses it: "Function calling with a response mime type … is unsupported".
     let schema = request.strict_schema(StrictAnswers::Alone);
-    let mut head = serde_json::to_vec(&Head {
+    let head = Head {
         system_instruction: (!parts.is_empty()).then_some(Instruction { parts }),
         tools: (!declarations.is_empty()).then_some([Tools { function_declarations: declarations }]),
         generation_config: Generation {
@@ -54,9 +55,8 @@ pub fn encode(
             max_output_tokens: request.max_output_tokens,
             thinking_config: parameters.thinking.map(ThinkingConfig::new),
         },
-    })?;
-    head.pop();
-    Ok([head.as_slice(), b",\"contents\":[", contents, b"]}"].concat())
+    };
+    body(&head, "contents", contents)
 }
 
 /// Appends the content that `message` becomes to `json`, with a comma between it and what is there. The system message
@@ -110,9 +110,9 @@ struct Tools<'a> {
 #[serde(rename_all = "camelCase")]
 struct Declaration<'a> {
     name: &'a str,
-    description: &'a str,
+    description: &'a Written<String>,
     /// Takes JSON Schema as it is; `parameters` takes only a part of it.
-    parameters_json_schema: &'a ToolSchema,
+    parameters_json_schema: &'a Written<Value>,
 }
 
 impl<'a> Declaration<'a> {

@@ -1,5 +1,6 @@
 //! Token figures as Gemini reports them, brought to one meaning.
 
+use crate::llm::figure::figure;
 use crate::usage::Usage;
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 /// `promptTokenCount` includes what came from the cache, ours does not; `candidatesTokenCount` leaves thoughts out, ours
 /// does not, unless the total shows that a gateway has counted them in already.
 pub fn read(usage: &Value) -> Option<Usage> {
-    let figure = |name: &str| usage.get(name).and_then(Value::as_u64);
+    let figure = |name| figure(usage, &[name]);
     let (prompt, candidates) = (figure("promptTokenCount"), figure("candidatesTokenCount"));
     let thoughts = figure("thoughtsTokenCount");
     if prompt.is_none() && candidates.is_none() && thoughts.is_none() {

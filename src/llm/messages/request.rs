@@ -6,7 +6,7 @@ use crate::llm::codec::Parameters;
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::quirks::Quirks;
 use crate::llm::replay::{arguments_object, name, placeholder, plain_id};
-use crate::llm::tool_schema::ToolSchema;
+use crate::llm::written::Written;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 use serde::Serialize;
@@ -259,8 +259,8 @@ impl<'a> OutputConfig<'a> {
 #[derive(Serialize)]
 struct WireTool<'a> {
     name: &'a str,
-    description: &'a str,
-    input_schema: &'a ToolSchema,
+    description: &'a Written<String>,
+    input_schema: &'a Written<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
 }

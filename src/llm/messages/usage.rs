@@ -1,5 +1,6 @@
 //! Token figures as a stream reports them: at its beginning, and again, never less, at its end.
 
+use crate::llm::figure::figure;
 use crate::usage::Usage;
 use serde_json::Value;
 
@@ -19,14 +20,12 @@ impl Figures {
     /// `input_tokens` holds neither what was read from nor what was written to a cache, `output_tokens` holds the
     /// reasoning, as in [`Usage`].
     pub fn read(&mut self, usage: &Value) -> Option<Usage> {
-        let figure = |known: &mut Option<u64>, pointer: &str| {
-            *known = usage.pointer(pointer).and_then(Value::as_u64).or(*known);
-        };
-        figure(&mut self.input, "/input_tokens");
-        figure(&mut self.cached_read, "/cache_read_input_tokens");
-        figure(&mut self.cached_write, "/cache_creation_input_tokens");
-        figure(&mut self.output, "/output_tokens");
-        figure(&mut self.reasoning, "/output_tokens_details/thinking_tokens");
+        let total = |known: &mut Option<u64>, names: &[&str]| *known = figure(usage, names).or(*known);
+        total(&mut self.input, &["input_tokens"]);
+        total(&mut self.cached_read, &["cache_read_input_tokens"]);
+        total(&mut self.cached_write, &["cache_creation_input_tokens"]);
+        total(&mut self.output, &["output_tokens"]);
+        total(&mut self.reasoning, &["output_tokens_details", "thinking_tokens"]);
         if self.input.is_none() && self.output.is_none() {
             return None;
         }

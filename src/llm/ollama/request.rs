@@ -3,6 +3,7 @@
 use super::window::DEFAULT_WINDOW;
 use crate::llm::Request;
 use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
+use crate::llm::body::body;
 use crate::llm::chat_completions::request::Tools;
 use crate::llm::codec::Parameters;
 use crate::llm::effort::{Effort, Thinking};
@@ -21,7 +22,7 @@ pub const CODEC: &str = "ollama";
 const UNKNOWN_CALL: &str = "unknown";
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct Head<'a> {
     model: &'a str,
     options: Options,
     stream: bool,
@@ -97,7 +98,7 @@ pub fn encode(
     parameters: &Parameters,
     messages: &[u8],
 ) -> serde_json::Result<Vec<u8>> {
-    let mut head = serde_json::to_vec(&Body {
+    let head = Head {
         model: &parameters.model,
         options: Options {
             num_ctx: parameters.window.unwrap_or(DEFAULT_WINDOW),
@@ -110,9 +111,8 @@ pub fn encode(
         think: parameters.thinking.map(Think::new),
         tools: (!request.tools.is_empty()).then_some(Tools(request.tools)),
         format: request.strict_schema(StrictAnswers::Alone).map(AnswerSchema::value),
-    })?;
-    head.pop();
-    Ok([head.as_slice(), b",\"messages\":[", messages, b"]}"].concat())
+    };
+    body(&head, "messages", messages)
 }
 
 /// Appends the wire messages that `message` becomes to `json`, with commas between them and what is there.

@@ -4,10 +4,11 @@
 //! request in which one of them is missing. What joins a call with its result is `call_id`.
 
 use crate::llm::answer_schema::{NamedSchema, StrictAnswers};
+use crate::llm::body::body;
 use crate::llm::codec::Parameters;
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::replay::{arguments, content, name, plain_id};
-use crate::llm::tool_schema::ToolSchema;
+use crate::llm::written::Written;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role};
 use serde::ser::SerializeMap;
@@ -30,9 +31,7 @@ const UNREASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt", "gpt-5-chat"];
 /// # Errors
 /// When a tool's schema or a number has no JSON form.
 pub fn encode(request: &Request<'_>, parameters: &Parameters, items: &[u8]) -> serde_json::Result<Vec<u8>> {
-    let mut head = serde_json::to_vec(&Body { request, parameters })?;
-    head.pop();
-    Ok([head.as_slice(), b",\"input\":[", items, b"]}"].concat())
+    body(&Head { request, parameters }, "input", items)
 }
 
 /// Appends the items that `message` becomes to `json`, with commas between them and what is there.
@@ -54,12 +53,12 @@ pub fn write_message(message: &Message, json: &mut Vec<u8>) -> serde_json::Resul
     }
 }
 
-struct Body<'a> {
+struct Head<'a> {
     request: &'a Request<'a>,
     parameters: &'a Parameters,
 }
 
-impl Serialize for Body<'_> {
+impl Serialize for Head<'_> {
     /// What never changes; the growing history comes after it.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { request, parameters } = self;
@@ -124,8 +123,8 @@ struct Tools<'a>(&'a [ToolDefinition]);
 struct WireTool<'a> {
     r#type: &'static str,
     name: &'a str,
-    description: &'a str,
-    parameters: &'a ToolSchema,
+    description: &'a Written<String>,
+    parameters: &'a Written<Value>,
     /// True where nothing is said, and then schemas with optional properties are refused.
     strict: bool,
 }

@@ -1,0 +1,34 @@
+//! The body of a request: what is said once, and behind it the list of messages, which grows.
+
+use serde::Serialize;
+
+/// Bytes that are set aside for what stands before the messages: instructions and tools of an ordinary run take about ten KiB.
+const HEAD_BYTES: usize = 16 * 1024;
+
+/// The object `head`, which is not empty, with one more member behind all others: the list `name`, whose items are written.
+///
+/// # Errors
+/// When `head` has no JSON form.
+pub fn body(head: &impl Serialize, name: &str, items: &[u8]) -> serde_json::Result<Vec<u8>> {
+    let mut body = Vec::with_capacity(HEAD_BYTES.saturating_add(items.len()));
+    serde_json::to_writer(&mut body, head)?;
+    body.pop();
+    for part in [b",\"", name.as_bytes(), b"\":[", items, b"]}"] {
+        body.extend_from_slice(part);
+    }
+    Ok(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn the_list_is_a_member_of_the_object() {
+        let whole = body(&json!({"model": "m"}), "messages", b"{\"role\":\"user\"}").unwrap();
+        let expected = json!({"model": "m", "messages": [{"role": "user"}]});
+        assert_eq!(serde_json::from_slice::<Value>(&whole).unwrap(), expected);
+        assert_eq!(body(&json!({"model": "m"}), "input", b"").unwrap(), b"{\"model\":\"m\",\"input\":[]}");
+    }
+}
