@@ -72,10 +72,12 @@ fn has_duration_or_name(text: &[u8]) -> bool {
 /// Whether there are digits with what stands between those of dates and times.
 fn has_moment(text: &[u8]) -> bool {
     let is_of_one = |part: &[u8]| match part {
-        [before, b'-' | b':', after] => before.is_ascii_digit() && after.is_ascii_digit(),
+        [before, b'-', middle @ .., b'-', after] | [before, b':', middle @ .., b':', after] => {
+            [before, after].into_iter().chain(middle).all(u8::is_ascii_digit)
+        }
         _ => false,
     };
-    text.windows(3).any(is_of_one)
+    text.windows(6).any(is_of_one)
 }
 
 fn has_output(text: &[u8]) -> bool {
