@@ -131,7 +131,12 @@ fn unsettled(app: &App, settings: &Settings) -> Launcher {
         memory_bytes: settings.commands.max_memory_mib.map(|mebibytes| mebibytes.saturating_mul(1 << 20)),
     };
     let launcher = Launcher::new(environment, secrets).limited(limits);
-    if settings.sandbox_off { launcher } else { launcher.confined(Confinement::new(ground(app, settings))) }
+    let state = &settings.directories.state;
+    if settings.sandbox_off {
+        launcher.remembering(&state.join("sandbox-off.json"))
+    } else {
+        launcher.confined(Confinement::new(ground(app, settings))).remembering(&state.join("sandbox.json"))
+    }
 }
 
 /// What a person should know about the confinement of this run, when it is not the usual one.
@@ -166,7 +171,6 @@ fn ground(app: &App, settings: &Settings) -> Ground {
         caches: settings.directories.cache_of(&settings.workspace),
         temporary: settings.state.join("tmp"),
         quarantine: settings.state.join("quarantine"),
-        remembered: state.join("sandbox.json"),
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Launcher {
     executable: Arc<Path>,
     fork_server: ForkServer,
     tier: Tier,
+    /// Where the tier that works here is kept.
+    remembered: Option<Arc<Path>>,
     pub(super) confinement: Option<Arc<Confinement>>,
     limits: CommandLimits,
     network: Arc<OnceLock<Option<Network>>>,
@@ -77,6 +79,7 @@ impl Launcher {
             executable: Path::new(OWN_EXECUTABLE).into(),
             fork_server: ForkServer::default(),
             tier: Tier::Group,
+            remembered: None,
             confinement: None,
             limits: CommandLimits::default(),
             network: Arc::default(),
@@ -95,6 +98,13 @@ impl Launcher {
     #[must_use]
     pub fn confined(self, confinement: Confinement) -> Self {
         Self { confinement: Some(confinement.into()), ..self }
+    }
+
+    /// The same launcher, which keeps in `file` by which tier its children are held here. What confines has another file than
+    /// what does not.
+    #[must_use]
+    pub fn remembering(self, file: &Path) -> Self {
+        Self { remembered: Some(file.into()), ..self }
     }
 
     /// The same launcher, each of whose children may take that much.
@@ -121,8 +131,7 @@ impl Launcher {
     /// # Errors
     /// When that cannot be found out.
     pub fn settled(self) -> io::Result<Self> {
-        let remembered = self.confinement.as_ref().map(|confinement| confinement.remembered());
-        match remembered.and_then(|file| remembered::recall(file, &self.executable)) {
+        match self.remembered.as_ref().and_then(|file| remembered::recall(file, &self.executable)) {
             Some(tier) => Ok(self.held_by(tier)),
             None => self.settled_anew(),
         }
@@ -135,8 +144,8 @@ impl Launcher {
     /// When that cannot be found out.
     pub fn settled_anew(self) -> io::Result<Self> {
         let tier = self.find_tier()?;
-        if let Some(confinement) = &self.confinement {
-            remembered::remember(confinement.remembered(), &self.executable, tier);
+        if let Some(file) = &self.remembered {
+            remembered::remember(file, &self.executable, tier);
         }
         Ok(self.held_by(tier))
     }
@@ -254,8 +263,8 @@ impl Launcher {
             NoAnswer::Failed(error) => failure(program, &error),
             NoAnswer::Killed => LaunchError::Orphaned { program: program.to_owned() },
             NoAnswer::Refused(error) => {
-                if let Some(confinement) = &self.confinement {
-                    remembered::forget(confinement.remembered());
+                if let Some(file) = &self.remembered {
+                    remembered::forget(file);
                 }
                 failure(
                     program,

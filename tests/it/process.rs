@@ -272,7 +272,6 @@ fn confined(place: &Path) -> Launcher {
         caches: below("caches"),
         temporary: below("tmp"),
         quarantine: below("quarantine"),
-        remembered: below("sandbox.json"),
     };
     launcher(Tier::Subreaper).confined(Confinement::new(ground)).settled().unwrap()
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -146,6 +146,24 @@ fn what_cannot_be_tried_or_built_is_no_reason_to_confine_less() {
         let untried = said(&run(&lab, kernel, "touch ran").exits(3));
         assert!(untried.contains("could not be tried") && !lab.exists("ran"), "{untried}");
     }
+}
+
+#[test]
+fn what_holds_commands_together_is_tried_once_without_confinement_too() {
+    let lab = project().file("script.yaml", "turns: [{text: done, repeat: 4}]");
+    let model = format!("scripted:{}", lab.ws().join("script.yaml").display());
+    let args = ["run", "task", "--model", &model];
+    let kept = ["sandbox-off.json", "sandbox.json"].map(|name| {
+        let off: &[&str] = if name == "sandbox.json" { &[] } else { &["--sandbox", "off"] };
+        let inode = || {
+            lab.agent(&[&args[..], off].concat()).exits(0);
+            fs::metadata(find(&lab.home(), name).expect("the tier is remembered")).unwrap().ino()
+        };
+        let [first, second] = [inode(), inode()];
+        assert_eq!(first, second, "{name} was written anew");
+        first
+    });
+    assert_ne!(kept[0], kept[1]);
 }
 
 #[test]

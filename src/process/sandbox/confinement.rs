@@ -30,11 +30,6 @@ impl Confinement {
         self.ground.network
     }
 
-    /// Where the tier that works here is kept.
-    pub fn remembered(&self) -> &Path {
-        &self.ground.remembered
-    }
-
     /// Whether `directory` was that of a repository before the first command, whatever has become of it since.
     pub fn was_repository(&self, directory: &Path) -> bool {
         let held = self.walls.get().and_then(|walls| walls.held.get());

@@ -30,6 +30,4 @@ pub struct Ground {
     pub temporary: PathBuf,
     /// Below which what commands make of protected files is moved to.
     pub quarantine: PathBuf,
-    /// Where the tier that works here is kept.
-    pub remembered: PathBuf,
 }
