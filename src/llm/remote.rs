@@ -188,7 +188,10 @@ impl RemoteModel {
         loop {
             let chunk = match reply.chunk().await {
                 Ok(Some(chunk)) => chunk,
-                Ok(None) => break,
+                Ok(None) => {
+                    reply.drain().await;
+                    break;
+                }
                 Err(HttpError::Broken(_) | HttpError::Timeout(..)) if reception.is_whole(answer) => break,
                 Err(error) => return Err(self.unreachable(&error)),
             };
@@ -198,7 +201,6 @@ impl RemoteModel {
                 return Ok(());
             }
         }
-        reply.drain().await;
         reception.finish(answer, show)
     }
 
