@@ -44,7 +44,10 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<Beginning>> {
     loop {
         await_request(requests, &mut guards);
         let mut number = [0; size_of::<u64>()];
-        let Ok(descriptors) = descriptors::receive(requests, &mut number) else { return Ok(None) };
+        let Ok(descriptors) = descriptors::receive(requests, &mut number) else {
+            guards.values().for_each(go_on);
+            return Ok(None);
+        };
         let number = u64::from_le_bytes(number);
         let [control, stdout, stderr, place] = match <[OwnedFd; DESCRIPTORS]>::try_from(descriptors) {
             Ok(descriptors) => descriptors,
@@ -76,6 +79,12 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<Beginning>> {
             Err(error) => not_started(&error, &mut control),
         }
     }
+}
+
+/// Lets a guard that its command stopped see that the agent is gone. The kernel does that for those that have stopped when we
+/// end; one whose stop is still on its way would stop for good, which this takes back too.
+fn go_on(guard: &Child) {
+    let _already_gone = rustix::process::kill_process(guard.pid, Signal::CONT);
 }
 
 fn kill(guard: Option<&Child>) {
