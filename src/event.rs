@@ -197,10 +197,19 @@ pub enum Event {
     },
     /// The answer that follows was kept from an earlier request (`llm.cache`): none went out.
     KeptAnswer,
-    /// A request failed and will be repeated.
+    /// A request failed and is repeated.
     Retry {
-        /// The attempt that failed.
+        /// The attempt that failed: the `attempt` of its `request_sent`.
         attempt: u32,
+        /// The number of this retry, from 1; 0 in journals of earlier versions.
+        #[serde(default)]
+        retry: u32,
+        /// How many retries are allowed; 0 in journals of earlier versions.
+        #[serde(default)]
+        max_retries: u32,
+        /// Whether the `text` and `thinking` events since that `request_sent` belong to an answer that is discarded.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        answer_discarded: bool,
         /// How long we wait before the next one.
         delay_ms: u64,
         /// The class of the failure.

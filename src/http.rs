@@ -2,7 +2,7 @@
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, StatusCode, Url, redirect};
-use std::cell::{OnceCell, RefCell};
+use std::cell::OnceCell;
 use std::error::Error;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -26,6 +26,11 @@ pub(crate) const HEADER_BYTES_CAP: u32 = 32 * 1024;
 /// How long the end of a body may follow its last useful byte for the connection to be kept.
 const DRAIN_TIME: Duration = Duration::from_millis(20);
 
+/// The least time that an answer which is not streamed has to start.
+pub const UNSTREAMED_START: Duration = Duration::from_mins(2);
+/// How long keep-alive lines alone hold an answer open; DeepSeek documents ten minutes in its queue.
+pub const KEEP_ALIVE_LIMIT: Duration = Duration::from_mins(10);
+
 /// How long each phase of one exchange may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadlines {
@@ -33,30 +38,49 @@ pub struct Deadlines {
     pub connect: Duration,
     /// From sending the request to the first byte of the answer's body.
     pub first_byte: Duration,
-    /// Between two pieces of the body; keep-alive comments count as pieces.
+    /// From one complete event of the body to the next; a body without events has it for all of its bytes. A keep-alive
+    /// line starts it again, for [`KEEP_ALIVE_LIMIT`] after the last event.
     pub silence: Duration,
     /// The whole exchange.
     pub whole: Duration,
 }
 
 impl Default for Deadlines {
-    /// Ten seconds to connect, five minutes to begin (a local server may load the model first), two minutes of
-    /// silence, twenty minutes in all.
+    /// Ten seconds to connect, two minutes until the answer starts (a local server may load the model first), two minutes
+    /// between two events, twenty minutes in all.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            first_byte: Duration::from_mins(5),
+            first_byte: Duration::from_mins(2),
             silence: Duration::from_mins(2),
             whole: Duration::from_mins(20),
         }
     }
 }
 
+/// How an answer arrives, which decides how long it may take to start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delivery {
+    /// Piece by piece.
+    Streamed,
+    /// In one piece, when it is complete.
+    Whole {
+        /// Whether the model thinks before it answers.
+        thinks: bool,
+    },
+}
+
 impl Deadlines {
-    /// The deadlines of an answer that is not streamed: it may take the whole time to begin.
+    /// Returns the deadlines of an answer that arrives as `delivery` says. One that is not streamed starts when it is
+    /// complete: it has at least [`UNSTREAMED_START`], and that of a model that thinks has the whole time.
     #[must_use]
-    pub fn unstreamed(self) -> Self {
-        Self { first_byte: self.whole, ..self }
+    pub fn of(self, delivery: Delivery) -> Self {
+        let first_byte = match delivery {
+            Delivery::Streamed => self.first_byte,
+            Delivery::Whole { thinks: false } => self.first_byte.max(UNSTREAMED_START).min(self.whole),
+            Delivery::Whole { thinks: true } => self.whole,
+        };
+        Self { first_byte, ..self }
     }
 }
 
@@ -135,8 +159,6 @@ pub struct Endpoint {
     headers: HeaderMap,
     deadlines: Deadlines,
     client: OnceCell<Client>,
-    /// The last path below the base, with its whole address: most requests have the same.
-    last: RefCell<Option<(String, Url)>>,
 }
 
 impl Endpoint {
@@ -181,7 +203,7 @@ impl Endpoint {
             Ok((HeaderName::from_static(name), value))
         });
         let headers = headers.collect::<Result<_, HttpError>>()?;
-        Ok(Self { base: parsed, headers, deadlines, client: OnceCell::new(), last: RefCell::default() })
+        Ok(Self { base: parsed, headers, deadlines, client: OnceCell::new() })
     }
 
     /// Host and, where it is not the default, port: what messages show of the address.
@@ -194,9 +216,9 @@ impl Endpoint {
         self.base.as_str()
     }
 
-    /// The longest one exchange may take; [`Deadlines::whole`].
-    pub fn whole(&self) -> Duration {
-        self.deadlines.whole
+    /// The deadlines of an exchange whose answer arrives as `delivery` says.
+    pub fn deadlines(&self, delivery: Delivery) -> Deadlines {
+        self.deadlines.of(delivery)
     }
 
     /// Whether the server runs on this machine.
@@ -209,9 +231,8 @@ impl Endpoint {
     ///
     /// # Errors
     /// When there is no answer, or a redirect. An error status is an answer.
-    pub async fn post(&self, path: &str, payload: &Payload, streamed: bool) -> Result<Reply, HttpError> {
-        let deadlines = if streamed { self.deadlines } else { self.deadlines.unstreamed() };
-        self.exchange(Method::POST, path, Some(payload), deadlines).await
+    pub async fn post(&self, path: &str, payload: &Payload, delivery: Delivery) -> Result<Reply, HttpError> {
+        self.exchange(Method::POST, path, Some(payload), self.deadlines(delivery)).await
     }
 
     /// Asks for what is at `path` below the base.
@@ -219,7 +240,7 @@ impl Endpoint {
     /// # Errors
     /// As [`post`](Self::post).
     pub async fn get(&self, path: &str) -> Result<Reply, HttpError> {
-        self.exchange(Method::GET, path, None, self.deadlines.unstreamed()).await
+        self.exchange(Method::GET, path, None, self.deadlines(Delivery::Whole { thinks: false })).await
     }
 
     async fn exchange(
@@ -230,7 +251,8 @@ impl Endpoint {
         deadlines: Deadlines,
     ) -> Result<Reply, HttpError> {
         let clock = Clock { started: Instant::now(), deadlines };
-        let mut request = self.client()?.request(method, self.address(path)?).headers(self.headers.clone());
+        let url = format!("{}{path}", self.base.as_str().trim_end_matches('/'));
+        let mut request = self.client()?.request(method, url).headers(self.headers.clone());
         if let Some(body) = payload {
             request = request.header(CONTENT_TYPE, "application/json").body(body.0.clone());
         }
@@ -242,19 +264,8 @@ impl Endpoint {
         if response.status().is_redirection() && response.status() != StatusCode::NOT_MODIFIED {
             return Err(HttpError::Redirect(self.redirect_target(response.headers())));
         }
-        Ok(Reply { clock, response, received: 0 })
-    }
-
-    /// The address of `path` below the base.
-    fn address(&self, path: &str) -> Result<Url, HttpError> {
-        let mut last = self.last.borrow_mut();
-        if let Some((_, url)) = last.as_ref().filter(|(known, _)| known == path) {
-            return Ok(url.clone());
-        }
-        let url = Url::parse(&format!("{}{path}", self.base.as_str().trim_end_matches('/')));
-        let url = url.map_err(|error| HttpError::Address(error.to_string()))?;
-        *last = Some((path.to_owned(), url.clone()));
-        Ok(url)
+        let now = Instant::now();
+        Ok(Reply { clock, response, received: 0, last_event: now, alive: now })
     }
 
     fn client(&self) -> Result<&Client, HttpError> {
@@ -300,6 +311,10 @@ pub struct Reply {
     clock: Clock,
     response: reqwest::Response,
     received: usize,
+    /// When the last complete event, or the first byte, was received.
+    last_event: Instant,
+    /// The same, keep-alive lines included.
+    alive: Instant,
 }
 
 impl Reply {
@@ -323,17 +338,37 @@ impl Reply {
     /// # Errors
     /// When a deadline passes, the connection breaks, or the body is longer than [`ANSWER_CAP`].
     pub async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, HttpError> {
-        let (until, deadline) =
-            if self.received == 0 { self.clock.until_first_byte() } else { self.clock.until_silence() };
+        let (until, deadline) = match self.received {
+            0 => self.clock.until_first_byte(),
+            _ => self.clock.until_silence(self.last_event, self.alive),
+        };
         let chunk = timeout_at(until, self.response.chunk())
             .await
             .map_err(|_| self.clock.passed(deadline))?
             .map_err(|error| HttpError::Broken(causes(&error.without_url())))?;
+        if self.received == 0 {
+            self.event_received();
+        }
         self.received = self.received.saturating_add(chunk.as_ref().map_or(0, Bytes::len));
         if self.received > ANSWER_CAP {
             return Err(HttpError::TooLarge(ANSWER_CAP));
         }
+        if chunk.is_none() {
+            // The task that keeps the connection must run once more before another exchange can have it.
+            tokio::task::yield_now().await;
+        }
         Ok(chunk)
+    }
+
+    /// Restarts the deadline for silence: a complete event was received.
+    pub fn event_received(&mut self) {
+        self.last_event = Instant::now();
+        self.alive = self.last_event;
+    }
+
+    /// Restarts the deadline for silence within [`KEEP_ALIVE_LIMIT`]: a line without content was received.
+    pub fn kept_alive(&mut self) {
+        self.alive = Instant::now();
     }
 
     /// The whole body of an answer that is not streamed.
@@ -363,12 +398,10 @@ impl Reply {
         body
     }
 
-    /// Reads the end of a body whose content is complete, so that the connection can serve the next exchange. The task that
-    /// keeps the connection must run once more for that.
+    /// Reads the end of a body whose content is complete, so that the connection can serve the next exchange.
     pub async fn drain(mut self) {
         let until = Instant::now() + DRAIN_TIME;
         while let Ok(Ok(Some(_))) = timeout_at(until, self.chunk()).await {}
-        tokio::task::yield_now().await;
     }
 }
 
@@ -384,8 +417,10 @@ impl Clock {
         self.earlier(self.started + self.deadlines.first_byte, Deadline::FirstByte)
     }
 
-    fn until_silence(&self) -> (Instant, Deadline) {
-        self.earlier(Instant::now() + self.deadlines.silence, Deadline::Silence)
+    fn until_silence(&self, last_event: Instant, alive: Instant) -> (Instant, Deadline) {
+        let until =
+            (alive + self.deadlines.silence).min(last_event + KEEP_ALIVE_LIMIT.max(self.deadlines.silence));
+        self.earlier(until, Deadline::Silence)
     }
 
     fn earlier(&self, until: Instant, deadline: Deadline) -> (Instant, Deadline) {
@@ -504,8 +539,11 @@ mod tests {
     }
 
     #[test]
-    fn an_unstreamed_answer_may_take_the_whole_time_to_begin() {
-        let deadlines = Deadlines::default().unstreamed();
-        assert_eq!(deadlines.first_byte, deadlines.whole);
+    fn an_answer_that_is_not_streamed_has_two_minutes_to_start_and_that_of_a_thinking_model_the_whole_time() {
+        let deadlines = Deadlines { first_byte: Duration::from_secs(1), ..Deadlines::default() };
+        let first_byte = |delivery| deadlines.of(delivery).first_byte;
+        assert_eq!(first_byte(Delivery::Streamed), Duration::from_secs(1));
+        assert_eq!(first_byte(Delivery::Whole { thinks: false }), Duration::from_mins(2));
+        assert_eq!(first_byte(Delivery::Whole { thinks: true }), deadlines.whole);
     }
 }

@@ -103,7 +103,7 @@ async fn answer<S: Surroundings>(
             if unseen && matches!(progress, Progress::Text(_) | Progress::Thinking(_)) {
                 return;
             }
-            if let Err(error) = agent.emitter.emit(event_of(agent, &progress)) {
+            if let Err(error) = agent.emitter.emit(event_of(agent, &progress, !unseen)) {
                 told = Err(error);
             }
             if matches!(progress, Progress::Retry { .. }) && !agent.session.borrow().affords_again(purpose) {
@@ -164,11 +164,15 @@ impl<S> Agent<S> {
     }
 }
 
-fn event_of<S>(agent: &Agent<S>, progress: &Progress<'_>) -> Event {
+/// The event of some progress; `shown` says whether pieces of the answer are emitted.
+fn event_of<S>(agent: &Agent<S>, progress: &Progress<'_>, shown: bool) -> Event {
     match *progress {
         Progress::Sent { attempt } => Event::RequestSent { attempt },
-        Progress::Retry { attempt, delay, error } => Event::Retry {
+        Progress::Retry { attempt, retry, max_retries, discarded, delay, error } => Event::Retry {
             attempt,
+            retry,
+            max_retries,
+            answer_discarded: discarded && shown,
             delay_ms: u64::try_from(delay.as_millis()).unwrap_or(u64::MAX),
             kind: error.kind,
             message: error.message.clone(),

@@ -93,7 +93,16 @@ fn of_work(kind: usize, at: usize) -> Event {
             digest: None,
         },
         1 => Event::RequestSent { attempt: 1 },
-        2 => Event::Retry { attempt: 1, delay_ms: 1, kind: ErrorKind::Server, message: "m".into(), billed },
+        2 => Event::Retry {
+            attempt: 1,
+            retry: 1,
+            max_retries: 5,
+            answer_discarded: false,
+            delay_ms: 1,
+            kind: ErrorKind::Server,
+            message: "m".into(),
+            billed,
+        },
         3 => answer(
             Purpose::Step,
             (0..=at).map(|at| Part::ToolCall(call(at))).collect(),

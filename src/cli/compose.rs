@@ -234,6 +234,7 @@ pub fn model_options(app: &App, settings: &Settings) -> ModelOptions {
         effort: llm.effort,
         prompt_caching: llm.prompt_caching,
         retries: llm.retries,
+        max_retry_after: Duration::from_secs(llm.max_retry_after),
         deadlines: Deadlines {
             connect: Duration::from_secs(llm.timeouts.connect_seconds),
             first_byte: Duration::from_secs(llm.timeouts.first_byte_seconds),

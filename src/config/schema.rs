@@ -127,6 +127,9 @@ pub struct Llm {
     /// How often a failed request is repeated.
     #[schemars(range(min = 0, max = 10), extend("x-unit" = "times"))]
     pub retries: u32,
+    /// Longest `Retry-After` that is waited for; a longer one ends the run and is named. 0: never wait.
+    #[schemars(range(min = 0, max = 86_400), extend("x-unit" = "seconds"))]
+    pub max_retry_after: u64,
     /// Whether answers arrive piece by piece; off under `--no-stream`, `--json` and `--quiet`.
     pub stream: bool,
     /// How long to wait for the server.
@@ -157,10 +160,10 @@ pub struct Timeouts {
     /// Until a connection stands.
     #[schemars(range(min = 1, max = 600), extend("x-unit" = "seconds"))]
     pub connect_seconds: u64,
-    /// Until the first byte of a streamed answer; local models may need minutes.
+    /// Until the first byte of an answer. One that is not streamed has at least two minutes, that of a thinking model the whole call.
     #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
     pub first_byte_seconds: u64,
-    /// Longest silence inside a streamed answer.
+    /// Longest time between two complete events of a streamed answer.
     #[schemars(range(min = 1, max = 86_400), extend("x-unit" = "seconds"))]
     pub silence_seconds: u64,
     /// A whole model call, retries and waits included.

@@ -310,7 +310,7 @@ impl Answer {
         }
         if self.blocks.len() >= BLOCKS_CAP {
             let message = format!("the answer has more than {BLOCKS_CAP} blocks");
-            return Err(LlmError::new(ErrorKind::Malformed, message));
+            return Err(LlmError::too_large(message));
         }
         let mut block = Block { slot, kind, text: String::new(), sealed: Value::Null };
         change(&mut block);
@@ -398,7 +398,7 @@ fn unquoted(arguments: String) -> String {
 /// The error of an answer above [`CONTENT_CAP`].
 pub fn too_long() -> LlmError {
     let message = format!("the answer is longer than {} MiB", CONTENT_CAP / 1024 / 1024);
-    LlmError::new(ErrorKind::Malformed, message)
+    LlmError::too_large(message)
 }
 
 /// `text` in slices of at most [`SLICE_BYTES`].

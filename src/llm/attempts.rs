@@ -1,19 +1,26 @@
-//! One request, asked as often as the retry rules allow and for as long as its deadline allows.
+//! Repeats one model request as often as the retry rules allow and for as long as its deadline allows.
 
 use crate::event::FinishReason;
 use crate::failure::ErrorKind;
 use crate::llm::reaction::{Reaction, reaction};
 use crate::llm::{LlmError, Progress, Request, Response, retry};
 use crate::source::Source;
-use std::fmt::Write;
 use std::time::Duration;
 
-/// How stubborn a client is.
+/// The longest that all attempts of one call together wait for an answer to begin, unless
+/// `llm.timeouts.first_byte_seconds` allows a single attempt more.
+const NO_ANSWER_LIMIT: Duration = Duration::from_mins(2);
+
+/// How often and for how long a request is repeated.
 #[derive(Debug, Clone, Copy)]
 pub struct Attempts<'a> {
-    /// How many tries may follow the first.
+    /// How many attempts may follow the first.
     pub retries: u32,
-    /// The longest all of them may take together, waits included.
+    /// The longest wait that a server may ask for; a longer one ends the call.
+    pub max_retry_after: Duration,
+    /// The longest that one attempt waits for its answer to begin.
+    pub first_byte: Duration,
+    /// The longest that all attempts may take together, waits included.
     pub whole: Duration,
     /// Time and jitter.
     pub source: &'a Source,
@@ -22,8 +29,8 @@ pub struct Attempts<'a> {
 impl Attempts<'_> {
     /// Calls `attempt` until it succeeds, an error is final, or the request's deadline passes.
     ///
-    /// A streamed answer is repeated only as long as none of it was shown. An answer that came and is of no use is
-    /// asked for again at once, whatever the retries, as long as no text of it was shown.
+    /// An answer that breaks is discarded whole, also where part of it was shown: nothing of it was executed. An answer that
+    /// arrived and is of no use is requested again at once, however many retries are allowed.
     ///
     /// # Errors
     /// The last error.
@@ -33,19 +40,18 @@ impl Attempts<'_> {
         progress: &mut dyn FnMut(Progress<'_>),
         attempt: impl AsyncFn(&mut dyn FnMut(Progress<'_>)) -> Result<Response, LlmError>,
     ) -> Result<Response, LlmError> {
-        let begun = self.source.elapsed();
+        let started = self.source.elapsed();
         let deadline = request.deadline.map_or(self.whole, |deadline| deadline.min(self.whole));
-        let left = || deadline.saturating_sub(self.source.elapsed().saturating_sub(begun));
-        let mut number = 0;
-        let mut useless = 0;
+        let spent = || self.source.elapsed().saturating_sub(started);
+        let left = || deadline.saturating_sub(spent());
+        let (mut number, mut useless) = (0, 0);
         loop {
             number += 1;
             progress(Progress::Sent { attempt: number });
-            let (mut shown, mut said) = (false, false);
+            let mut shown = false;
             let mut show = |piece: Progress<'_>| {
                 if request.stream {
                     shown = true;
-                    said |= matches!(piece, Progress::Text(text) if !text.trim().is_empty());
                     progress(piece);
                 }
             };
@@ -53,26 +59,48 @@ impl Attempts<'_> {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
-            let failed = number - useless;
-            let delay = match reaction(error.kind) {
-                Reaction::AskAgain(times) if !said && error.retryable => {
+            let (retry, max_retries, delay) = match reaction(error.kind) {
+                Reaction::AskAgain(times) if error.retryable => {
                     useless += 1;
-                    (useless <= times).then_some(Duration::ZERO)
+                    (useless, times, (useless <= times).then_some(Duration::ZERO))
                 }
-                _ if shown => return Err(broken_off(error)),
-                _ => retry::delay(&error, failed, self.retries, self.source.random()),
+                _ => {
+                    if let Some(asked) = error.retry_after.filter(|_| error.retryable)
+                        && (asked > self.max_retry_after || asked >= left())
+                    {
+                        return Err(wait_too_long(
+                            counted(error, number),
+                            asked,
+                            self.max_retry_after,
+                            left(),
+                        ));
+                    }
+                    if error.before_answer && spent() + self.first_byte > self.no_answer_limit() {
+                        return Err(counted(error, number));
+                    }
+                    let failed = number - useless;
+                    (failed, self.retries, retry::delay(&error, failed, self.retries, self.source.random()))
+                }
             };
-            match delay {
-                Some(delay) if delay < left() => {
-                    progress(Progress::Retry { attempt: number, delay, error: &error });
-                    // Who is told may give the call up, also where the next request goes out at once.
-                    tokio::task::yield_now().await;
-                    tokio::time::sleep(delay).await;
-                }
-                Some(_) => return Err(too_late(counted(error, number), left())),
-                None => return Err(counted(error, number)),
-            }
+            let Some(delay) = delay.filter(|delay| *delay < left()) else {
+                return Err(counted(error, number));
+            };
+            progress(Progress::Retry {
+                attempt: number,
+                retry,
+                max_retries,
+                discarded: shown,
+                delay,
+                error: &error,
+            });
+            // The listener may abandon the call, also where the next request goes out at once.
+            tokio::task::yield_now().await;
+            tokio::time::sleep(delay).await;
         }
+    }
+
+    fn no_answer_limit(&self) -> Duration {
+        NO_ANSWER_LIMIT.max(self.first_byte)
     }
 }
 
@@ -112,20 +140,15 @@ fn not_empty(response: Response) -> Result<Response, LlmError> {
     Ok(response)
 }
 
-fn broken_off(mut error: LlmError) -> LlmError {
-    error.message.push_str(" (part of the answer was shown already, so it was not asked for again)");
-    error
-}
-
-/// Says why there was no further try although one was allowed, where it is the server that asks for a wait.
-fn too_late(mut error: LlmError, left: Duration) -> LlmError {
-    if let Some(asked) = error.retry_after {
-        let (asked, left) = (asked.as_secs_f64().ceil(), left.as_secs_f64().floor());
-        let _ = write!(
-            error.message,
-            "; the server asks to wait {asked}s, and only {left}s are left for this call"
-        );
-    }
+/// Adds the wait that the server asked for, and why it is not waited for.
+fn wait_too_long(mut error: LlmError, asked: Duration, max: Duration, left: Duration) -> LlmError {
+    let (asked, left) = (asked.as_secs_f64().ceil(), left.as_secs_f64().floor());
+    let reason = if asked > max.as_secs_f64() {
+        format!("llm.max_retry_after allows {}s", max.as_secs())
+    } else {
+        format!("only {left}s are left for this call")
+    };
+    error.message = format!("{}; the server asks to wait {asked}s, and {reason}", error.message);
     error
 }
 
@@ -156,24 +179,51 @@ mod tests {
         outcomes: Vec<(&str, Result<Response, LlmError>)>,
         deadline: Option<Duration>,
     ) -> (Result<Response, LlmError>, usize) {
+        let (outcome, sent, _) = play_with_retries(outcomes, deadline);
+        (outcome, sent)
+    }
+
+    /// The number of a retry, how many are allowed, and whether shown text was discarded.
+    type Retried = (u32, u32, bool);
+
+    /// The same with its retries.
+    fn play_with_retries(
+        outcomes: Vec<(&str, Result<Response, LlmError>)>,
+        deadline: Option<Duration>,
+    ) -> (Result<Response, LlmError>, usize, Vec<Retried>) {
         let left = RefCell::new(outcomes.into_iter());
         let source = Source::new();
-        let mut sent = 0;
+        let (mut sent, mut repeated) = (0, Vec::new());
         let request = Request { stream: true, deadline, ..Request::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let outcome =
-            runtime.block_on(Attempts { retries: 2, whole: Duration::from_mins(1), source: &source }.make(
-                &request,
-                &mut |progress| sent += usize::from(matches!(progress, Progress::Sent { .. })),
-                async |show| {
-                    let (text, outcome) = left.borrow_mut().next().unwrap();
-                    if !text.is_empty() {
-                        show(Progress::Text(text));
-                    }
-                    outcome
-                },
-            ));
-        (outcome, sent)
+        let outcome = runtime.block_on(attempts(&source).make(
+            &request,
+            &mut |progress| match progress {
+                Progress::Sent { .. } => sent += 1,
+                Progress::Retry { retry, max_retries, discarded, .. } => {
+                    repeated.push((retry, max_retries, discarded));
+                }
+                _ => {}
+            },
+            async |show| {
+                let (text, outcome) = left.borrow_mut().next().unwrap();
+                if !text.is_empty() {
+                    show(Progress::Text(text));
+                }
+                outcome
+            },
+        ));
+        (outcome, sent, repeated)
+    }
+
+    fn attempts(source: &Source) -> Attempts<'_> {
+        Attempts {
+            retries: 2,
+            max_retry_after: Duration::from_secs(90),
+            first_byte: Duration::from_secs(1),
+            whole: Duration::from_mins(3),
+            source,
+        }
     }
 
     #[test]
@@ -198,8 +248,7 @@ mod tests {
             Progress::Sent { .. } => sent += 1,
             _ => given_up.cancel(),
         };
-        let attempts = Attempts { retries: 2, whole: Duration::from_mins(1), source: &source };
-        let call = attempts.make(&request, &mut tell, async |_| Ok(answer("")));
+        let call = attempts(&source).make(&request, &mut tell, async |_| Ok(answer("")));
         runtime.block_on(async {
             tokio::select! {
                 biased;
@@ -217,9 +266,21 @@ mod tests {
     }
 
     #[test]
-    fn lr5_an_answer_of_which_something_was_shown_is_not_repeated() {
-        let (outcome, sent) = play(vec![("half", Err(fail(ErrorKind::CutStream)))], None);
-        assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::CutStream, 1));
+    fn lr5_an_answer_that_breaks_after_text_was_shown_is_discarded_and_requested_again() {
+        for kind in [
+            ErrorKind::CutStream,
+            ErrorKind::Network,
+            ErrorKind::Timeout,
+            ErrorKind::Server,
+            ErrorKind::Malformed,
+        ] {
+            let (outcome, sent, retries) = play_with_retries(
+                vec![("half", Err(fail(kind))), ("", Err(fail(kind))), ("x", Ok(answer("x")))],
+                None,
+            );
+            assert_eq!((outcome, sent), (Ok(answer("x")), 3), "{kind:?}");
+            assert_eq!(retries, [(1, 2, true), (2, 2, false)], "{kind:?}");
+        }
     }
 
     #[test]
@@ -231,14 +292,14 @@ mod tests {
     }
 
     #[test]
-    fn l20_a_call_that_its_server_could_not_read_is_asked_again_twice_unless_text_was_shown() {
+    fn l20_a_call_that_its_server_could_not_read_is_requested_again_twice() {
         let failed = || Err(fail(ErrorKind::ToolUseFailed));
         let (outcome, sent) = play(vec![("", failed()), (" ", failed()), ("", Ok(answer("x")))], None);
         assert_eq!((outcome, sent), (Ok(answer("x")), 3));
         let (outcome, sent) = play(vec![("", failed()), ("", failed()), ("", failed())], None);
         assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::ToolUseFailed, 3));
-        let (outcome, sent) = play(vec![("half", failed())], None);
-        assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::ToolUseFailed, 1));
+        let (outcome, sent) = play(vec![("half", failed()), ("", Ok(answer("x")))], None);
+        assert_eq!((outcome, sent), (Ok(answer("x")), 2));
     }
 
     #[test]
@@ -250,11 +311,36 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_does_not_fit_into_the_deadline_is_not_begun() {
-        let late = LlmError { retry_after: Some(Duration::from_mins(1)), ..fail(ErrorKind::RateLimit) };
-        let (outcome, sent) = play(vec![("", Err(late))], Some(Duration::from_secs(30)));
-        let error = outcome.unwrap_err();
-        assert_eq!((error.kind, sent), (ErrorKind::RateLimit, 1));
-        assert!(error.message.contains("the server asks to wait 60s, and only 29s are left"), "{error}");
+    fn lr2_a_wait_beyond_the_deadline_or_the_maximum_ends_the_call_and_is_named() {
+        for (asked, deadline, reason) in [
+            (60, Some(30), "the server asks to wait 60s, and only 29s are left"),
+            (86_400, None, "the server asks to wait 86400s, and llm.max_retry_after allows 90s"),
+        ] {
+            let late =
+                LlmError { retry_after: Some(Duration::from_secs(asked)), ..fail(ErrorKind::RateLimit) };
+            let (outcome, sent) = play(vec![("", Err(late))], deadline.map(Duration::from_secs));
+            let error = outcome.unwrap_err();
+            assert_eq!((error.kind, error.retryable, sent), (ErrorKind::RateLimit, true, 1));
+            assert!(error.message.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_call_without_any_answer_ends_after_its_limit() {
+        let silent = || LlmError { before_answer: true, ..fail(ErrorKind::Timeout) };
+        let (source, request) = (Source::new(), Request::default());
+        for (first_byte, sent) in
+            [(Duration::from_secs(1), 2), (NO_ANSWER_LIMIT, 1), (Duration::from_mins(5), 1)]
+        {
+            let outcomes = RefCell::new(vec![Ok(answer("x")), Err(silent())]);
+            let requests = std::cell::Cell::new(0);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let call = Attempts { first_byte, ..attempts(&source) };
+            let outcome = runtime.block_on(call.make(&request, &mut |_| {}, async |_| {
+                requests.set(requests.get() + 1);
+                outcomes.borrow_mut().pop().unwrap()
+            }));
+            assert_eq!((outcome.is_ok(), requests.get()), (sent == 2, sent), "{first_byte:?}");
+        }
     }
 }

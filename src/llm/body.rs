@@ -5,15 +5,29 @@ use serde::Serialize;
 /// Bytes that are set aside for what stands before the messages: instructions and tools of an ordinary run take about ten KiB.
 const HEAD_BYTES: usize = 16 * 1024;
 
+/// The end of a body: of the list and of the object.
+pub const END: &[u8] = b"]}";
+
 /// The object `head`, which is not empty, with one more member behind all others: the list `name`, whose items are written.
 ///
 /// # Errors
 /// When `head` has no JSON form.
 pub fn body(head: &impl Serialize, name: &str, items: &[u8]) -> serde_json::Result<Vec<u8>> {
-    let mut body = Vec::with_capacity(HEAD_BYTES.saturating_add(items.len()));
+    let mut body = begun(head, name, items.len())?;
+    body.extend_from_slice(items);
+    body.extend_from_slice(END);
+    Ok(body)
+}
+
+/// The same up to the items, for which there is room for so many bytes; they and the [`END`] are to be appended.
+///
+/// # Errors
+/// When `head` has no JSON form.
+pub fn begun(head: &impl Serialize, name: &str, bytes: usize) -> serde_json::Result<Vec<u8>> {
+    let mut body = Vec::with_capacity(HEAD_BYTES.saturating_add(bytes));
     serde_json::to_writer(&mut body, head)?;
     body.pop();
-    for part in [b",\"", name.as_bytes(), b"\":[", items, b"]}"] {
+    for part in [b",\"", name.as_bytes(), b"\":["] {
         body.extend_from_slice(part);
     }
     Ok(body)

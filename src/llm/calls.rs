@@ -1,6 +1,5 @@
 //! Tool calls put together from their deltas, whatever a server does to indexes, ids and names.
 
-use crate::failure::ErrorKind;
 use crate::llm::LlmError;
 use serde_json::Value;
 
@@ -60,7 +59,7 @@ impl Calls {
     pub fn add(&mut self, delta: CallDelta<'_>) -> Result<Option<usize>, LlmError> {
         let CallDelta { index, id, name, arguments, extra } = delta;
         if id.len() > NAME_CAP || name.len() > NAME_CAP {
-            return Err(malformed(format!(
+            return Err(LlmError::too_large(format!(
                 "the id or name of a tool call is longer than {} KiB",
                 NAME_CAP / 1024
             )));
@@ -83,7 +82,9 @@ impl Calls {
         let Some(call) = self.joined.get_mut(at) else { return Ok(None) };
         if call.arguments.len() + arguments.len() > ARGUMENTS_CAP {
             let cap = ARGUMENTS_CAP / 1024 / 1024;
-            return Err(malformed(format!("the arguments of a tool call are longer than {cap} MiB")));
+            return Err(LlmError::too_large(format!(
+                "the arguments of a tool call are longer than {cap} MiB"
+            )));
         }
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
@@ -162,10 +163,6 @@ impl JoinedCall {
     }
 }
 
-fn malformed(message: String) -> LlmError {
-    LlmError::new(ErrorKind::Malformed, message)
-}
-
 /// Where in a JSON object a text has got to, read once however many pieces it comes in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Extent {
@@ -206,6 +203,7 @@ impl Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::ErrorKind;
     use serde_json::json;
 
     fn joined(deltas: &[Value]) -> Vec<(String, String, String)> {

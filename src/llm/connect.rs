@@ -10,6 +10,7 @@ use crate::llm::format::Format;
 use crate::llm::local::Header;
 use crate::llm::quirks::{PromptCacheField, Quirks};
 use crate::llm::remote::{Key, RemoteModel};
+use crate::llm::retry::DEFAULT_MAX_RETRY_AFTER;
 use crate::llm::scripted::play::ScriptedModel;
 use crate::llm::thinking::{Told, told};
 use crate::llm::{LlmClient, local};
@@ -21,7 +22,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// How many tries follow the first, as the official SDKs have it.
-pub const DEFAULT_RETRIES: u32 = 2;
+pub const DEFAULT_RETRIES: u32 = 5;
 /// How long a server has to list its models before the first request; it is a look-up, not a computation.
 const LIST_TIME: Duration = Duration::from_secs(30);
 /// How many models a message lists.
@@ -48,6 +49,8 @@ pub struct ModelOptions {
     pub prompt_caching: bool,
     /// How many tries may follow the first.
     pub retries: u32,
+    /// The longest wait that a server may ask for (`Retry-After`).
+    pub max_retry_after: Duration,
     /// How long each phase of a try may take.
     pub deadlines: Deadlines,
     /// Whether a server on this machine is looked for when nothing is chosen; true only on a terminal.
@@ -68,6 +71,7 @@ impl Default for ModelOptions {
             effort: None,
             prompt_caching: true,
             retries: DEFAULT_RETRIES,
+            max_retry_after: DEFAULT_MAX_RETRY_AFTER,
             deadlines: Deadlines::default(),
             probe_local: false,
             own: Own::new(),
@@ -130,7 +134,7 @@ pub async fn connect(
     source: Rc<Source>,
 ) -> Result<Box<dyn LlmClient>, ConnectError> {
     if let Some(file) = options.model.as_deref().and_then(|model| model.strip_prefix("scripted:")) {
-        let scripted = ScriptedModel::open(Path::new(file), options.retries, source);
+        let scripted = ScriptedModel::open(Path::new(file), options.retries, options.max_retry_after, source);
         return Ok(Box::new(
             scripted.map_err(|error| ConnectError::new(ErrorKind::Config, error.to_string()))?,
         ));
@@ -179,6 +183,7 @@ pub async fn connect(
         parameters: Parameters { model, temperature, window, thinking, caching },
         key,
         retries: options.retries,
+        max_retry_after: options.max_retry_after,
         source,
         history: RefCell::default(),
         remarks,

@@ -3,6 +3,7 @@
 use crate::failure::ErrorKind;
 use crate::llm::LlmError;
 use crate::text::invisible::is_hidden;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 /// The most of a provider's message that is shown, in characters.
@@ -254,7 +255,10 @@ pub fn not_understood(format: &str, body: &[u8], why: &str) -> LlmError {
         let why = one_line(why, WHY_CAP);
         format!("the server's answer is not what the {format} format promises ({why}): `{shown}`")
     };
-    LlmError::new(ErrorKind::Malformed, message)
+    let error = LlmError::new(ErrorKind::Malformed, message);
+    // JSON of another shape or a web page comes from a wrong address or a login, which another request would meet again.
+    let damaged = serde_json::from_slice::<IgnoredAny>(body).is_err() && !start.starts_with(b"<");
+    LlmError { retryable: damaged, ..error }
 }
 
 /// The first line of bytes that are no JSON, for a message: an HTML page's title, or the line itself.

@@ -44,16 +44,22 @@ pub enum Framing {
 pub struct FrameDecoder {
     framing: Framing,
     line: Vec<u8>,
-    data: Vec<u8>,
-    has_data: bool,
+    /// The `data` of the event so far; nothing where it has none yet.
+    data: Option<Vec<u8>>,
     after_cr: bool,
     begun: bool,
+    keep_alive: bool,
 }
 
 impl FrameDecoder {
     /// A decoder at the beginning of a stream.
     pub fn new(framing: Framing) -> Self {
-        Self { framing, line: Vec::new(), data: Vec::new(), has_data: false, after_cr: false, begun: false }
+        Self { framing, line: Vec::new(), data: None, after_cr: false, begun: false, keep_alive: false }
+    }
+
+    /// Returns whether a comment or a blank line without an event arrived since the last call.
+    pub fn take_keep_alive(&mut self) -> bool {
+        std::mem::take(&mut self.keep_alive)
     }
 
     /// Reads more bytes; each event they complete is appended to `events`.
@@ -97,6 +103,8 @@ impl FrameDecoder {
         } else {
             line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line)
         };
+        let is_comment = self.framing == Framing::Sse && content.starts_with(b":");
+        self.keep_alive |= is_comment || content.is_empty() && self.data.is_none();
         if self.framing == Framing::Ndjson {
             if !content.trim_ascii().is_empty() {
                 events.push(str::from_utf8(content)?.to_owned());
@@ -104,13 +112,17 @@ impl FrameDecoder {
         } else if content.is_empty() {
             self.end_event(events)?;
         } else if let Some(value) = data_of(content) {
-            if self.data.len() + value.len() > EVENT_CAP {
+            let data = match &mut self.data {
+                Some(data) => {
+                    data.push(b'\n');
+                    data
+                }
+                none => none.insert(Vec::new()),
+            };
+            if data.len() + value.len() > EVENT_CAP {
                 return Err(FramingError::TooLong);
             }
-            if std::mem::replace(&mut self.has_data, true) {
-                self.data.push(b'\n');
-            }
-            self.data.extend_from_slice(value);
+            data.extend_from_slice(value);
         }
         line.clear();
         if line.capacity() <= KEPT_CAPACITY {
@@ -120,8 +132,7 @@ impl FrameDecoder {
     }
 
     fn end_event(&mut self, events: &mut Vec<String>) -> Result<(), FramingError> {
-        let data = std::mem::take(&mut self.data);
-        if std::mem::take(&mut self.has_data) {
+        if let Some(data) = self.data.take() {
             events.push(String::from_utf8(data).map_err(|error| error.utf8_error())?);
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Looks for a model server on this machine, and asks servers which models they have and what these may hold.
 
-use crate::http::{Deadlines, Endpoint, HttpError, Payload};
+use crate::http::{Deadlines, Delivery, Endpoint, HttpError, Payload};
 use crate::llm::catalog::Provider;
 use crate::llm::codec::Codec;
 use crate::llm::inquiry::Question;
@@ -85,7 +85,9 @@ pub async fn window(base: &str, headers: &[Header], question: Question, model: &
     let inquiry = question.about(model);
     let endpoint = Endpoint::new(inquiry.root(base), headers, within(INQUIRY_TIME)).ok()?;
     let asked = match inquiry.body {
-        Some(body) => endpoint.post(inquiry.path, &Payload::from(body), false).await,
+        Some(body) => {
+            endpoint.post(inquiry.path, &Payload::from(body), Delivery::Whole { thinks: false }).await
+        }
         None => endpoint.get(inquiry.path).await,
     };
     let mut reply = asked.ok()?;

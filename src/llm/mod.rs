@@ -138,10 +138,16 @@ pub enum Progress<'a> {
         /// 1 for the first try.
         attempt: u32,
     },
-    /// A request failed and will be repeated after `delay`.
+    /// A request failed and is repeated after `delay`.
     Retry {
         /// The attempt that failed.
         attempt: u32,
+        /// The number of this retry, from 1.
+        retry: u32,
+        /// How many retries are allowed.
+        max_retries: u32,
+        /// Whether pieces of the answer were reported, which are discarded.
+        discarded: bool,
         /// The wait before the next.
         delay: Duration,
         /// What went wrong.
@@ -167,13 +173,27 @@ pub struct LlmError {
     pub retry_after: Option<Duration>,
     /// The tokens of an answer that came, was counted, and is of no use.
     pub usage: Option<Usage>,
+    /// Whether the time for an answer to begin passed.
+    pub before_answer: bool,
 }
 
 impl LlmError {
     /// A failure whose class alone decides whether a later try could succeed.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let retryable = may_repeat(kind, None);
-        Self { kind, message: message.into(), retryable, retry_after: None, usage: None }
+        Self {
+            kind,
+            message: message.into(),
+            retryable,
+            retry_after: None,
+            usage: None,
+            before_answer: false,
+        }
+    }
+
+    /// The failure of an answer that exceeds one of our limits: repeating the request would exceed it again.
+    pub fn too_large(message: impl Into<String>) -> Self {
+        Self { retryable: false, ..Self::new(ErrorKind::Malformed, message) }
     }
 }
 

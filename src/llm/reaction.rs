@@ -11,9 +11,9 @@ const CALL_AGAIN: u32 = 2;
 /// What happens after a model call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reaction {
-    /// It is repeated after a wait, up to `llm.retries` times, as long as nothing of the answer was shown.
+    /// It is repeated after a wait, up to `llm.retries` times; what arrived of the answer is discarded.
     Retry,
-    /// It is asked again at once, at most so often, as long as no text of the answer was shown.
+    /// It is requested again at once, at most so often.
     AskAgain(u32),
     /// The run ends: the same request would fail again.
     Stop,
@@ -27,6 +27,7 @@ pub fn reaction(kind: ErrorKind) -> Reaction {
         | ErrorKind::Server
         | ErrorKind::Network
         | ErrorKind::Timeout
+        | ErrorKind::Malformed
         | ErrorKind::CutStream => Reaction::Retry,
         ErrorKind::EmptyAnswer => Reaction::AskAgain(EMPTY_AGAIN),
         ErrorKind::ToolUseFailed => Reaction::AskAgain(CALL_AGAIN),
@@ -34,7 +35,6 @@ pub fn reaction(kind: ErrorKind) -> Reaction {
         | ErrorKind::Quota
         | ErrorKind::ContextOverflow
         | ErrorKind::Refusal
-        | ErrorKind::Malformed
         | ErrorKind::Request
         | ErrorKind::OutputSchema
         | ErrorKind::Config
@@ -61,6 +61,7 @@ pub fn falls_back(kind: ErrorKind) -> bool {
         | ErrorKind::Server
         | ErrorKind::Network
         | ErrorKind::Timeout
+        | ErrorKind::Malformed
         | ErrorKind::CutStream
         | ErrorKind::Quota
         | ErrorKind::EmptyAnswer
@@ -68,7 +69,6 @@ pub fn falls_back(kind: ErrorKind) -> bool {
         ErrorKind::Auth
         | ErrorKind::ContextOverflow
         | ErrorKind::Refusal
-        | ErrorKind::Malformed
         | ErrorKind::Request
         | ErrorKind::OutputSchema
         | ErrorKind::Config
@@ -81,9 +81,9 @@ pub fn falls_back(kind: ErrorKind) -> bool {
 impl Reaction {
     fn in_words(self) -> &'static str {
         match self {
-            Self::Retry => "repeated up to `llm.retries` times, unless part of the answer was shown",
-            Self::AskAgain(1) => "asked again once",
-            Self::AskAgain(_) => "asked again twice, unless text of the answer was shown",
+            Self::Retry => "repeated up to `llm.retries` times",
+            Self::AskAgain(1) => "requested again once",
+            Self::AskAgain(_) => "requested again twice",
             Self::Stop => "the run ends",
         }
     }

@@ -17,6 +17,17 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 type Show<'a> = &'a mut dyn FnMut(Progress<'_>);
 
+/// What some bytes of a body completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Arrival {
+    /// Nothing yet.
+    Partial,
+    /// A comment or blank line, which servers send while a request is queued.
+    KeepAlive,
+    /// An event.
+    Event,
+}
+
 /// Reads the bytes of one body into an [`Answer`].
 pub struct Reception {
     framing: Framing,
@@ -49,22 +60,24 @@ impl Reception {
         }
     }
 
-    /// Takes in more bytes; those after the end of the answer are ignored.
+    /// Reads more bytes and returns what they completed; those after the end of the answer are ignored.
     ///
     /// # Errors
-    /// When they are not what the format promises, hold an error, or exceed a limit.
-    pub fn push(&mut self, bytes: &[u8], answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+    /// When they are not what the format promises, contain an error, or exceed a limit.
+    pub fn push(&mut self, bytes: &[u8], answer: &mut Answer, show: Show<'_>) -> Result<Arrival, LlmError> {
         let (first, rest) = bytes.split_at(bytes.len().min(BEGINNING_BYTES - self.beginning.len()));
         self.beginning.extend_from_slice(first);
         if !matches!(self.form, Form::Open) {
             return self.feed(bytes, answer, show);
         }
         let full = self.beginning.len() == BEGINNING_BYTES;
-        let Some(form) = form_of(&self.beginning, self.framing, self.streamed, full) else { return Ok(()) };
+        let Some(form) = form_of(&self.beginning, self.framing, self.streamed, full) else {
+            return Ok(if bytes.contains(&b'\n') { Arrival::KeepAlive } else { Arrival::Partial });
+        };
         self.form = form;
         let beginning = self.beginning.clone();
-        self.feed(&beginning, answer, show)?;
-        self.feed(rest, answer, show)
+        let first = self.feed(&beginning, answer, show)?;
+        Ok(first.max(self.feed(rest, answer, show)?))
     }
 
     /// Whether a body that breaks off here has brought all of `answer`.
@@ -94,12 +107,13 @@ impl Reception {
                 self.take_last(events, answer, show)?;
                 match ended {
                     Ok(()) | Err(FramingError::Cut) => {}
-                    Err(error) => return Err(malformed(&error.to_string())),
+                    Err(error) => return Err(unframed(error)),
                 }
                 if !self.any_event && !is_event_stream(&self.beginning) {
                     let said = excerpt(&self.beginning);
                     let message = format!("the server answered with text instead of an answer: `{said}`");
-                    return Err(malformed(&message));
+                    // Not a model server, or a proxy in front of one: another request would meet it again.
+                    return Err(LlmError { retryable: false, ..malformed(&message) });
                 }
                 Ok(())
             }
@@ -121,27 +135,28 @@ impl Reception {
         }
     }
 
-    fn feed(&mut self, bytes: &[u8], answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+    fn feed(&mut self, bytes: &[u8], answer: &mut Answer, show: Show<'_>) -> Result<Arrival, LlmError> {
         match &mut self.form {
-            Form::Open => Ok(()),
+            Form::Open => Ok(Arrival::Partial),
             Form::Document(body) if body.len() + bytes.len() > DOCUMENT_CAP => {
                 let cap = DOCUMENT_CAP / 1024 / 1024;
-                Err(malformed(&format!("the answer is a document of more than {cap} MiB")))
+                Err(LlmError::too_large(format!("the answer is a document of more than {cap} MiB")))
             }
             Form::Document(body) => {
                 body.extend_from_slice(bytes);
-                Ok(())
+                Ok(Arrival::Partial)
             }
             Form::Stream(frames) => {
                 let mut events = Vec::new();
                 let pushed = frames.push(bytes, &mut events);
+                let arrival = match (events.is_empty(), frames.take_keep_alive()) {
+                    (false, _) => Arrival::Event,
+                    (true, true) => Arrival::KeepAlive,
+                    (true, false) => Arrival::Partial,
+                };
                 self.take(events, answer, show)?;
                 // What follows the end of an answer is of no interest, whatever it is.
-                if answer.is_complete() {
-                    Ok(())
-                } else {
-                    pushed.map_err(|error| malformed(&error.to_string()))
-                }
+                if answer.is_complete() { Ok(arrival) } else { pushed.map(|()| arrival).map_err(unframed) }
             }
         }
     }
@@ -198,6 +213,13 @@ fn cut() -> LlmError {
 
 fn bounded(json: &[u8]) -> Result<(), LlmError> {
     json_bounds::check(json).map_err(|error| malformed(&format!("the answer is not usable JSON: {error}")))
+}
+
+fn unframed(error: FramingError) -> LlmError {
+    match error {
+        FramingError::TooLong => LlmError::too_large(error.to_string()),
+        FramingError::NotUtf8 | FramingError::Cut => malformed(&error.to_string()),
+    }
 }
 
 fn malformed(message: &str) -> LlmError {

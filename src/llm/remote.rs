@@ -1,7 +1,7 @@
 //! A model on a server: codec, transport and retries put together.
 
 use crate::failure::ErrorKind;
-use crate::http::{Endpoint, HttpError, Payload, Reply};
+use crate::http::{Deadline, Delivery, Endpoint, HttpError, Payload, Reply};
 use crate::llm::address::Address;
 use crate::llm::answer::{Answer, Surroundings};
 use crate::llm::attempts::Attempts;
@@ -9,9 +9,10 @@ use crate::llm::codec::{Codec, Parameters};
 use crate::llm::echo::has_echo;
 use crate::llm::error_body::refuses_answer_length;
 use crate::llm::history::History;
-use crate::llm::receive::Reception;
+use crate::llm::receive::{Arrival, Reception};
 use crate::llm::retry::Advice;
 use crate::llm::tagged_call::TaggedCalls;
+use crate::llm::thinking::thinks;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::secret::Secret;
 use crate::source::Source;
@@ -54,8 +55,10 @@ pub struct RemoteModel {
     pub parameters: Parameters,
     /// Who pays.
     pub key: Key,
-    /// How many tries may follow the first.
+    /// How many attempts may follow the first.
     pub retries: u32,
+    /// The longest wait that the server may ask for.
+    pub max_retry_after: Duration,
     /// Time, jitter and ids.
     pub source: Rc<Source>,
     /// The conversation as it was last sent.
@@ -117,7 +120,14 @@ impl LlmClient for RemoteModel {
                 Err(error)
                     if error.kind == ErrorKind::Request && self.encode(request)? != self.encode(&open)? =>
                 {
-                    progress(Progress::Retry { attempt: 1, delay: Duration::ZERO, error: &error });
+                    progress(Progress::Retry {
+                        attempt: 1,
+                        retry: 1,
+                        max_retries: 1,
+                        discarded: false,
+                        delay: Duration::ZERO,
+                        error: &error,
+                    });
                     self.refuses_schemas.set(true);
                     self.ask(&open, progress).await
                 }
@@ -137,8 +147,25 @@ impl RemoteModel {
     ) -> Result<Response, LlmError> {
         let sent = &Request { stream: request.stream || self.stream_only, ..*request };
         let payload = Payload::from(self.encode(sent)?);
-        let attempts = Attempts { retries: self.retries, whole: self.endpoint.whole(), source: &self.source };
+        let deadlines = self.endpoint.deadlines(self.delivery(sent.stream));
+        let attempts = Attempts {
+            retries: self.retries,
+            max_retry_after: self.max_retry_after,
+            first_byte: deadlines.first_byte,
+            whole: deadlines.whole,
+            source: &self.source,
+        };
         attempts.make(request, progress, async |show| self.attempt(&payload, sent, show).await).await
+    }
+
+    /// How the answer arrives: a model that thinks sends nothing before it is done where nothing is streamed.
+    fn delivery(&self, streamed: bool) -> Delivery {
+        if streamed {
+            return Delivery::Streamed;
+        }
+        let Parameters { model, thinking, .. } = &self.parameters;
+        // The table is embedded and well-formed, which a test checks.
+        Delivery::Whole { thinks: thinks(model, *thinking).unwrap_or(true) }
     }
 
     fn encode(&self, request: &Request<'_>) -> Result<Vec<u8>, LlmError> {
@@ -156,7 +183,7 @@ impl RemoteModel {
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Response, LlmError> {
         let path = self.address.path(self.codec.as_ref(), &self.parameters.model, request.stream);
-        let reply = self.endpoint.post(&path, payload, request.stream).await;
+        let reply = self.endpoint.post(&path, payload, self.delivery(request.stream)).await;
         let reply = reply.map_err(|error| self.unreachable(&error))?;
         if !(200..300).contains(&reply.status()) {
             return Err(self.refused(reply).await);
@@ -188,14 +215,15 @@ impl RemoteModel {
         loop {
             let chunk = match reply.chunk().await {
                 Ok(Some(chunk)) => chunk,
-                Ok(None) => {
-                    reply.drain().await;
-                    break;
-                }
+                Ok(None) => break,
                 Err(HttpError::Broken(_) | HttpError::Timeout(..)) if reception.is_whole(answer) => break,
                 Err(error) => return Err(self.unreachable(&error)),
             };
-            reception.push(chunk.as_ref(), answer, show)?;
+            match reception.push(chunk.as_ref(), answer, show)? {
+                Arrival::Partial => {}
+                Arrival::KeepAlive => reply.kept_alive(),
+                Arrival::Event => reply.event_received(),
+            }
             if answer.is_complete() {
                 reply.drain().await;
                 return Ok(());
@@ -247,9 +275,10 @@ impl RemoteModel {
             HttpError::Tls(_) => "; a private certificate authority can be named in SSL_CERT_FILE",
             _ => "",
         };
-        let retryable = !matches!(error, HttpError::Tls(_));
+        let retryable = !matches!(error, HttpError::Tls(_) | HttpError::TooLarge(_));
+        let before_answer = matches!(error, HttpError::Timeout(Deadline::FirstByte, _));
         let error = LlmError::new(kind, format!("{}: {error}{advise}", self.endpoint.host()));
-        LlmError { retryable: error.retryable && retryable, ..error }
+        LlmError { retryable: error.retryable && retryable, before_answer, ..error }
     }
 
     /// Says which server an error of the answer came from.

@@ -1,4 +1,4 @@
-//! Whether and when a failed request is repeated; the rules of the official SDKs with a cap on every wait.
+//! Decides whether and when a failed request is repeated, by the rules of the official SDKs.
 
 use crate::llm::LlmError;
 use crate::llm::reaction::may_repeat;
@@ -12,17 +12,18 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 const BACKOFF_CAP: Duration = Duration::from_secs(8);
 /// The part of a back-off by which it may be shorter, in percent, so that many clients do not come back together.
 const JITTER_PERCENT: u64 = 25;
-/// The longest wait that a server can ask for.
-pub const RETRY_AFTER_CAP: Duration = Duration::from_mins(2);
+/// The longest `Retry-After` that is obeyed where `llm.max_retry_after` says nothing else.
+pub const DEFAULT_MAX_RETRY_AFTER: Duration = Duration::from_mins(2);
 
-/// The wait before the next try, or none when there is to be none.
+/// Returns the wait before the next attempt, or `None` when there is to be none.
 ///
-/// `failed` counts the tries so far from 1, `retries` is how many may follow the first, `random` is any number.
+/// `failed` counts the attempts so far from 1, `retries` is how many may follow the first, `random` is any number. A wait that
+/// the server asks for is returned as it is; the caller decides whether it is too long.
 pub fn delay(error: &LlmError, failed: u32, retries: u32, random: u64) -> Option<Duration> {
     if !error.retryable || failed > retries {
         return None;
     }
-    Some(error.retry_after.map_or_else(|| backoff(failed, random), |asked| asked.min(RETRY_AFTER_CAP)))
+    Some(error.retry_after.unwrap_or_else(|| backoff(failed, random)))
 }
 
 fn backoff(failed: u32, random: u64) -> Duration {
@@ -112,12 +113,10 @@ mod tests {
     }
 
     #[test]
-    fn lr2_a_long_wait_is_capped() {
-        let error = LlmError {
-            retry_after: Some(Duration::from_secs(9999)),
-            ..LlmError::new(ErrorKind::RateLimit, "")
-        };
-        assert_eq!(delay(&error, 1, 2, 0), Some(RETRY_AFTER_CAP));
+    fn lr2_the_wait_that_the_server_asks_for_is_never_shortened() {
+        let asked = Duration::from_secs(9999);
+        let error = LlmError { retry_after: Some(asked), ..LlmError::new(ErrorKind::RateLimit, "") };
+        assert_eq!(delay(&error, 1, 2, 0), Some(asked));
     }
 
     #[test]

@@ -104,6 +104,18 @@ pub fn demands_responses(model: &str) -> serde_json::Result<bool> {
     Ok(rule(&table, model).is_some_and(|rule| rule.responses))
 }
 
+/// Returns whether `model` thinks before it answers: as it is told, or else as the table marks it.
+///
+/// # Errors
+/// As [`told`].
+pub fn thinks(model: &str, thinking: Option<Thinking>) -> serde_json::Result<bool> {
+    if let Some(thinking) = thinking {
+        return Ok(thinking.thinks());
+    }
+    let table: Table = serde_json::from_str(TABLE)?;
+    Ok(rule(&table, model).is_some())
+}
+
 /// The rule whose name is the longest beginning of the model's, its maker left aside.
 fn rule<'a>(table: &'a Table, model: &str) -> Option<&'a Rule> {
     let name = model.rsplit('/').next().unwrap_or(model);

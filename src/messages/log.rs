@@ -21,6 +21,56 @@ pub enum Form {
     Words(Language),
 }
 
+/// A request that is repeated.
+#[derive(Debug, Clone, Copy)]
+pub struct Retry<'a> {
+    /// The class of the failure.
+    pub kind: ErrorKind,
+    /// The failure in words, one line.
+    pub message: &'a str,
+    /// Whether text of the answer was shown, which is discarded.
+    pub discarded: bool,
+    /// The number of this retry, from 1; 0 where it is not known.
+    pub number: u32,
+    /// How many retries are allowed.
+    pub max: u32,
+}
+
+impl Retry<'_> {
+    fn headline(self, language: Language) -> &'static str {
+        let (en, es) = match self.kind {
+            ErrorKind::Network | ErrorKind::CutStream => ("connection lost", "conexión perdida"),
+            ErrorKind::Timeout => ("no answer in time", "sin respuesta a tiempo"),
+            ErrorKind::Malformed => ("unreadable answer", "respuesta ilegible"),
+            ErrorKind::RateLimit => ("rate limit reached", "límite de peticiones alcanzado"),
+            ErrorKind::Overloaded => ("server overloaded", "servidor sobrecargado"),
+            ErrorKind::Server => ("server error", "error del servidor"),
+            ErrorKind::EmptyAnswer => ("empty answer", "respuesta vacía"),
+            ErrorKind::ToolUseFailed => ("unreadable tool call", "llamada ilegible"),
+            _ => ("request failed", "la petición falló"),
+        };
+        language.pick(en, es)
+    }
+
+    /// The line without its indentation: what failed, which retry follows, and the message.
+    pub fn text(self, delay: Option<Duration>, language: Language) -> String {
+        let discarded = match (self.discarded, language) {
+            (false, _) => "",
+            (true, Language::En) => ", the text above is discarded",
+            (true, Language::Es) => ", el texto anterior se descarta",
+        };
+        let again = language.pick("asking again", "se pide de nuevo");
+        let of = language.pick("of", "de");
+        let which =
+            if self.number == 0 { String::new() } else { format!(" {} {of} {}", self.number, self.max) };
+        let wait = delay
+            .filter(|delay| !delay.is_zero())
+            .map_or_else(String::new, |delay| format!(" {} {}", language.pick("in", "en"), duration(delay)));
+        let (headline, kind, message) = (self.headline(language), self.kind.name(), self.message);
+        format!("{headline} ({kind}){discarded}, {again}{which}{wait}: {message}")
+    }
+}
+
 /// What the first line of a run says.
 #[derive(Debug, Clone, Copy)]
 pub struct Session<'a> {
@@ -197,15 +247,12 @@ impl Form {
         format!("         {line}")
     }
 
-    /// A request will be repeated.
-    pub fn retry(self, attempt: u32, delay: Duration, kind: ErrorKind, message: &str) -> String {
-        let (icon, kind, delay) = (self.pick("⏳ ", ""), kind.name(), duration(delay));
-        match self.language() {
-            Language::En => format!("   {icon}Attempt {attempt} failed ({kind}), next in {delay}: {message}"),
-            Language::Es => {
-                format!("   {icon}Falló el intento {attempt} ({kind}), el próximo en {delay}: {message}")
-            }
-        }
+    /// A request failed and is repeated after `delay`.
+    pub fn retry(self, retry: Retry<'_>, delay: Duration) -> String {
+        let text = retry.text(Some(delay), self.language());
+        let mut characters = text.chars();
+        let first = characters.next().map(char::to_uppercase).into_iter().flatten();
+        format!("   {}{}{}", self.pick("⏳ ", ""), first.collect::<String>(), characters.as_str())
     }
 
     /// Something worth telling.

@@ -69,7 +69,7 @@ pub use limits::{
     Changed, code_rule_blocks, commands_changed_too_much, not_tested, too_many_commands, too_many_files,
     too_many_lines,
 };
-pub use log::{Form, Session};
+pub use log::{Form, Retry, Session};
 pub use model::{
     MODEL_NOT_READY, after_fallback, broken_off, context_overflow, marker_echoed, model_switched,
 };

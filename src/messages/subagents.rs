@@ -2,7 +2,6 @@
 
 use super::figures::counted;
 use super::log::Form;
-use crate::failure::ErrorKind;
 use crate::language::Language;
 use crate::result::RunResult;
 use crate::stop_reason::StopReason;
@@ -29,14 +28,6 @@ impl Form {
     /// A call of a subagent failed.
     pub fn subagent_error(self, tool: &str, error: &str) -> String {
         format!("{tool} {}: {error}", self.say("failed", "falló"))
-    }
-
-    /// A request of a subagent will be repeated.
-    pub fn subagent_retry(self, attempt: u32, kind: ErrorKind, message: &str) -> String {
-        match self.language() {
-            Language::En => format!("attempt {attempt} failed ({}): {message}", kind.name()),
-            Language::Es => format!("falló el intento {attempt} ({}): {message}", kind.name()),
-        }
     }
 
     /// A hook did not allow what a subagent wanted, or had something to say.

@@ -5,7 +5,7 @@ use crate::engine::policy::{MODE_RULES, SAID_NO_RULE};
 use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
 use crate::language::Language;
 use crate::message::{Message, ToolCall, ToolResult};
-use crate::messages::{self, Ending, Form, Session};
+use crate::messages::{self, Ending, Form, Retry, Session};
 use crate::report::detail::Detail;
 use crate::report::nested::Subagents;
 use crate::result::{InstructionFile, RunResult};
@@ -147,6 +147,25 @@ impl HumanLog {
             self.shown_text.push_str(text);
         }
         Ok(())
+    }
+
+    /// Reports a request that is repeated, and that what was shown of its answer is discarded.
+    fn retry(&mut self, event: &Event) -> io::Result<()> {
+        let Event::Retry { retry, max_retries, answer_discarded, delay_ms, kind, message, .. } = event else {
+            return Ok(());
+        };
+        let text_shown = std::mem::take(&mut self.streamed);
+        let thoughts_shown = std::mem::take(&mut self.thought_shown);
+        self.shown_text.clear();
+        let retry = Retry {
+            kind: *kind,
+            message: &first_line(message, LINE_CHARS),
+            discarded: *answer_discarded && (text_shown || thoughts_shown),
+            number: *retry,
+            max: *max_retries,
+        };
+        let line = self.form.retry(retry, Duration::from_millis(*delay_ms));
+        self.say(Detail::Warn, Style::Caution, &line)
     }
 
     fn response(&mut self, message: &Message, finish: &FinishReason) -> io::Result<()> {
@@ -447,10 +466,7 @@ impl EventSink for HumanLog {
             | Event::ModelAbandoned { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Restored { .. } => Ok(()),
-            Event::Retry { attempt, delay_ms, kind, message, .. } => {
-                let (delay, message) = (Duration::from_millis(*delay_ms), first_line(message, LINE_CHARS));
-                self.say(Detail::Warn, Style::Caution, &self.form.retry(*attempt, delay, *kind, &message))
-            }
+            event @ Event::Retry { .. } => self.retry(event),
             Event::TextDelta { text } => self.text_delta(text),
             Event::ThinkingDelta { text } => {
                 self.thought_shown = true;

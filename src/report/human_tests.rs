@@ -36,7 +36,7 @@ fn in_pipe(detail: Detail, records: &[Record]) -> String {
 const ICONS: &str = r"─── session 20260102-030405-abcdef · openai/gpt · agent build · mode confirm-sensitive · sandbox none ───
 
 🔄 Step 1 → LLM call (2 messages)
-   ⏳ Attempt 1 failed (rate_limit), next in 2.0 s: 429 from the server
+   ⏳ Rate limit reached (rate_limit), asking again 1 of 5 in 2.0 s: 429 from the server
 I look at\u{1b}[2J both files.
    ✓ LLM responded with 2 tool calls
    🔧 read_file → src/main.py
@@ -68,7 +68,7 @@ are fine.
 
 const WORDS: &str = r"session 20260102-030405-abcdef, openai/gpt, agent build, mode confirm-sensitive, sandbox none
 Step 1: LLM call (2 messages)
-   Attempt 1 failed (rate_limit), next in 2.0 s: 429 from the server
+   Rate limit reached (rate_limit), asking again 1 of 5 in 2.0 s: 429 from the server
 I look at\u{1b}[2J both files.
    LLM responded with 2 tool calls
    Tool read_file: src/main.py
@@ -149,7 +149,7 @@ fn o22_each_level_tells_what_the_one_before_tells_and_more() {
     assert_eq!(
         lines(Detail::Warn),
         format!(
-            "   Attempt 1 failed (rate_limit), next in 2.0 s: 429 from the server\n      Hook ruff: warning\n         \
+            "   Rate limit reached (rate_limit), asking again 1 of 5 in 2.0 s: 429 from the server\n      Hook ruff: warning\n         \
              src/main.py:45: E302\n         src/main.py:46: E303\nwarning: the index is cut\n{refused}"
         )
     );

@@ -2,7 +2,7 @@
 
 use super::detail::Detail;
 use crate::event::{Event, HookVerdict, Level};
-use crate::messages::{self, Form};
+use crate::messages::{self, Form, Retry};
 use crate::terminal::{Style, first_line, one_line};
 use std::collections::BTreeMap;
 
@@ -54,9 +54,12 @@ fn told(form: Form, event: &Event) -> Option<(Detail, Style, String)> {
         Event::ToolEnd { name, result, .. } if result.is_error => {
             (Detail::Human, Style::Bad, form.subagent_error(&short(name), &short(result.gist())))
         }
-        Event::Retry { attempt, kind, message, .. } => {
+        Event::Retry { retry, max_retries, kind, message, .. } => {
             let message = first_line(message, LINE_CHARS);
-            (Detail::Warn, Style::Caution, form.subagent_retry(*attempt, *kind, &message))
+            // Pieces of a subagent's answer are not shown, so none are discarded.
+            let retry =
+                Retry { kind: *kind, message: &message, discarded: false, number: *retry, max: *max_retries };
+            (Detail::Warn, Style::Caution, retry.text(None, form.language()))
         }
         Event::ModelFailed { failure, .. } => (Detail::Warn, Style::Bad, short(&failure.message)),
         Event::ModelSwitched { from, to, .. } => {

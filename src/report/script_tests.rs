@@ -159,6 +159,9 @@ fn first_step() -> Vec<Event> {
         Event::RequestSent { attempt: 1 },
         Event::Retry {
             attempt: 1,
+            retry: 1,
+            max_retries: 5,
+            answer_discarded: false,
             delay_ms: 2_000,
             kind: ErrorKind::RateLimit,
             message: "429 from the server".into(),

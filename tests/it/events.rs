@@ -79,7 +79,7 @@ fn o09_a_stream_tells_what_happens_in_order_and_ends_with_the_document() {
         .collect();
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<u64>>());
     assert!(
-        without_warning(&done.stderr).starts_with("   Attempt 1 failed"),
+        without_warning(&done.stderr).starts_with("   Rate limit reached (rate_limit), asking again 1 of 5"),
         "only what did not go as asked is told: {}",
         done.stderr
     );

@@ -66,6 +66,7 @@ mod scenarios;
 mod secrets;
 mod sessions;
 mod sockets;
+mod stream_faults;
 mod structured;
 mod subagents;
 mod support;

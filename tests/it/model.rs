@@ -56,8 +56,8 @@ fn lr1_rate_limits_and_overload_are_retried_and_told() {
     let (done, requests) = play(&lab, &format!("turns:\n{}  - text: done\n", errors(&[429, 503])), &[]);
     let done = done.exits(0);
     assert_eq!((requests, done.stdout.as_str()), (3, "done\n"));
-    assert!(done.stderr.contains("Attempt 1 failed (rate_limit)"), "{}", done.stderr);
-    assert!(done.stderr.contains("Attempt 2 failed (overloaded)"), "{}", done.stderr);
+    assert!(done.stderr.contains("Rate limit reached (rate_limit), asking again 1 of 5"), "{}", done.stderr);
+    assert!(done.stderr.contains("Server overloaded (overloaded), asking again 2 of 5"), "{}", done.stderr);
 }
 
 #[test]
@@ -79,6 +79,24 @@ fn lr1_a_server_that_is_not_there_is_tried_again_and_named() {
     let host = url.trim_start_matches("http://").trim_end_matches("/v1");
     assert!(done.stderr.contains(host) && done.stderr.contains("is the server running"), "{}", done.stderr);
     assert_eq!(verdict(&lab)["error"]["kind"], "network");
+}
+
+#[test]
+fn lr2_a_wait_that_is_too_long_ends_the_run_at_once_and_is_named() {
+    for (config, wait, named) in [
+        ("{}\n", "86400", "the server asks to wait 86400s, and llm.max_retry_after allows 120s"),
+        ("llm: {max_retry_after: 0}\n", "1", "the server asks to wait 1s, and llm.max_retry_after allows 0s"),
+        ("llm: {timeouts: {call_seconds: 20}}\n", "30", "the server asks to wait 30s, and only 19s are left"),
+    ] {
+        let lab = Lab::new().config(config);
+        let script = format!("turns: [{{error: {{status: 429, retry_after: {wait}}}}}, {{text: never}}]");
+        let (done, requests) = play(&lab, &script, &["--json"]);
+        let json = done.exits(1).json();
+        assert_eq!((requests, &json["error"]["kind"]), (1, &"rate_limit".into()), "{config}");
+        assert_eq!(json["error"]["retryable"], true, "{config}");
+        assert!(json["error"]["message"].as_str().unwrap().contains(named), "{json}");
+        assert!(json["duration_seconds"].as_f64().unwrap() < 5.0, "{json}");
+    }
 }
 
 #[test]
@@ -118,18 +136,18 @@ fn lr2_the_server_says_how_long_to_wait() {
 }
 
 #[test]
-fn lr2_a_wait_is_capped_and_one_that_does_not_fit_the_time_is_not_begun() {
-    let endless = "turns: [{error: {status: 429, retry_after: 9999}}, {text: never}]";
+fn lr2_a_wait_can_be_interrupted_and_one_that_exceeds_the_time_of_the_step_is_not_started() {
     let lab = Lab::new();
-    let server = Server::start(endless);
+    let server = Server::start("turns: [{error: {status: 429, retry_after: 100}}, {text: never}]");
     let run = lab.start_run(&server, &["-v"]);
-    run.wait_for_stderr("next in 120.0 s");
+    run.wait_for_stderr("asking again 1 of 5 in 100.0 s");
     run.signal(Signal::INT);
     run.finish().exits(130);
-    assert_eq!(of_type(&lab, "retry")[0]["delay_ms"], 120_000);
+    assert_eq!(of_type(&lab, "retry")[0]["delay_ms"], 100_000);
 
     let lab = Lab::new();
-    let (done, requests) = play(&lab, endless, &["--step-timeout", "30"]);
+    let script = "turns: [{error: {status: 429, retry_after: 100}}, {text: never}]";
+    let (done, requests) = play(&lab, script, &["--step-timeout", "30"]);
     done.exits(1);
     assert_eq!((requests, &verdict(&lab)["error"]["kind"]), (1, &"rate_limit".into()));
 }
@@ -151,7 +169,7 @@ fn lr3_back_off_doubles_and_its_jitter_only_shortens_it() {
 
 #[test]
 fn lr4_after_the_retries_the_run_fails() {
-    for (config, expected) in [("{}\n", 3), ("llm: {retries: 0}\n", 1), ("llm: {retries: 5}\n", 6)] {
+    for (config, expected) in [("{}\n", 6), ("llm: {retries: 0}\n", 1), ("llm: {retries: 2}\n", 3)] {
         let lab = Lab::new().config(config);
         let (done, requests) = play(&lab, &format!("turns:\n{}", errors(&[503; 9])), &["--json"]);
         let json = done.exits(1).json();
@@ -169,32 +187,66 @@ fn lr4_after_the_retries_the_run_fails() {
 fn lr5_a_stream_cut_before_its_first_delta_is_retried() {
     for fault in ["cut", "close"] {
         let lab = Lab::new();
-        let script = format!("turns: [{{text: lost, fault: {{{fault}: 0}}}}, {{text: done}}]");
+        let script = format!("turns: [{{text: unseen, fault: {{{fault}: 0}}}}, {{text: done}}]");
         let (done, requests) = play(&lab, &script, &[]);
         let done = done.exits(0);
         assert_eq!((done.stdout.as_str(), requests), ("done\n", 2), "{fault}");
-        assert!(!done.stderr.contains("lost"), "{}", done.stderr);
+        assert!(!done.stderr.contains("unseen"), "{}", done.stderr);
     }
 }
 
 #[test]
-fn lr5_a_stream_is_not_retried_after_its_first_shown_delta() {
+fn lr5_text_that_was_shown_of_a_broken_stream_is_discarded_and_the_step_is_requested_again() {
     for (piece, fault, kind) in [
-        ("text: abcdef", "cut", "cut_stream"),
-        ("text: abcdef", "close", "network"),
-        ("thinking: abcdef", "cut", "cut_stream"),
+        ("text: abcdef", "cut: 2", "cut_stream"),
+        ("text: abcdef", "close: 2", "network"),
+        ("text: abcdef", "stall: 2", "timeout"),
+        ("thinking: abcdef", "cut: 2", "cut_stream"),
     ] {
-        let lab = Lab::new().config("llm: {retries: 9}\n");
-        let script = format!("turns: [{{{piece}, chunk: 1, fault: {{{fault}: 2}}}}, {{text: never}}]");
+        let lab = Lab::new().config("llm: {timeouts: {silence_seconds: 1}}\n");
+        let script = format!("turns: [{{{piece}, chunk: 1, fault: {{{fault}}}}}, {{text: done}}]");
         let (done, requests) = play(&lab, &script, &["-v"]);
-        let done = done.exits(1);
-        assert_eq!((requests, done.stdout.as_str()), (1, ""), "{piece} {fault}");
+        let done = done.exits(0);
+        assert_eq!((requests, done.stdout.as_str()), (2, "done\n"), "{piece} {fault}");
         assert!(done.stderr.contains("ab") && !done.stderr.contains("abc"), "{}", done.stderr);
-        assert!(done.stderr.contains("shown already"), "{}", done.stderr);
-        let verdict = verdict(&lab);
-        assert_eq!(verdict["error"]["kind"], kind);
-        assert_eq!(verdict["stop_reason"], "llm_error");
+        let line = format!("({kind}), the text above is discarded, asking again 1 of 5 in ");
+        assert!(done.stderr.contains(&line), "{}", done.stderr);
+        let retry = &of_type(&lab, "retry")[0];
+        assert_eq!((&retry["attempt"], &retry["answer_discarded"]), (&1.into(), &true.into()), "{retry}");
+        assert_eq!((&retry["retry"], &retry["max_retries"]), (&1.into(), &5.into()), "{retry}");
     }
+}
+
+#[test]
+fn lr5_a_client_of_the_stream_can_drop_the_text_of_a_discarded_answer() {
+    let server = Server::start("turns: [{text: abcdef, chunk: 1, fault: {cut: 2}}, {text: done, chunk: 2}]");
+    let done = Lab::new().run(&server, &["--output-format", "stream-json"]).exits(0);
+    let (mut text, mut attempts) = (String::new(), Vec::new());
+    for line in done.stdout.lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        match event["type"].as_str().unwrap() {
+            "request_sent" => attempts.push(event["attempt"].as_u64().unwrap()),
+            "text" => text.push_str(event["text"].as_str().unwrap()),
+            "retry" if event["answer_discarded"] == true => {
+                assert_eq!((event["attempt"].as_u64(), text.as_str()), (attempts.last().copied(), "ab"));
+                text.clear();
+            }
+            "result" => assert_eq!(event["output"], "done"),
+            _ => {}
+        }
+    }
+    assert_eq!((text.as_str(), attempts), ("done", vec![1, 2]));
+}
+
+#[test]
+fn lr5_a_discarded_answer_counts_as_its_worst_case_unless_its_usage_was_reported() {
+    let config = "costs: {max_tokens: 20000}\nllm: {max_output_tokens: 6000}\n";
+    let lab = Lab::new().config(config);
+    let script = "turns: [{text: abcdef, chunk: 1, fault: {cut: 2}, repeat: 9}]";
+    let (done, requests) = play(&lab, script, &["--json"]);
+    let json = done.exits(2).json();
+    assert_eq!(json["stop_reason"], "budget_exceeded", "{json}");
+    assert!((1..6).contains(&requests), "{requests} requests of at least 6,000 tokens each: {json}");
 }
 
 #[test]
@@ -418,7 +470,7 @@ fn the_first_byte_deadline_is_the_configured_one() {
 }
 
 #[test]
-fn without_streaming_the_first_byte_has_the_time_of_the_whole_call() {
+fn without_streaming_an_answer_has_two_minutes_to_start() {
     let lab = Lab::new().config("llm: {retries: 0, timeouts: {first_byte_seconds: 1}}\n");
     let (done, _) = play(&lab, "turns: [{text: late, delay_ms: 1200}]", &["--no-stream"]);
     assert_eq!(done.exits(0).stdout, "late\n");

@@ -56,7 +56,7 @@ fn same_text(told: &str, expected: &str) {
 const PIPE: &str = "\
 session ID, openai/mock, agent build, mode confirm-sensitive, sandbox TIER
 Step 1: LLM call (2 messages)
-   Attempt 1 failed (rate_limit), next in T s: HOST answered 429 Too Many Requests: slow down
+   Rate limit reached (rate_limit), asking again 1 of 5 in T s: HOST answered 429 Too Many Requests: slow down
 I look at it.
    LLM responded with 4 tool calls
    Tool read_file: a.txt
@@ -214,7 +214,7 @@ const SCREEN: &str = "\
 ─── session ID · openai/mock · agent build · mode confirm-sensitive · sandbox TIER ───
 
 🔄 Step 1 → LLM call (2 messages)
-   ⏳ Attempt 1 failed (rate_limit), next in T s: HOST answered 429 Too Many Requests: slow down
+   ⏳ Rate limit reached (rate_limit), asking again 1 of 5 in T s: HOST answered 429 Too Many Requests: slow down
 I look at it.
    ✓ LLM responded with 4 tool calls
    🔧 read_file → a.txt
@@ -582,7 +582,7 @@ fn told(more: &[&str]) -> String {
 #[test]
 fn o22_each_level_tells_more() {
     let refusal = "warning: 1 action was refused:\n   write_file: c.txt (1 line): ";
-    let retry = "   Attempt 1 failed (rate_limit)";
+    let retry = "   Rate limit reached (rate_limit)";
     let info = ["info: workspace ", "info: at most 50 steps; tools: ", "   1,000 in, 10 out, "];
     let debug = ["debug: system message, ", "debug: prompt: task\n", "debug: request sent, attempt 2\n"];
     for (more, retries, steps, infos, debugs) in [

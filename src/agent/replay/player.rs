@@ -39,11 +39,27 @@ impl LlmClient for RecordedModel {
             loop {
                 match self.tape.next().cloned() {
                     Some(Event::RequestSent { attempt }) => progress(Progress::Sent { attempt }),
-                    Some(Event::Retry { attempt, delay_ms, kind, message, billed }) => {
+                    Some(Event::Retry {
+                        attempt,
+                        retry,
+                        max_retries,
+                        answer_discarded: discarded,
+                        delay_ms,
+                        kind,
+                        message,
+                        billed,
+                    }) => {
                         let usage = billed.map(|billed| billed.usage);
                         let error = LlmError { usage, ..LlmError::new(kind, message) };
                         let delay = Duration::from_millis(delay_ms);
-                        progress(Progress::Retry { attempt, delay, error: &error });
+                        progress(Progress::Retry {
+                            attempt,
+                            retry,
+                            max_retries,
+                            discarded,
+                            delay,
+                            error: &error,
+                        });
                         // Now the run may find that it cannot pay for another attempt.
                         tokio::task::yield_now().await;
                     }
@@ -70,11 +86,9 @@ impl RecordedModel {
                 Ok(Response { message: message.clone(), finish: finish.clone(), usage: *usage, kept })
             }
             Some((_, Event::ModelFailed { failure, billed, .. })) => Err(LlmError {
-                kind: failure.kind,
-                message: failure.message.clone(),
                 retryable: failure.retryable,
-                retry_after: None,
                 usage: billed.map(|billed| billed.usage),
+                ..LlmError::new(failure.kind, failure.message.clone())
             }),
             Some((_, Event::ModelAbandoned { reason: StopReason::UserInterrupt, .. })) => {
                 self.tape.interrupt();

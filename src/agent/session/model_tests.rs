@@ -79,7 +79,7 @@ fn lr6_a_resumed_session_begins_with_the_chosen_model_again() {
 
 #[test]
 fn lr6_what_a_person_must_mend_ends_the_run_and_so_does_the_end_of_its_time() {
-    for kind in [ErrorKind::Auth, ErrorKind::Request, ErrorKind::ContextOverflow, ErrorKind::Malformed] {
+    for kind in [ErrorKind::Auth, ErrorKind::Request, ErrorKind::ContextOverflow, ErrorKind::Refusal] {
         let mut session = begun(chain(&["a/x", "b/y"]));
         fail(&mut session, kind);
         assert_eq!(stop_of(&session, now()).error.unwrap().message, format!("it is {}", kind.name()));

@@ -232,7 +232,16 @@ impl Run {
             self.session.apply(&Event::ModelFailed { purpose, failure, billed });
             return State::Working;
         }
-        self.session.apply(&Event::Retry { attempt: 1, delay_ms: 0, kind, message: String::new(), billed });
+        self.session.apply(&Event::Retry {
+            attempt: 1,
+            retry: 1,
+            max_retries: 1,
+            answer_discarded: false,
+            delay_ms: 0,
+            kind,
+            message: String::new(),
+            billed,
+        });
         if !self.session.affords_again(purpose) {
             return self.abandon(purpose, StopReason::BudgetExceeded);
         }

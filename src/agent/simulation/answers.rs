@@ -21,15 +21,15 @@ const FAILURES: [ErrorKind; 12] = [
     ErrorKind::Timeout,
     ErrorKind::CutStream,
     ErrorKind::ToolUseFailed,
+    ErrorKind::Malformed,
     ErrorKind::Quota,
     ErrorKind::ContextOverflow,
     ErrorKind::Refusal,
-    ErrorKind::Malformed,
     ErrorKind::Request,
 ];
 
 /// Those of them after which a request is repeated.
-const PASSING: usize = 7;
+const PASSING: usize = 8;
 
 /// What a model says that means to act and does not.
 const ANNOUNCEMENT: &str = "There is one item left. I will write it now:";

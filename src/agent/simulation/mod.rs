@@ -37,7 +37,17 @@ const SHOWN_RECORDS: usize = 12;
 
 /// What must be reached beside each stop reason and each kind of model, at least once in so many steps.
 const REACHED: [(&str, &[&str]); 7] = [
-    ("fault", &["crash", "disk full", "interrupt", "a server that is silent", "a tool that is slow"]),
+    (
+        "fault",
+        &[
+            "crash",
+            "disk full",
+            "interrupt",
+            "a server that is silent",
+            "a tool that is slow",
+            "an answer that breaks after text was shown",
+        ],
+    ),
     (
         "compaction",
         &["begun", "outputs shortened", "summed up by the model", "summed up without it", "left out"],

@@ -21,6 +21,9 @@ use std::time::Duration;
 /// How many tries may follow the first.
 const RETRIES: u32 = 2;
 
+/// The longest `Retry-After` that is waited for; some failures ask for more.
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(2);
+
 /// The longest a call may take where the run has no limit.
 const WHOLE: Duration = Duration::from_mins(10);
 
@@ -52,9 +55,27 @@ impl LlmClient for Model {
             wire::check(request);
             self.shared.count("wire", "requests written in every format");
         }
-        let attempts = Attempts { retries: RETRIES, whole: WHOLE, source: &self.source };
+        let attempts = Attempts {
+            retries: RETRIES,
+            max_retry_after: MAX_RETRY_AFTER,
+            first_byte: WHOLE,
+            whole: WHOLE,
+            source: &self.source,
+        };
         Box::pin(attempts.make(request, progress, async |show| self.attempt(request, show).await))
     }
+}
+
+/// Whether an answer of which part has arrived can fail so.
+fn breaks_within_an_answer(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::CutStream
+            | ErrorKind::Network
+            | ErrorKind::Timeout
+            | ErrorKind::Server
+            | ErrorKind::Malformed
+    )
 }
 
 impl Model {
@@ -88,7 +109,8 @@ impl Model {
         }
         if let Some(error) = error {
             self.shared.count("error", error.kind.name());
-            if error.kind == ErrorKind::CutStream && self.random.one_in(2) {
+            if breaks_within_an_answer(error.kind) && self.random.one_in(2) {
+                self.shared.count("fault", "an answer that breaks after text was shown");
                 show(Progress::Text("half of an ans"));
             }
             return Err(LlmError { usage: error.usage.map(|_| usage), ..error });

@@ -1,6 +1,7 @@
 //! A request as Messages JSON: roles that alternate, results first, the reasoning of earlier turns with its signatures.
 
 use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
+use crate::llm::body;
 use crate::llm::cache_control::{self, CacheControl};
 use crate::llm::codec::Parameters;
 use crate::llm::effort::{Effort, Thinking};
@@ -67,7 +68,7 @@ pub fn encode(
                 .for_each(|tool| tool.cache_control = Some(CacheControl::default())),
         }
     }
-    let body = Body {
+    let head = Head {
         model: &parameters.model,
         max_tokens,
         thinking,
@@ -78,12 +79,13 @@ pub fn encode(
         tool_choice: closing.then_some(Choice { r#type: "none" }),
         system,
     };
-    let mut json = serde_json::to_vec(&body)?;
-    json.pop();
-    json.extend_from_slice(b",\"messages\":[");
+    let mut json = body::begun(&head, "messages", messages.len())?;
     let marks = if marked { marks(request.messages, quirks, messages)? } else { Vec::new() };
     cache_control::write_marked(messages, &marks, &mut json);
-    json.extend_from_slice(if messages.is_empty() { b"]}" } else { b"]}]}" });
+    if !messages.is_empty() {
+        json.extend_from_slice(b"]}");
+    }
+    json.extend_from_slice(body::END);
     Ok(json)
 }
 
@@ -199,7 +201,7 @@ fn kept(message: &Message) -> &[Part] {
 }
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct Head<'a> {
     model: &'a str,
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -345,7 +345,7 @@ fn wrong(json: &[u8], why: &str) -> LlmError {
 }
 
 fn too_many() -> LlmError {
-    LlmError::new(ErrorKind::Malformed, format!("the answer has more than {ITEMS_CAP} items"))
+    LlmError::too_large(format!("the answer has more than {ITEMS_CAP} items"))
 }
 
 #[cfg(test)]

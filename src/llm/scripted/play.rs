@@ -8,6 +8,7 @@ use crate::llm::echo::has_echo;
 use crate::llm::error_body::ProviderError;
 use crate::llm::format::Format;
 use crate::llm::quirks::Quirks;
+use crate::llm::retry::DEFAULT_MAX_RETRY_AFTER;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::message::{Part, Role};
 use crate::source::Source;
@@ -27,21 +28,29 @@ pub struct ScriptedModel {
     script: Script,
     next: Cell<usize>,
     retries: u32,
+    max_retry_after: Duration,
     source: Rc<Source>,
 }
 
 impl ScriptedModel {
     /// A model that plays `script`.
     pub fn new(name: impl Into<String>, script: Script, retries: u32, source: Rc<Source>) -> Self {
-        Self { name: name.into(), script, next: Cell::new(0), retries, source }
+        let max_retry_after = DEFAULT_MAX_RETRY_AFTER;
+        Self { name: name.into(), script, next: Cell::new(0), retries, max_retry_after, source }
     }
 
     /// A model that plays the script in a file.
     ///
     /// # Errors
     /// When the file is not a script.
-    pub fn open(path: &Path, retries: u32, source: Rc<Source>) -> Result<Self, ScriptError> {
-        Ok(Self::new(format!("scripted:{}", path.display()), Script::open(path)?, retries, source))
+    pub fn open(
+        path: &Path,
+        retries: u32,
+        max_retry_after: Duration,
+        source: Rc<Source>,
+    ) -> Result<Self, ScriptError> {
+        let name = format!("scripted:{}", path.display());
+        Ok(Self { max_retry_after, ..Self::new(name, Script::open(path)?, retries, source) })
     }
 
     async fn play(
@@ -118,7 +127,13 @@ impl LlmClient for ScriptedModel {
         request: &'a Request<'a>,
         progress: &'a mut dyn FnMut(Progress<'_>),
     ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
-        let attempts = Attempts { retries: self.retries, whole: Duration::MAX, source: &self.source };
+        let attempts = Attempts {
+            retries: self.retries,
+            max_retry_after: self.max_retry_after,
+            first_byte: Duration::MAX,
+            whole: Duration::MAX,
+            source: &self.source,
+        };
         async move { attempts.make(request, progress, async |show| self.play(request, show).await).await }
             .boxed_local()
     }

@@ -9,7 +9,7 @@ use crate::event::{Billed, Event, FinishReason, HookVerdict, Level, Origin, Purp
 use crate::failure::ErrorKind;
 use crate::language::Language;
 use crate::message::{Message, ToolResult};
-use crate::messages::{self, Form};
+use crate::messages::{self, Form, Retry};
 use crate::result::RunResult;
 use crate::text::excerpt;
 use crate::text::lines::one_line;
@@ -369,14 +369,13 @@ impl Fold {
     /// A request that gave no answer.
     fn no_answer(&mut self, event: &Event) {
         match event {
-            Event::Retry { attempt, delay_ms, kind, message, billed } => {
+            Event::Retry { retry, max_retries, delay_ms, kind, message, billed, .. } => {
                 let purpose = self.account.steps.last().map_or(Purpose::Step, |step| step.purpose);
                 self.billed(purpose, *kind, *billed);
                 let delay = Duration::from_millis(*delay_ms);
-                self.warn(
-                    Level::Warn,
-                    Form::Words(Language::En).retry(*attempt, delay, *kind, message).trim(),
-                );
+                let retry =
+                    Retry { kind: *kind, message, discarded: false, number: *retry, max: *max_retries };
+                self.warn(Level::Warn, Form::Words(Language::En).retry(retry, delay).trim());
             }
             Event::ModelFailed { purpose, failure, billed } => {
                 self.billed(*purpose, failure.kind, *billed);

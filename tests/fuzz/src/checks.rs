@@ -116,7 +116,7 @@ pub fn receive(format: Format, streamed: bool, pieces: &[&[u8]]) -> (Result<Resp
     };
     let outcome = pieces
         .iter()
-        .try_for_each(|piece| reception.push(piece, &mut answer, &mut show))
+        .try_for_each(|piece| reception.push(piece, &mut answer, &mut show).map(drop))
         .and_then(|()| reception.finish(&mut answer, &mut show))
         .and_then(|()| answer.finish(&surroundings, &mut show));
     (outcome, shown)
