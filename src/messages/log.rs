@@ -4,7 +4,7 @@
 use super::ending::reason_in_words;
 use super::figures::{counted, duration};
 use super::money::tokens;
-use crate::event::{FinishReason, HookVerdict, Level};
+use crate::event::{Event, FinishReason, HookVerdict, Level};
 use crate::failure::ErrorKind;
 use crate::language::Language;
 use crate::price::Usd;
@@ -36,7 +36,13 @@ pub struct Retry<'a> {
     pub max: u32,
 }
 
-impl Retry<'_> {
+impl<'a> Retry<'a> {
+    /// Returns the retry of an `Event::Retry`, with its message as it is shown; `shown` says whether pieces of the answer were.
+    pub fn of(event: &Event, message: &'a str, shown: bool) -> Option<Self> {
+        let Event::Retry { retry, max_retries, answer_discarded, kind, .. } = event else { return None };
+        let discarded = *answer_discarded && shown;
+        Some(Self { kind: *kind, message, discarded, number: *retry, max: *max_retries })
+    }
     fn headline(self, language: Language) -> &'static str {
         let (en, es) = match self.kind {
             ErrorKind::Network | ErrorKind::CutStream => ("connection lost", "conexión perdida"),

@@ -149,22 +149,13 @@ impl HumanLog {
         Ok(())
     }
 
-    /// Reports a request that is repeated, and that what was shown of its answer is discarded.
-    fn retry(&mut self, event: &Event) -> io::Result<()> {
-        let Event::Retry { retry, max_retries, answer_discarded, delay_ms, kind, message, .. } = event else {
-            return Ok(());
-        };
+    fn retry(&mut self, event: &Event, delay_ms: u64, message: &str) -> io::Result<()> {
         let text_shown = std::mem::take(&mut self.streamed);
-        let thoughts_shown = std::mem::take(&mut self.thought_shown);
+        let shown = std::mem::take(&mut self.thought_shown) || text_shown;
         self.shown_text.clear();
-        let retry = Retry {
-            kind: *kind,
-            message: &first_line(message, LINE_CHARS),
-            discarded: *answer_discarded && (text_shown || thoughts_shown),
-            number: *retry,
-            max: *max_retries,
-        };
-        let line = self.form.retry(retry, Duration::from_millis(*delay_ms));
+        let message = first_line(message, LINE_CHARS);
+        let Some(retry) = Retry::of(event, &message, shown) else { return Ok(()) };
+        let line = self.form.retry(retry, Duration::from_millis(delay_ms));
         self.say(Detail::Warn, Style::Caution, &line)
     }
 
@@ -205,7 +196,9 @@ impl HumanLog {
                 self.notice(Level::Debug, &messages::request_sent(*attempt, language))
             }
             Event::RequestPrefix { changed, .. } => self.prefix(changed),
-            Event::KeptAnswer => self.kept_answer(),
+            Event::KeptAnswer => {
+                self.say(Detail::Human, Style::Dim, &self.form.detail(messages::kept_answer(language)))
+            }
             Event::Checkpoint { reference, left_out, .. } => self.checkpoint(reference, left_out),
             Event::Notice { level, text } => self.notice(*level, text),
             Event::Guardrail { triggered } => {
@@ -315,10 +308,6 @@ impl HumanLog {
                 self.notice(Level::Debug, &messages::user_message(origin, &text, self.language()))
             }
         }
-    }
-
-    fn kept_answer(&self) -> io::Result<()> {
-        self.say(Detail::Human, Style::Dim, &self.form.detail(messages::kept_answer(self.language())))
     }
 
     fn notice(&self, level: Level, text: &str) -> io::Result<()> {
@@ -466,7 +455,7 @@ impl EventSink for HumanLog {
             | Event::ModelAbandoned { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Restored { .. } => Ok(()),
-            event @ Event::Retry { .. } => self.retry(event),
+            event @ Event::Retry { delay_ms, message, .. } => self.retry(event, *delay_ms, message),
             Event::TextDelta { text } => self.text_delta(text),
             Event::ThinkingDelta { text } => {
                 self.thought_shown = true;

@@ -54,12 +54,12 @@ fn told(form: Form, event: &Event) -> Option<(Detail, Style, String)> {
         Event::ToolEnd { name, result, .. } if result.is_error => {
             (Detail::Human, Style::Bad, form.subagent_error(&short(name), &short(result.gist())))
         }
-        Event::Retry { retry, max_retries, kind, message, .. } => {
+        Event::Retry { message, .. } => {
             let message = first_line(message, LINE_CHARS);
             // Pieces of a subagent's answer are not shown, so none are discarded.
-            let retry =
-                Retry { kind: *kind, message: &message, discarded: false, number: *retry, max: *max_retries };
-            (Detail::Warn, Style::Caution, retry.text(None, form.language()))
+            let retry = Retry::of(event, &message, false);
+            let text = retry.map_or_else(String::new, |retry| retry.text(None, form.language()));
+            (Detail::Warn, Style::Caution, text)
         }
         Event::ModelFailed { failure, .. } => (Detail::Warn, Style::Bad, short(&failure.message)),
         Event::ModelSwitched { from, to, .. } => {

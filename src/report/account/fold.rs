@@ -369,13 +369,13 @@ impl Fold {
     /// A request that gave no answer.
     fn no_answer(&mut self, event: &Event) {
         match event {
-            Event::Retry { retry, max_retries, delay_ms, kind, message, billed, .. } => {
+            Event::Retry { delay_ms, kind, message, billed, .. } => {
                 let purpose = self.account.steps.last().map_or(Purpose::Step, |step| step.purpose);
                 self.billed(purpose, *kind, *billed);
-                let delay = Duration::from_millis(*delay_ms);
-                let retry =
-                    Retry { kind: *kind, message, discarded: false, number: *retry, max: *max_retries };
-                self.warn(Level::Warn, Form::Words(Language::En).retry(retry, delay).trim());
+                if let Some(retry) = Retry::of(event, message, false) {
+                    let line = Form::Words(Language::En).retry(retry, Duration::from_millis(*delay_ms));
+                    self.warn(Level::Warn, line.trim());
+                }
             }
             Event::ModelFailed { purpose, failure, billed } => {
                 self.billed(*purpose, failure.kind, *billed);

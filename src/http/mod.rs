@@ -1,5 +1,10 @@
-//! HTTP to a model server: a POST whose answer is streamed, under four deadlines and a size cap.
+//! HTTP client for a model server: one exchange with a streamed answer, under four deadlines and a size limit.
 
+mod deadlines;
+
+pub use deadlines::{Deadline, Deadlines, Delivery};
+
+use deadlines::Clock;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, StatusCode, Url, redirect};
 use std::cell::OnceCell;
@@ -25,88 +30,6 @@ pub(crate) const HEADERS_CAP: usize = 100;
 pub(crate) const HEADER_BYTES_CAP: u32 = 32 * 1024;
 /// How long the end of a body may follow its last useful byte for the connection to be kept.
 const DRAIN_TIME: Duration = Duration::from_millis(20);
-
-/// The least time that an answer which is not streamed has to start.
-pub const UNSTREAMED_START: Duration = Duration::from_mins(2);
-/// How long keep-alive lines alone hold an answer open; DeepSeek documents ten minutes in its queue.
-pub const KEEP_ALIVE_LIMIT: Duration = Duration::from_mins(10);
-
-/// How long each phase of one exchange may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deadlines {
-    /// Name lookup, TCP and TLS.
-    pub connect: Duration,
-    /// From sending the request to the first byte of the answer's body.
-    pub first_byte: Duration,
-    /// From one complete event of the body to the next; a body without events has it for all of its bytes. A keep-alive
-    /// line starts it again, for [`KEEP_ALIVE_LIMIT`] after the last event.
-    pub silence: Duration,
-    /// The whole exchange.
-    pub whole: Duration,
-}
-
-impl Default for Deadlines {
-    /// Ten seconds to connect, two minutes until the answer starts (a local server may load the model first), two minutes
-    /// between two events, twenty minutes in all.
-    fn default() -> Self {
-        Self {
-            connect: Duration::from_secs(10),
-            first_byte: Duration::from_mins(2),
-            silence: Duration::from_mins(2),
-            whole: Duration::from_mins(20),
-        }
-    }
-}
-
-/// How an answer arrives, which decides how long it may take to start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
-    /// Piece by piece.
-    Streamed,
-    /// In one piece, when it is complete.
-    Whole {
-        /// Whether the model thinks before it answers.
-        thinks: bool,
-    },
-}
-
-impl Deadlines {
-    /// Returns the deadlines of an answer that arrives as `delivery` says. One that is not streamed starts when it is
-    /// complete: it has at least [`UNSTREAMED_START`], and that of a model that thinks has the whole time.
-    #[must_use]
-    pub fn of(self, delivery: Delivery) -> Self {
-        let first_byte = match delivery {
-            Delivery::Streamed => self.first_byte,
-            Delivery::Whole { thinks: false } => self.first_byte.max(UNSTREAMED_START).min(self.whole),
-            Delivery::Whole { thinks: true } => self.whole,
-        };
-        Self { first_byte, ..self }
-    }
-}
-
-/// Which of the [`Deadlines`] passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deadline {
-    /// [`Deadlines::connect`].
-    Connect,
-    /// [`Deadlines::first_byte`].
-    FirstByte,
-    /// [`Deadlines::silence`].
-    Silence,
-    /// [`Deadlines::whole`].
-    Whole,
-}
-
-impl std::fmt::Display for Deadline {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Connect => "no connection within",
-            Self::FirstByte => "no answer began within",
-            Self::Silence => "the answer stopped arriving for",
-            Self::Whole => "the answer was not complete within",
-        })
-    }
-}
 
 /// An exchange that did not work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -366,7 +289,7 @@ impl Reply {
         self.alive = self.last_event;
     }
 
-    /// Restarts the deadline for silence within [`KEEP_ALIVE_LIMIT`]: a line without content was received.
+    /// Restarts the deadline for silence within ten minutes after the last event: a line without content was received.
     pub fn kept_alive(&mut self) {
         self.alive = Instant::now();
     }
@@ -402,40 +325,6 @@ impl Reply {
     pub async fn drain(mut self) {
         let until = Instant::now() + DRAIN_TIME;
         while let Ok(Ok(Some(_))) = timeout_at(until, self.chunk()).await {}
-    }
-}
-
-/// When one exchange began and what it may take.
-#[derive(Debug, Clone, Copy)]
-struct Clock {
-    started: Instant,
-    deadlines: Deadlines,
-}
-
-impl Clock {
-    fn until_first_byte(&self) -> (Instant, Deadline) {
-        self.earlier(self.started + self.deadlines.first_byte, Deadline::FirstByte)
-    }
-
-    fn until_silence(&self, last_event: Instant, alive: Instant) -> (Instant, Deadline) {
-        let until =
-            (alive + self.deadlines.silence).min(last_event + KEEP_ALIVE_LIMIT.max(self.deadlines.silence));
-        self.earlier(until, Deadline::Silence)
-    }
-
-    fn earlier(&self, until: Instant, deadline: Deadline) -> (Instant, Deadline) {
-        let end = self.started + self.deadlines.whole;
-        if end <= until { (end, Deadline::Whole) } else { (until, deadline) }
-    }
-
-    fn passed(&self, deadline: Deadline) -> HttpError {
-        let allowed = match deadline {
-            Deadline::Connect => self.deadlines.connect,
-            Deadline::FirstByte => self.deadlines.first_byte,
-            Deadline::Silence => self.deadlines.silence,
-            Deadline::Whole => self.deadlines.whole,
-        };
-        HttpError::Timeout(deadline, allowed)
     }
 }
 
@@ -536,14 +425,5 @@ mod tests {
             assert!(!error.to_string().contains("secret"), "{error}");
         }
         endpoint("http://[::1]:80/a/v1/").unwrap();
-    }
-
-    #[test]
-    fn an_answer_that_is_not_streamed_has_two_minutes_to_start_and_that_of_a_thinking_model_the_whole_time() {
-        let deadlines = Deadlines { first_byte: Duration::from_secs(1), ..Deadlines::default() };
-        let first_byte = |delivery| deadlines.of(delivery).first_byte;
-        assert_eq!(first_byte(Delivery::Streamed), Duration::from_secs(1));
-        assert_eq!(first_byte(Delivery::Whole { thinks: false }), Duration::from_mins(2));
-        assert_eq!(first_byte(Delivery::Whole { thinks: true }), deadlines.whole);
     }
 }
