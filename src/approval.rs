@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A question about a call that nobody was there to answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Approval {
+pub struct ApprovalRequest {
     /// What `agent approve` and `agent deny` take.
     pub id: String,
     /// The call.
@@ -25,12 +25,12 @@ pub struct Approval {
     /// When it was asked, milliseconds since the Unix epoch.
     pub asked_ms: u64,
     /// What an answer is for.
-    pub subject: Subject,
+    pub subject: ApprovalSubject,
 }
 
 /// What must be as it was when the person was asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Subject {
+pub struct ApprovalSubject {
     /// The hash of the arguments (BLAKE3, hexadecimal), as hooks left them.
     pub arguments: String,
     /// The hash of where its paths lead through links.
@@ -53,7 +53,7 @@ pub struct FileVersion {
 /// What the person says about a call that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "says")]
-pub enum Answer {
+pub enum ApprovalAnswer {
     /// Run it.
     Approve,
     /// Do not.
@@ -66,8 +66,8 @@ pub enum Answer {
 
 /// A question about a call, for tests.
 #[cfg(test)]
-pub(crate) fn question(id: &str, call_id: &str) -> Approval {
-    Approval {
+pub(crate) fn sample_request(id: &str, call_id: &str) -> ApprovalRequest {
+    ApprovalRequest {
         id: id.into(),
         call_id: call_id.into(),
         tool: "write_file".into(),
@@ -76,6 +76,6 @@ pub(crate) fn question(id: &str, call_id: &str) -> Approval {
         notes: Vec::new(),
         preview: None,
         asked_ms: 1,
-        subject: Subject { arguments: "0".into(), links: "0".into(), files: Vec::new() },
+        subject: ApprovalSubject { arguments: "0".into(), links: "0".into(), files: Vec::new() },
     }
 }

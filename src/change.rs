@@ -53,7 +53,7 @@ impl ChangedBy {
 /// Which way files were put back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum RestoreDirection {
     /// To what they were before.
     Undo,
     /// To what they were before the last undo.
@@ -61,13 +61,13 @@ pub enum Way {
 }
 
 /// The bits of a mode that say what kind of file it is, and the values of them for links and for files.
-const KIND_BITS: u32 = 0o170_000;
-const LINK: u32 = 0o120_000;
-const REGULAR: u32 = 0o100_000;
+const FILE_TYPE_MASK: u32 = 0o170_000;
+const SYMLINK_TYPE: u32 = 0o120_000;
+const REGULAR_FILE_TYPE: u32 = 0o100_000;
 
 /// The bits of a mode that content keeps: all but set-user-ID and set-group-ID, which end with the content they were given
 /// for, as the kernel has it for writes.
-const KEPT_BITS: u32 = KIND_BITS | 0o1777;
+const PRESERVED_MODE_BITS: u32 = FILE_TYPE_MASK | 0o1777;
 
 /// What a file is at some moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,16 +87,16 @@ pub enum FileState {
 
 impl FileState {
     /// A file with this hash and this `st_mode`.
-    pub fn with(hash: String, mode: u32) -> Self {
-        Self::Content { hash, mode: Some(mode & KEPT_BITS) }
+    pub fn from_mode(hash: String, mode: u32) -> Self {
+        Self::Content { hash, mode: Some(mode & PRESERVED_MODE_BITS) }
     }
 
     /// A regular file with this hash and these permission bits.
-    pub fn file(hash: String, permissions: u32) -> Self {
-        Self::with(hash, REGULAR | permissions & !KIND_BITS)
+    pub fn regular_file(hash: String, permissions: u32) -> Self {
+        Self::from_mode(hash, REGULAR_FILE_TYPE | permissions & !FILE_TYPE_MASK)
     }
 
-    fn of(exists: bool, hash: Option<&String>, mode: Option<u32>) -> Self {
+    fn from_parts(exists: bool, hash: Option<&String>, mode: Option<u32>) -> Self {
         match hash {
             _ if !exists => Self::Absent,
             Some(hash) => Self::Content { hash: hash.clone(), mode },
@@ -122,11 +122,11 @@ impl FileState {
 
     /// Whether it is a link.
     pub fn is_link(&self) -> bool {
-        self.mode().is_some_and(|mode| mode & KIND_BITS == LINK)
+        self.mode().is_some_and(|mode| mode & FILE_TYPE_MASK == SYMLINK_TYPE)
     }
 
     /// Whether it is the same as `other`, as far as both are known.
-    pub fn agrees(&self, other: &Self) -> bool {
+    pub fn is_consistent_with(&self, other: &Self) -> bool {
         let modes = (self.mode(), other.mode());
         let same_mode =
             matches!(modes, (Some(one), Some(two)) if one == two) || modes.0.is_none() || modes.1.is_none();
@@ -191,19 +191,19 @@ impl Change {
     }
 
     /// What the file was before.
-    pub fn was(&self) -> FileState {
-        FileState::of(self.action != ChangeAction::Created, self.before.as_ref(), self.before_mode)
+    pub fn before_state(&self) -> FileState {
+        FileState::from_parts(self.action != ChangeAction::Created, self.before.as_ref(), self.before_mode)
     }
 
     /// What it was after.
-    pub fn became(&self) -> FileState {
-        FileState::of(self.action != ChangeAction::Deleted, self.after.as_ref(), self.after_mode)
+    pub fn after_state(&self) -> FileState {
+        FileState::from_parts(self.action != ChangeAction::Deleted, self.after.as_ref(), self.after_mode)
     }
 }
 
 /// A file whose content the model has seen, with the hash it had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Seen {
+pub struct ObservedFile {
     /// Path from the workspace root, `/`-separated.
     pub path: String,
     /// Content hash at that moment.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What is done about a conversation that fills the model's window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Strategy {
+pub enum CompactionStrategy {
     /// Old outputs are shortened, then the model sums up old exchanges, then the oldest are left out.
     Layered,
     /// Old outputs are shortened, then the oldest exchanges are left out: no request is made for it.
@@ -20,7 +20,7 @@ pub enum Strategy {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CompactionLimits {
     /// What is done.
-    pub strategy: Strategy,
+    pub strategy: CompactionStrategy,
     /// The part of the window, in percent, from which on it is done.
     pub at_percent: u32,
     /// How many of the last exchanges stay whole.
@@ -32,7 +32,7 @@ pub struct CompactionLimits {
 /// What happens when a conversation is made shorter, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "way")]
-pub enum Compaction {
+pub enum CompactionEvent {
     /// The conversation fills the window.
     Start {
         /// Tokens of the next prompt, about.

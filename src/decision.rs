@@ -37,15 +37,15 @@ impl Decision {
 
 /// Why a call may not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct DenialReason {
     /// Why, and what to do instead.
     pub reason: String,
     /// The rule that refuses.
     pub rule: String,
 }
 
-impl From<Refusal> for Decision {
-    fn from(Refusal { reason, rule }: Refusal) -> Self {
+impl From<DenialReason> for Decision {
+    fn from(DenialReason { reason, rule }: DenialReason) -> Self {
         Self::Deny { reason, rule }
     }
 }

@@ -1,9 +1,9 @@
 //! Stamps events and tells them to every listener, the journal first.
 
-use crate::event::{Event, EventSink, Purpose, Record, SCHEMA_VERSION};
+use crate::event::{EVENT_SCHEMA_VERSION, Event, EventSink, Purpose, Record};
 use crate::message::ToolCall;
-use crate::redactor::{Held, Redactor};
-use crate::source::Source;
+use crate::redactor::{PendingText, Redactor};
+use crate::source::Clock;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ pub struct EmitError(#[from] pub std::io::Error);
 
 /// What arrives in pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece {
+enum DeltaKind {
     Text,
     Thinking,
 }
@@ -25,20 +25,20 @@ enum Piece {
 /// The one way a fact gets told.
 pub struct Emitter {
     sinks: RefCell<Vec<Box<dyn EventSink>>>,
-    source: Rc<Source>,
+    source: Rc<Clock>,
     run: String,
     seq: Cell<u64>,
     step: Cell<u32>,
     redactor: Arc<Redactor>,
     /// The text and the reasoning that arrive in pieces, as far as they may begin a secret.
-    held: RefCell<[Held; 2]>,
+    pending: RefCell<[PendingText; 2]>,
     /// The arguments of calls in the last answer that were told otherwise, because a secret is in them.
-    meant: RefCell<BTreeMap<String, String>>,
+    original_arguments: RefCell<BTreeMap<String, String>>,
 }
 
 impl Emitter {
     /// An emitter for one run; `next_seq` continues the numbering of a resumed journal.
-    pub fn new(source: Rc<Source>, run: String, next_seq: u64, sinks: Vec<Box<dyn EventSink>>) -> Self {
+    pub fn new(source: Rc<Clock>, run: String, next_seq: u64, sinks: Vec<Box<dyn EventSink>>) -> Self {
         Self {
             sinks: RefCell::new(sinks),
             source,
@@ -46,14 +46,14 @@ impl Emitter {
             seq: Cell::new(next_seq),
             step: Cell::new(0),
             redactor: Arc::default(),
-            held: RefCell::default(),
-            meant: RefCell::default(),
+            pending: RefCell::default(),
+            original_arguments: RefCell::default(),
         }
     }
 
     /// The same, telling nobody what `redactor` knows for a secret.
     #[must_use]
-    pub fn redacting(self, redactor: Arc<Redactor>) -> Self {
+    pub fn with_redactor(self, redactor: Arc<Redactor>) -> Self {
         Self { redactor, ..self }
     }
 
@@ -70,61 +70,61 @@ impl Emitter {
     pub fn emit(&self, event: Event) -> Result<Record, EmitError> {
         match event {
             Event::TextDelta { text } => {
-                self.release(Piece::Thinking)?;
-                self.tell(Event::TextDelta { text: self.take(Piece::Text, &text) })
+                self.flush_pending(DeltaKind::Thinking)?;
+                self.dispatch(Event::TextDelta { text: self.push_pending(DeltaKind::Text, &text) })
             }
             Event::ThinkingDelta { text } => {
-                self.release(Piece::Text)?;
-                self.tell(Event::ThinkingDelta { text: self.take(Piece::Thinking, &text) })
+                self.flush_pending(DeltaKind::Text)?;
+                self.dispatch(Event::ThinkingDelta { text: self.push_pending(DeltaKind::Thinking, &text) })
             }
             event => {
-                self.release(Piece::Thinking)?;
-                self.release(Piece::Text)?;
-                self.tell(event)
+                self.flush_pending(DeltaKind::Thinking)?;
+                self.flush_pending(DeltaKind::Text)?;
+                self.dispatch(event)
             }
         }
     }
 
     /// What of a piece can be told now.
-    fn take(&self, piece: Piece, text: &str) -> String {
-        let [words, thoughts] = &mut *self.held.borrow_mut();
-        let held = if piece == Piece::Text { words } else { thoughts };
+    fn push_pending(&self, piece: DeltaKind, text: &str) -> String {
+        let [words, thoughts] = &mut *self.pending.borrow_mut();
+        let held = if piece == DeltaKind::Text { words } else { thoughts };
         held.take(&self.redactor, text)
     }
 
     /// Tells what was held back of a text that does not go on.
-    fn release(&self, piece: Piece) -> Result<(), EmitError> {
+    fn flush_pending(&self, piece: DeltaKind) -> Result<(), EmitError> {
         let text = {
-            let [words, thoughts] = &mut *self.held.borrow_mut();
-            let held = if piece == Piece::Text { words } else { thoughts };
+            let [words, thoughts] = &mut *self.pending.borrow_mut();
+            let held = if piece == DeltaKind::Text { words } else { thoughts };
             held.finish(&self.redactor)
         };
         let event = match piece {
             _ if text.is_empty() => return Ok(()),
-            Piece::Text => Event::TextDelta { text },
-            Piece::Thinking => Event::ThinkingDelta { text },
+            DeltaKind::Text => Event::TextDelta { text },
+            DeltaKind::Thinking => Event::ThinkingDelta { text },
         };
-        self.tell(event).map(drop)
+        self.dispatch(event).map(drop)
     }
 
-    fn tell(&self, mut event: Event) -> Result<Record, EmitError> {
+    fn dispatch(&self, mut event: Event) -> Result<Record, EmitError> {
         let delta = event.is_delta();
         let meant = arguments(&event);
-        self.redactor.event(&mut event);
+        self.redactor.redact_event(&mut event);
         if let Event::ModelResponse { message, .. } = &event {
             let calls = message.tool_calls().zip(meant).filter(|(told, meant)| told.arguments != *meant);
-            self.meant.replace(calls.map(|(told, meant)| (told.id.clone(), meant)).collect());
+            self.original_arguments.replace(calls.map(|(told, meant)| (told.id.clone(), meant)).collect());
         }
         if matches!(event, Event::StepStart { purpose: Purpose::Step, .. }) {
             self.step.set(self.step.get().saturating_add(1));
         }
-        let at = if delta { self.source.elapsed() } else { self.source.stamp() };
+        let at = if delta { self.source.elapsed() } else { self.source.next_event_time() };
         let record = Record {
-            v: SCHEMA_VERSION,
+            v: EVENT_SCHEMA_VERSION,
             seq: self.seq.get(),
             run: self.run.clone(),
             step: self.step.get(),
-            wall_ms: u64::try_from(self.source.wall().as_millis()).unwrap_or(u64::MAX),
+            wall_ms: u64::try_from(self.source.unix_time().as_millis()).unwrap_or(u64::MAX),
             mono_us: u64::try_from(at.as_micros()).unwrap_or(u64::MAX),
             event,
         };
@@ -134,14 +134,14 @@ impl Emitter {
         if !delta {
             self.seq.set(record.seq.saturating_add(1));
         }
-        self.each(|sink| sink.emit(&record))?;
+        self.for_each_sink(|sink| sink.emit(&record))?;
         Ok(record)
     }
 
     /// `calls` of the last answer, as everybody was told of it, as the model meant them: nothing is run with a mark in place of
     /// a secret.
-    pub fn meant(&self, calls: &[ToolCall]) -> Vec<ToolCall> {
-        let meant = self.meant.borrow();
+    pub fn original_calls(&self, calls: &[ToolCall]) -> Vec<ToolCall> {
+        let meant = self.original_arguments.borrow();
         let arguments = |call: &ToolCall| meant.get(&call.id).unwrap_or(&call.arguments).clone();
         calls.iter().map(|call| ToolCall { arguments: arguments(call), ..call.clone() }).collect()
     }
@@ -151,34 +151,37 @@ impl Emitter {
     /// # Errors
     /// When the journal could not be synced.
     pub fn sync(&self) -> Result<(), EmitError> {
-        Ok(self.unsynced()?.map_or(Ok(()), |file| file.sync_data())?)
+        Ok(self.file_to_sync()?.map_or(Ok(()), |file| file.sync_data())?)
     }
 
     /// The file that makes everything told so far durable when it is synced, where there is one.
     ///
     /// # Errors
     /// When the journal lacks something that was told.
-    pub fn unsynced(&self) -> Result<Option<Arc<File>>, EmitError> {
+    pub fn file_to_sync(&self) -> Result<Option<Arc<File>>, EmitError> {
         let mut required = None;
-        for sink in self.sinks.borrow().iter().filter(|sink| sink.required()) {
-            required = required.or(sink.unsynced()?);
+        for sink in self.sinks.borrow().iter().filter(|sink| sink.is_required()) {
+            required = required.or(sink.file_to_sync()?);
         }
         Ok(required)
     }
 
     /// Goes on without the journal, which has failed: whoever else listens can still be told how the run ended.
-    pub fn give_journal_up(&self) {
-        self.sinks.borrow_mut().retain(|sink| !sink.required());
+    pub fn remove_journal(&self) {
+        self.sinks.borrow_mut().retain(|sink| !sink.is_required());
     }
 
     /// Runs `f` on each listener; one that fails is dropped. Where a required one fails nobody after it is told: what the
     /// journal does not hold has not happened for anybody.
-    fn each(&self, mut f: impl FnMut(&mut dyn EventSink) -> std::io::Result<()>) -> Result<(), EmitError> {
+    fn for_each_sink(
+        &self,
+        mut f: impl FnMut(&mut dyn EventSink) -> std::io::Result<()>,
+    ) -> Result<(), EmitError> {
         let mut failure = None;
         self.sinks.borrow_mut().retain_mut(|sink| {
             let told = if failure.is_none() { f(sink.as_mut()) } else { Ok(()) };
             match told {
-                Err(error) if sink.required() => failure = Some(error),
+                Err(error) if sink.is_required() => failure = Some(error),
                 Err(_) => return false,
                 Ok(()) => {}
             }
@@ -215,7 +218,7 @@ mod tests {
             Ok(())
         }
 
-        fn required(&self) -> bool {
+        fn is_required(&self) -> bool {
             self.required
         }
     }
@@ -226,12 +229,12 @@ mod tests {
         let journal = Listener { told: Rc::default(), fails: Rc::clone(&full), required: true };
         let log = Listener { told: Rc::clone(&told), fails: fine, required: false };
         let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(journal), Box::new(log)];
-        let emitter = Emitter::new(Rc::new(Source::new()), String::new(), 0, sinks);
+        let emitter = Emitter::new(Rc::new(Clock::new()), String::new(), 0, sinks);
         emitter.emit(Event::StepEnd).unwrap();
         full.set(true);
         emitter.emit(Event::StepEnd).unwrap_err();
         assert_eq!(told.get(), 1);
-        emitter.give_journal_up();
+        emitter.remove_journal();
         emitter.emit(Event::StepEnd).unwrap();
         assert_eq!(told.get(), 2);
     }

@@ -38,27 +38,30 @@ pub struct Confidence(u32);
 /// A number that is no confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a confidence is a number from 0 to 1")]
-pub struct NoConfidence;
+pub struct InvalidConfidence;
 
 /// Parts of one that are told apart.
-const PARTS: f64 = 1_000_000.0;
+const MILLIONTHS: f64 = 1_000_000.0;
 
 impl TryFrom<f64> for Confidence {
-    type Error = NoConfidence;
+    type Error = InvalidConfidence;
 
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "it is between 0 and a million"
     )]
-    fn try_from(number: f64) -> Result<Self, NoConfidence> {
-        (0.0..=1.0).contains(&number).then(|| Self((number * PARTS).round() as u32)).ok_or(NoConfidence)
+    fn try_from(number: f64) -> Result<Self, InvalidConfidence> {
+        (0.0..=1.0)
+            .contains(&number)
+            .then(|| Self((number * MILLIONTHS).round() as u32))
+            .ok_or(InvalidConfidence)
     }
 }
 
 impl From<Confidence> for f64 {
     fn from(confidence: Confidence) -> Self {
-        Self::from(confidence.0) / PARTS
+        Self::from(confidence.0) / MILLIONTHS
     }
 }
 
@@ -76,7 +79,7 @@ pub struct EvaluationLimits {
 
 /// What the model says of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Finding {
+pub struct Assessment {
     /// Whether the task is done.
     pub completed: bool,
     /// How sure that is.
@@ -133,12 +136,12 @@ pub struct Evaluation {
 
 impl Evaluation {
     /// What an answer is worth beside others of the run.
-    pub fn worth(&self) -> impl Ord {
-        (self.is_made(), self.completed, self.confidence)
+    pub fn rank(&self) -> impl Ord {
+        (self.was_performed(), self.completed, self.confidence)
     }
 
     /// Whether the model can be told what is wanting.
-    pub fn is_made(&self) -> bool {
+    pub fn was_performed(&self) -> bool {
         self.error.as_ref().is_none_or(|error| error.kind != EvaluationErrorKind::NotMade)
     }
 }
@@ -154,7 +157,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&confidence).unwrap(), text);
         }
         for number in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
-            assert_eq!(Confidence::try_from(number), Err(NoConfidence), "{number}");
+            assert_eq!(Confidence::try_from(number), Err(InvalidConfidence), "{number}");
         }
     }
 }

@@ -1,19 +1,19 @@
 //! What happens during a run, as typed facts, and the sink they are told to.
 
-use crate::approval::{Answer, Approval};
-use crate::change::{Change, Seen, Way};
-use crate::compaction::Compaction;
+use crate::approval::{ApprovalAnswer, ApprovalRequest};
+use crate::change::{Change, ObservedFile, RestoreDirection};
+use crate::compaction::CompactionEvent;
 use crate::decision::Denial;
 use crate::evaluation::Evaluation;
-use crate::failure::{ErrorKind, Failure};
+use crate::failure::{Failure, FailureKind};
 pub use crate::finish_reason::FinishReason;
 use crate::gate::GateResult;
-use crate::guardrail::{Counted, Triggered};
-use crate::limits::Bounds;
-use crate::message::{Message, Said, ToolCall, ToolResult};
-pub use crate::origin::{Origin, Teller};
+use crate::guardrail::{CallCounts, TriggeredGuardrail};
+use crate::limits::RunLimits;
+use crate::message::{HistoryMessage, Message, ToolCall, ToolResult};
+pub use crate::origin::{MessageAuthor, MessageOrigin};
 use crate::price::Usd;
-use crate::purse::Purse;
+use crate::purse::BudgetShare;
 use crate::result::{InstructionFile, RunResult};
 use crate::stop_reason::StopReason;
 use crate::usage::Usage;
@@ -23,12 +23,12 @@ use std::fs::File;
 use std::sync::Arc;
 
 /// The version of [`Record`] and [`Event`] as written to journals and streams.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const EVENT_SCHEMA_VERSION: u32 = 1;
 
 /// One event with everything needed to place it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
-    /// [`SCHEMA_VERSION`] of the writer.
+    /// [`EVENT_SCHEMA_VERSION`] of the writer.
     pub v: u32,
     /// Counts the records of a session from 0 without gaps; deltas are not counted.
     pub seq: u64,
@@ -60,7 +60,7 @@ pub enum Purpose {
 
 impl Purpose {
     /// Whether the reply is for the loop alone: no part of the conversation, and nothing that anybody is shown.
-    pub fn is_aside(self) -> bool {
+    pub fn is_internal(self) -> bool {
         matches!(self, Self::Summary | Self::Evaluation)
     }
 }
@@ -68,7 +68,7 @@ impl Purpose {
 /// How loudly a notice is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum NoticeLevel {
     /// Only of interest when looking for a fault.
     Debug,
     /// Worth knowing.
@@ -95,7 +95,7 @@ pub enum HookVerdict {
 
 /// What a request used that gave no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Billed {
+pub struct BilledUsage {
     /// Tokens.
     pub usage: Usage,
     /// US dollars, where the price is known.
@@ -148,7 +148,7 @@ pub enum Event {
         sandbox: String,
         /// What the run is held to; earlier versions did not say.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        bounds: Option<Box<Bounds>>,
+        bounds: Option<Box<RunLimits>>,
     },
     /// The system message; a later one replaces an earlier one.
     System {
@@ -163,14 +163,14 @@ pub enum Event {
     /// What was said in an earlier conversation enters this one, before its first prompt (`--history`).
     History {
         /// In order.
-        messages: Vec<Said>,
+        messages: Vec<HistoryMessage>,
     },
     /// A user message enters the conversation.
     UserMessage {
         /// The text.
         text: String,
         /// Who put it there.
-        origin: Origin,
+        origin: MessageOrigin,
     },
     /// A step begins: the model is about to be asked.
     StepStart {
@@ -213,12 +213,12 @@ pub enum Event {
         /// How long we wait before the next one.
         delay_ms: u64,
         /// The class of the failure.
-        kind: ErrorKind,
+        kind: FailureKind,
         /// In words.
         message: String,
         /// What it used all the same, where the provider said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        billed: Option<Billed>,
+        billed: Option<BilledUsage>,
     },
     /// A piece of answer text arrived. Never journaled.
     #[serde(rename = "text")]
@@ -257,7 +257,7 @@ pub enum Event {
         failure: Failure,
         /// What the last attempt used all the same, where the provider said.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        billed: Option<Billed>,
+        billed: Option<BilledUsage>,
     },
     /// A model call was given up before it answered.
     ModelAbandoned {
@@ -277,7 +277,7 @@ pub enum Event {
     },
     /// A tool call is about to be decided on and run.
     #[serde(rename = "tool_call_start", alias = "tool_start")]
-    ToolStart {
+    ToolCallStart {
         /// The call as the model made it.
         call: ToolCall,
         /// What it is to do, one line.
@@ -292,7 +292,7 @@ pub enum Event {
     },
     /// A tool call has its result.
     #[serde(rename = "tool_call_end", alias = "tool_end")]
-    ToolEnd {
+    ToolCallEnd {
         /// The tool's name.
         name: String,
         /// What it was to do, one line.
@@ -304,7 +304,7 @@ pub enum Event {
         changed: Vec<Change>,
         /// Files it showed to the model.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        seen: Vec<Seen>,
+        seen: Vec<ObservedFile>,
         /// Set when it was refused rather than run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         denial: Option<Denial>,
@@ -312,26 +312,26 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         simulated: bool,
         /// What it counts towards the limits of guardrails.
-        #[serde(default, skip_serializing_if = "Counted::is_nothing")]
-        counted: Counted,
+        #[serde(default, skip_serializing_if = "CallCounts::is_empty")]
+        counted: CallCounts,
         /// Decision, hooks and execution.
         duration_ms: u64,
     },
     /// A tool call was not run: it waits, for a person's answer or for a call before it that does (`--approvals pause`).
     #[serde(rename = "tool_call_waits")]
-    ToolWaits {
+    ToolCallPending {
         /// The call.
         call_id: String,
         /// What a person is asked; absent when it waits its turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        approval: Option<Approval>,
+        approval: Option<ApprovalRequest>,
     },
     /// The person answered, between runs (`agent approve`, `agent deny`); the last answer counts.
     ApprovalAnswered {
         /// Which question.
         id: String,
         /// What was said.
-        answer: Answer,
+        answer: ApprovalAnswer,
         /// Shows that it was said here, in this session and to this question.
         seal: String,
     },
@@ -343,7 +343,7 @@ pub enum Event {
         event: Box<Event>,
         /// What the subagent has spent, and may yet by the request under way, where that is another amount than before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        purse: Option<Purse>,
+        purse: Option<BudgetShare>,
     },
     /// A command goes on in the background.
     BackgroundStart {
@@ -380,7 +380,7 @@ pub enum Event {
     /// A guardrail withheld a text or ended the run.
     Guardrail {
         /// Which, and why.
-        triggered: Triggered,
+        triggered: TriggeredGuardrail,
     },
     /// The model said that it is done, and the quality gates were looked at.
     Gates {
@@ -404,7 +404,7 @@ pub enum Event {
     Compaction {
         /// What happens.
         #[serde(flatten)]
-        part: Compaction,
+        part: CompactionEvent,
     },
     /// The step's tools have their results or wait, or it had none.
     StepEnd,
@@ -432,7 +432,7 @@ pub enum Event {
     /// Something worth telling.
     Notice {
         /// How loudly.
-        level: Level,
+        level: NoticeLevel,
         /// In words.
         text: String,
     },
@@ -444,7 +444,7 @@ pub enum Event {
     /// The person put files back, between runs (`agent undo`, `agent redo`).
     Restored {
         /// Which way.
-        way: Way,
+        way: RestoreDirection,
         /// The last step whose changes an undo left, counted over all runs of the session; 0 for a redo.
         to_step: u32,
         /// The files.
@@ -466,7 +466,7 @@ impl Event {
     /// The files that a call has changed, of a subagent too.
     pub fn changed(&self) -> &[Change] {
         match self {
-            Self::ToolEnd { changed, .. } => changed,
+            Self::ToolCallEnd { changed, .. } => changed,
             Self::Subagent { event, .. } => event.changed(),
             _ => &[],
         }
@@ -482,7 +482,7 @@ pub trait EventSink {
     fn emit(&mut self, record: &Record) -> std::io::Result<()>;
 
     /// Whether the run may not go on without this sink. Only the journal says yes.
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         false
     }
 
@@ -491,7 +491,7 @@ pub trait EventSink {
     ///
     /// # Errors
     /// When it lacks something that was told.
-    fn unsynced(&self) -> std::io::Result<Option<Arc<File>>> {
+    fn file_to_sync(&self) -> std::io::Result<Option<Arc<File>>> {
         Ok(None)
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The class of a failure; the names appear as `error.kind` in the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ErrorKind {
+pub enum FailureKind {
     /// 401 or 403, or no key where one is needed.
     Auth,
     /// 429 without a sign of an exhausted quota.
@@ -47,7 +47,7 @@ pub enum ErrorKind {
     Internal,
 }
 
-impl ErrorKind {
+impl FailureKind {
     /// Every class.
     pub const ALL: [Self; 19] = [
         Self::Auth,
@@ -153,7 +153,7 @@ impl ErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// Its class.
-    pub kind: ErrorKind,
+    pub kind: FailureKind,
     /// What happened and what to do, in words; never holds a key.
     pub message: String,
     /// Whether the same run could succeed later without a change.

@@ -29,7 +29,7 @@ pub enum FinishReason {
 
 impl FinishReason {
     /// Whether the answer counts as far as it came, its calls too, which are whole or told to be wrong.
-    pub fn counts(&self) -> bool {
+    pub fn is_usable(&self) -> bool {
         match self {
             Self::Stop | Self::ToolCalls | Self::Length | Self::Paused => true,
             Self::ContentFilter | Self::Filtered(_) | Self::Refusal | Self::WindowFull | Self::Other(_) => {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Which side of the conversation a guardrail looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Side {
+pub enum ConversationSide {
     /// What the model is about to read: what it is told, and the results of its calls.
     Input,
     /// What the model has written: its answers and its calls.
@@ -43,7 +43,7 @@ impl Severity {
 /// What a guardrail does about a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Reaction {
+pub enum GuardrailAction {
     /// The text is withheld and the run goes on.
     Block,
     /// The run ends.
@@ -52,22 +52,22 @@ pub enum Reaction {
 
 /// A guardrail that had something to say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Triggered {
+pub struct TriggeredGuardrail {
     /// Its name.
     pub name: String,
     /// Which side of the conversation the text stood on.
-    pub on: Side,
+    pub on: ConversationSide,
     /// How grave it is.
     pub severity: Severity,
     /// What became of it: a text was withheld, or the run ended.
-    pub action: Reaction,
+    pub action: GuardrailAction,
     /// Why, in the words of who configured it.
     pub message: String,
 }
 
 /// What a call that ran counts towards the limits of guardrails, besides the files that it changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Counted {
+pub struct CallCounts {
     /// Lines that it added and removed; counted only while there is a limit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lines: u64,
@@ -79,9 +79,9 @@ pub struct Counted {
     pub tests_passed: Option<bool>,
 }
 
-impl Counted {
+impl CallCounts {
     /// Whether there is nothing to count.
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }

@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 const EXIT_CODE: i32 = 130;
 
 /// What a signal does, besides cancelling and exiting.
-pub struct Reactions {
+pub struct SignalHandlers {
     /// Told on the runtime once the token has fired: says that the run is ending.
-    pub first: Box<dyn FnOnce() + Send>,
+    pub on_first_signal: Box<dyn FnOnce() + Send>,
     /// Told on the thread that received the second signal, before the process exits at once: ends every child. It
     /// must not wait for anything the runtime may hold.
-    pub second: Box<dyn Fn() + Send + Sync>,
+    pub on_second_signal: Box<dyn Fn() + Send + Sync>,
 }
 
 /// The wish of the person or the system that the run ends.
@@ -28,9 +28,9 @@ impl Interrupt {
     ///
     /// # Errors
     /// When the system does not let us listen, or it was done before.
-    pub fn install(reactions: Reactions) -> io::Result<Self> {
+    pub fn install(reactions: SignalHandlers) -> io::Result<Self> {
         let interrupt = Self::default();
-        let Reactions { first, second } = reactions;
+        let SignalHandlers { on_first_signal: first, on_second_signal: second } = reactions;
         let second: Arc<dyn Fn() + Send + Sync> = second.into();
         let press = {
             let token = interrupt.token.clone();
@@ -106,9 +106,9 @@ mod tests {
     #[tokio::test]
     async fn l33_the_first_signal_cancels_and_tells_the_listener() {
         let (told, listener) = mpsc::channel();
-        let interrupt = Interrupt::install(Reactions {
-            first: Box::new(move || told.send(()).unwrap()),
-            second: Box::new(|| panic!("there was one signal only")),
+        let interrupt = Interrupt::install(SignalHandlers {
+            on_first_signal: Box::new(move || told.send(()).unwrap()),
+            on_second_signal: Box::new(|| panic!("there was one signal only")),
         })
         .unwrap();
         assert!(!interrupt.token().is_cancelled());

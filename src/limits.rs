@@ -81,9 +81,9 @@ pub struct Limits {
     #[serde(default)]
     pub language: Language,
     /// What it may spend.
-    pub caps: Caps,
+    pub caps: SpendingCaps,
     /// The models that it may call.
-    pub models: Chain<Terms>,
+    pub models: FallbackChain<ModelTerms>,
     /// Bytes of the tools that a request offers, and of the schema that it may hold.
     pub tools_bytes: u64,
     /// How often the model is told that quality gates have not passed before the run ends all the same; nothing without gates.
@@ -99,7 +99,7 @@ pub struct Limits {
 
 /// What a run may spend.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Caps {
+pub struct SpendingCaps {
     /// US dollars.
     pub usd: Option<Usd>,
     /// Tokens, prompts and answers together.
@@ -118,7 +118,7 @@ pub struct Caps {
 
 /// Everything that a run is held to, as its journal keeps it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Bounds {
+pub struct RunLimits {
     /// When it began, in microseconds on the monotonic clock of its records.
     pub began_us: u64,
     /// Its limits, before the room that the schema takes.
@@ -130,14 +130,14 @@ pub struct Bounds {
 
 /// The chosen model and those that take over from it, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Chain<T> {
+pub struct FallbackChain<T> {
     /// The chosen one.
     pub first: T,
     /// What takes over when the one before it cannot be used.
     pub fallbacks: Vec<T>,
 }
 
-impl<T> Chain<T> {
+impl<T> FallbackChain<T> {
     /// Number `place`, the chosen one being 0; the chosen one as well where there are not so many.
     pub fn at(&self, place: usize) -> &T {
         place.checked_sub(1).and_then(|place| self.fallbacks.get(place)).unwrap_or(&self.first)
@@ -150,7 +150,7 @@ impl<T> Chain<T> {
 
     /// Those from number `place` on.
     #[must_use]
-    pub fn beginning_with(&self, place: usize) -> Self
+    pub fn starting_at(&self, place: usize) -> Self
     where
         T: Clone,
     {
@@ -166,7 +166,7 @@ impl<T> Chain<T> {
 
 /// What a run must know of a model that it may call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Terms {
+pub struct ModelTerms {
     /// `provider/model`.
     pub model: String,
     /// What it costs; nothing when that is not known.
@@ -218,11 +218,11 @@ mod tests {
 
     #[test]
     fn each_takes_over_from_the_one_before_it() {
-        let chain = Chain { first: 'a', fallbacks: vec!['b', 'c'] };
+        let chain = FallbackChain { first: 'a', fallbacks: vec!['b', 'c'] };
         assert_eq!([0, 1, 2, 3].map(|place| *chain.at(place)), ['a', 'b', 'c', 'a']);
         assert_eq!([0, 1, 2].map(|place| chain.after(place).copied()), [Some('b'), Some('c'), None]);
         assert_eq!(chain.iter().collect::<String>(), "abc");
-        assert_eq!(chain.beginning_with(1), Chain { first: 'b', fallbacks: vec!['c'] });
-        assert_eq!(chain.beginning_with(0), chain);
+        assert_eq!(chain.starting_at(1), FallbackChain { first: 'b', fallbacks: vec!['c'] });
+        assert_eq!(chain.starting_at(0), chain);
     }
 }

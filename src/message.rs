@@ -42,7 +42,7 @@ pub enum Part {
         text: String,
         /// What the provider wants back unmodified.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        opaque: Option<Opaque>,
+        opaque: Option<OpaqueData>,
     },
     /// A request of the model to run a tool.
     ToolCall(ToolCall),
@@ -61,7 +61,7 @@ pub struct ToolCall {
     pub arguments: String,
     /// What the provider wants back unmodified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub opaque: Option<Opaque>,
+    pub opaque: Option<OpaqueData>,
 }
 
 /// What a tool answered; every call gets exactly one.
@@ -78,7 +78,7 @@ pub struct ToolResult {
 
 /// Data of one provider that only the codec of that name may replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Opaque {
+pub struct OpaqueData {
     /// The codec that understands it, such as `chat_completions`.
     pub codec: String,
     /// The data, untouched.
@@ -88,7 +88,7 @@ pub struct Opaque {
 /// Who said something in an earlier conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Speaker {
+pub enum HistoryRole {
     /// The person.
     User,
     /// The model.
@@ -97,18 +97,18 @@ pub enum Speaker {
 
 /// Something that was said in an earlier conversation: words alone, no calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Said {
+pub struct HistoryMessage {
     /// Who said it.
-    pub role: Speaker,
+    pub role: HistoryRole,
     /// The words.
     pub content: String,
 }
 
-impl From<&Said> for Message {
-    fn from(said: &Said) -> Self {
+impl From<&HistoryMessage> for Message {
+    fn from(said: &HistoryMessage) -> Self {
         let role = match said.role {
-            Speaker::User => Role::User,
-            Speaker::Assistant => Role::Assistant,
+            HistoryRole::User => Role::User,
+            HistoryRole::Assistant => Role::Assistant,
         };
         Self::text(role, said.content.as_str())
     }
@@ -116,7 +116,7 @@ impl From<&Said> for Message {
 
 impl ToolResult {
     /// Its first line, which says how it went, without the `Error:` that is there for the model.
-    pub fn gist(&self) -> &str {
+    pub fn summary_line(&self) -> &str {
         let first = self.text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         first.strip_prefix("Error: ").unwrap_or(first)
     }
@@ -124,7 +124,7 @@ impl ToolResult {
 
 impl Message {
     /// Drops what only the model that made the message can read.
-    pub fn forget_opaque(&mut self) {
+    pub fn clear_opaque(&mut self) {
         for part in &mut self.parts {
             match part {
                 Part::Thinking { opaque, .. } => *opaque = None,
@@ -138,7 +138,7 @@ impl Message {
     #[must_use]
     pub fn without_calls(mut self) -> Self {
         self.parts.retain(|part| !matches!(part, Part::ToolCall(_)));
-        self.forget_opaque();
+        self.clear_opaque();
         self
     }
 
@@ -148,7 +148,7 @@ impl Message {
     }
 
     /// The message that answers a turn's tool calls.
-    pub fn results(results: Vec<ToolResult>) -> Self {
+    pub fn tool_results(results: Vec<ToolResult>) -> Self {
         Self { role: Role::Tool, parts: results.into_iter().map(Part::ToolResult).collect() }
     }
 
@@ -164,7 +164,7 @@ impl Message {
     }
 
     /// All reasoning joined, a line for each part.
-    pub fn thoughts(&self) -> String {
+    pub fn joined_thinking(&self) -> String {
         let thoughts = self.parts.iter().filter_map(|part| match part {
             Part::Thinking { text, .. } if !text.is_empty() => Some(text.as_str()),
             Part::Thinking { .. } | Part::Text { .. } | Part::ToolCall(_) | Part::ToolResult(_) => None,
@@ -189,7 +189,7 @@ mod tests {
     fn the_gist_of_a_result_is_its_first_line() {
         let gist = |text: &str| {
             let result = ToolResult { call_id: String::new(), text: text.to_owned(), is_error: true };
-            result.gist().to_owned()
+            result.summary_line().to_owned()
         };
         assert_eq!(gist("Error: no such file: x\nTry y."), "no such file: x");
         assert_eq!(gist("\n  done\n"), "done");

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Who put a user message into the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum MessageOrigin {
     /// The person.
     Prompt,
     /// The loop itself, asking for a closing summary.
@@ -37,7 +37,7 @@ pub enum Origin {
 
 /// Who speaks in a user message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Teller {
+pub enum MessageAuthor {
     /// The person.
     Person,
     /// The loop.
@@ -46,12 +46,12 @@ pub enum Teller {
     Hook,
 }
 
-impl Origin {
+impl MessageOrigin {
     /// Who speaks.
-    pub fn teller(self) -> Teller {
+    pub fn author(self) -> MessageAuthor {
         match self {
-            Self::Prompt => Teller::Person,
-            Self::Hook => Teller::Hook,
+            Self::Prompt => MessageAuthor::Person,
+            Self::Hook => MessageAuthor::Hook,
             Self::System
             | Self::Background
             | Self::Continuation
@@ -62,7 +62,7 @@ impl Origin {
             | Self::Evaluation
             | Self::Remaining
             | Self::Plan
-            | Self::GitDiff => Teller::Loop,
+            | Self::GitDiff => MessageAuthor::Loop,
         }
     }
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Picodollars in a US dollar.
-const PICO: f64 = 1e12;
+const PICODOLLARS_PER_USD: f64 = 1e12;
 
 /// Tokens that a price is quoted for.
 const QUOTED_TOKENS: u64 = 1_000_000;
@@ -22,7 +22,7 @@ pub struct Usd(u64);
 /// A number that is no amount of money.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("{0} is not an amount from 0 to 1,000,000 US dollars")]
-pub struct NotMoney(f64);
+pub struct InvalidAmount(f64);
 
 impl Usd {
     /// Nothing.
@@ -38,18 +38,18 @@ impl Usd {
 
     /// One of `parts` equal parts, rounded down.
     #[must_use]
-    pub fn part(self, parts: u64) -> Self {
+    pub fn div_floor(self, parts: u64) -> Self {
         Self(self.0.checked_div(parts).unwrap_or(0))
     }
 
     /// What is left of it after `other`; nothing when `other` is more.
     #[must_use]
-    pub fn less(self, other: Self) -> Self {
+    pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
     /// So many picodollars.
-    pub const fn of_picodollars(count: u64) -> Self {
+    pub const fn from_picodollars(count: u64) -> Self {
         Self(count)
     }
 
@@ -59,7 +59,7 @@ impl Usd {
     }
 
     /// How many things of `price` it pays for; no end when they are free.
-    pub fn pays_for(self, price: Self) -> u64 {
+    pub fn affordable_count(self, price: Self) -> u64 {
         self.0.checked_div(price.0).unwrap_or(u64::MAX)
     }
 }
@@ -79,18 +79,18 @@ impl std::ops::AddAssign for Usd {
 }
 
 impl TryFrom<f64> for Usd {
-    type Error = NotMoney;
+    type Error = InvalidAmount;
 
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "the range is checked: a million dollars are 10^18 picodollars"
     )]
-    fn try_from(dollars: f64) -> Result<Self, NotMoney> {
+    fn try_from(dollars: f64) -> Result<Self, InvalidAmount> {
         if (0.0..=Self::MAX_DOLLARS).contains(&dollars) {
-            Ok(Self((dollars * PICO).round() as u64))
+            Ok(Self((dollars * PICODOLLARS_PER_USD).round() as u64))
         } else {
-            Err(NotMoney(dollars))
+            Err(InvalidAmount(dollars))
         }
     }
 }
@@ -98,7 +98,7 @@ impl TryFrom<f64> for Usd {
 impl From<Usd> for f64 {
     #[expect(clippy::cast_precision_loss, reason = "beyond $1,000 the last picodollar does not matter")]
     fn from(amount: Usd) -> Self {
-        (amount.0 as Self / PICO).min(Usd::MAX_DOLLARS)
+        (amount.0 as Self / PICODOLLARS_PER_USD).min(Usd::MAX_DOLLARS)
     }
 }
 
@@ -117,7 +117,7 @@ impl std::fmt::Display for Usd {
 
 /// What one token of each kind costs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Rates {
+pub struct TokenRates {
     /// A prompt token.
     pub input: Usd,
     /// A generated token.
@@ -131,7 +131,7 @@ pub struct Rates {
 /// Prices as providers quote them, in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Quote {
+pub struct PriceQuote {
     /// Prompt tokens.
     pub input: f64,
     /// Generated tokens.
@@ -144,11 +144,11 @@ pub struct Quote {
     pub cached_write: Option<f64>,
 }
 
-impl TryFrom<Quote> for Rates {
-    type Error = NotMoney;
+impl TryFrom<PriceQuote> for TokenRates {
+    type Error = InvalidAmount;
 
-    fn try_from(quote: Quote) -> Result<Self, NotMoney> {
-        let rate = |quoted: f64| Usd::try_from(quoted).map(|amount| amount.part(QUOTED_TOKENS));
+    fn try_from(quote: PriceQuote) -> Result<Self, InvalidAmount> {
+        let rate = |quoted: f64| Usd::try_from(quoted).map(|amount| amount.div_floor(QUOTED_TOKENS));
         Ok(Self {
             input: rate(quote.input)?,
             output: rate(quote.output)?,
@@ -158,8 +158,8 @@ impl TryFrom<Quote> for Rates {
     }
 }
 
-impl Rates {
-    fn of(self, usage: Usage) -> Usd {
+impl TokenRates {
+    fn cost(self, usage: Usage) -> Usd {
         self.input.times(usage.input)
             + self.cached_read.times(usage.cached_read)
             + self.cached_write.times(usage.cached_write)
@@ -167,12 +167,12 @@ impl Rates {
     }
 
     /// The dearest a prompt token can be.
-    fn dearest_input(self) -> Usd {
+    fn max_input_rate(self) -> Usd {
         self.input.max(self.cached_read).max(self.cached_write)
     }
 
-    fn worst(self, prompt: u64, output: u64) -> Usd {
-        self.dearest_input().times(prompt) + self.output.times(output)
+    fn max_cost(self, prompt: u64, output: u64) -> Usd {
+        self.max_input_rate().times(prompt) + self.output.times(output)
     }
 }
 
@@ -180,32 +180,37 @@ impl Rates {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Price {
     /// The usual rates.
-    pub rates: Rates,
+    pub rates: TokenRates,
     /// The rates of a call whose prompt is longer than this many tokens.
-    pub long: Option<(u64, Rates)>,
+    pub long: Option<(u64, TokenRates)>,
 }
 
 impl Price {
     /// A model that nobody is paid for.
     pub const FREE: Self = Self {
-        rates: Rates { input: Usd::ZERO, output: Usd::ZERO, cached_read: Usd::ZERO, cached_write: Usd::ZERO },
+        rates: TokenRates {
+            input: Usd::ZERO,
+            output: Usd::ZERO,
+            cached_read: Usd::ZERO,
+            cached_write: Usd::ZERO,
+        },
         long: None,
     };
 
     /// What a call that used `usage` costs.
-    pub fn of(self, usage: Usage) -> Usd {
+    pub fn cost(self, usage: Usage) -> Usd {
         match self.long {
-            Some((above, rates)) if usage.prompt() > above => rates.of(usage),
-            _ => self.rates.of(usage),
+            Some((above, rates)) if usage.prompt_tokens() > above => rates.cost(usage),
+            _ => self.rates.cost(usage),
         }
     }
 
     /// Tokens of the longest answer to a prompt of so many tokens that `money` pays for in any case; nothing when it does not
     /// even pay for the prompt.
-    pub fn longest_answer(self, prompt: u64, money: Usd) -> Option<u64> {
-        let fits = |rates: Rates| {
-            let asked = rates.worst(prompt, 0);
-            (asked <= money).then(|| money.less(asked).pays_for(rates.output))
+    pub fn max_answer_tokens(self, prompt: u64, money: Usd) -> Option<u64> {
+        let fits = |rates: TokenRates| {
+            let asked = rates.max_cost(prompt, 0);
+            (asked <= money).then(|| money.saturating_sub(asked).affordable_count(rates.output))
         };
         let usual = fits(self.rates)?;
         match self.long {
@@ -215,10 +220,10 @@ impl Price {
     }
 
     /// What a call costs at most whose prompt and answer have at most this many tokens.
-    pub fn worst(self, prompt: u64, output: u64) -> Usd {
-        let usual = self.rates.worst(prompt, output);
+    pub fn max_cost(self, prompt: u64, output: u64) -> Usd {
+        let usual = self.rates.max_cost(prompt, output);
         match self.long {
-            Some((above, rates)) if prompt > above => rates.worst(prompt, output).max(usual),
+            Some((above, rates)) if prompt > above => rates.max_cost(prompt, output).max(usual),
             _ => usual,
         }
     }
@@ -229,16 +234,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn quote(input: f64, output: f64) -> Quote {
-        Quote { input, output, cached_read: None, cached_write: None }
+    fn quote(input: f64, output: f64) -> PriceQuote {
+        PriceQuote { input, output, cached_read: None, cached_write: None }
     }
 
     #[test]
     fn a_call_costs_what_its_tokens_cost() {
-        let rates = Rates::try_from(Quote { cached_read: Some(1.25), ..quote(2.5, 10.0) }).unwrap();
+        let rates = TokenRates::try_from(PriceQuote { cached_read: Some(1.25), ..quote(2.5, 10.0) }).unwrap();
         let price = Price { rates, long: None };
         let usage = Usage { input: 12_000, cached_read: 500, cached_write: 0, output: 3_200, reasoning: 9 };
-        let cost = price.of(usage);
+        let cost = price.cost(usage);
         assert!((f64::from(cost) - 0.062_625).abs() < 1e-12, "{cost}");
         assert_eq!(cost.to_string(), "$0.0626");
     }
@@ -247,12 +252,12 @@ mod tests {
     fn a_long_prompt_has_its_own_rates() {
         let (usual, long) = (quote(1.0, 2.0), quote(2.0, 4.0));
         let price = Price {
-            rates: Rates::try_from(usual).unwrap(),
-            long: Some((100, Rates::try_from(long).unwrap())),
+            rates: TokenRates::try_from(usual).unwrap(),
+            long: Some((100, TokenRates::try_from(long).unwrap())),
         };
         let usage = |input| Usage { input, output: 1, ..Usage::default() };
-        assert_eq!(price.of(usage(100)), Usd::try_from(0.000_102).unwrap());
-        assert_eq!(price.of(usage(101)), Usd::try_from(0.000_206).unwrap());
+        assert_eq!(price.cost(usage(100)), Usd::try_from(0.000_102).unwrap());
+        assert_eq!(price.cost(usage(101)), Usd::try_from(0.000_206).unwrap());
     }
 
     #[test]
@@ -275,14 +280,14 @@ mod tests {
         ) {
             let [input, output, read, write, long_input, long_output, long_read, long_write] = rates;
             let rates = |input, output, read, write| {
-                Rates::try_from(Quote { input, output, cached_read: Some(read), cached_write: Some(write) }).unwrap()
+                TokenRates::try_from(PriceQuote { input, output, cached_read: Some(read), cached_write: Some(write) }).unwrap()
             };
             let long = rates(long_input, long_output, long_read, long_write);
             let price = Price { rates: rates(input, output, read, write), long: above.map(|above| (above, long)) };
             let [input, cached_read, cached_write, output] = tokens;
             let usage = Usage { input, cached_read, cached_write, output, reasoning: 0 };
             let [more_prompt, more_output] = more;
-            prop_assert!(price.of(usage) <= price.worst(usage.prompt() + more_prompt, output + more_output));
+            prop_assert!(price.cost(usage) <= price.max_cost(usage.prompt_tokens() + more_prompt, output + more_output));
         }
 
         #[test]
@@ -293,17 +298,17 @@ mod tests {
             money in 0.0..10.0f64,
         ) {
             let [input, output, long_input, long_output] = rates;
-            let rates = |input, output| Rates::try_from(quote(input, output)).unwrap();
+            let rates = |input, output| TokenRates::try_from(quote(input, output)).unwrap();
             let long = above.map(|above| (above, rates(long_input, long_output)));
             let price = Price { rates: rates(input, output), long };
             let money = Usd::try_from(money).unwrap();
-            match price.longest_answer(prompt, money) {
-                Some(u64::MAX) => prop_assert!(price.worst(prompt, 1_000_000) <= money),
+            match price.max_answer_tokens(prompt, money) {
+                Some(u64::MAX) => prop_assert!(price.max_cost(prompt, 1_000_000) <= money),
                 Some(tokens) => {
-                    prop_assert!(price.worst(prompt, tokens) <= money);
-                    prop_assert!(price.worst(prompt, tokens + 1) > money);
+                    prop_assert!(price.max_cost(prompt, tokens) <= money);
+                    prop_assert!(price.max_cost(prompt, tokens + 1) > money);
                 }
-                None => prop_assert!(price.worst(prompt, 0) > money),
+                None => prop_assert!(price.max_cost(prompt, 0) > money),
             }
         }
 

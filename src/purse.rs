@@ -15,8 +15,8 @@ pub struct Amount {
 }
 
 impl Amount {
-    fn less(self, other: Self) -> Self {
-        Self { usd: self.usd.less(other.usd), tokens: self.tokens.saturating_sub(other.tokens) }
+    fn saturating_sub(self, other: Self) -> Self {
+        Self { usd: self.usd.saturating_sub(other.usd), tokens: self.tokens.saturating_sub(other.tokens) }
     }
 }
 
@@ -31,21 +31,21 @@ impl Add for Amount {
 /// What calls are paid from. Any number of them may be under way at once: the worst case of each is set aside before it
 /// goes out, so that what they cost together is never more than was there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Purse {
+pub struct BudgetShare {
     /// Reported by the provider, or assumed where it was not.
     spent: Amount,
     /// The most that the calls under way can cost.
     set_aside: Amount,
 }
 
-impl Purse {
+impl BudgetShare {
     /// What was spent.
     pub fn spent(&self) -> Amount {
         self.spent
     }
 
     /// What is spent or may yet be by the calls under way.
-    pub fn bound(&self) -> Amount {
+    pub fn committed(&self) -> Amount {
         self.spent + self.set_aside
     }
 
@@ -56,7 +56,7 @@ impl Purse {
 
     /// A call for which `most` was set aside is over and cost `actual`.
     pub fn settle(&mut self, most: Amount, actual: Amount) {
-        self.set_aside = self.set_aside.less(most);
+        self.set_aside = self.set_aside.saturating_sub(most);
         self.spend(actual);
     }
 

@@ -5,9 +5,9 @@ use crate::decision::Denial;
 use crate::evaluation::Evaluation;
 use crate::failure::Failure;
 use crate::gate::GateResult;
-use crate::guardrail::Triggered;
+use crate::guardrail::TriggeredGuardrail;
 use crate::price::Usd;
-use crate::stop_reason::{Limit, Status, StopReason};
+use crate::stop_reason::{ReachedLimit, Status, StopReason};
 use crate::usage::Usage;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,12 +74,12 @@ pub struct InstructionFile {
     pub hash: String,
     /// What the run before in this workspace that was given this file was given; absent when none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<GivenBefore>,
+    pub before: Option<PreviousInstructions>,
 }
 
 /// What an earlier run was given of a file of instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct GivenBefore {
+pub struct PreviousInstructions {
     /// The hash of its content then.
     pub hash: String,
     /// When, in milliseconds since the Unix epoch.
@@ -190,7 +190,7 @@ impl<T: Into<String>> From<T> for Output {
 
 /// A call that waits for a person's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct AwaitedCall {
+pub struct PendingApproval {
     /// What `agent approve` and `agent deny` take.
     pub id: String,
     /// The tool.
@@ -251,10 +251,10 @@ pub struct RunResult {
     pub permission_denials: Vec<Denial>,
     /// Calls that wait for an answer; absent without any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub awaiting_approval: Vec<AwaitedCall>,
+    pub awaiting_approval: Vec<PendingApproval>,
     /// Guardrails on the conversation that withheld a text or ended the run; the first hundred.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub guardrails: Vec<Triggered>,
+    pub guardrails: Vec<TriggeredGuardrail>,
     /// The quality gates as they were when the model last said that it is done; absent when none was looked at.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quality_gates: Vec<GateResult>,
@@ -268,7 +268,7 @@ pub struct RunResult {
     pub sandbox: Option<String>,
     /// The limit that ended the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub limit: Option<Limit>,
+    pub limit: Option<ReachedLimit>,
     /// What went wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 /// Clock, random numbers and ids of one process.
 #[derive(Debug)]
-pub struct Source {
+pub struct Clock {
     /// When it was made; nothing where the clock stands.
     started: Option<Instant>,
     stamped: Cell<Duration>,
@@ -17,13 +17,13 @@ pub struct Source {
     wall: Option<Duration>,
 }
 
-impl Default for Source {
+impl Default for Clock {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Source {
+impl Clock {
     /// A source that starts now, seeded by the operating system.
     pub fn new() -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Source {
     }
 
     /// A source whose clock stands where it was last [`set`](Self::set): the time of a journal.
-    pub fn standing() -> Self {
+    pub fn manual() -> Self {
         Self { started: None, ..Self::new() }
     }
 
@@ -52,14 +52,14 @@ impl Source {
     }
 
     /// The time of a fact that is told now, in whole microseconds as journals hold it, and remembered.
-    pub fn stamp(&self) -> Duration {
+    pub fn next_event_time(&self) -> Duration {
         let micros = u64::try_from(self.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.set(Duration::from_micros(micros));
-        self.stamped()
+        self.last_event_time()
     }
 
     /// The time of the last fact.
-    pub fn stamped(&self) -> Duration {
+    pub fn last_event_time(&self) -> Duration {
         self.stamped.get()
     }
 
@@ -70,7 +70,7 @@ impl Source {
 
     /// Wall clock since the Unix epoch.
     #[expect(clippy::disallowed_methods, reason = "this is the address of the clock")]
-    pub fn wall(&self) -> Duration {
+    pub fn unix_time(&self) -> Duration {
         #[cfg(test)]
         if let Some(wall) = self.wall {
             return wall.saturating_add(self.elapsed());
@@ -91,7 +91,7 @@ impl Source {
     /// A new session id: date and time (UTC), then three hex digits of milliseconds and three random ones, so that
     /// ids sort by age.
     pub fn session_id(&self) -> String {
-        let wall = self.wall();
+        let wall = self.unix_time();
         let second = jiff::Timestamp::from_second(i64::try_from(wall.as_secs()).unwrap_or(0))
             .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
             .to_zoned(jiff::tz::TimeZone::UTC);
@@ -107,7 +107,7 @@ impl Source {
 
 /// The processor time of this thread so far: what a bound on work is tested with, for a busy machine does not change it.
 #[cfg(test)]
-pub(crate) fn processor_time() -> Duration {
+pub(crate) fn thread_cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.try_into().unwrap()
 }
@@ -118,10 +118,10 @@ mod tests {
 
     #[test]
     fn session_ids_sort_by_age_within_a_second() {
-        let source = Source::new();
+        let source = Clock::new();
         let first = source.session_id();
-        let began = source.wall();
-        while source.wall().saturating_sub(began).as_millis() < 2 {}
+        let began = source.unix_time();
+        while source.unix_time().saturating_sub(began).as_millis() < 2 {}
         let second = source.session_id();
         assert!(second > first, "{first} {second}");
         assert_eq!(second.len(), "YYYYMMDD-HHMMSS-xxxxxx".len());

@@ -137,7 +137,7 @@ impl Status {
 /// Which limit ended a run, named in the result beside the stop reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Limit {
+pub enum ReachedLimit {
     /// `--budget`.
     Usd,
     /// `costs.max_tokens`.

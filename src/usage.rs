@@ -31,12 +31,12 @@ impl std::ops::AddAssign for Usage {
 impl Usage {
     /// Whether this counts the whole of a conversation whose last prompt had so many tokens. One shrinks a little when a
     /// provider drops old reasoning; a figure of less than half leaves out what was cached.
-    pub fn is_whole(&self, last_prompt: u64) -> bool {
-        self.prompt() > 0 && self.prompt() >= last_prompt / 2
+    pub fn covers_conversation(&self, last_prompt: u64) -> bool {
+        self.prompt_tokens() > 0 && self.prompt_tokens() >= last_prompt / 2
     }
 
     /// Everything that went in, cached or not.
-    pub fn prompt(&self) -> u64 {
+    pub fn prompt_tokens(&self) -> u64 {
         self.input.saturating_add(self.cached_read).saturating_add(self.cached_write)
     }
 }

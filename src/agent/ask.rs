@@ -2,11 +2,11 @@
 
 use crate::agent::Agent;
 use crate::agent::structured::OutputSchema;
-use crate::agent::surroundings::Surroundings;
+use crate::agent::surroundings::LoopServices;
 use crate::emit::EmitError;
-use crate::event::{Billed, Event, Purpose};
-use crate::failure::ErrorKind;
-use crate::llm::answer_schema::Fits;
+use crate::event::{BilledUsage, Event, Purpose};
+use crate::failure::FailureKind;
+use crate::llm::answer_schema::AnswerValidator;
 use crate::llm::{LlmError, Progress, Request, Response};
 use crate::message::{Message, Part};
 use crate::price::Usd;
@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Why a model call gave no answer.
-enum Unanswered {
+enum CallFailure {
     Failed(LlmError),
     Abandoned(StopReason),
 }
@@ -28,20 +28,20 @@ enum Unanswered {
 ///
 /// # Errors
 /// When the journal can no longer be written.
-pub async fn ask<S: Surroundings>(agent: &Agent<S>, purpose: Purpose) -> Result<bool, EmitError> {
-    if !agent.affords(purpose) || agent.halts()? {
+pub async fn call_model<S: LoopServices>(agent: &Agent<S>, purpose: Purpose) -> Result<bool, EmitError> {
+    if !agent.can_afford(purpose) || agent.halts_on_guardrail()? {
         return Ok(false);
     }
     let (messages, begun, max_output_tokens) = {
         let session = agent.session.borrow();
-        let begun = if purpose.is_aside() { "" } else { session.begun() };
+        let begun = if purpose.is_internal() { "" } else { session.partial_answer() };
         (session.request(purpose), begun.to_owned(), session.output_limit(purpose))
     };
     // What is asked aside is made from the conversation, which the requests around it show.
-    let digest = (!purpose.is_aside()).then(|| agent.digest(&messages));
+    let digest = (!purpose.is_internal()).then(|| agent.digest(&messages));
     agent.emitter.emit(Event::StepStart { purpose, messages: messages.len(), digest })?;
-    let started = agent.source.stamped();
-    let (deadline, schema) = agent.held_to(purpose);
+    let started = agent.source.last_event_time();
+    let (deadline, schema) = agent.call_bounds(purpose);
     let tools = if agent.offers_tools(purpose) { agent.definitions.as_slice() } else { &[] };
     let session = agent.session.borrow().id().to_owned();
     let request = Request {
@@ -51,53 +51,57 @@ pub async fn ask<S: Surroundings>(agent: &Agent<S>, purpose: Purpose) -> Result<
         max_output_tokens,
         deadline,
         session: Some(&session),
-        begun: &begun,
-        schema: schema.as_deref().map(OutputSchema::sent),
-        fits: schema.as_deref().map(|schema| schema as &dyn Fits),
+        partial: &begun,
+        schema: schema.as_deref().map(OutputSchema::server_schema),
+        answer_validator: schema.as_deref().map(|schema| schema as &dyn AnswerValidator),
     };
     if agent.offers_tools(purpose) {
-        agent.audit(&request)?;
+        agent.report_prefix_change(&request)?;
     }
     let event = match answer(agent, purpose, &request).await? {
         Ok(response) => {
-            if response.kept {
+            if response.is_cached {
                 agent.emitter.emit(Event::KeptAnswer)?;
             } else if let (Purpose::Step, Some(usage)) = (purpose, response.usage) {
-                agent.audit_usage(usage)?;
+                agent.report_cache_loss(usage)?;
             }
             let latency = agent.source.elapsed().saturating_sub(started);
             Event::ModelResponse {
                 purpose,
                 cost_usd: agent.cost(&response),
-                message: agent.screened(settle(agent, purpose, response.message))?,
+                message: agent.apply_output_guardrails(fit_to_conversation(
+                    agent,
+                    purpose,
+                    response.message,
+                ))?,
                 finish: response.finish,
                 usage: response.usage,
                 latency_ms: u64::try_from(latency.as_millis()).unwrap_or(u64::MAX),
             }
         }
-        Err(Unanswered::Failed(error)) => {
+        Err(CallFailure::Failed(error)) => {
             let billed = agent.billed(&error);
             Event::ModelFailed { purpose, failure: error.into(), billed }
         }
-        Err(Unanswered::Abandoned(reason)) => Event::ModelAbandoned { purpose, reason },
+        Err(CallFailure::Abandoned(reason)) => Event::ModelAbandoned { purpose, reason },
     };
     agent.emitter.emit(event)?;
     Ok(true)
 }
 
 /// Runs one model call until it answers, fails, runs out of time or money, or is interrupted.
-async fn answer<S: Surroundings>(
+async fn answer<S: LoopServices>(
     agent: &Agent<S>,
     purpose: Purpose,
     request: &Request<'_>,
-) -> Result<Result<Response, Unanswered>, EmitError> {
+) -> Result<Result<Response, CallFailure>, EmitError> {
     let unaffordable = CancellationToken::new();
     let mut told = Ok(());
-    let started = agent.source.stamped();
+    let started = agent.source.last_event_time();
     let spent = || agent.source.elapsed().saturating_sub(started);
     let out_of_time = || request.deadline.is_some_and(|deadline| spent() >= deadline);
     // Nobody is shown what is not an answer yet, or never becomes one.
-    let unseen = agent.screens() || purpose.is_aside();
+    let unseen = agent.has_output_guardrails() || purpose.is_internal();
     let outcome = {
         let mut tell = |progress: Progress<'_>| {
             if unseen && matches!(progress, Progress::Text(_) | Progress::Thinking(_)) {
@@ -106,7 +110,8 @@ async fn answer<S: Surroundings>(
             if let Err(error) = agent.emitter.emit(event_of(agent, &progress, !unseen)) {
                 told = Err(error);
             }
-            if matches!(progress, Progress::Retry { .. }) && !agent.session.borrow().affords_again(purpose) {
+            if matches!(progress, Progress::Retry { .. }) && !agent.session.borrow().can_afford_retry(purpose)
+            {
                 unaffordable.cancel();
             }
         };
@@ -114,13 +119,13 @@ async fn answer<S: Surroundings>(
         let time = tokio::time::sleep(request.deadline.unwrap_or(Duration::MAX));
         tokio::select! {
             biased;
-            () = agent.interrupt.cancelled() => Err(Unanswered::Abandoned(StopReason::UserInterrupt)),
-            () = unaffordable.cancelled() => Err(Unanswered::Abandoned(StopReason::BudgetExceeded)),
+            () = agent.interrupt.cancelled() => Err(CallFailure::Abandoned(StopReason::UserInterrupt)),
+            () = unaffordable.cancelled() => Err(CallFailure::Abandoned(StopReason::BudgetExceeded)),
             outcome = call => outcome.map_err(|error| match error.kind {
-                ErrorKind::Timeout if out_of_time() => Unanswered::Abandoned(StopReason::Timeout),
-                _ => Unanswered::Failed(error),
+                FailureKind::Timeout if out_of_time() => CallFailure::Abandoned(StopReason::Timeout),
+                _ => CallFailure::Failed(error),
             }),
-            () = time => Err(Unanswered::Abandoned(StopReason::Timeout)),
+            () = time => Err(CallFailure::Abandoned(StopReason::Timeout)),
         }
     };
     told.map(|()| outcome)
@@ -128,7 +133,7 @@ async fn answer<S: Surroundings>(
 
 impl<S> Agent<S> {
     /// The time that a call for `purpose` which begins now has, and what its answer must fit.
-    fn held_to(&self, purpose: Purpose) -> (Option<Duration>, Option<Rc<OutputSchema>>) {
+    fn call_bounds(&self, purpose: Purpose) -> (Option<Duration>, Option<Rc<OutputSchema>>) {
         let (session, elapsed) = (self.session.borrow(), self.elapsed());
         match purpose {
             Purpose::Step => (session.limits().step_time(elapsed), session.schema()),
@@ -140,22 +145,22 @@ impl<S> Agent<S> {
     /// The hash of what the model is about to be sent.
     fn digest(&self, messages: &[Arc<Message>]) -> String {
         let session = self.session.borrow();
-        self.digest.borrow_mut().of(messages, session.id())
+        self.digest.borrow_mut().update(messages, session.id())
     }
 
     /// What an answer costs, where tokens and price are known; a kept one was paid for before.
     fn cost(&self, response: &Response) -> Option<Usd> {
-        if response.kept { Some(Usd::ZERO) } else { self.session.borrow().cost_of(response.usage) }
+        if response.is_cached { Some(Usd::ZERO) } else { self.session.borrow().cost_of(response.usage) }
     }
 
     /// Whether a request for `purpose` still fits into what may be spent.
-    fn affords(&self, purpose: Purpose) -> bool {
-        self.session.borrow().exceeded(purpose).is_none()
+    fn can_afford(&self, purpose: Purpose) -> bool {
+        self.session.borrow().exceeded_limit(purpose).is_none()
     }
 
     /// What a request without an answer used all the same, as far as that was said.
-    fn billed(&self, error: &LlmError) -> Option<Billed> {
-        error.usage.map(|usage| Billed { usage, cost_usd: self.session.borrow().cost_of(Some(usage)) })
+    fn billed(&self, error: &LlmError) -> Option<BilledUsage> {
+        error.usage.map(|usage| BilledUsage { usage, cost_usd: self.session.borrow().cost_of(Some(usage)) })
     }
 
     /// Whether the model may call tools: neither when the run closes nor when its answer is repaired.
@@ -185,7 +190,7 @@ fn event_of<S>(agent: &Agent<S>, progress: &Progress<'_>, shown: bool) -> Event 
 
 /// Makes an answer fit the conversation: call ids are unique in the session, there are none where no tools were
 /// offered.
-fn settle<S>(agent: &Agent<S>, purpose: Purpose, mut message: Message) -> Message {
+fn fit_to_conversation<S>(agent: &Agent<S>, purpose: Purpose, mut message: Message) -> Message {
     if !agent.offers_tools(purpose) {
         message.parts.retain(|part| !matches!(part, Part::ToolCall(_)));
         return message;
@@ -196,7 +201,7 @@ fn settle<S>(agent: &Agent<S>, purpose: Purpose, mut message: Message) -> Messag
         let Part::ToolCall(call) = part else { continue };
         let wanted = call.id.clone();
         let mut copy = 2u32;
-        while call.id.is_empty() || session.knows_call(&call.id) || taken.contains(&call.id) {
+        while call.id.is_empty() || session.has_call_id(&call.id) || taken.contains(&call.id) {
             call.id = format!("{wanted}_{copy}");
             copy = copy.saturating_add(1);
         }

@@ -2,9 +2,9 @@
 
 use crate::agent::Agent;
 use crate::emit::EmitError;
-use crate::event::{Event, Level};
+use crate::event::{Event, NoticeLevel};
 use crate::llm::Request;
-use crate::llm::prefix::Finding;
+use crate::llm::prefix::PrefixChange;
 use crate::messages;
 use crate::usage::Usage;
 
@@ -13,9 +13,9 @@ impl<S> Agent<S> {
     ///
     /// # Errors
     /// When the journal can no longer be written.
-    pub fn audit(&self, request: &Request<'_>) -> Result<(), EmitError> {
+    pub fn report_prefix_change(&self, request: &Request<'_>) -> Result<(), EmitError> {
         let finding = self.prefix.borrow_mut().compare(request, self.llm());
-        if let Some(Finding { hashes, changed }) = finding {
+        if let Some(PrefixChange { hashes, changed }) = finding {
             self.emitter.emit(Event::RequestPrefix { hashes, changed })?;
         }
         Ok(())
@@ -25,11 +25,11 @@ impl<S> Agent<S> {
     ///
     /// # Errors
     /// When the journal can no longer be written.
-    pub fn audit_usage(&self, usage: Usage) -> Result<(), EmitError> {
-        let lost = self.prefix.borrow_mut().counted(usage);
+    pub fn report_cache_loss(&self, usage: Usage) -> Result<(), EmitError> {
+        let lost = self.prefix.borrow_mut().record_usage(usage);
         if let Some(tokens) = lost {
-            let text = messages::cache_lost(tokens);
-            self.emitter.emit(Event::Notice { level: Level::Info, text })?;
+            let text = messages::cache_miss(tokens);
+            self.emitter.emit(Event::Notice { level: NoticeLevel::Info, text })?;
         }
         Ok(())
     }

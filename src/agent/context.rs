@@ -34,7 +34,7 @@ pub struct Overflow {
 
 /// How long the conversation is: the fold of its messages and of what the provider said about them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Filling {
+pub struct PromptEstimate {
     /// Tokens of the last prompt, as the provider counted them; zero where it has not.
     prompt: u64,
     /// Tokens of the answer to it, without the reasoning, which most providers do not want back.
@@ -43,29 +43,29 @@ pub struct Filling {
     since: u64,
 }
 
-impl Filling {
+impl PromptEstimate {
     /// A message has joined the conversation.
-    pub fn grow(&mut self, message: &Message) {
+    pub fn add_message(&mut self, message: &Message) {
         self.since = self.since.saturating_add(bytes(message));
     }
 
     /// The provider has counted the conversation, its own answer included.
-    pub fn counted(&mut self, usage: Usage) {
-        if usage.is_whole(self.prompt) {
+    pub fn record_usage(&mut self, usage: Usage) {
+        if usage.covers_conversation(self.prompt) {
             let answer = usage.output.saturating_sub(usage.reasoning);
-            *self = Self { prompt: usage.prompt(), answer, since: 0 };
+            *self = Self { prompt: usage.prompt_tokens(), answer, since: 0 };
         }
     }
 
     /// The conversation is another one, or another model's, and nobody has counted it yet.
     pub fn recount<'a>(&mut self, messages: impl Iterator<Item = &'a Message>) {
         *self = Self::default();
-        messages.for_each(|message| self.grow(message));
+        messages.for_each(|message| self.add_message(message));
     }
 
     /// The conversation was made shorter: it is `messages` now. What nobody has counted is guessed by what was: text of this
     /// conversation takes as many tokens as it took before.
-    pub fn shortened<'a>(
+    pub fn scale_to<'a>(
         &mut self,
         messages: impl Iterator<Item = &'a Message>,
         bytes_before: u64,
@@ -88,20 +88,20 @@ impl Filling {
 
     /// What is wrong when a request would leave no room for a useful answer.
     pub fn overflow(&self, window: Option<Window>, tools_bytes: u64) -> Option<Overflow> {
-        let window = self.believed(window)?;
+        let window = self.effective_window(window)?;
         let prompt = self.estimate(tools_bytes);
         let answer = USEFUL_ANSWER_TOKENS.min(window.tokens / USEFUL_ANSWER_SHARE);
         (prompt.saturating_add(answer) > window.tokens).then_some(Overflow { prompt, window })
     }
 
     /// Tokens that the window leaves for an answer, never less than a useful one.
-    pub fn room(&self, window: Window, tools_bytes: u64) -> u64 {
+    pub fn answer_room(&self, window: Window, tools_bytes: u64) -> u64 {
         let answer = USEFUL_ANSWER_TOKENS.min(window.tokens / USEFUL_ANSWER_SHARE);
         window.tokens.saturating_sub(self.estimate(tools_bytes)).max(answer)
     }
 
     /// The window, unless the provider took more than it holds.
-    pub fn believed(&self, window: Option<Window>) -> Option<Window> {
+    pub fn effective_window(&self, window: Option<Window>) -> Option<Window> {
         window.filter(|window| !self.disproves(*window))
     }
 
@@ -146,9 +146,9 @@ mod tests {
         Window { tokens, source }
     }
 
-    fn filled(bytes: usize) -> Filling {
-        let mut filling = Filling::default();
-        filling.grow(&Message::text(Role::User, "x".repeat(bytes)));
+    fn filled(bytes: usize) -> PromptEstimate {
+        let mut filling = PromptEstimate::default();
+        filling.add_message(&Message::text(Role::User, "x".repeat(bytes)));
         filling
     }
 
@@ -156,12 +156,18 @@ mod tests {
     fn what_the_provider_counted_replaces_the_guess_and_what_comes_after_is_guessed_again() {
         let mut filling = filled(40_000);
         assert_eq!(filling.estimate(400), (40_000 + 32 + 400) / 4);
-        filling.counted(Usage { input: 100, cached_read: 50, output: 30, reasoning: 20, ..Usage::default() });
+        filling.record_usage(Usage {
+            input: 100,
+            cached_read: 50,
+            output: 30,
+            reasoning: 20,
+            ..Usage::default()
+        });
         assert_eq!(filling.estimate(400), 160);
-        filling.grow(&Message::text(Role::User, "x".repeat(368)));
+        filling.add_message(&Message::text(Role::User, "x".repeat(368)));
         assert_eq!(filling.estimate(400), 260);
-        filling.counted(Usage::default());
-        filling.counted(Usage { input: 20, output: 10, ..Usage::default() });
+        filling.record_usage(Usage::default());
+        filling.record_usage(Usage { input: 20, output: 10, ..Usage::default() });
         assert_eq!(filling.estimate(400), 260);
     }
 
@@ -178,8 +184,8 @@ mod tests {
 
     #[test]
     fn a_prompt_that_was_taken_disproves_the_table_but_not_the_user() {
-        let mut filling = Filling::default();
-        filling.counted(Usage { input: 5_000, ..Usage::default() });
+        let mut filling = PromptEstimate::default();
+        filling.record_usage(Usage { input: 5_000, ..Usage::default() });
         assert_eq!(filling.overflow(Some(window(4_000, WindowSource::Table)), 0), None);
         assert!(filling.overflow(Some(window(4_000, WindowSource::User)), 0).is_some());
     }

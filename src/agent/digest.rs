@@ -1,7 +1,7 @@
 //! A hash of the conversation for each request, by which a replay sees that it would ask something else.
 
 use crate::message::Message;
-use crate::text::mark::Mark;
+use crate::text::mark::Delimiter;
 use std::sync::Arc;
 
 /// Characters of a hash that are told: enough to see that two differ.
@@ -10,22 +10,22 @@ const HASH_CHARS: usize = 16;
 /// The messages of the last request, each with the hash of the conversation up to it. A hash costs what a request adds, and
 /// a look at the place of each message.
 #[derive(Debug, Default)]
-pub struct Digest(Vec<(Arc<Message>, blake3::Hash)>);
+pub struct ConversationDigest(Vec<(Arc<Message>, blake3::Hash)>);
 
-impl Digest {
+impl ConversationDigest {
     /// The hash of `messages` without the word in the marks of `session`, which is another one in a copy.
-    pub fn of(&mut self, messages: &[Arc<Message>], session: &str) -> String {
+    pub fn update(&mut self, messages: &[Arc<Message>], session: &str) -> String {
         let kept = self.0.iter().zip(messages).take_while(|((known, _), new)| Arc::ptr_eq(known, new));
         let kept = kept.count();
         self.0.truncate(kept);
-        let mark = Mark::of(session);
+        let mark = Delimiter::for_session(session);
         for message in messages.iter().skip(kept) {
             let mut hasher = blake3::Hasher::new();
             if let Some((_, before)) = self.0.last() {
                 hasher.update(before.as_bytes());
             }
             let written = serde_json::to_string(message.as_ref()).unwrap_or_default();
-            hasher.update(written.replace(mark.word(), "").as_bytes());
+            hasher.update(written.replace(mark.token(), "").as_bytes());
             self.0.push((Arc::clone(message), hasher.finalize()));
         }
         let last = self.0.last().map(|(_, hash)| hash.to_hex().chars().take(HASH_CHARS).collect());
@@ -40,7 +40,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn digest(messages: &[Arc<Message>], session: &str) -> String {
-        Digest::default().of(messages, session)
+        ConversationDigest::default().update(messages, session)
     }
 
     fn said(text: &str) -> Arc<Message> {
@@ -48,8 +48,8 @@ mod tests {
     }
 
     fn result(session: &str) -> Arc<Message> {
-        let text = Mark::of(session).around("text");
-        Arc::new(Message::results(vec![ToolResult { call_id: "c".into(), text, is_error: false }]))
+        let text = Delimiter::for_session(session).wrap("text");
+        Arc::new(Message::tool_results(vec![ToolResult { call_id: "c".into(), text, is_error: false }]))
     }
 
     #[test]
@@ -62,12 +62,12 @@ mod tests {
         #[test]
         fn a_conversation_that_grows_has_the_hash_of_a_new_one(texts in prop::collection::vec(".{0,3}", 1..6), cut in 0usize..6) {
             let messages: Vec<_> = texts.iter().map(|text| said(text)).collect();
-            let mut growing = Digest::default();
-            growing.of(messages.get(..cut).unwrap_or_default(), "s");
-            prop_assert_eq!(growing.of(&messages, "s"), digest(&messages, "s"));
+            let mut growing = ConversationDigest::default();
+            growing.update(messages.get(..cut).unwrap_or_default(), "s");
+            prop_assert_eq!(growing.update(&messages, "s"), digest(&messages, "s"));
             let mut other = messages.clone();
             other[0] = said("another");
-            prop_assert_ne!(growing.of(&other, "s"), digest(&messages, "s"));
+            prop_assert_ne!(growing.update(&other, "s"), digest(&messages, "s"));
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The end of a run, as it is told.
 
 use crate::agent::Agent;
-use crate::agent::session::Verdict;
+use crate::agent::session::RunOutcome;
 use crate::emit::EmitError;
 use crate::event::Event;
-use crate::failure::{ErrorKind, Failure};
+use crate::failure::{Failure, FailureKind};
 use crate::result::RunResult;
 use crate::stop_reason::StopReason;
 
@@ -13,7 +13,7 @@ impl<S> Agent<S> {
     ///
     /// # Errors
     /// When the journal cannot be written.
-    pub fn tell_end(&self, result: RunResult) -> Result<RunResult, EmitError> {
+    pub fn emit_run_end(&self, result: RunResult) -> Result<RunResult, EmitError> {
         match self.emitter.emit(Event::RunEnd { result: Box::new(result.clone()) })?.event {
             Event::RunEnd { result } => Ok(*result),
             _ => Ok(result),
@@ -21,11 +21,11 @@ impl<S> Agent<S> {
     }
 
     /// The result of a run whose journal can no longer be written, told to everybody else.
-    pub fn broken(&self, error: &EmitError) -> RunResult {
-        let failure = Failure { kind: ErrorKind::Internal, message: error.to_string(), retryable: false };
-        let verdict: Verdict = self.session.borrow().stop_with(StopReason::InternalError, Some(failure));
-        let result = self.session.borrow().result(verdict, self.elapsed());
-        self.emitter.give_journal_up();
-        self.tell_end(result.clone()).unwrap_or(result)
+    pub fn end_without_journal(&self, error: &EmitError) -> RunResult {
+        let failure = Failure { kind: FailureKind::Internal, message: error.to_string(), retryable: false };
+        let outcome: RunOutcome = self.session.borrow().stop_with(StopReason::InternalError, Some(failure));
+        let result = self.session.borrow().result(outcome, self.elapsed());
+        self.emitter.remove_journal();
+        self.emit_run_end(result.clone()).unwrap_or(result)
     }
 }

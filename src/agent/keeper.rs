@@ -1,25 +1,25 @@
 //! Keeps the state of a session beside its journal while the run works, each time the journal has grown enough.
 
-use crate::agent::known::Opened;
+use crate::agent::known::LoadedSession;
 use crate::event::Event;
-use crate::journal::beside::Beside;
-use crate::journal::state::{next_at, told};
+use crate::journal::beside::BlobStore;
+use crate::journal::state::{next_at, saved_event};
 use crate::limits::Limits;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::path::PathBuf;
 
 /// When a state is due, and which was kept last.
-pub struct Keeper {
+pub struct StateSaver {
     journal: PathBuf,
     /// The length of the journal at which the next one is due.
     next_at: Cell<u64>,
     last: RefCell<Option<String>>,
 }
 
-impl Keeper {
+impl StateSaver {
     /// That of the session with this journal, as it was opened.
-    pub fn new(journal: PathBuf, opened: &Opened) -> Self {
+    pub fn new(journal: PathBuf, opened: &LoadedSession) -> Self {
         Self { journal, next_at: Cell::new(opened.next_at), last: RefCell::new(opened.hash.clone()) }
     }
 
@@ -28,26 +28,26 @@ impl Keeper {
     ///
     /// # Errors
     /// When the journal cannot be read or the state cannot be written; no further one is due then.
-    pub fn keep(&self, limits: &Limits) -> io::Result<Option<(Event, Option<String>)>> {
+    pub fn save_if_due(&self, limits: &Limits) -> io::Result<Option<(Event, Option<String>)>> {
         if !self.journal.metadata().is_ok_and(|journal| journal.len() >= self.next_at.get()) {
             return Ok(None);
         }
         self.next_at.set(u64::MAX);
         // The session in memory will not do: it holds what the journal must not, the secrets in the calls that it runs.
-        let opened = Opened::of(&self.journal)?;
+        let opened = LoadedSession::load(&self.journal)?;
         let lines = opened.reading.lines;
-        let mut known = opened.known(limits.clone());
+        let mut known = opened.into_state(limits.clone());
         // The record that tells of it is one too.
         known.about.next_seq = known.about.next_seq.saturating_add(1);
         let json = serde_json::to_vec(&known)?;
-        let hash = Beside::journal(&self.journal).keep(&json)?;
+        let hash = BlobStore::for_journal(&self.journal).store(&json)?;
         self.next_at.set(next_at(self.journal.metadata()?.len(), json.len()));
         let before = self.last.replace(Some(hash.clone()));
-        Ok(Some((told(hash, lines), before)))
+        Ok(Some((saved_event(hash, lines), before)))
     }
 
     /// Removes a state that another one stands in the place of.
-    pub fn forget(&self, hash: &str) {
-        Beside::journal(&self.journal).forget(hash);
+    pub fn remove(&self, hash: &str) {
+        BlobStore::for_journal(&self.journal).remove(hash);
     }
 }

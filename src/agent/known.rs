@@ -2,15 +2,15 @@
 
 use crate::agent::session::Session;
 use crate::change::ChangeAction;
-use crate::engine::guardrails::counts::Counts;
+use crate::engine::guardrails::counts::SessionCounts;
 use crate::event::{Event, Record};
-use crate::journal::cut_off::Unfinished;
-use crate::journal::history::History;
-use crate::journal::offered::Offered;
-use crate::journal::read::{self, Reading};
-use crate::journal::state::{self, Kept, Unusable, next_at};
+use crate::journal::cut_off::UnfinishedCalls;
+use crate::journal::history::FileHistory;
+use crate::journal::offered::OfferedTools;
+use crate::journal::read::{self, JournalContents};
+use crate::journal::state::{self, SavedState, SavedStateError, next_at};
 use crate::limits::Limits;
-use crate::tools::background::EarlierCommands;
+use crate::tools::background::PreviousCommands;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,21 +19,21 @@ use std::path::Path;
 /// What whoever goes on must know.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Known {
+pub struct SessionState {
     /// Where it began and how it was worked on last.
-    pub about: About,
+    pub about: SessionInfo,
     /// The conversation and its figures.
     pub session: Session,
     /// What it did to files.
-    pub history: History,
+    pub history: FileHistory,
     /// What counts towards limits of guardrails.
-    pub counts: Counts,
+    pub counts: SessionCounts,
     /// Calls that have begun and not ended.
-    pub unfinished: Unfinished,
+    pub unfinished: UnfinishedCalls,
     /// The tools that the model has heard of.
-    pub offered: Offered,
+    pub offered: OfferedTools,
     /// Background commands.
-    pub commands: EarlierCommands,
+    pub commands: PreviousCommands,
     /// The files that were put back since the last run.
     pub restored: BTreeSet<String>,
     /// The files that the model has seen, with the hashes they had.
@@ -47,7 +47,7 @@ pub struct Known {
 /// Where a session began and how it was worked on last: what must be known before limits are.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct About {
+pub struct SessionInfo {
     /// The workspace it began in.
     pub workspace: Option<String>,
     /// How the last run began.
@@ -62,11 +62,11 @@ pub struct About {
 
 /// A session that is gone on with: what was kept of it, and what its journal tells since.
 #[derive(Debug, Default)]
-pub struct Opened {
+pub struct LoadedSession {
     /// What was kept; nothing known when nothing was.
-    pub kept: Known,
+    pub stored: SessionState,
     /// What happened since.
-    pub reading: Reading,
+    pub reading: JournalContents,
     /// Why a state that was kept is of no use, so that all was read.
     pub problem: Option<String>,
     /// What names the state that was kept.
@@ -75,9 +75,9 @@ pub struct Opened {
     pub next_at: u64,
 }
 
-impl About {
+impl SessionInfo {
     /// Takes note of a record.
-    pub fn add(&mut self, record: &Record) {
+    pub fn apply(&mut self, record: &Record) {
         self.next_seq = record.seq.saturating_add(1);
         match &record.event {
             Event::SessionStart { workspace, .. } if self.workspace.is_none() => {
@@ -85,28 +85,28 @@ impl About {
             }
             event @ Event::RunStart { .. } => self.last_run = Some(event.clone()),
             Event::System { .. } => self.has_system = true,
-            Event::ToolWaits { .. } => self.pauses = true,
+            Event::ToolCallPending { .. } => self.pauses = true,
             _ => {}
         }
     }
 }
 
-impl Known {
+impl SessionState {
     /// Takes note of a record.
-    pub fn add(&mut self, record: &Record) {
-        self.about.add(record);
+    pub fn apply(&mut self, record: &Record) {
+        self.about.apply(record);
         self.session.apply(&record.event);
-        self.history.add(record);
+        self.history.apply(record);
         self.counts.apply(&record.event);
-        self.unfinished.note(&record.event);
-        self.offered.note(&record.event);
+        self.unfinished.apply(&record.event);
+        self.offered.apply(&record.event);
         self.commands.note(&record.event);
         match &record.event {
             Event::RunStart { .. } => self.restored.clear(),
             Event::Restored { changed, .. } => {
                 self.restored.extend(changed.iter().map(|change| change.path.clone()));
             }
-            Event::ToolEnd { seen, changed, .. } => {
+            Event::ToolCallEnd { seen, changed, .. } => {
                 self.seen.extend(seen.iter().map(|seen| (seen.path.clone(), seen.hash.clone())));
                 let deleted = changed.iter().filter(|change| change.action == ChangeAction::Deleted);
                 deleted.for_each(|change| drop(self.seen.remove(&change.path)));
@@ -116,9 +116,9 @@ impl Known {
     }
 }
 
-impl Opened {
+impl LoadedSession {
     /// A session in which nothing has happened yet.
-    pub fn of_nothing() -> Self {
+    pub fn empty() -> Self {
         Self { next_at: next_at(0, 0), ..Self::default() }
     }
 
@@ -126,36 +126,36 @@ impl Opened {
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub fn of(path: &Path) -> io::Result<Self> {
-        let known = state::last(path).and_then(|kept| kept.map(parsed).transpose());
+    pub fn load(path: &Path) -> io::Result<Self> {
+        let known = state::load_last(path).and_then(|kept| kept.map(parsed).transpose());
         let problem = known.as_ref().err().map(ToString::to_string);
         let Ok(Some((known, kept))) = known else {
             let reading = read::read(path)?;
-            return Ok(Self { reading, problem, ..Self::of_nothing() });
+            return Ok(Self { reading, problem, ..Self::empty() });
         };
         let (reading, next_at) = (read::read_from(path, kept.start)?, kept.next_at());
-        Ok(Self { kept: known, reading, problem, hash: Some(kept.hash), next_at })
+        Ok(Self { stored: known, reading, problem, hash: Some(kept.hash), next_at })
     }
 
     /// Where it began and how it was worked on last.
-    pub fn about(&self) -> About {
-        let mut about = self.kept.about.clone();
-        self.reading.records.iter().for_each(|record| about.add(record));
+    pub fn info(&self) -> SessionInfo {
+        let mut about = self.stored.about.clone();
+        self.reading.records.iter().for_each(|record| about.apply(record));
         about
     }
 
     /// What is known of it, within these limits.
-    pub fn known(self, limits: Limits) -> Known {
-        let Self { kept: mut known, reading, .. } = self;
-        known.session = known.session.within(limits);
-        reading.records.iter().for_each(|record| known.add(record));
+    pub fn into_state(self, limits: Limits) -> SessionState {
+        let Self { stored: mut known, reading, .. } = self;
+        known.session = known.session.with_limits(limits);
+        reading.records.iter().for_each(|record| known.apply(record));
         known.damaged.extend(reading.damaged);
         known.incomplete.extend(reading.incomplete);
         known
     }
 }
 
-fn parsed(kept: Kept) -> Result<(Known, Kept), Unusable> {
+fn parsed(kept: SavedState) -> Result<(SessionState, SavedState), SavedStateError> {
     let known = serde_json::from_slice(&kept.json)?;
     Ok((known, kept))
 }

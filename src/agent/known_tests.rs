@@ -2,12 +2,15 @@
 
 use super::*;
 use crate::agent::session::Moment;
-use crate::approval::{Answer, Approval, Subject};
-use crate::change::{Change, ChangedBy, FileState, Seen, Way};
-use crate::event::{Billed, FinishReason, HookVerdict, Level, Origin, PrefixHashes, Purpose, SCHEMA_VERSION};
-use crate::failure::{ErrorKind, Failure};
-use crate::guardrail::{Counted, Reaction, Severity, Side, Triggered};
-use crate::message::{Message, Opaque, Part, Role, Said, Speaker, ToolCall, ToolResult};
+use crate::approval::{ApprovalAnswer, ApprovalRequest, ApprovalSubject};
+use crate::change::{Change, ChangedBy, FileState, ObservedFile, RestoreDirection};
+use crate::event::{
+    BilledUsage, EVENT_SCHEMA_VERSION, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, PrefixHashes,
+    Purpose,
+};
+use crate::failure::{Failure, FailureKind};
+use crate::guardrail::{CallCounts, ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
+use crate::message::{HistoryMessage, HistoryRole, Message, OpaqueData, Part, Role, ToolCall, ToolResult};
 use crate::result::InstructionFile;
 use crate::stop_reason::StopReason;
 use crate::usage::Usage;
@@ -18,13 +21,13 @@ fn limits() -> Limits {
     Limits { max_steps: 5, max_continuations: 2, max_malformed: 3, ..Limits::default() }
 }
 
-fn failure(kind: ErrorKind) -> Failure {
+fn failure(kind: FailureKind) -> Failure {
     Failure { kind, message: "no".into(), retryable: false }
 }
 
 fn call(at: usize) -> ToolCall {
     let opaque =
-        (at == 1).then(|| Opaque { codec: "c".into(), data: serde_json::json!({"seal": [1, null]}) });
+        (at == 1).then(|| OpaqueData { codec: "c".into(), data: serde_json::json!({"seal": [1, null]}) });
     ToolCall { id: format!("c{at}"), name: "edit_file".into(), arguments: r#"{"path":"a"}"#.into(), opaque }
 }
 
@@ -35,27 +38,27 @@ fn answer(purpose: Purpose, parts: Vec<Part>, finish: FinishReason) -> Event {
 }
 
 fn change(at: usize) -> Change {
-    let states = [FileState::Absent, FileState::file("h1".into(), 0o644), FileState::Unknown];
+    let states = [FileState::Absent, FileState::regular_file("h1".into(), 0o644), FileState::Unknown];
     let (was, became) = (&states[at % 3], &states[(at + 1) % 3]);
     Change::between(&format!("file{}", at % 2), ChangedBy::Tool, was, became)
 }
 
 fn ended(at: usize) -> Event {
-    Event::ToolEnd {
+    Event::ToolCallEnd {
         name: "edit_file".into(),
         summary: "s".into(),
         result: ToolResult { call_id: format!("c{at}"), text: format!("result {at}"), is_error: at == 2 },
         changed: vec![change(at)],
-        seen: vec![Seen { path: format!("seen{at}"), hash: "h".into() }],
+        seen: vec![ObservedFile { path: format!("seen{at}"), hash: "h".into() }],
         denial: None,
         simulated: false,
-        counted: Counted { lines: 2, command: true, tests_passed: (at == 3).then_some(true) },
+        counted: CallCounts { lines: 2, command: true, tests_passed: (at == 3).then_some(true) },
         duration_ms: 1,
     }
 }
 
 fn waits(at: usize) -> Event {
-    let approval = Approval {
+    let approval = ApprovalRequest {
         id: format!("q{at}"),
         call_id: format!("c{at}"),
         tool: "edit_file".into(),
@@ -64,9 +67,9 @@ fn waits(at: usize) -> Event {
         notes: Vec::new(),
         preview: None,
         asked_ms: 1,
-        subject: Subject { arguments: "h".into(), links: "h".into(), files: Vec::new() },
+        subject: ApprovalSubject { arguments: "h".into(), links: "h".into(), files: Vec::new() },
     };
-    Event::ToolWaits { call_id: format!("c{at}"), approval: (at > 0).then_some(approval) }
+    Event::ToolCallPending { call_id: format!("c{at}"), approval: (at > 0).then_some(approval) }
 }
 
 fn run_start(at: usize) -> Event {
@@ -85,7 +88,8 @@ fn run_start(at: usize) -> Event {
 /// What models and tools do.
 fn of_work(kind: usize, at: usize) -> Event {
     let text = |text: &str| Part::Text { text: text.into() };
-    let billed = (at == 0).then(|| Billed { usage: Usage { input: 1, ..Usage::default() }, cost_usd: None });
+    let billed =
+        (at == 0).then(|| BilledUsage { usage: Usage { input: 1, ..Usage::default() }, cost_usd: None });
     match kind {
         0 => Event::StepStart {
             purpose: if at == 0 { Purpose::Closing } else { Purpose::Step },
@@ -99,7 +103,7 @@ fn of_work(kind: usize, at: usize) -> Event {
             max_retries: 5,
             answer_discarded: false,
             delay_ms: 1,
-            kind: ErrorKind::Server,
+            kind: FailureKind::Server,
             message: "m".into(),
             billed,
         },
@@ -110,33 +114,45 @@ fn of_work(kind: usize, at: usize) -> Event {
         ),
         4 => answer(Purpose::Step, vec![text("done")], FinishReason::Stop),
         5 => {
-            let opaque = Some(Opaque { codec: "c".into(), data: "sealed".into() });
+            let opaque = Some(OpaqueData { codec: "c".into(), data: "sealed".into() });
             let parts = vec![Part::Thinking { text: "hm".into(), opaque }, text("half")];
             answer(Purpose::Step, parts, FinishReason::Length)
         }
         6 => answer(Purpose::Closing, vec![text("sum")], FinishReason::Other("x".into())),
-        7 => Event::ModelFailed { purpose: Purpose::Step, failure: failure(ErrorKind::Network), billed },
+        7 => Event::ModelFailed { purpose: Purpose::Step, failure: failure(FailureKind::Network), billed },
         8 => Event::ModelAbandoned { purpose: Purpose::Step, reason: StopReason::Timeout },
-        9 => Event::ModelSwitched { from: "a".into(), to: "b".into(), because: failure(ErrorKind::Quota) },
-        10 => Event::ToolStart { call: call(at), summary: "s".into() },
+        9 => Event::ModelSwitched { from: "a".into(), to: "b".into(), because: failure(FailureKind::Quota) },
+        10 => Event::ToolCallStart { call: call(at), summary: "s".into() },
         11 => Event::Changing { call_id: format!("c{at}"), changes: vec![change(at)] },
         12 => waits(at),
         13 => Event::KeptAnswer,
-        14 => Event::History { messages: vec![Said { role: Speaker::User, content: "before".into() }] },
+        14 => Event::History {
+            messages: vec![HistoryMessage { role: HistoryRole::User, content: "before".into() }],
+        },
         _ => ended(at),
     }
 }
 
 /// What people, hooks and the loop do.
 fn of_people(kind: usize, at: usize) -> Event {
-    let origins = [Origin::Prompt, Origin::System, Origin::Continuation, Origin::Repair, Origin::Hook];
+    let origins = [
+        MessageOrigin::Prompt,
+        MessageOrigin::System,
+        MessageOrigin::Continuation,
+        MessageOrigin::Repair,
+        MessageOrigin::Hook,
+    ];
     let hashes = || PrefixHashes { parameters: "p".into(), tools: "t".into(), system: format!("s{at}") };
     match kind {
         0 => run_start(at),
         1 => Event::UserMessage { text: format!("words {at}"), origin: origins[at] },
         2 => Event::System { text: format!("system {at}") },
         3 => Event::RequestPrefix { hashes: hashes(), changed: vec!["system".into()] },
-        4 => Event::ApprovalAnswered { id: format!("q{at}"), answer: Answer::Approve, seal: "x".into() },
+        4 => Event::ApprovalAnswered {
+            id: format!("q{at}"),
+            answer: ApprovalAnswer::Approve,
+            seal: "x".into(),
+        },
         5 => Event::BackgroundStart { id: format!("bg{at}"), command: "c".into() },
         6 => Event::BackgroundEnd {
             id: format!("bg{at}"),
@@ -152,22 +168,22 @@ fn of_people(kind: usize, at: usize) -> Event {
             duration_ms: 1,
         },
         8 => Event::Guardrail {
-            triggered: Triggered {
+            triggered: TriggeredGuardrail {
                 name: "g".into(),
-                on: if at == 0 { Side::Input } else { Side::Output },
+                on: if at == 0 { ConversationSide::Input } else { ConversationSide::Output },
                 severity: Severity::default(),
-                action: if at == 1 { Reaction::Halt } else { Reaction::Block },
+                action: if at == 1 { GuardrailAction::Halt } else { GuardrailAction::Block },
                 message: "m".into(),
             },
         },
         9 => Event::StepEnd,
         10 => Event::Closing { reason: StopReason::MaxSteps },
-        11 => Event::Restored { way: Way::Undo, to_step: 0, changed: vec![change(at)] },
-        12 => Event::Restored { way: Way::Redo, to_step: 0, changed: vec![change(at)] },
+        11 => Event::Restored { way: RestoreDirection::Undo, to_step: 0, changed: vec![change(at)] },
+        12 => Event::Restored { way: RestoreDirection::Redo, to_step: 0, changed: vec![change(at)] },
         13 => {
             Event::Instructions { file: InstructionFile { path: "A".into(), hash: "h".into(), before: None } }
         }
-        _ => Event::Notice { level: Level::Info, text: "n".into() },
+        _ => Event::Notice { level: NoticeLevel::Info, text: "n".into() },
     }
 }
 
@@ -186,7 +202,7 @@ fn records(events: Vec<Event>) -> Vec<Record> {
     };
     let all = [start, run_start(0)].into_iter().chain(events);
     let record = |(seq, event): (u64, Event)| Record {
-        v: SCHEMA_VERSION,
+        v: EVENT_SCHEMA_VERSION,
         seq,
         run: "r".into(),
         step: u32::try_from(seq / 4).unwrap(),
@@ -197,10 +213,10 @@ fn records(events: Vec<Event>) -> Vec<Record> {
     (0..).zip(all).map(record).collect()
 }
 
-fn folded(mut known: Known, records: &[Record]) -> Known {
-    known.session = known.session.within(limits());
+fn folded(mut known: SessionState, records: &[Record]) -> SessionState {
+    known.session = known.session.with_limits(limits());
     for record in records {
-        known.add(record);
+        known.apply(record);
     }
     known
 }
@@ -210,26 +226,26 @@ proptest! {
     fn o11_a_state_and_what_came_after_it_are_the_whole_session(events in events(), at in any::<prop::sample::Index>()) {
         let records = records(events);
         let (before, after) = records.split_at(at.index(records.len() + 1));
-        let kept = serde_json::to_vec(&folded(Known::default(), before)).unwrap();
+        let kept = serde_json::to_vec(&folded(SessionState::default(), before)).unwrap();
         let resumed = folded(serde_json::from_slice(&kept).unwrap(), after);
-        let whole = folded(Known::default(), &records);
+        let whole = folded(SessionState::default(), &records);
         prop_assert_eq!(serde_json::to_string(&resumed).unwrap(), serde_json::to_string(&whole).unwrap());
         let moment = Moment { elapsed: Duration::ZERO, interrupted: false };
-        prop_assert_eq!(resumed.session.next_step(moment), whole.session.next_step(moment));
+        prop_assert_eq!(resumed.session.next_action(moment), whole.session.next_action(moment));
         prop_assert_eq!(resumed.session.messages(), whole.session.messages());
     }
 }
 
 #[test]
 fn a_state_of_another_form_is_not_taken_for_one() {
-    let state = serde_json::to_value(Known::default()).unwrap();
+    let state = serde_json::to_value(SessionState::default()).unwrap();
     for (name, object) in [("about", "/about"), ("session", "/session"), ("history", "")] {
         let mut less = state.clone();
         less.as_object_mut().unwrap().shift_remove(name);
-        assert!(serde_json::from_value::<Known>(less).is_err(), "without {name}");
+        assert!(serde_json::from_value::<SessionState>(less).is_err(), "without {name}");
         let mut more = state.clone();
         let place = more.pointer_mut(object).unwrap().as_object_mut().unwrap();
         place.insert("of_tomorrow".into(), 1.into());
-        assert!(serde_json::from_value::<Known>(more).is_err(), "more in {object}");
+        assert!(serde_json::from_value::<SessionState>(more).is_err(), "more in {object}");
     }
 }

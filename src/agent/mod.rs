@@ -25,16 +25,16 @@ pub mod surroundings;
 pub mod tally;
 pub mod watchdogs;
 
-use crate::agent::digest::Digest;
-use crate::agent::keeper::Keeper;
+use crate::agent::digest::ConversationDigest;
+use crate::agent::keeper::StateSaver;
 use crate::agent::session::Session;
 use crate::emit::Emitter;
 use crate::engine::Engine;
 use crate::event::{EventSink, Record};
-use crate::limits::Chain;
-use crate::llm::prefix::Prefix;
+use crate::limits::FallbackChain;
+use crate::llm::prefix::PromptPrefix;
 use crate::llm::{LlmClient, ToolDefinition};
-use crate::source::Source;
+use crate::source::Clock;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ use tokio_util::sync::CancellationToken;
 /// Everything one run needs, put together by the command line, or by a replay out of a journal.
 pub struct Agent<S = Engine> {
     /// The models, those that take over included; the session says which of them is in use.
-    pub models: Chain<Rc<dyn LlmClient>>,
+    pub models: FallbackChain<Rc<dyn LlmClient>>,
     /// Runs tool calls, and what else is around the loop.
     pub engine: Rc<S>,
     /// The tools offered, sorted by name.
@@ -53,13 +53,13 @@ pub struct Agent<S = Engine> {
     /// Where every fact is told.
     pub emitter: Rc<Emitter>,
     /// Keeps the state of the session, where it has a journal.
-    pub keeper: Option<Keeper>,
+    pub state_saver: Option<StateSaver>,
     /// What requests begin with.
-    pub prefix: RefCell<Prefix>,
+    pub prefix: RefCell<PromptPrefix>,
     /// What the last request was about.
-    pub digest: RefCell<Digest>,
+    pub digest: RefCell<ConversationDigest>,
     /// The clock.
-    pub source: Rc<Source>,
+    pub source: Rc<Clock>,
     /// Fires when the person asks to stop.
     pub interrupt: CancellationToken,
     /// The agent's name, for hooks.
@@ -69,7 +69,7 @@ pub struct Agent<S = Engine> {
     /// Whether answers are streamed.
     pub stream: bool,
     /// When this run began, on the clock of `source`.
-    pub began: Duration,
+    pub started_at: Duration,
 }
 
 impl<S> Agent<S> {
@@ -80,9 +80,9 @@ impl<S> Agent<S> {
 }
 
 /// The session as a listener: the only way it changes.
-pub struct Fold(pub Rc<RefCell<Session>>);
+pub struct SessionSink(pub Rc<RefCell<Session>>);
 
-impl EventSink for Fold {
+impl EventSink for SessionSink {
     fn emit(&mut self, record: &Record) -> std::io::Result<()> {
         self.0.borrow_mut().apply(&record.event);
         Ok(())

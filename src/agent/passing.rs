@@ -7,39 +7,40 @@ use std::sync::OnceLock;
 
 /// Hours, minutes and seconds or parts of seconds, as test runners, compilers and our own tools write them; and the names that
 /// `mktemp` and Python's `tempfile` make up. Digits and words are those of ASCII: the pattern is made in a fraction of the time.
-const PASSING: &str = r"(?-u:\b)(?:[0-9]+\s?(?:h|m|min)\s?)*[0-9]+(?:\.[0-9]+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?)(?-u:\b)|/tmp/tmp(?:\.[A-Za-z0-9]{10}|[a-z0-9_]{8})(?-u:\b)";
+const DURATIONS_AND_TEMP_NAMES: &str = r"(?-u:\b)(?:[0-9]+\s?(?:h|m|min)\s?)*[0-9]+(?:\.[0-9]+)?\s?(?:ns|µs|us|ms|s|secs?|seconds?)(?-u:\b)|/tmp/tmp(?:\.[A-Za-z0-9]{10}|[a-z0-9_]{8})(?-u:\b)";
 
 /// Dates and times of day, as logs write them.
-const MOMENTS: &str = r"(?-u:\b)[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?(?-u:\b)|(?-u:\b)[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?-u:\b)";
+const TIMESTAMPS: &str = r"(?-u:\b)[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]+)?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?(?-u:\b)|(?-u:\b)[0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]+)?(?-u:\b)";
 
 /// The names of our own kept outputs, each of which is another call's. Beside the moments, which begin with digits, the search
 /// would stop at each `o`.
-const OUTPUTS: &str = r"(?-u:\b)output:[A-Za-z0-9_.-]+";
+const OUTPUT_NAMES: &str = r"(?-u:\b)output:[A-Za-z0-9_.-]+";
 
 /// Something to leave out of texts. Its pattern is compiled for the first text that may hold one: that takes half a millisecond.
-struct Kind {
+struct VolatilePattern {
     may_be_in: fn(&[u8]) -> bool,
     pattern: &'static str,
     compiled: OnceLock<Option<Regex>>,
 }
 
-static DURATION_OR_NAME: Kind = Kind::new(has_duration_or_name, PASSING);
-static MOMENT: Kind = Kind::new(has_moment, MOMENTS);
-static OUTPUT: Kind = Kind::new(has_output, OUTPUTS);
+static DURATION_OR_NAME: VolatilePattern =
+    VolatilePattern::new(has_duration_or_name, DURATIONS_AND_TEMP_NAMES);
+static MOMENT: VolatilePattern = VolatilePattern::new(has_moment, TIMESTAMPS);
+static OUTPUT: VolatilePattern = VolatilePattern::new(has_output, OUTPUT_NAMES);
 
 /// `text` with `…` for each of the former, and for each moment and each name of an output too.
-pub fn without_moments(text: &str) -> String {
-    let text = without_passing(text);
+pub fn strip_volatile_and_times(text: &str) -> String {
+    let text = strip_volatile(text);
     let text = MOMENT.left_out_of(&text);
     OUTPUT.left_out_of(&text).into_owned()
 }
 
 /// `text` with `…` for each time that something took and each temporary name.
-pub fn without_passing(text: &str) -> Cow<'_, str> {
+pub fn strip_volatile(text: &str) -> Cow<'_, str> {
     DURATION_OR_NAME.left_out_of(text)
 }
 
-impl Kind {
+impl VolatilePattern {
     const fn new(may_be_in: fn(&[u8]) -> bool, pattern: &'static str) -> Self {
         Self { may_be_in, pattern, compiled: OnceLock::new() }
     }
@@ -155,7 +156,7 @@ mod tests {
             ),
             ("a.rs:10:12 size 2026-03 v1.2s1", "a.rs:10:12 size 2026-03 v1.2s1"),
         ] {
-            assert_eq!(without_moments(text), rest);
+            assert_eq!(strip_volatile_and_times(text), rest);
         }
     }
 
@@ -168,11 +169,11 @@ mod tests {
             ("ok 1 min 3 seconds", "ok …"),
             ("made /tmp/tmp.aB3dE6gH9j/x and /tmp/tmpab_d3f5h", "made …/x and …"),
         ] {
-            assert_eq!(without_passing(text), rest);
+            assert_eq!(strip_volatile(text), rest);
         }
         for text in ["3 passed", "line 12 says", "3 steps", "0x3s", "12 sheep", "/tmp/tmp.old", "tmpab_d3f5h"]
         {
-            assert_eq!(without_passing(text), text);
+            assert_eq!(strip_volatile(text), text);
         }
     }
 }

@@ -1,15 +1,15 @@
 //! The loop: asks the session what is next and does it.
 
 use crate::agent::Agent;
-use crate::agent::ask::ask;
-use crate::agent::session::{Compact, Moment, Step, Verdict};
-use crate::agent::surroundings::Surroundings;
-use crate::compaction::Compaction;
+use crate::agent::ask::call_model;
+use crate::agent::session::{CompactionAction, Moment, NextAction, RunOutcome};
+use crate::agent::surroundings::LoopServices;
+use crate::compaction::CompactionEvent;
 use crate::emit::EmitError;
 use crate::engine::hooks::{HookEvent, HookInput};
-use crate::engine::within;
-use crate::event::{Event, Level, Origin, Purpose};
-use crate::guardrail::Counted;
+use crate::engine::with_time_limit;
+use crate::event::{Event, MessageOrigin, NoticeLevel, Purpose};
+use crate::guardrail::CallCounts;
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::stop_reason::{Status, StopReason};
@@ -19,14 +19,14 @@ use tokio_util::sync::CancellationToken;
 impl<S> Agent<S> {
     /// Time from the beginning of this run to its last fact: what is decided by it can be decided again from the journal.
     pub fn elapsed(&self) -> Duration {
-        self.source.stamped().saturating_sub(self.began)
+        self.source.last_event_time().saturating_sub(self.started_at)
     }
 }
 
-impl<S: Surroundings> Agent<S> {
-    fn next_step(&self) -> Step {
+impl<S: LoopServices> Agent<S> {
+    fn next_action(&self) -> NextAction {
         let moment = Moment { elapsed: self.elapsed(), interrupted: self.interrupt.is_cancelled() };
-        self.session.borrow().next_step(moment)
+        self.session.borrow().next_action(moment)
     }
 
     /// What hooks around the run are told.
@@ -49,42 +49,42 @@ impl<S: Surroundings> Agent<S> {
     /// Fires the hooks of `event` within the time of the run; what they say to the model.
     async fn fire(&self, event: HookEvent, input: HookInput) -> Result<Vec<String>, EmitError> {
         let cancel = self.interrupt.child_token();
-        within(self.time_left(), &cancel, self.engine.fire_hooks(event, input, &cancel)).await
+        with_time_limit(self.time_left(), &cancel, self.engine.fire_hooks(event, input, &cancel)).await
     }
 
     /// Fires the hooks of `event`; what they say becomes a user message.
-    async fn fire_for_context(&self, event: HookEvent, input: HookInput) -> Result<(), EmitError> {
+    async fn fire_and_add_context(&self, event: HookEvent, input: HookInput) -> Result<(), EmitError> {
         for text in self.fire(event, input).await? {
-            self.emitter.emit(Event::UserMessage { text, origin: Origin::Hook })?;
+            self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Hook })?;
         }
         Ok(())
     }
 
     /// Takes a step: calls the model, with the hooks around it.
     async fn take_step(&self) -> Result<(), EmitError> {
-        self.engine.tell_of_background()?;
+        self.engine.report_background()?;
         let input = self.input();
         let step = input.step.map(|done| done.saturating_add(1));
-        self.fire_for_context(HookEvent::PreLlmCall, HookInput { step, ..input }).await?;
-        if self.session.borrow().is_stopped() {
+        self.fire_and_add_context(HookEvent::PreLlmCall, HookInput { step, ..input }).await?;
+        if self.session.borrow().is_stopped_by_hook() {
             return Ok(());
         }
-        if !ask(self, Purpose::Step).await? {
+        if !call_model(self, Purpose::Step).await? {
             return Ok(());
         }
-        self.warn_of_costs().await?;
-        let has_calls = !self.session.borrow().unanswered().is_empty();
+        self.emit_cost_warning().await?;
+        let has_calls = !self.session.borrow().open_calls().is_empty();
         let input = HookInput { has_tool_calls: Some(has_calls), ..self.input() };
         self.fire(HookEvent::PostLlmCall, input).await?;
         if !has_calls {
             self.emitter.emit(Event::StepEnd)?;
-            self.keep_state()?;
+            self.save_state()?;
         }
         Ok(())
     }
 
     /// Tells people and hooks, once, that the run has cost as much as they wanted to be told of.
-    async fn warn_of_costs(&self) -> Result<(), EmitError> {
+    async fn emit_cost_warning(&self) -> Result<(), EmitError> {
         let Some((spent_usd, at_usd)) = self.session.borrow().cost_warning() else { return Ok(()) };
         self.emitter.emit(Event::BudgetWarning { spent_usd, at_usd })?;
         let input = HookInput { spent_usd: Some(spent_usd.into()), ..self.input() };
@@ -94,10 +94,10 @@ impl<S: Surroundings> Agent<S> {
 
     /// Answers calls that do not run, so that the conversation stays whole.
     fn refuse(&self, calls: Vec<ToolCall>, why: &str) -> Result<(), EmitError> {
-        let ends_step = self.session.borrow().is_answer(&calls);
+        let ends_step = self.session.borrow().is_whole_turn(&calls);
         for call in calls {
             let text = why.to_owned();
-            self.emitter.emit(Event::ToolEnd {
+            self.emitter.emit(Event::ToolCallEnd {
                 name: call.name,
                 summary: String::new(),
                 result: ToolResult { call_id: call.id, text, is_error: true },
@@ -105,13 +105,13 @@ impl<S: Surroundings> Agent<S> {
                 seen: Vec::new(),
                 denial: None,
                 simulated: false,
-                counted: Counted::default(),
+                counted: CallCounts::default(),
                 duration_ms: 0,
             })?;
         }
         if ends_step {
             self.emitter.emit(Event::StepEnd)?;
-            self.keep_state()?;
+            self.save_state()?;
         }
         Ok(())
     }
@@ -119,23 +119,23 @@ impl<S: Surroundings> Agent<S> {
     /// Looks at the quality gates within the time of the run.
     async fn run_gates(&self) -> Result<(), EmitError> {
         let cancel = self.interrupt.child_token();
-        within(self.time_left(), &cancel, self.engine.run_gates(&cancel)).await
+        with_time_limit(self.time_left(), &cancel, self.engine.run_gates(&cancel)).await
     }
 
     /// Makes the conversation shorter, a part at a time.
-    async fn compact(&self, compact: Compact) -> Result<(), EmitError> {
+    async fn compact(&self, compact: CompactionAction) -> Result<(), EmitError> {
         let part = match compact {
-            Compact::Begin { tokens, window } => {
-                self.emitter.emit(Event::Compaction { part: Compaction::Start { tokens, window } })?;
+            CompactionAction::Start { tokens, window } => {
+                self.emitter.emit(Event::Compaction { part: CompactionEvent::Start { tokens, window } })?;
                 let input = HookInput { context_tokens: Some(tokens), ..self.input() };
                 self.fire(HookEvent::ContextCompress, input).await?;
                 return Ok(());
             }
-            Compact::Outputs(outputs) => {
-                let kept = outputs.into_iter().filter(|(id, text)| self.engine.keeps_output(id, text));
-                Compaction::Outputs { call_ids: kept.map(|(id, _)| id).collect() }
+            CompactionAction::Outputs(outputs) => {
+                let kept = outputs.into_iter().filter(|(id, text)| self.engine.store_output(id, text));
+                CompactionEvent::Outputs { call_ids: kept.map(|(id, _)| id).collect() }
             }
-            Compact::Tell(part) => part,
+            CompactionAction::Record(part) => part,
         };
         self.emitter.emit(Event::Compaction { part })?;
         Ok(())
@@ -143,32 +143,32 @@ impl<S: Surroundings> Agent<S> {
 
     /// Runs the calls of one turn within the time of the run.
     async fn run_tools(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
-        let calls = self.emitter.meant(calls);
+        let calls = self.emitter.original_calls(calls);
         self.engine.run_calls(&calls, &self.interrupt, self.time_left()).await?;
         // Words end the answers to a turn: none come before the refusal of the calls that are too many.
-        if !matches!(self.next_step(), Step::Refuse(..)) {
-            self.engine.tell_of_background()?;
+        if !matches!(self.next_action(), NextAction::RefuseCalls(..)) {
+            self.engine.report_background()?;
         }
         let step = self.emitter.emit(Event::StepEnd)?.step;
-        self.keep_state()?;
-        self.engine.commit_after(Some(step)).await
+        self.save_state()?;
+        self.engine.commit_checkpoint(Some(step)).await
     }
 
     /// Keeps the state of the session where that is due. The run goes on without, and more is read when it is resumed.
-    fn keep_state(&self) -> Result<(), EmitError> {
-        let Some(keeper) = &self.keeper else { return Ok(()) };
+    fn save_state(&self) -> Result<(), EmitError> {
+        let Some(state_saver) = &self.state_saver else { return Ok(()) };
         let limits = self.session.borrow().limits().clone();
-        match keeper.keep(&limits) {
+        match state_saver.save_if_due(&limits) {
             Ok(Some((event, before))) => {
                 self.emitter.emit(event)?;
                 if let Some(before) = before {
-                    keeper.forget(&before);
+                    state_saver.remove(&before);
                 }
             }
             Ok(None) => {}
             Err(error) => {
-                let text = messages::state_not_kept(&error);
-                self.emitter.emit(Event::Notice { level: Level::Info, text })?;
+                let text = messages::state_not_stored(&error);
+                self.emitter.emit(Event::Notice { level: NoticeLevel::Info, text })?;
             }
         }
         Ok(())
@@ -176,15 +176,15 @@ impl<S: Surroundings> Agent<S> {
 
     /// Fires the hooks of the end. They run even when an interrupt ended the run, and then only a second one ends
     /// them; they have the time of their own limits.
-    async fn fire_end(&self, verdict: &Verdict) -> Result<(), EmitError> {
+    async fn fire_end_hooks(&self, outcome: &RunOutcome) -> Result<(), EmitError> {
         let input = HookInput {
             steps: Some(self.session.borrow().tally().steps),
-            status: Some(verdict.status.name().to_owned()),
+            status: Some(outcome.status.name().to_owned()),
             ..self.input()
         };
-        let was_interrupted = verdict.reason == StopReason::UserInterrupt;
+        let was_interrupted = outcome.reason == StopReason::UserInterrupt;
         let cancel = if was_interrupted { CancellationToken::new() } else { self.interrupt.clone() };
-        if verdict.status == Status::Success {
+        if outcome.status == Status::Success {
             self.engine.fire_hooks(HookEvent::AgentComplete, input.clone(), &cancel).await?;
         }
         self.engine.fire_hooks(HookEvent::SessionEnd, input, &cancel).await?;
@@ -196,69 +196,69 @@ impl<S: Surroundings> Agent<S> {
 ///
 /// # Errors
 /// When the journal can no longer be written: nothing more may happen then.
-pub async fn run<S: Surroundings>(
+pub async fn run<S: LoopServices>(
     agent: &Agent<S>,
-    given: impl Future<Output = Result<(), EmitError>>,
-) -> Result<Verdict, EmitError> {
-    let verdict = work(agent, given).await;
+    initial_input: impl Future<Output = Result<(), EmitError>>,
+) -> Result<RunOutcome, EmitError> {
+    let outcome = work(agent, initial_input).await;
     agent.engine.close().await;
-    verdict
+    outcome
 }
 
 /// Does the work of a subagent: what stands around a run, its hooks at both ends among it, is that of the run which asked it.
 ///
 /// # Errors
 /// When the journal can no longer be written.
-pub async fn assist<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> {
-    let verdict = drive(agent).await;
+pub async fn run_subagent<S: LoopServices>(agent: &Agent<S>) -> Result<RunOutcome, EmitError> {
+    let outcome = drive(agent).await;
     agent.engine.stop_background().await?;
-    verdict
+    outcome
 }
 
-async fn work<S: Surroundings>(
+async fn work<S: LoopServices>(
     agent: &Agent<S>,
-    given: impl Future<Output = Result<(), EmitError>>,
-) -> Result<Verdict, EmitError> {
-    agent.fire_for_context(HookEvent::SessionStart, agent.input()).await?;
-    if !agent.session.borrow().is_stopped() {
-        given.await?;
+    initial_input: impl Future<Output = Result<(), EmitError>>,
+) -> Result<RunOutcome, EmitError> {
+    agent.fire_and_add_context(HookEvent::SessionStart, agent.input()).await?;
+    if !agent.session.borrow().is_stopped_by_hook() {
+        initial_input.await?;
     }
-    let verdict = drive(agent).await;
+    let outcome = drive(agent).await;
     agent.engine.stop_background().await?;
-    let verdict = verdict?;
-    let best = agent.session.borrow().told_of_best(&verdict);
+    let outcome = outcome?;
+    let best = agent.session.borrow().best_answer_notice(&outcome);
     if let Some(text) = best {
-        agent.emitter.emit(Event::Notice { level: Level::Warn, text })?;
+        agent.emitter.emit(Event::Notice { level: NoticeLevel::Warn, text })?;
     }
-    agent.engine.commit_after(None).await?;
-    agent.fire_end(&verdict).await?;
-    Ok(verdict)
+    agent.engine.commit_checkpoint(None).await?;
+    agent.fire_end_hooks(&outcome).await?;
+    Ok(outcome)
 }
 
-async fn drive<S: Surroundings>(agent: &Agent<S>) -> Result<Verdict, EmitError> {
+async fn drive<S: LoopServices>(agent: &Agent<S>) -> Result<RunOutcome, EmitError> {
     loop {
-        match agent.next_step() {
-            Step::CallModel(Purpose::Step) => agent.take_step().await?,
-            Step::CallModel(purpose @ (Purpose::Closing | Purpose::Summary | Purpose::Evaluation)) => {
-                ask(agent, purpose).await?;
+        match agent.next_action() {
+            NextAction::CallModel(Purpose::Step) => agent.take_step().await?,
+            NextAction::CallModel(purpose @ (Purpose::Closing | Purpose::Summary | Purpose::Evaluation)) => {
+                call_model(agent, purpose).await?;
             }
-            Step::RunGates => agent.run_gates().await?,
-            Step::Evaluated(result) => {
+            NextAction::RunGates => agent.run_gates().await?,
+            NextAction::RecordEvaluation(result) => {
                 agent.emitter.emit(Event::Evaluation { result })?;
             }
-            Step::Compact(compact) => agent.compact(compact).await?,
-            Step::RunTools(calls) => agent.run_tools(&calls).await?,
-            Step::Refuse(calls, why) => agent.refuse(calls, &why)?,
-            Step::Switch { from, to, because } => {
+            NextAction::Compact(compact) => agent.compact(compact).await?,
+            NextAction::RunTools(calls) => agent.run_tools(&calls).await?,
+            NextAction::RefuseCalls(calls, why) => agent.refuse(calls, &why)?,
+            NextAction::SwitchModel { from, to, because } => {
                 agent.emitter.emit(Event::ModelSwitched { from, to, because })?;
             }
-            Step::Say(origin, text) => {
+            NextAction::AddUserMessage(origin, text) => {
                 agent.emitter.emit(Event::UserMessage { text, origin })?;
             }
-            Step::Close(reason) => {
+            NextAction::StartClosing(reason) => {
                 agent.emitter.emit(Event::Closing { reason })?;
             }
-            Step::Stop(verdict) => return Ok(verdict),
+            NextAction::Stop(outcome) => return Ok(outcome),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A schema is hostile like any file: it can fetch nothing, its patterns run in linear time, and everything it or an
 //! answer says about itself is cut to a length.
 
-use crate::llm::answer_schema::{AnswerSchema, Fits};
+use crate::llm::answer_schema::{AnswerValidator, ResponseSchema};
 use crate::redactor::members;
 use crate::terminal::one_line;
 use jsonschema::{PatternOptions, ValidationError, Validator};
@@ -38,7 +38,7 @@ pub struct OutputSchema {
     /// As the model is told it: JSON without blanks.
     text: String,
     /// As servers are told it.
-    sent: AnswerSchema,
+    server_schema: ResponseSchema,
     validator: Arc<Validator>,
 }
 
@@ -67,7 +67,7 @@ pub enum SchemaError {
 
 /// What is wrong with an answer: a few lines for the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problems {
+pub struct SchemaViolations {
     /// Each with its place, one line.
     pub lines: Vec<String>,
     /// Whether there are more than these.
@@ -90,7 +90,11 @@ impl OutputSchema {
             place: place(&error),
             problem: one_line(&error.to_string(), MAX_PROBLEM_CHARS),
         })?;
-        Ok(Self { text: schema.to_string(), sent: AnswerSchema::new(schema), validator: Arc::new(validator) })
+        Ok(Self {
+            text: schema.to_string(),
+            server_schema: ResponseSchema::new(schema),
+            validator: Arc::new(validator),
+        })
     }
 
     /// The schema as the model is told it.
@@ -99,30 +103,30 @@ impl OutputSchema {
     }
 
     /// The schema as servers are told it.
-    pub fn sent(&self) -> &AnswerSchema {
-        &self.sent
+    pub fn server_schema(&self) -> &ResponseSchema {
+        &self.server_schema
     }
 
     /// The value that `answer` is.
     ///
     /// # Errors
     /// When it is more than one JSON value, perhaps in a code fence, or does not fit the schema.
-    pub fn read(&self, answer: &str) -> Result<Value, Problems> {
+    pub fn parse_answer(&self, answer: &str) -> Result<Value, SchemaViolations> {
         let json = unfenced(answer);
-        let value = members::read(json).map_err(|error| {
-            Problems::one(format!(
+        let value = members::read_with_unique_keys(json).map_err(|error| {
+            SchemaViolations::one(format!(
                 "it is not one JSON value: {}",
                 one_line(&error.to_string(), MAX_PROBLEM_CHARS)
             ))
         })?;
         if let Some(digits) = inexact_integer(json) {
             let digits = one_line(digits, MAX_PROBLEM_CHARS);
-            return Err(Problems::one(format!(
+            return Err(SchemaViolations::one(format!(
                 "the integer {digits} has more than 64 bits and would lose digits: write it as a string, if the schema allows it"
             )));
         }
         let unchecked =
-            |why: &str| Problems::one(format!("it could not be checked against the schema: {why}"));
+            |why: &str| SchemaViolations::one(format!("it could not be checked against the schema: {why}"));
         let (tell, told) = mpsc::channel();
         let validator = Arc::clone(&self.validator);
         let check = move || drop(tell.send(judged(&validator, value)));
@@ -132,26 +136,26 @@ impl OutputSchema {
     }
 }
 
-impl Problems {
+impl SchemaViolations {
     fn one(line: String) -> Self {
         Self { lines: vec![line], more: false }
     }
 }
 
-impl Fits for OutputSchema {
-    fn fits(&self, text: &str) -> bool {
-        self.read(text).is_ok()
+impl AnswerValidator for OutputSchema {
+    fn is_valid(&self, text: &str) -> bool {
+        self.parse_answer(text).is_ok()
     }
 }
 
 /// The value when it fits.
-fn judged(validator: &Validator, value: Value) -> Result<Value, Problems> {
+fn judged(validator: &Validator, value: Value) -> Result<Value, SchemaViolations> {
     if validator.is_valid(&value) {
         return Ok(value);
     }
     let mut errors = validator.iter_errors(&value);
     let lines = errors.by_ref().take(MAX_PROBLEMS).map(|error| problem(&error)).collect();
-    Err(Problems { lines, more: errors.next().is_some() })
+    Err(SchemaViolations { lines, more: errors.next().is_some() })
 }
 
 /// The first integer of a JSON text that a value cannot hold as it stands there: it would become the nearest float.

@@ -29,7 +29,7 @@ fn an_answer_is_bare_json_or_one_fenced_block() {
         "```\n{\"name\": \"a\"}\n```\n",
         "``` JSON\r\n{\"name\": \"a\"}\r\n```",
     ] {
-        assert_eq!(person.read(answer), Ok(json!({"name": "a"})), "{answer}");
+        assert_eq!(person.parse_answer(answer), Ok(json!({"name": "a"})), "{answer}");
     }
     for answer in [
         "",
@@ -41,7 +41,7 @@ fn an_answer_is_bare_json_or_one_fenced_block() {
         "```python\n{\"name\":\"a\"}\n```",
         "{\"name\":",
     ] {
-        let problems = person.read(answer).unwrap_err();
+        let problems = person.parse_answer(answer).unwrap_err();
         assert!(problems.lines[0].contains("not one JSON value"), "{answer}: {problems:?}");
     }
 }
@@ -50,33 +50,33 @@ fn an_answer_is_bare_json_or_one_fenced_block() {
 fn an_integer_that_would_lose_digits_is_a_problem_and_not_another_number() {
     let any = schema(&json!({}));
     let most = r#"[18446744073709551615, -9223372036854775808, 1e300, 0.1, "99999999999999999999"]"#;
-    assert!(any.read(most).is_ok());
+    assert!(any.parse_answer(most).is_ok());
     for digits in ["18446744073709551616", "-9223372036854775809", "123456789012345678901234567890"] {
-        let problems = any.read(&format!(r#"{{"a\"9": [1, {digits}]}}"#)).unwrap_err();
+        let problems = any.parse_answer(&format!(r#"{{"a\"9": [1, {digits}]}}"#)).unwrap_err();
         let line = &problems.lines[0];
         assert!(line.contains(digits) && line.contains("as a string"), "{problems:?}");
     }
-    let problems = any.read(&"9".repeat(200)).unwrap_err();
+    let problems = any.parse_answer(&"9".repeat(200)).unwrap_err();
     assert!(problems.lines[0].chars().count() <= MAX_PROBLEM_CHARS + 100, "{problems:?}");
 }
 
 #[test]
 fn a_problem_names_place_and_keyword_but_not_the_value() {
-    let problems = person().read(r#"{"name": "secret value", "age": -1, "x": 1}"#).unwrap_err();
+    let problems = person().parse_answer(r#"{"name": "secret value", "age": -1, "x": 1}"#).unwrap_err();
     let all = problems.lines.join("\n");
     assert!(all.contains("`/age`") && all.contains("`minimum`"), "{all}");
     assert!(all.contains("`/`") && all.contains("additionalProperties") && all.contains('x'), "{all}");
-    let problems = person().read(r#"{"name": {"secret": "value"}}"#).unwrap_err();
+    let problems = person().parse_answer(r#"{"name": {"secret": "value"}}"#).unwrap_err();
     assert!(!problems.lines[0].contains("secret") && problems.lines[0].contains("`/name`"), "{problems:?}");
 }
 
 #[test]
 fn problems_are_few_and_short() {
     let many = schema(&json!({"type": "array", "items": {"type": "string"}}));
-    let problems = many.read(&json!(vec![1; 10_000]).to_string()).unwrap_err();
+    let problems = many.parse_answer(&json!(vec![1; 10_000]).to_string()).unwrap_err();
     assert!(problems.lines.len() == MAX_PROBLEMS && problems.more);
     let long = "x".repeat(100_000);
-    let problems = person().read(&json!({"name": "a", long: 1}).to_string()).unwrap_err();
+    let problems = person().parse_answer(&json!({"name": "a", long: 1}).to_string()).unwrap_err();
     assert!(problems.lines[0].chars().count() < 600, "{problems:?}");
 }
 
@@ -103,7 +103,7 @@ fn a_reference_never_leaves_the_document() {
     refused(r#"{"$schema": "https://example.com/meta"}"#);
     refused(r#"{"$id": "https://example.com/s", "$ref": "sibling"}"#);
     let inside = json!({"$defs": {"n": {"type": "integer"}}, "items": {"$ref": "#/$defs/n"}});
-    assert!(schema(&inside).read("[1]").is_ok() && schema(&inside).read("[\"1\"]").is_err());
+    assert!(schema(&inside).parse_answer("[1]").is_ok() && schema(&inside).parse_answer("[\"1\"]").is_err());
 }
 
 #[test]
@@ -111,16 +111,16 @@ fn a_schema_may_refer_to_itself() {
     let tree = schema(
         &json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": false}),
     );
-    assert!(tree.read(r#"{"next": {"next": {}}}"#).is_ok());
-    assert!(tree.read(r#"{"next": {"nxt": {}}}"#).is_err());
+    assert!(tree.parse_answer(r#"{"next": {"next": {}}}"#).is_ok());
+    assert!(tree.parse_answer(r#"{"next": {"nxt": {}}}"#).is_err());
     // A reference that leads nowhere but to itself says nothing about any value, and ends.
     if let Ok(endless) = OutputSchema::parse(r##"{"$ref": "#"}"##) {
-        let _ = endless.read("1");
+        let _ = endless.parse_answer("1");
     }
     if let Ok(endless) = OutputSchema::parse(
         r##"{"$defs": {"a": {"anyOf": [{"$ref": "#/$defs/b"}]}, "b": {"not": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}"##,
     ) {
-        let _ = endless.read("1");
+        let _ = endless.parse_answer("1");
     }
 }
 
@@ -129,10 +129,10 @@ fn depth_is_refused_not_overflowed() {
     let deep = |open: &str, close: &str| format!("{}true{}", open.repeat(100_000), close.repeat(100_000));
     assert!(refused(&deep("{\"not\":", "}")).contains("recursion"));
     let any = schema(&json!(true));
-    assert!(any.read(&deep("[", "]")).unwrap_err().lines[0].contains("recursion"));
+    assert!(any.parse_answer(&deep("[", "]")).unwrap_err().lines[0].contains("recursion"));
     let most = format!("{}1{}", "[".repeat(120), "]".repeat(120));
     let nested = schema(&json!({"items": {"$ref": "#"}}));
-    assert!(nested.read(&most).is_ok());
+    assert!(nested.parse_answer(&most).is_ok());
 }
 
 #[test]
@@ -145,15 +145,15 @@ fn alternatives_that_multiply_end_in_time() {
     }
     levels.insert("a40".into(), json!({"type": "integer"}));
     let branched = schema(&json!({"$defs": levels, "$ref": name(0)}));
-    assert_eq!(branched.read("1"), Ok(json!(1)));
-    let problems = branched.read("true").unwrap_err();
+    assert_eq!(branched.parse_answer("1"), Ok(json!(1)));
+    let problems = branched.parse_answer("true").unwrap_err();
     assert!(problems.lines[0].contains("too many alternatives"), "{problems:?}");
 }
 
 #[test]
 fn patterns_run_in_linear_time_or_are_refused() {
     let evil = schema(&json!({"type": "string", "pattern": "^(a+)+$"}));
-    assert!(evil.read(&json!(format!("{}!", "a".repeat(100_000))).to_string()).is_err());
+    assert!(evil.parse_answer(&json!(format!("{}!", "a".repeat(100_000))).to_string()).is_err());
     for pattern in ["(?=a)b", "(a)\\1", "(", "(((x{1000}){1000}){1000})"] {
         let wrong = refused(&json!({"properties": {"p": {"pattern": pattern}}}).to_string());
         assert!(wrong.contains("pattern"), "{wrong}");
@@ -164,7 +164,7 @@ fn patterns_run_in_linear_time_or_are_refused() {
 fn a_format_is_an_annotation() {
     for draft in ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"] {
         let date = schema(&json!({"$schema": draft, "type": "string", "format": "date"}));
-        assert!(date.read("\"tomorrow\"").is_ok() && date.read("1").is_err());
+        assert!(date.parse_answer("\"tomorrow\"").is_ok() && date.parse_answer("1").is_err());
     }
 }
 
@@ -174,7 +174,7 @@ fn the_draft_is_that_which_the_schema_names() {
     assert!(OutputSchema::parse(&tuple.to_string()).is_err(), "in 2020-12 `items` is one schema");
     let mut old = tuple;
     old["$schema"] = json!("http://json-schema.org/draft-07/schema#");
-    assert!(schema(&old).read("[1]").is_ok() && schema(&old).read("[1,2]").is_err());
+    assert!(schema(&old).parse_answer("[1]").is_ok() && schema(&old).parse_answer("[1,2]").is_err());
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn numbers_keep_their_digits() {
     for number in
         ["0.1", "5e-324", "18446744073709551615", "9007199254740993", "2.2250738585072014e-308", "64.56"]
     {
-        assert_eq!(any.read(number).unwrap().to_string(), number);
+        assert_eq!(any.parse_answer(number).unwrap().to_string(), number);
     }
 }
 
@@ -192,13 +192,13 @@ proptest! {
     fn any_value_is_read_back_bare_and_fenced(text in any::<String>(), number in any::<f64>()) {
         let any = schema(&json!(true));
         let value = json!({"t": text, "n": number, "l": [text, null]});
-        prop_assert_eq!(any.read(&value.to_string()).unwrap(), value.clone());
-        prop_assert_eq!(any.read(&format!("```json\n{value:#}\n```")).unwrap(), value);
+        prop_assert_eq!(any.parse_answer(&value.to_string()).unwrap(), value.clone());
+        prop_assert_eq!(any.parse_answer(&format!("```json\n{value:#}\n```")).unwrap(), value);
     }
 
     #[test]
     fn no_text_is_a_panic(answer in any::<String>()) {
-        let _ = person().read(&answer);
+        let _ = person().parse_answer(&answer);
         let _ = OutputSchema::parse(&answer);
     }
 }

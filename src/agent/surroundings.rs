@@ -4,7 +4,7 @@
 use crate::emit::EmitError;
 use crate::engine::Engine;
 use crate::engine::hooks::{HookEvent, HookInput};
-use crate::guardrail::{Side, Triggered};
+use crate::guardrail::{ConversationSide, TriggeredGuardrail};
 use crate::message::ToolCall;
 use crate::messages;
 use crate::tools::outputs::Outputs;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Everything around the loop but the model. Whatever happens is told before a method returns; each fails only when the
 /// journal can no longer be written.
-pub trait Surroundings {
+pub trait LoopServices {
     /// Fires the hooks of `event`; what they say is returned as the model reads it.
     fn fire_hooks(
         &self,
@@ -37,28 +37,28 @@ pub trait Surroundings {
     ///
     /// # Errors
     /// When the journal can no longer be written.
-    fn tell_of_background(&self) -> Result<(), EmitError>;
+    fn report_background(&self) -> Result<(), EmitError>;
 
     /// Ends the background commands with the run.
     fn stop_background(&self) -> impl Future<Output = Result<(), EmitError>>;
 
     /// Keeps `text`, the output of the call `call_id`, where the model can read it as `output:CALL_ID`; whether that is so now.
-    fn keeps_output(&self, call_id: &str, text: &str) -> bool;
+    fn store_output(&self, call_id: &str, text: &str) -> bool;
 
     /// Makes a checkpoint after `step`, or of what came after the last one when the run ends, if it is time for one.
-    fn commit_after(&self, step: Option<u32>) -> impl Future<Output = Result<(), EmitError>>;
+    fn commit_checkpoint(&self, step: Option<u32>) -> impl Future<Output = Result<(), EmitError>>;
 
     /// Whether guardrails look at `side` of the conversation.
-    fn looks_at(&self, side: Side) -> bool;
+    fn has_guardrails(&self, side: ConversationSide) -> bool;
 
     /// What a guardrail finds in `text`.
-    fn finds(&self, side: Side, text: &str) -> Option<Triggered>;
+    fn find_trigger(&self, side: ConversationSide, text: &str) -> Option<TriggeredGuardrail>;
 
     /// The run is over: waits for hooks that nothing else waits for.
     fn close(&self) -> impl Future<Output = ()>;
 }
 
-impl Surroundings for Engine {
+impl LoopServices for Engine {
     async fn fire_hooks(
         &self,
         event: HookEvent,
@@ -66,7 +66,7 @@ impl Surroundings for Engine {
         cancel: &CancellationToken,
     ) -> Result<Vec<String>, EmitError> {
         let outcome = self.fire(event, input, cancel).await?;
-        Ok(outcome.for_the_model().map(|context| messages::hook_context(&context)).collect())
+        Ok(outcome.into_model_texts().map(|context| messages::hook_context(&context)).collect())
     }
 
     async fn run_calls(
@@ -82,31 +82,31 @@ impl Surroundings for Engine {
         Self::run_gates(self, cancel).await
     }
 
-    fn tell_of_background(&self) -> Result<(), EmitError> {
-        self.tell_background()
+    fn report_background(&self) -> Result<(), EmitError> {
+        self.report_background()
     }
 
     async fn stop_background(&self) -> Result<(), EmitError> {
         self.end_background().await
     }
 
-    fn keeps_output(&self, call_id: &str, text: &str) -> bool {
+    fn store_output(&self, call_id: &str, text: &str) -> bool {
         self.outputs.open(&Outputs::name(call_id)).is_ok()
-            || self.outputs.keep(call_id, text.as_bytes()).is_ok()
+            || self.outputs.store(call_id, text.as_bytes()).is_ok()
     }
 
-    async fn commit_after(&self, step: Option<u32>) -> Result<(), EmitError> {
+    async fn commit_checkpoint(&self, step: Option<u32>) -> Result<(), EmitError> {
         match step {
             Some(step) => self.checkpoint(step).await,
             None => self.last_checkpoint().await,
         }
     }
 
-    fn looks_at(&self, side: Side) -> bool {
-        self.guardrails.texts.look_at(side)
+    fn has_guardrails(&self, side: ConversationSide) -> bool {
+        self.guardrails.texts.checks_side(side)
     }
 
-    fn finds(&self, side: Side, text: &str) -> Option<Triggered> {
+    fn find_trigger(&self, side: ConversationSide, text: &str) -> Option<TriggeredGuardrail> {
         self.guardrails.texts.find(side, text).cloned()
     }
 

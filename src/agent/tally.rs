@@ -1,9 +1,9 @@
 //! The figures of a session: what was used, changed and refused.
 
-use crate::change::{Change, ChangeAction, Seen};
+use crate::change::{Change, ChangeAction, ObservedFile};
 use crate::decision::Denial;
-use crate::event::{Billed, Event, Purpose};
-use crate::guardrail::Triggered;
+use crate::event::{BilledUsage, Event, Purpose};
+use crate::guardrail::TriggeredGuardrail;
 use crate::message::ToolResult;
 use crate::price::Usd;
 use crate::result::{CacheUse, Cost, InstructionFile, ModifiedFile, RunResult, SubagentUse, ToolUse};
@@ -52,7 +52,7 @@ pub struct Tally {
     /// Calls refused in this run.
     pub denials: Vec<Denial>,
     /// Guardrails on the conversation that spoke in this run.
-    pub guardrails: Vec<Triggered>,
+    pub guardrails: Vec<TriggeredGuardrail>,
     /// Subagents that were asked.
     pub subagents: Vec<SubagentUse>,
 }
@@ -62,7 +62,7 @@ const SUBAGENT: &str = "subagent";
 
 impl Tally {
     /// Notes what an answer cost.
-    pub fn cost(&mut self, purpose: Purpose, cost: Option<Usd>) {
+    pub fn add_cost(&mut self, purpose: Purpose, cost: Option<Usd>) {
         self.cost_of(source(purpose), cost);
     }
 
@@ -92,27 +92,27 @@ impl Tally {
     }
 
     /// Notes what requests no longer begin with.
-    pub fn prefix_changed(&mut self, changed: &[String]) {
+    pub fn add_prefix_changes(&mut self, changed: &[String]) {
         let room = MAX_PREFIX_CHANGES.saturating_sub(self.prefix_changes.len());
         self.prefix_changes.extend(changed.iter().take(room).cloned());
     }
 
     /// Notes a guardrail that spoke.
-    pub fn guardrail(&mut self, triggered: &Triggered) {
+    pub fn add_guardrail(&mut self, triggered: &TriggeredGuardrail) {
         if self.guardrails.len() < MAX_GUARDRAILS {
             self.guardrails.push(triggered.clone());
         }
     }
 
     /// Notes the outcome of one tool call, as the use number `place` (from 0).
-    pub fn tool(&mut self, place: usize, name: &str, path: Option<String>, result: &ToolResult) {
-        let error = result.is_error.then(|| result.gist().chars().take(MAX_ERROR_CHARS).collect());
+    pub fn add_tool_use(&mut self, place: usize, name: &str, path: Option<String>, result: &ToolResult) {
+        let error = result.is_error.then(|| result.summary_line().chars().take(MAX_ERROR_CHARS).collect());
         let tool_use = ToolUse { name: name.to_owned(), success: !result.is_error, path, error };
         self.tools_used.insert(place.min(self.tools_used.len()), tool_use);
     }
 
     /// Notes what happened in the session of the subagent that `call_id` asked; how many tool calls that were.
-    pub fn subagent(&mut self, call_id: &str, event: &Event) -> u32 {
+    pub fn add_subagent_event(&mut self, call_id: &str, event: &Event) -> u32 {
         match event {
             Event::RunStart { agent, model, .. } => self.subagents.push(SubagentUse {
                 call_id: call_id.to_owned(),
@@ -122,27 +122,27 @@ impl Tally {
             }),
             Event::RequestSent { .. } => self.requests = self.requests.saturating_add(1),
             Event::KeptAnswer => self.kept_answers = self.kept_answers.saturating_add(1),
-            Event::Retry { billed: Some(Billed { usage, cost_usd }), .. }
-            | Event::ModelFailed { billed: Some(Billed { usage, cost_usd }), .. } => {
+            Event::Retry { billed: Some(BilledUsage { usage, cost_usd }), .. }
+            | Event::ModelFailed { billed: Some(BilledUsage { usage, cost_usd }), .. } => {
                 self.usage += *usage;
                 self.cost_of(SUBAGENT, *cost_usd);
             }
             Event::ModelResponse { usage, cost_usd, message, finish, .. } => {
                 self.usage += usage.unwrap_or_default();
                 self.cost_of(SUBAGENT, *cost_usd);
-                let calls = if finish.counts() { message.tool_calls().count() } else { 0 };
+                let calls = if finish.is_usable() { message.tool_calls().count() } else { 0 };
                 let calls = u32::try_from(calls).unwrap_or(u32::MAX);
                 self.tool_calls = self.tool_calls.saturating_add(calls);
                 return calls;
             }
-            Event::ToolEnd { name, result, changed, seen, denial, .. } => {
-                self.tool(usize::MAX, name, touched(changed, seen), result);
+            Event::ToolCallEnd { name, result, changed, seen, denial, .. } => {
+                self.add_tool_use(usize::MAX, name, listed_path(changed, seen), result);
                 for change in changed {
-                    self.change(change);
+                    self.add_change(change);
                 }
                 self.denials.extend(denial.clone());
             }
-            Event::Guardrail { triggered } => self.guardrail(triggered),
+            Event::Guardrail { triggered } => self.add_guardrail(triggered),
             Event::RunEnd { result } => self.subagent_ended(call_id, result),
             _ => {}
         }
@@ -160,7 +160,7 @@ impl Tally {
     }
 
     /// Notes a changed file; several changes of one file add up to what happened over all.
-    pub fn change(&mut self, change: &Change) {
+    pub fn add_change(&mut self, change: &Change) {
         let Some(at) = self.files.iter().position(|file| file.path == change.path) else {
             let (path, action, by) = (change.path.clone(), change.action, change.by);
             self.files.push(ModifiedFile { path, action, by });
@@ -179,7 +179,7 @@ impl Tally {
 }
 
 /// The file that a call is listed with.
-pub fn touched(changed: &[Change], seen: &[Seen]) -> Option<String> {
+pub fn listed_path(changed: &[Change], seen: &[ObservedFile]) -> Option<String> {
     changed.first().map(|change| &change.path).or_else(|| seen.first().map(|seen| &seen.path)).cloned()
 }
 
@@ -207,7 +207,7 @@ mod tests {
                 ChangeAction::Modified => (&some, &some),
                 ChangeAction::Deleted => (&some, &none),
             };
-            tally.change(&Change::between("a", ChangedBy::Tool, was, became));
+            tally.add_change(&Change::between("a", ChangedBy::Tool, was, became));
         }
         tally.files.iter().map(|file| file.action).collect()
     }

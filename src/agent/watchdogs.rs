@@ -41,7 +41,7 @@ fn shorter(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
 
 /// What the watchdogs look at.
 #[derive(Debug, Clone, Copy)]
-pub struct Readings {
+pub struct LimitReadings {
     /// Model calls of this run so far.
     pub steps: u32,
     /// Malformed calls in a row.
@@ -55,11 +55,11 @@ pub struct Readings {
     /// Whether the conversation no longer fits into the model's window.
     pub context_full: bool,
     /// Why a breaker ends the run.
-    pub broken: Option<StopReason>,
+    pub breaker_stop: Option<StopReason>,
 }
 
 /// The limit that is reached, in the order of the contract: steps, budget, timeout, context, then breakers.
-pub fn check(limits: &Limits, readings: Readings) -> Option<StopReason> {
+pub fn reached_limit(limits: &Limits, readings: LimitReadings) -> Option<StopReason> {
     let timed_out = readings.step_timed_out || limits.work_time().is_some_and(|end| readings.elapsed >= end);
     if readings.steps >= limits.max_steps {
         Some(StopReason::MaxSteps)
@@ -72,7 +72,7 @@ pub fn check(limits: &Limits, readings: Readings) -> Option<StopReason> {
     } else if limits.max_malformed > 0 && readings.malformed >= limits.max_malformed {
         Some(StopReason::ConsecutiveErrors)
     } else {
-        readings.broken
+        readings.breaker_stop
     }
 }
 
@@ -82,7 +82,7 @@ mod tests {
     use crate::compaction::CompactionLimits;
     use crate::evaluation::EvaluationLimits;
     use crate::language::Language;
-    use crate::limits::{BreakerLimits, Caps, Chain, OnLimit};
+    use crate::limits::{BreakerLimits, FallbackChain, OnLimit, SpendingCaps};
 
     fn limits() -> Limits {
         Limits {
@@ -95,8 +95,8 @@ mod tests {
             breakers: BreakerLimits::default(),
             tells_what_is_left: false,
             language: Language::En,
-            caps: Caps::default(),
-            models: Chain::default(),
+            caps: SpendingCaps::default(),
+            models: FallbackChain::default(),
             tools_bytes: 0,
             gate_rounds: None,
             compaction: CompactionLimits::default(),
@@ -104,37 +104,37 @@ mod tests {
         }
     }
 
-    fn readings() -> Readings {
-        Readings {
+    fn readings() -> LimitReadings {
+        LimitReadings {
             steps: 0,
             malformed: 0,
             elapsed: Duration::ZERO,
             over_budget: false,
             step_timed_out: false,
             context_full: false,
-            broken: None,
+            breaker_stop: None,
         }
     }
 
     #[test]
     fn nothing_is_reached_at_the_start() {
-        assert_eq!(check(&limits(), readings()), None);
+        assert_eq!(reached_limit(&limits(), readings()), None);
     }
 
     #[test]
     fn steps_win_over_the_budget_the_budget_over_time_time_over_the_window_and_that_over_breakers() {
-        let broken = Readings { broken: Some(StopReason::RepeatedCall), ..readings() };
-        assert_eq!(check(&limits(), broken), Some(StopReason::RepeatedCall));
-        let full = Readings { context_full: true, malformed: 3, ..broken };
-        assert_eq!(check(&limits(), full), Some(StopReason::ContextFull));
-        let late = Readings { elapsed: Duration::from_secs(99), ..full };
-        assert_eq!(check(&limits(), late), Some(StopReason::Timeout));
-        let over = Readings { over_budget: true, ..late };
-        assert_eq!(check(&limits(), over), Some(StopReason::BudgetExceeded));
-        assert_eq!(check(&limits(), Readings { steps: 5, ..over }), Some(StopReason::MaxSteps));
-        let malformed = Readings { malformed: 3, ..readings() };
-        assert_eq!(check(&limits(), malformed), Some(StopReason::ConsecutiveErrors));
-        assert_eq!(check(&Limits { max_malformed: 0, ..limits() }, malformed), None);
+        let breaker_stop = LimitReadings { breaker_stop: Some(StopReason::RepeatedCall), ..readings() };
+        assert_eq!(reached_limit(&limits(), breaker_stop), Some(StopReason::RepeatedCall));
+        let full = LimitReadings { context_full: true, malformed: 3, ..breaker_stop };
+        assert_eq!(reached_limit(&limits(), full), Some(StopReason::ContextFull));
+        let late = LimitReadings { elapsed: Duration::from_secs(99), ..full };
+        assert_eq!(reached_limit(&limits(), late), Some(StopReason::Timeout));
+        let over = LimitReadings { over_budget: true, ..late };
+        assert_eq!(reached_limit(&limits(), over), Some(StopReason::BudgetExceeded));
+        assert_eq!(reached_limit(&limits(), LimitReadings { steps: 5, ..over }), Some(StopReason::MaxSteps));
+        let malformed = LimitReadings { malformed: 3, ..readings() };
+        assert_eq!(reached_limit(&limits(), malformed), Some(StopReason::ConsecutiveErrors));
+        assert_eq!(reached_limit(&Limits { max_malformed: 0, ..limits() }, malformed), None);
     }
 
     #[test]

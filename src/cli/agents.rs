@@ -3,15 +3,15 @@
 use crate::cli::app::App;
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
-use crate::cli::place::PlaceArgs;
+use crate::cli::place::CommonArgs;
 use std::fmt::Write;
 
 /// Prints the agents there are; `*` marks a built-in one that the configuration changes.
 ///
 /// # Errors
 /// When the configuration is wrong, or standard output cannot be written.
-pub fn agents(app: &App, place: &PlaceArgs) -> CliResult<()> {
-    let loaded = app.load_place(place)?;
+pub fn agents(app: &App, common: &CommonArgs) -> CliResult<()> {
+    let loaded = app.load_settings(common)?;
     let mut text = String::new();
     for agent in &loaded.settings.agents {
         let mark = match (agent.built_in, agent.overridden) {

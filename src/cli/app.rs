@@ -1,16 +1,16 @@
 //! What every command stands on: the terminal, the environment, and settings made from them.
 
 use crate::cli::error::{CliError, CliResult};
-use crate::cli::place::PlaceArgs;
+use crate::cli::place::CommonArgs;
 use crate::cli::secrets;
 use crate::config::environment::Environment;
 use crate::config::flags::Flags;
-use crate::config::load::{Loaded, load};
+use crate::config::load::{LoadedConfig, load};
 use crate::config::settings::Settings;
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::redactor::Redactor;
-use crate::source::Source;
-use crate::terminal::{Style, Terminal, Wishes};
+use crate::source::Clock;
+use crate::terminal::{Style, Terminal, TerminalEnvironment};
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -22,7 +22,7 @@ pub struct App {
     /// The environment, read once.
     pub environment: Arc<Environment>,
     /// Clock, random numbers, ids.
-    pub source: Rc<Source>,
+    pub source: Rc<Clock>,
     /// Made when it is first needed.
     redactor: Arc<OnceLock<Arc<Redactor>>>,
 }
@@ -31,12 +31,12 @@ impl App {
     /// The app of this process.
     pub fn new(environment: Environment) -> Self {
         let variable = |name: &str| environment.get(name).map(str::to_owned);
-        let wishes = Wishes {
+        let wishes = TerminalEnvironment {
             no_color: variable("NO_COLOR"),
             term: variable("TERM"),
             clicolor_force: variable("CLICOLOR_FORCE"),
         };
-        let (terminal, source) = (Arc::new(Terminal::new(&wishes)), Rc::new(Source::new()));
+        let (terminal, source) = (Arc::new(Terminal::new(&wishes)), Rc::new(Clock::new()));
         Self { terminal, environment: Arc::new(environment), source, redactor: Arc::default() }
     }
 
@@ -44,9 +44,9 @@ impl App {
     ///
     /// # Errors
     /// When the configuration is wrong.
-    pub fn load(&self, flags: &Flags) -> CliResult<Loaded> {
+    pub fn load(&self, flags: &Flags) -> CliResult<LoadedConfig> {
         load(flags, &self.environment)
-            .map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })
+            .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })
     }
 
     /// What keeps secrets out of everything that is told, those among the settings too.
@@ -56,16 +56,16 @@ impl App {
     }
 
     /// `text` without secrets, as far as they are known by now: before there are settings, those of the environment.
-    pub fn without_secrets(&self, text: &str) -> String {
-        self.cleaner()(text)
+    pub fn redact(&self, text: &str) -> String {
+        self.redact_fn()(text)
     }
 
-    /// [`without_secrets`](Self::without_secrets) for whoever outlives this, in any thread.
-    pub fn cleaner(&self) -> impl Fn(&str) -> String + Send + Sync + 'static {
+    /// [`redact`](Self::redact) for whoever outlives this, in any thread.
+    pub fn redact_fn(&self) -> impl Fn(&str) -> String + Send + Sync + 'static {
         let (environment, redactor) = (Arc::clone(&self.environment), Arc::clone(&self.redactor));
         move |text| match redactor.get() {
             Some(redactor) => redactor.text(text).into_owned(),
-            None => Redactor::new(secrets::of_variables(&environment)).text(text).into_owned(),
+            None => Redactor::new(secrets::in_environment(&environment)).text(text).into_owned(),
         }
     }
 
@@ -73,30 +73,30 @@ impl App {
     ///
     /// # Errors
     /// When the configuration is wrong.
-    pub fn load_place(&self, place: &PlaceArgs) -> CliResult<Loaded> {
-        self.load_and_tell(&flags_of(place))
+    pub fn load_settings(&self, common: &CommonArgs) -> CliResult<LoadedConfig> {
+        self.load_and_notify(&common_flags(common))
     }
 
     /// Settings for `flags`; tells what was ignored.
     ///
     /// # Errors
     /// When the configuration is wrong.
-    pub fn load_and_tell(&self, flags: &Flags) -> CliResult<Loaded> {
+    pub fn load_and_notify(&self, flags: &Flags) -> CliResult<LoadedConfig> {
         let loaded = self.load(flags)?;
         for notice in &loaded.notices {
-            self.tell(Style::Caution, &self.without_secrets(notice));
+            self.notify(Style::Warning, &self.redact(notice));
         }
         Ok(loaded)
     }
 
     /// Says something on standard error; without one there is nobody to tell.
-    pub fn tell(&self, style: Style, text: &str) {
-        drop(self.terminal.say(style, text));
+    pub fn notify(&self, style: Style, text: &str) {
+        drop(self.terminal.eprintln(style, text));
     }
 
     /// Says what went wrong.
-    pub fn complain(&self, error: &CliError) {
-        self.tell(Style::Bad, &format!("error: {}", self.without_secrets(&error.to_string())));
+    pub fn report_error(&self, error: &CliError) {
+        self.notify(Style::Error, &format!("error: {}", self.redact(&error.to_string())));
     }
 
     /// Runs `work` on this thread, the one that children are bound to.
@@ -108,7 +108,7 @@ impl App {
         // tens of megabytes, and by default sixty such polls would pass.
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().event_interval(1).build().map_err(
-                |error| CliError::new(ErrorKind::Internal, format!("cannot start the runtime: {error}")),
+                |error| CliError::new(FailureKind::Internal, format!("cannot start the runtime: {error}")),
             )?;
         let done = runtime.block_on(work);
         runtime.shutdown_background();
@@ -117,6 +117,6 @@ impl App {
 }
 
 /// The flags of a command that only has a place.
-pub fn flags_of(place: &PlaceArgs) -> Flags {
-    Flags { config: place.config.clone(), workspace: place.workspace.clone(), ..Flags::default() }
+pub fn common_flags(common: &CommonArgs) -> Flags {
+    Flags { config: common.config.clone(), workspace: common.workspace.clone(), ..Flags::default() }
 }

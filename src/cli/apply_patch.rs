@@ -4,7 +4,7 @@ use crate::cli::app::App;
 use crate::cli::args::PatchArgs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::tools::call;
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::tools::TypedTool;
 use crate::tools::apply_patch::ApplyPatch;
 use serde_json::json;
@@ -22,12 +22,12 @@ const MAX_PATCH_BYTES: u64 = 16 << 20;
 pub fn apply_patch(app: &App, args: &PatchArgs) -> CliResult<()> {
     let patch = match args.file.as_deref() {
         Some(path) if path != Path::new("-") => read(File::open(path), &path.display().to_string())?,
-        None if app.terminal.facts().stdin => {
+        None if app.terminal.stream_info().stdin => {
             return Err(usage("no patch: `agent apply-patch FILE`, or `-` to read it from standard input"));
         }
         Some(_) | None => read(Ok(io::stdin()), "standard input")?,
     };
-    call(app, args.mode, &args.place, ApplyPatch::NAME.to_owned(), json!({"patch": patch}).to_string())
+    call(app, args.mode, &args.common, ApplyPatch::NAME.to_owned(), json!({"patch": patch}).to_string())
 }
 
 fn read(source: io::Result<impl Read>, name: &str) -> CliResult<String> {
@@ -42,5 +42,5 @@ fn read(source: io::Result<impl Read>, name: &str) -> CliResult<String> {
 }
 
 fn usage(message: impl Into<String>) -> CliError {
-    CliError::new(ErrorKind::Usage, message)
+    CliError::new(FailureKind::Usage, message)
 }

@@ -2,17 +2,17 @@
 
 use crate::cli::app::App;
 use crate::cli::args::ApprovalsCommand;
-use crate::cli::earlier::{store, verified};
+use crate::cli::earlier::{session_store, verify_approvals};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::cli::place::PlaceArgs;
+use crate::cli::place::CommonArgs;
 use crate::config::settings::Settings;
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::journal::approvals::Approvals;
-use crate::journal::glance::is_done;
+use crate::journal::glance::has_completed;
 use crate::journal::store::SessionError;
 use crate::messages;
-use crate::report::waiting::{self, WaitingCall};
+use crate::report::waiting::{self, PendingApprovalDetails};
 use crate::terminal::one_line;
 use std::io;
 use std::time::Duration;
@@ -24,19 +24,19 @@ const LINE_CHARS: usize = 300;
 ///
 /// # Errors
 /// When the configuration is wrong, a session cannot be read, or standard output cannot be written.
-pub fn approvals(app: &App, command: &ApprovalsCommand, place: &PlaceArgs) -> CliResult<()> {
+pub fn approvals(app: &App, command: &ApprovalsCommand, common: &CommonArgs) -> CliResult<()> {
     let ApprovalsCommand::List { json } = command;
-    let settings = app.load_place(place)?.settings;
+    let settings = app.load_settings(common)?.settings;
     let redactor = app.redactor(&settings);
-    let mut all = waiting(&settings)?;
+    let mut all = pending_calls(&settings)?;
     for call in &mut all {
-        redactor.approval(&mut call.approval);
+        redactor.redact_approval(&mut call.approval);
     }
     let text = if *json {
         let document = waiting::document(all);
-        document.map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })?
+        document.map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?
     } else {
-        list(&all, app.source.wall())
+        list(&all, app.source.unix_time())
     };
     print(&app.terminal, &text)
 }
@@ -45,41 +45,41 @@ pub fn approvals(app: &App, command: &ApprovalsCommand, place: &PlaceArgs) -> Cl
 ///
 /// # Errors
 /// When a session cannot be read.
-pub fn waiting(settings: &Settings) -> CliResult<Vec<WaitingCall>> {
-    let (store, mut all) = (store(settings), Vec::new());
+pub fn pending_calls(settings: &Settings) -> CliResult<Vec<PendingApprovalDetails>> {
+    let (store, mut all) = (session_store(settings), Vec::new());
     for id in store.list()? {
         let path = store.journal_path(&id)?;
         let unreadable = |error: io::Error| SessionError::Unreadable(id.clone(), error.to_string());
-        if is_done(&path).map_err(unreadable)? {
+        if has_completed(&path).map_err(unreadable)? {
             continue;
         }
         let approvals = Approvals::read(&path).map_err(unreadable)?;
-        let approvals = verified(settings, &id, approvals)?;
-        all.extend(approvals.all().iter().map(|waiting| WaitingCall {
+        let approvals = verify_approvals(settings, &id, approvals)?;
+        all.extend(approvals.all().iter().map(|waiting| PendingApprovalDetails {
             session_id: id.clone(),
             approval: waiting.approval.clone(),
-            answer: waiting.said().cloned(),
+            answer: waiting.effective_answer().cloned(),
         }));
     }
     Ok(all)
 }
 
 /// The calls as a person reads them, each with what it would do.
-fn list(all: &[WaitingCall], now: Duration) -> String {
+fn list(all: &[PendingApprovalDetails], now: Duration) -> String {
     if all.is_empty() {
-        return messages::NOTHING_WAITS.to_owned();
+        return messages::NO_PENDING_CALLS.to_owned();
     }
-    let told: String = all.iter().map(|call| described(call, now)).collect();
+    let told: String = all.iter().map(|call| describe(call, now)).collect();
     format!("{told}{}", messages::HOW_TO_ANSWER)
 }
 
-fn described(call: &WaitingCall, now: Duration) -> String {
+fn describe(call: &PendingApprovalDetails, now: Duration) -> String {
     let asked = &call.approval;
     let short = |text: &str| one_line(text, LINE_CHARS);
     let ago = messages::ago(now.saturating_sub(Duration::from_millis(asked.asked_ms)));
-    let state = call.answer.as_ref().map_or(messages::UNANSWERED, messages::answer_in_words);
+    let state = call.answer.as_ref().map_or(messages::NOT_ANSWERED, messages::answer_label);
     let head = format!("{}  {} {}\n", short(&asked.id), short(&asked.tool), short(&asked.summary));
-    let about = messages::asked(&call.session_id, &ago, state, &short(&asked.reason));
+    let about = messages::pending_call_details(&call.session_id, &ago, state, &short(&asked.reason));
     let notes = asked.notes.iter().map(|note| format!("   {}\n", short(note)));
     let preview = asked.preview.iter().flat_map(|preview| preview.lines()).map(|line| format!("   {line}\n"));
     let below: String = notes.chain(preview).collect();

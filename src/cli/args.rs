@@ -1,6 +1,6 @@
 //! The command line's words: commands and flags, each accepted only because it works.
 
-use crate::cli::place::PlaceArgs;
+use crate::cli::place::CommonArgs;
 use crate::cli::report::ReportArgs;
 use crate::cli::sessions::args::SessionsCommand;
 use crate::cli::stats::StatsArgs;
@@ -32,7 +32,7 @@ pub enum Command {
         command: SessionsCommand,
         /// Where to look.
         #[command(flatten)]
-        place: PlaceArgs,
+        common: CommonArgs,
     },
     /// Look at the calls that wait for an answer
     Approvals {
@@ -41,7 +41,7 @@ pub enum Command {
         command: ApprovalsCommand,
         /// Where to look.
         #[command(flatten)]
-        place: PlaceArgs,
+        common: CommonArgs,
     },
     /// Let a call run that waits for an answer
     Approve {
@@ -49,7 +49,7 @@ pub enum Command {
         id: String,
         /// Where to look.
         #[command(flatten)]
-        place: PlaceArgs,
+        common: CommonArgs,
     },
     /// Do not let a call run that waits for an answer
     Deny {
@@ -60,7 +60,7 @@ pub enum Command {
         reason: Option<String>,
         /// Where to look.
         #[command(flatten)]
-        place: PlaceArgs,
+        common: CommonArgs,
     },
     /// Show what a session did to files
     Diff(DiffArgs),
@@ -78,7 +78,7 @@ pub enum Command {
     /// Give an account of a session: what was done, refused and changed, and what it took
     Report(ReportArgs),
     /// List the agents there are
-    Agents(PlaceArgs),
+    Agents(CommonArgs),
     /// List the tools, or call one without a model
     Tools {
         /// What to do with them.
@@ -86,7 +86,7 @@ pub enum Command {
         command: Option<ToolsCommand>,
         /// Where to look.
         #[command(flatten)]
-        place: PlaceArgs,
+        common: CommonArgs,
     },
     /// Apply a patch as the tool of that name would, with every rule and hook
     ApplyPatch(PatchArgs),
@@ -97,7 +97,7 @@ pub enum Command {
         command: ConfigCommand,
         /// Where to look.
         #[command(flatten)]
-        place: PlaceArgs,
+        common: CommonArgs,
     },
     /// Say which rule or mode decides about a call, without making it
     Policy {
@@ -106,7 +106,7 @@ pub enum Command {
         command: PolicyCommand,
         /// Where to look.
         #[command(flatten)]
-        place: PlaceArgs,
+        common: CommonArgs,
     },
     /// Show what the project's configuration asks for, and allow exactly that
     Trust {
@@ -115,7 +115,7 @@ pub enum Command {
         args: TrustArgs,
         /// Where to look.
         #[command(flatten)]
-        place: PlaceArgs,
+        common: CommonArgs,
     },
     /// List models with their prices, or show one
     #[command(args_conflicts_with_subcommands = true)]
@@ -127,7 +127,7 @@ pub enum Command {
         filter: Option<String>,
         /// Where to look.
         #[command(flatten)]
-        place: PlaceArgs,
+        common: CommonArgs,
     },
     /// Check what this machine and configuration offer
     Doctor(DoctorArgs),
@@ -164,7 +164,7 @@ pub struct DoctorArgs {
     pub online: bool,
     /// Where configuration and workspace are.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub common: CommonArgs,
 }
 
 /// `agent apply-patch`.
@@ -178,7 +178,7 @@ pub struct PatchArgs {
     pub mode: Option<Mode>,
     /// Where configuration and workspace are.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub common: CommonArgs,
 }
 
 /// `agent history`.
@@ -188,7 +188,7 @@ pub struct HistoryArgs {
     pub session: Option<String>,
     /// Where configuration and workspace are.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub common: CommonArgs,
 }
 
 /// `agent replay`.
@@ -204,7 +204,7 @@ pub struct ReplayArgs {
     pub mode: Option<Mode>,
     /// Where configuration and workspace are.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub common: CommonArgs,
 }
 
 /// `agent diff`.
@@ -220,7 +220,7 @@ pub struct DiffArgs {
     pub file: Option<String>,
     /// Where configuration and workspace are.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub common: CommonArgs,
 }
 
 /// `agent undo`.
@@ -248,7 +248,7 @@ pub struct RestoreArgs {
     pub force: bool,
     /// Where configuration and workspace are.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub common: CommonArgs,
 }
 
 /// `agent trust`.

@@ -1,17 +1,17 @@
 //! What a model is told before anybody says something.
 
-use crate::agent::prompt::{Instructions, PromptLayers, system_message};
+use crate::agent::prompt::{ProjectInstructions, PromptLayers, system_message};
 use crate::cli::app::App;
 use crate::config::instructions;
 use crate::config::settings::Settings;
 use crate::messages;
 use crate::result::InstructionFile;
-use crate::source::Source;
+use crate::source::Clock;
 use crate::text::invisible;
 use crate::workspace::index::project_index;
 
 /// What the model is told first.
-pub struct Briefing {
+pub struct SystemMessage {
     /// The system message: instructions of the agent and the project, and an overview of the project.
     pub system: String,
     /// The project's instructions in it.
@@ -21,21 +21,22 @@ pub struct Briefing {
 }
 
 /// Reads what the model is told first.
-pub fn briefing(app: &App, settings: &Settings) -> Briefing {
+pub fn build_system_message(app: &App, settings: &Settings) -> SystemMessage {
     let (found, problem) = instructions::read(&settings.workspace);
     let mut problems: Vec<String> = problem.into_iter().collect();
-    let instructions = found.as_ref().map(|given| compared(app, settings, given, &mut problems));
-    let (system, problem) = system(settings, &app.source, &settings.agent.prompt, found.as_ref());
+    let instructions = found.as_ref().map(|given| compare_instructions(app, settings, given, &mut problems));
+    let (system, problem) =
+        system_message_text(settings, &app.source, &settings.agent.prompt, found.as_ref());
     problems.extend(problem);
-    Briefing { system, instructions, problems }
+    SystemMessage { system, instructions, problems }
 }
 
 /// The system message of an agent that has this `prompt`, and what could not be used of the configuration.
-pub fn system(
+pub fn system_message_text(
     settings: &Settings,
-    source: &Source,
+    source: &Clock,
     prompt: &str,
-    instructions: Option<&Instructions>,
+    instructions: Option<&ProjectInstructions>,
 ) -> (String, Option<String>) {
     let options = settings.indexer.options();
     let index = options.map(|options| project_index(&settings.workspace, &options, source));
@@ -55,17 +56,17 @@ pub fn system(
 }
 
 /// The project's instructions beside those of earlier runs.
-fn compared(
+fn compare_instructions(
     app: &App,
     settings: &Settings,
-    given: &Instructions,
+    given: &ProjectInstructions,
     problems: &mut Vec<String>,
 ) -> InstructionFile {
-    let shelf = instructions::shelf(&settings.state, &settings.workspace);
-    let now_ms = u64::try_from(app.source.wall().as_millis()).unwrap_or(u64::MAX);
-    let (file, kept) = instructions::compare(shelf, given, now_ms);
+    let fact_cache = instructions::fact_cache(&settings.state, &settings.workspace);
+    let now_ms = u64::try_from(app.source.unix_time().as_millis()).unwrap_or(u64::MAX);
+    let (file, kept) = instructions::compare_and_store(fact_cache, given, now_ms);
     let doubt = kept.err().map(|error| messages::instructions_not_compared(&file.path, &error.to_string()));
-    let hidden = invisible::places(&given.text);
+    let hidden = invisible::describe_positions(&given.text);
     let hidden = hidden.map(|places| messages::instructions_invisible(&file.path, &places));
     problems.extend(doubt.into_iter().chain(hidden));
     file

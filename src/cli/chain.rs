@@ -7,11 +7,11 @@ use crate::cli::costs::{self, Prices};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::schema::Llm;
 use crate::config::settings::Settings;
-use crate::failure::ErrorKind;
-use crate::limits::{Caps, Chain, Terms, Window, WindowSource};
+use crate::failure::FailureKind;
+use crate::limits::{FallbackChain, ModelTerms, SpendingCaps, Window, WindowSource};
 use crate::llm::LlmClient;
 use crate::llm::catalog::{self, Provider};
-use crate::llm::models::{Known, look_up};
+use crate::llm::models::{ModelInfo, look_up};
 use crate::terminal::one_line;
 use std::rc::Rc;
 
@@ -22,32 +22,40 @@ const MAX_FALLBACKS: usize = 8;
 const NAME_CHARS: usize = 100;
 
 /// The models of a run and what it must know of each.
-pub struct Models {
+pub struct ModelChain {
     /// The clients.
-    pub clients: Chain<Rc<dyn LlmClient>>,
+    pub clients: FallbackChain<Rc<dyn LlmClient>>,
     /// What each may cost and hold.
-    pub terms: Chain<Terms>,
+    pub terms: FallbackChain<ModelTerms>,
 }
 
-impl Models {
+impl ModelChain {
     /// Connects the models that `settings` name; `caps` decide how long an answer may be.
     ///
     /// # Errors
     /// When one of them is not there, lacks its key, or cannot be held to the budget.
-    pub async fn connect(app: &App, settings: &Settings, caps: &Caps, prices: &Prices) -> CliResult<Self> {
+    pub async fn connect(
+        app: &App,
+        settings: &Settings,
+        caps: &SpendingCaps,
+        prices: &Prices,
+    ) -> CliResult<Self> {
         let fallbacks = &settings.llm.fallback;
         if fallbacks.len() > MAX_FALLBACKS {
             let message = format!("llm.fallback: at most {MAX_FALLBACKS} models, not {}", fallbacks.len());
-            return Err(CliError::new(ErrorKind::Config, message));
+            return Err(CliError::new(FailureKind::Config, message));
         }
-        let client = compose::model(app, settings).await?;
+        let client = compose::connect_model(app, settings).await?;
         let of = |settings: &Settings, client: &dyn LlmClient| terms(settings, caps, prices, client);
-        let mut terms = Chain { first: of(settings, client.as_ref())?, fallbacks: Vec::new() };
-        let mut clients = Chain { first: Rc::from(client), fallbacks: Vec::new() };
+        let mut terms = FallbackChain { first: of(settings, client.as_ref())?, fallbacks: Vec::new() };
+        let mut clients = FallbackChain { first: Rc::from(client), fallbacks: Vec::new() };
         for name in fallbacks {
-            let settings = falling_back(settings, name, prices)?;
-            let client = compose::model(app, &settings).await.map_err(|error| wrong(name, &error))?;
-            terms.fallbacks.push(of(&settings, client.as_ref()).map_err(|error| wrong(name, &error))?);
+            let settings = fallback_settings(settings, name, prices)?;
+            let client =
+                compose::connect_model(app, &settings).await.map_err(|error| fallback_error(name, &error))?;
+            terms
+                .fallbacks
+                .push(of(&settings, client.as_ref()).map_err(|error| fallback_error(name, &error))?);
             clients.fallbacks.push(client.into());
         }
         Ok(Self { clients, terms })
@@ -60,8 +68,8 @@ impl Models {
 }
 
 /// A fallback that cannot be used is found before the run, not when it is needed.
-fn wrong(name: &str, error: &CliError) -> CliError {
-    CliError::new(ErrorKind::Config, format!("llm.fallback: {}: {error}", one_line(name, NAME_CHARS)))
+fn fallback_error(name: &str, error: &CliError) -> CliError {
+    CliError::new(FailureKind::Config, format!("llm.fallback: {}: {error}", one_line(name, NAME_CHARS)))
 }
 
 /// The settings as they are for the model `name`, which takes over: server and key are those given for the chosen model
@@ -70,12 +78,12 @@ fn wrong(name: &str, error: &CliError) -> CliError {
 ///
 /// # Errors
 /// When a provider of the user is not one.
-pub fn falling_back(settings: &Settings, name: &str, prices: &Prices) -> CliResult<Settings> {
-    let table = catalog::table(&settings.llm.providers)
-        .map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })?;
+pub fn fallback_settings(settings: &Settings, name: &str, prices: &Prices) -> CliResult<Settings> {
+    let table = catalog::load(&settings.llm.providers)
+        .map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
     let chosen = settings.llm.model.as_deref().unwrap_or_default();
     let mut settings = settings.clone();
-    let most = look_up(name, prices).as_ref().and_then(Known::output_limit);
+    let most = look_up(name, prices).as_ref().and_then(ModelInfo::output_limit);
     let most = most.and_then(|most| u32::try_from(most).ok()).unwrap_or(u32::MAX);
     settings.llm = Llm {
         model: Some(name.to_owned()),
@@ -108,28 +116,33 @@ fn same_server(table: &[Provider], one: &str, other: &str) -> bool {
 }
 
 /// What the run must know of the model that `settings` chose and `client` speaks to.
-fn terms(settings: &Settings, caps: &Caps, prices: &Prices, client: &dyn LlmClient) -> CliResult<Terms> {
+fn terms(
+    settings: &Settings,
+    caps: &SpendingCaps,
+    prices: &Prices,
+    client: &dyn LlmClient,
+) -> CliResult<ModelTerms> {
     let model = client.model();
     let known = look_up(model, prices);
-    let price = known.as_ref().map(Known::price).transpose();
-    let price = price.map_err(|error| CliError { kind: ErrorKind::Config, cause: error.into() })?;
+    let price = known.as_ref().map(ModelInfo::price).transpose();
+    let price = price.map_err(|error| CliError { kind: FailureKind::Config, cause: error.into() })?;
     if caps.usd.is_some() && price.is_none() {
         let message = format!(
             "a budget is set, but the price of `{model}` is not known: add it to costs.prices_file (see `agent help \
              costs`), choose a model that `agent models` lists, or leave the budget away"
         );
-        return Err(CliError::new(ErrorKind::Config, message));
+        return Err(CliError::new(FailureKind::Config, message));
     }
-    let window = window(settings.llm.context_window, client, known.as_ref());
-    let window = within(settings.context.max_context_tokens, window);
+    let window = known_window(settings.llm.context_window, client, known.as_ref());
+    let window = capped_window(settings.context.max_context_tokens, window);
     let configured = settings.llm.max_output_tokens;
     let output_limit =
         costs::output_limit(configured, caps, known.as_ref(), window).or_else(|| client.output_limit());
-    Ok(Terms { model: model.to_owned(), price, output_limit, window })
+    Ok(ModelTerms { model: model.to_owned(), price, output_limit, window })
 }
 
 /// The part of `window` that a conversation may take, as configured.
-fn within(most: Option<u32>, window: Option<Window>) -> Option<Window> {
+fn capped_window(most: Option<u32>, window: Option<Window>) -> Option<Window> {
     match most.map(u64::from) {
         None => window,
         Some(0) => None,
@@ -141,10 +154,14 @@ fn within(most: Option<u32>, window: Option<Window>) -> Option<Window> {
 }
 
 /// What the model may hold: what the user says, else what its server said, else what the table says.
-pub fn window(configured: Option<u32>, client: &dyn LlmClient, known: Option<&Known>) -> Option<Window> {
+pub fn known_window(
+    configured: Option<u32>,
+    client: &dyn LlmClient,
+    known: Option<&ModelInfo>,
+) -> Option<Window> {
     let of = |tokens: u64, source| Window { tokens, source };
     let configured = configured.map(|tokens| of(tokens.into(), WindowSource::User));
     let said = || client.window().map(|tokens| of(tokens.into(), WindowSource::Server));
-    let listed = || known.and_then(Known::window).map(|tokens| of(tokens, WindowSource::Table));
+    let listed = || known.and_then(ModelInfo::window).map(|tokens| of(tokens, WindowSource::Table));
     configured.or_else(said).or_else(listed)
 }

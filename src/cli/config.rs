@@ -4,7 +4,7 @@ use crate::cli::app::App;
 use crate::cli::args::ConfigCommand;
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
-use crate::cli::place::PlaceArgs;
+use crate::cli::place::CommonArgs;
 use crate::terminal::one_line;
 use std::fmt::Write;
 
@@ -15,8 +15,8 @@ const VALUE_CHARS: usize = 200;
 ///
 /// # Errors
 /// When the configuration is wrong, or standard output cannot be written.
-pub fn config(app: &App, command: &ConfigCommand, place: &PlaceArgs) -> CliResult<()> {
-    let loaded = app.load_place(place)?;
+pub fn config(app: &App, command: &ConfigCommand, common: &CommonArgs) -> CliResult<()> {
+    let loaded = app.load_settings(common)?;
     let mut text = String::new();
     match command {
         ConfigCommand::Show { origin } => {
@@ -27,7 +27,7 @@ pub fn config(app: &App, command: &ConfigCommand, place: &PlaceArgs) -> CliResul
                     false => writeln!(text, "{} = {value}", entry.key),
                 };
             }
-            for (entry, why) in loaded.project.without_effect(loaded.trust.standing.is_trusted()) {
+            for (entry, why) in loaded.project.ineffective_settings(loaded.trust.status.is_trusted()) {
                 let value = one_line(&entry.value, VALUE_CHARS);
                 let _ = writeln!(text, "# {} = {value}    # {}: no effect, {why}", entry.key, entry.origin);
             }

@@ -5,11 +5,11 @@ use crate::cli::error::{CliError, CliResult};
 use crate::config::file::read_text;
 use crate::config::schema::Costs;
 use crate::config::settings::Settings;
-use crate::failure::ErrorKind;
-use crate::limits::{Caps, OnLimit, Terms, Window};
+use crate::failure::FailureKind;
+use crate::limits::{ModelTerms, OnLimit, SpendingCaps, Window};
 use crate::llm::ToolDefinition;
-use crate::llm::models::{Known, Model, parse};
-use crate::price::{NotMoney, Price, Usd};
+use crate::llm::models::{Model, ModelInfo, parse};
+use crate::price::{InvalidAmount, Price, Usd};
 use crate::text::tokens;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,7 +25,7 @@ const ANSWER_SHARE: u64 = 4;
 const WINDOW_SHARE: u64 = 4;
 
 /// Tokens of the longest answer of a model that nothing is known about: every model in use can write as much.
-const USUAL_ANSWER_TOKENS: u64 = 4096;
+const DEFAULT_ANSWER_TOKENS: u64 = 4096;
 
 /// The user's own prices by the name of the model.
 pub type Prices = BTreeMap<String, Model>;
@@ -34,9 +34,9 @@ pub type Prices = BTreeMap<String, Model>;
 ///
 /// # Errors
 /// When the file cannot be read, or is no table of models.
-pub fn own_prices(costs: &Costs) -> CliResult<Prices> {
+pub fn user_prices(costs: &Costs) -> CliResult<Prices> {
     let Some(file) = costs.prices_file.as_deref() else { return Ok(Prices::new()) };
-    let wrong = |why: String| CliError::new(ErrorKind::Config, format!("costs.prices_file: {file} {why}"));
+    let wrong = |why: String| CliError::new(FailureKind::Config, format!("costs.prices_file: {file} {why}"));
     let text = read_text(Path::new(file), MAX_PRICES_BYTES).map_err(|error| wrong(error.to_string()))?;
     let text = text.ok_or_else(|| wrong("does not exist".to_owned()))?;
     parse(&text).map_err(|error| wrong(format!("{error}; see `agent help costs`")))
@@ -46,22 +46,24 @@ pub fn own_prices(costs: &Costs) -> CliResult<Prices> {
 /// without a cap, when the server decides.
 pub fn output_limit(
     configured: Option<u32>,
-    caps: &Caps,
-    known: Option<&Known>,
+    caps: &SpendingCaps,
+    known: Option<&ModelInfo>,
     window: Option<Window>,
 ) -> Option<u32> {
     if configured.is_some() {
         return configured;
     }
     let price = known.and_then(|known| known.price().ok()).filter(|price| *price != Price::FREE);
-    let by_money =
-        caps.usd.zip(price).map(|(usd, price)| usd.part(ANSWER_SHARE).pays_for(price.rates.output));
+    let by_money = caps
+        .usd
+        .zip(price)
+        .map(|(usd, price)| usd.div_floor(ANSWER_SHARE).affordable_count(price.rates.output));
     let by_tokens = caps.tokens.map(|tokens| tokens / ANSWER_SHARE);
     let allowed = by_money.into_iter().chain(by_tokens).min()?;
     let least = u64::from(MIN_STEP_TOKENS);
     let beside = window.map_or(u64::MAX, |window| window.tokens / WINDOW_SHARE);
-    let listed = known.and_then(Known::output_limit);
-    let longest = listed.unwrap_or(USUAL_ANSWER_TOKENS).min(beside.max(least));
+    let listed = known.and_then(ModelInfo::output_limit);
+    let longest = listed.unwrap_or(DEFAULT_ANSWER_TOKENS).min(beside.max(least));
     u32::try_from(allowed.max(least).min(longest)).ok()
 }
 
@@ -69,31 +71,31 @@ pub fn output_limit(
 ///
 /// # Errors
 /// When an amount is none.
-pub fn caps(settings: &Settings) -> CliResult<Caps> {
+pub fn caps(settings: &Settings) -> CliResult<SpendingCaps> {
     let Costs { budget_usd, max_tokens, max_tool_calls, warn_at_usd, .. } = settings.costs;
-    let wrong = |error: NotMoney| CliError { kind: ErrorKind::Config, cause: error.into() };
+    let wrong = |error: InvalidAmount| CliError { kind: FailureKind::Config, cause: error.into() };
     let money = |dollars: Option<f64>| dollars.map(Usd::try_from).transpose().map_err(wrong);
-    Ok(Caps {
+    Ok(SpendingCaps {
         usd: money(budget_usd)?,
         tokens: max_tokens,
         tool_calls: max_tool_calls,
         warn_at: money(warn_at_usd)?,
         closes: settings.run_loop.on_limit == OnLimit::Summary,
-        ..Caps::default()
+        ..SpendingCaps::default()
     })
 }
 
 /// Tokens of `tools`, at most, and their bytes, as a model reads them.
-pub fn measured(tools: &[ToolDefinition]) -> (u64, u64) {
+pub fn definitions_size(tools: &[ToolDefinition]) -> (u64, u64) {
     let texts = tools.iter().flat_map(|tool| [tool.name.as_str(), &tool.description, tool.parameters.json()]);
     texts.fold((0, 0), |(tokens, bytes): (u64, u64), text| {
         let more = u64::try_from(text.len()).unwrap_or(u64::MAX);
-        (tokens.saturating_add(tokens::at_most(text)), bytes.saturating_add(more))
+        (tokens.saturating_add(tokens::upper_bound(text)), bytes.saturating_add(more))
     })
 }
 
 /// What is said about a warning that will never come.
-pub fn without_effect(caps: &Caps, terms: &Terms) -> Option<String> {
+pub fn ineffective_warning(caps: &SpendingCaps, terms: &ModelTerms) -> Option<String> {
     (caps.warn_at.is_some() && terms.price.is_none())
         .then(|| format!("costs.warn_at_usd has no effect: the price of `{}` is not known", terms.model))
 }

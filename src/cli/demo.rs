@@ -3,13 +3,13 @@
 use crate::cli::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::cli::place::PlaceArgs;
+use crate::cli::place::CommonArgs;
 use crate::cli::work;
-use crate::cli::work_args::{RunArgs, WorkArgs};
+use crate::cli::work_args::{RunArgs, RunOptions};
 use crate::config::environment::Environment;
 use crate::engine::policy::Mode;
-use crate::failure::ErrorKind;
-use crate::process::scratch::private_directory;
+use crate::failure::FailureKind;
+use crate::process::scratch::private_temp_dir;
 use crate::text::diff;
 use std::fs;
 use std::io;
@@ -40,44 +40,44 @@ What to try next, in a repository of yours:
 /// When the temporary project cannot be made, or the demonstration does not end as it should.
 pub fn demo(app: &App) -> CliResult<()> {
     let mut named = tempfile::Builder::new();
-    let dir = private_directory(named.prefix("agent-demo-"), &std::env::temp_dir());
-    let dir = dir.map_err(|error| broken(&error))?;
+    let dir = private_temp_dir(named.prefix("agent-demo-"), &std::env::temp_dir());
+    let dir = dir.map_err(|error| setup_error(&error))?;
     let project = dir.path().join("project");
     let script = dir.path().join("script.yaml");
-    lay_out(&project, &script).map_err(|error| broken(&error))?;
+    create_project(&project, &script).map_err(|error| setup_error(&error))?;
     print(&app.terminal, &format!("{INTRODUCTION}\n$ agent run \"{TASK}\" --mode yolo\n"))?;
-    let code = work::run(&at_home(app, dir.path()), arguments(&project, &script));
+    let code = work::run(&with_temporary_home(app, dir.path()), run_args(&project, &script));
     if code != 0 {
         return Err(CliError::new(
-            ErrorKind::Internal,
+            FailureKind::Internal,
             format!("the demonstration ended with exit code {code}"),
         ));
     }
-    let after = read(&project.join("total.sh")).map_err(|error| broken(&error))?;
+    let after = read(&project.join("total.sh")).map_err(|error| setup_error(&error))?;
     let changed = diff::unified("total.sh", TOTAL, &after);
     print(&app.terminal, &format!("\nWhat it changed:\n\n{changed}\n{NEXT}"))
 }
 
 /// The same process with its state below `dir`, so that the demonstration leaves nothing behind.
-fn at_home(app: &App, dir: &Path) -> App {
+fn with_temporary_home(app: &App, dir: &Path) -> App {
     let mut variables = app.environment.variables().clone();
     variables.retain(|name, _| !name.starts_with("AGENT_"));
     variables.insert("AGENT_HOME".to_owned(), dir.join("home").to_string_lossy().into_owned());
-    App::new(Environment::of(variables, app.environment.directory()))
+    App::new(Environment::from_variables(variables, app.environment.current_dir()))
 }
 
-fn arguments(project: &Path, script: &Path) -> RunArgs {
-    let options = WorkArgs {
-        place: PlaceArgs { config: None, workspace: Some(project.to_owned()) },
+fn run_args(project: &Path, script: &Path) -> RunArgs {
+    let options = RunOptions {
+        common: CommonArgs { config: None, workspace: Some(project.to_owned()) },
         mode: Some(Mode::Yolo),
         model: Some(format!("scripted:{}", script.display())),
-        ..WorkArgs::default()
+        ..RunOptions::default()
     };
     RunArgs { prompt: Some(TASK.to_owned()), history: None, mixed: false, context_git_diff: None, options }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the demonstration makes its own temporary project")]
-fn lay_out(project: &Path, script: &Path) -> io::Result<()> {
+fn create_project(project: &Path, script: &Path) -> io::Result<()> {
     fs::create_dir(project)?;
     fs::write(project.join("total.sh"), TOTAL)?;
     fs::write(project.join("check.sh"), CHECK)?;
@@ -89,6 +89,6 @@ fn read(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-fn broken(error: &io::Error) -> CliError {
-    CliError::new(ErrorKind::Internal, format!("cannot set up the demonstration: {error}"))
+fn setup_error(error: &io::Error) -> CliError {
+    CliError::new(FailureKind::Internal, format!("cannot set up the demonstration: {error}"))
 }

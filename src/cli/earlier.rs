@@ -1,17 +1,17 @@
 //! A session on disk, locked: a new one, or an earlier one that is gone on with.
 
-use crate::agent::known::{About, Opened};
+use crate::agent::known::{LoadedSession, SessionInfo};
 use crate::cli::app::App;
 use crate::cli::error::{CliError, CliResult};
 use crate::config::flags::Flags;
-use crate::config::load::Loaded;
+use crate::config::load::LoadedConfig;
 use crate::config::settings::Settings;
-use crate::engine::approve::Unanswered;
+use crate::engine::approve::NoApprover;
 use crate::event::Event;
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::journal::approvals::Approvals;
-use crate::journal::seal::Seal;
-use crate::journal::store::{SessionError, Store};
+use crate::journal::seal::AnswerSigner;
+use crate::journal::store::{SessionError, SessionStore};
 use crate::journal::write::Journal;
 use crate::messages;
 
@@ -19,58 +19,59 @@ use crate::messages;
 const ID_TRIES: u32 = 5;
 
 /// The sessions of the workspace.
-pub fn store(settings: &Settings) -> Store {
-    Store::new(settings.state.join("sessions"))
+pub fn session_store(settings: &Settings) -> SessionStore {
+    SessionStore::new(settings.state.join("sessions"))
 }
 
 /// What shows that an answer in session `id` was given here.
 ///
 /// # Errors
 /// When the key cannot be made, or cannot be believed.
-pub fn seal(settings: &Settings, id: &str) -> CliResult<Seal> {
-    Seal::of(&settings.state, id)
-        .map_err(|error| CliError::new(ErrorKind::Session, messages::no_seal(&settings.state, &error)))
+pub fn answer_seal(settings: &Settings, id: &str) -> CliResult<AnswerSigner> {
+    AnswerSigner::load_or_create(&settings.state, id).map_err(|error| {
+        CliError::new(FailureKind::Session, messages::answer_key_unusable(&settings.state, &error))
+    })
 }
 
 /// The `approvals` of session `id`, knowing which answers were given here.
 ///
 /// # Errors
 /// As [`seal`].
-pub fn verified(settings: &Settings, id: &str, approvals: Approvals) -> CliResult<Approvals> {
+pub fn verify_approvals(settings: &Settings, id: &str, approvals: Approvals) -> CliResult<Approvals> {
     if approvals.all().iter().all(|waiting| waiting.answer.is_none()) {
         return Ok(approvals);
     }
-    Ok(approvals.verified(&seal(settings, id)?))
+    Ok(approvals.verify_answers(&answer_seal(settings, id)?))
 }
 
 /// A session on disk, locked.
-pub struct Earlier {
+pub struct LockedSession {
     /// Its id.
     pub id: String,
     /// Its journal, which no other process has.
     pub journal: Journal,
     /// What is known of it.
-    pub opened: Opened,
+    pub opened: LoadedSession,
     /// Where it began and how it was worked on last.
-    pub about: About,
+    pub about: SessionInfo,
 }
 
-impl Earlier {
+impl LockedSession {
     /// A session in which nothing has happened yet.
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn create(app: &App, store: &Store) -> CliResult<Self> {
+    pub fn create(app: &App, store: &SessionStore) -> CliResult<Self> {
         let mut id = app.source.session_id();
         let mut created = store.create(&id);
         for _ in 0..ID_TRIES {
-            if !matches!(created, Err(SessionError::Busy(_) | SessionError::Exists(_))) {
+            if !matches!(created, Err(SessionError::Busy(_) | SessionError::AlreadyExists(_))) {
                 break;
             }
             id = app.source.session_id();
             created = store.create(&id);
         }
-        Ok(Self { id, journal: created?, opened: Opened::of_nothing(), about: About::default() })
+        Ok(Self { id, journal: created?, opened: LoadedSession::empty(), about: SessionInfo::default() })
     }
 
     /// Session `id`, or the newest.
@@ -78,16 +79,16 @@ impl Earlier {
     /// # Errors
     /// When there is no such session here, it is busy, or it cannot be gone on with.
     pub fn open(settings: &Settings, id: Option<&str>) -> CliResult<Self> {
-        let store = store(settings);
+        let store = session_store(settings);
         let id = match id {
             Some(id) => id.to_owned(),
             None => store.last()?,
         };
         let journal = store.open(&id)?;
         let path = store.journal_path(&id)?;
-        let opened = Opened::of(&path).map_err(|error| unreadable(&id, &error))?;
-        let about = opened.about();
-        if opened.reading.is_later {
+        let opened = LoadedSession::load(&path).map_err(|error| unreadable(&id, &error))?;
+        let about = opened.info();
+        if opened.reading.is_newer_version {
             return Err(unreadable(&id, &"a later version of agent has written to it").into());
         }
         if about.next_seq == 0 {
@@ -105,11 +106,11 @@ impl Earlier {
     /// `flags` with what the session knows and nobody said otherwise: its agent, whether it waits for answers and, without
     /// a configured one, its model.
     #[must_use]
-    pub fn complete(&self, flags: Flags, loaded: &Loaded) -> Flags {
+    pub fn with_session_defaults(&self, flags: Flags, loaded: &LoadedConfig) -> Flags {
         let Some(Event::RunStart { agent, model, .. }) = self.about.last_run.clone() else { return flags };
         let pauses = self.about.pauses;
         Flags {
-            approvals: flags.approvals.or_else(|| pauses.then_some(Unanswered::Pause)),
+            approvals: flags.approvals.or_else(|| pauses.then_some(NoApprover::Pause)),
             agent: flags.agent.or(Some(agent)),
             model: flags.model.or_else(|| loaded.settings.llm.model.is_none().then_some(model)),
             ..flags

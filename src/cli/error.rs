@@ -1,7 +1,7 @@
 //! Errors of the command line: what went wrong before or outside a run, and what to do.
 
 use crate::cli::exit_code::ExitCode;
-use crate::failure::{ErrorKind, Failure};
+use crate::failure::{Failure, FailureKind};
 use crate::journal::store::SessionError;
 use crate::messages;
 use crate::process::launch::Tier;
@@ -10,7 +10,7 @@ use crate::process::launch::Tier;
 #[derive(Debug)]
 pub struct CliError {
     /// Its class; decides the exit code.
-    pub kind: ErrorKind,
+    pub kind: FailureKind,
     /// The cause, its chain included when printed.
     pub cause: anyhow::Error,
 }
@@ -18,7 +18,7 @@ pub struct CliError {
 /// A run requires more of what confines its commands than there is.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", messages::sandbox_required(found.name(), found.meaning()))]
-pub struct ConfinedTooLittle {
+pub struct InsufficientSandbox {
     /// What there is.
     pub found: Tier,
 }
@@ -28,18 +28,18 @@ pub type CliResult<T> = Result<T, CliError>;
 
 impl CliError {
     /// An error of class `kind` with a message that says what to do.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, cause: anyhow::anyhow!(message.into()) }
     }
 
     /// The exit code.
     pub fn exit_code(&self) -> ExitCode {
-        ExitCode::of_error(self.kind)
+        ExitCode::for_error(self.kind)
     }
 
     /// The confinement that was found too little.
     pub fn sandbox(&self) -> Option<&'static str> {
-        self.cause.downcast_ref::<ConfinedTooLittle>().map(|too_little| too_little.found.name())
+        self.cause.downcast_ref::<InsufficientSandbox>().map(|too_little| too_little.found.name())
     }
 
     /// The error as the result document reports it.
@@ -67,6 +67,6 @@ impl std::fmt::Display for CliError {
 
 impl From<SessionError> for CliError {
     fn from(error: SessionError) -> Self {
-        Self { kind: ErrorKind::Session, cause: error.into() }
+        Self { kind: FailureKind::Session, cause: error.into() }
     }
 }

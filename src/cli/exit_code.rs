@@ -1,6 +1,6 @@
 //! The exit codes: one enum, one mapping from how a run ended.
 
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::stop_reason::{Status, StopReason};
 use std::fmt::Write;
 
@@ -48,7 +48,7 @@ impl ExitCode {
     }
 
     /// The code of a run that ended for `reason`.
-    pub fn of_run(reason: StopReason) -> Self {
+    pub fn for_stop_reason(reason: StopReason) -> Self {
         match reason {
             StopReason::LlmDone => Self::Success,
             StopReason::MaxSteps
@@ -69,33 +69,33 @@ impl ExitCode {
     }
 
     /// The code of a run that ended for `reason` with `status`: what the model finished may not have passed its checks.
-    pub fn of_result(reason: StopReason, status: Status) -> Self {
-        match (Self::of_run(reason), status) {
+    pub fn for_result(reason: StopReason, status: Status) -> Self {
+        match (Self::for_stop_reason(reason), status) {
             (Self::Success, Status::Partial) => Self::Partial,
             (code, _) => code,
         }
     }
 
     /// The code of an error before a run began.
-    pub fn of_error(kind: ErrorKind) -> Self {
+    pub fn for_error(kind: FailureKind) -> Self {
         match kind {
-            ErrorKind::Auth => Self::Auth,
-            ErrorKind::Config | ErrorKind::Usage | ErrorKind::Session => Self::Config,
-            ErrorKind::RateLimit
-            | ErrorKind::Overloaded
-            | ErrorKind::Server
-            | ErrorKind::Network
-            | ErrorKind::Timeout
-            | ErrorKind::Quota
-            | ErrorKind::ContextOverflow
-            | ErrorKind::Refusal
-            | ErrorKind::Malformed
-            | ErrorKind::EmptyAnswer
-            | ErrorKind::ToolUseFailed
-            | ErrorKind::CutStream
-            | ErrorKind::Request
-            | ErrorKind::OutputSchema
-            | ErrorKind::Internal => Self::Failed,
+            FailureKind::Auth => Self::Auth,
+            FailureKind::Config | FailureKind::Usage | FailureKind::Session => Self::Config,
+            FailureKind::RateLimit
+            | FailureKind::Overloaded
+            | FailureKind::Server
+            | FailureKind::Network
+            | FailureKind::Timeout
+            | FailureKind::Quota
+            | FailureKind::ContextOverflow
+            | FailureKind::Refusal
+            | FailureKind::Malformed
+            | FailureKind::EmptyAnswer
+            | FailureKind::ToolUseFailed
+            | FailureKind::CutStream
+            | FailureKind::Request
+            | FailureKind::OutputSchema
+            | FailureKind::Internal => Self::Failed,
         }
     }
 
@@ -119,7 +119,7 @@ pub fn table() -> String {
     let mut table = String::from("| exit | when | `status` | `stop_reason` |\n|---|---|---|---|\n");
     for code in ExitCode::ALL {
         let reasons: Vec<StopReason> =
-            StopReason::ALL.into_iter().filter(|reason| ExitCode::of_run(*reason) == code).collect();
+            StopReason::ALL.into_iter().filter(|reason| ExitCode::for_stop_reason(*reason) == code).collect();
         let status = reasons.first().map_or(Status::Failed, |reason| reason.status()).name();
         let mut names: Vec<String> = reasons.iter().map(|reason| format!("`{reason}`")).collect();
         if names.is_empty() {
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn every_reason_has_the_code_of_the_contract() {
         let codes: Vec<u8> =
-            StopReason::ALL.into_iter().map(|reason| ExitCode::of_run(reason).code()).collect();
+            StopReason::ALL.into_iter().map(|reason| ExitCode::for_stop_reason(reason).code()).collect();
         assert_eq!(codes, [0, 2, 2, 2, 5, 2, 2, 2, 2, 2, 2, 2, 130, 1, 4, 1]);
     }
 
@@ -145,7 +145,7 @@ mod tests {
     fn partial_is_exactly_what_exits_2_5_or_130() {
         for reason in StopReason::ALL {
             let partial = reason.status() == Status::Partial;
-            assert_eq!(partial, matches!(ExitCode::of_run(reason).code(), 2 | 5 | 130), "{reason}");
+            assert_eq!(partial, matches!(ExitCode::for_stop_reason(reason).code(), 2 | 5 | 130), "{reason}");
         }
     }
 }

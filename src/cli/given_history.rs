@@ -2,8 +2,8 @@
 
 use crate::cli::error::{CliError, CliResult};
 use crate::config::file::read_text;
-use crate::failure::ErrorKind;
-use crate::message::{Said, Speaker};
+use crate::failure::FailureKind;
+use crate::message::{HistoryMessage, HistoryRole};
 use crate::text::lines::one_line;
 use serde::Deserialize;
 use std::path::Path;
@@ -18,7 +18,7 @@ const WHY_CHARS: usize = 200;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    role: Speaker,
+    role: HistoryRole,
     content: String,
 }
 
@@ -26,10 +26,10 @@ struct Entry {
 ///
 /// # Errors
 /// When the file cannot be read, or holds no conversation that a model can go on with; the message says where.
-pub fn read(file: &Path) -> CliResult<Vec<Said>> {
+pub fn read(file: &Path) -> CliResult<Vec<HistoryMessage>> {
     let wrong = |why: String| {
         CliError::new(
-            ErrorKind::Config,
+            FailureKind::Config,
             format!("--history: {} {why}; see `agent help sessions`", file.display()),
         )
     };
@@ -38,7 +38,7 @@ pub fn read(file: &Path) -> CliResult<Vec<Said>> {
 }
 
 /// The messages in `text`, or what is wrong with it.
-fn parse(text: &str) -> Result<Vec<Said>, String> {
+fn parse(text: &str) -> Result<Vec<HistoryMessage>, String> {
     let entries: Vec<Entry> = serde_json::from_str(text).map_err(|error| {
         let why = one_line(&error.to_string(), WHY_CHARS);
         format!("is not an array of messages with a role, user or assistant, and a content in words: {why}")
@@ -48,10 +48,12 @@ fn parse(text: &str) -> Result<Vec<Said>, String> {
     }
     match entries.first() {
         None => Err("holds no message".to_owned()),
-        Some(Entry { role: Speaker::Assistant, .. }) => {
+        Some(Entry { role: HistoryRole::Assistant, .. }) => {
             Err("begins with an answer; providers want a message of the user first".to_owned())
         }
-        Some(_) => Ok(entries.into_iter().map(|Entry { role, content }| Said { role, content }).collect()),
+        Some(_) => {
+            Ok(entries.into_iter().map(|Entry { role, content }| HistoryMessage { role, content }).collect())
+        }
     }
 }
 
@@ -63,8 +65,9 @@ mod tests {
     fn k16_a_conversation_is_read_as_it_is() {
         let read =
             parse(r#"[{"role":"user","content":" a\nb"},{"content":"c","role":"assistant"}]"#).unwrap();
-        let said: Vec<(Speaker, &str)> = read.iter().map(|said| (said.role, said.content.as_str())).collect();
-        assert_eq!(said, [(Speaker::User, " a\nb"), (Speaker::Assistant, "c")]);
+        let said: Vec<(HistoryRole, &str)> =
+            read.iter().map(|said| (said.role, said.content.as_str())).collect();
+        assert_eq!(said, [(HistoryRole::User, " a\nb"), (HistoryRole::Assistant, "c")]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::terminal::Terminal;
 use std::fmt::Write;
 
@@ -92,7 +92,7 @@ pub fn help(terminal: &Terminal, topic: Option<&str>) -> CliResult<()> {
     let Some(topic) = topic else { return print(terminal, &topics()) };
     let Some((_, _, text)) = PAGES.iter().find(|(name, _, _)| *name == topic) else {
         let message = format!("there is no help on `{topic}`.\n{}", topics());
-        return Err(CliError::new(ErrorKind::Usage, message.trim_end()));
+        return Err(CliError::new(FailureKind::Usage, message.trim_end()));
     };
     let shown: Vec<&str> = text.lines().filter(|line| !line.starts_with("<!--")).collect();
     print(terminal, &shown.join("\n"))

@@ -4,7 +4,7 @@ use crate::cli::app::App;
 use crate::cli::args::HistoryArgs;
 use crate::cli::error::CliResult;
 use crate::cli::output::print;
-use crate::cli::past::Past;
+use crate::cli::past::SessionHistory;
 use crate::messages;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -17,23 +17,24 @@ const COMMIT_CHARS: usize = 7;
 /// # Errors
 /// When there is no such session, it cannot be read, or standard output cannot be written.
 pub fn history(app: &App, args: &HistoryArgs) -> CliResult<()> {
-    let past = Past::look(app, &args.place, args.session.as_deref())?;
-    if past.history.steps().is_empty() {
-        return print(&app.terminal, messages::NOTHING_CHANGED);
+    let loaded_session = SessionHistory::open_read_only(app, &args.common, args.session.as_deref())?;
+    if loaded_session.history.steps().is_empty() {
+        return print(&app.terminal, messages::NO_FILE_CHANGES);
     }
-    let steps = past.history.steps();
+    let steps = loaded_session.history.steps();
     let has_commits = steps.iter().any(|step| step.checkpoint.is_some());
     let column =
         |commit: &str| if has_commits { format!("{commit:<COMMIT_CHARS$}  ") } else { String::new() };
     let commits = column("COMMIT");
-    let mut text = format!("session {}\n{:>5}  {:<16}  {commits}FILES\n", past.id, "STEP", "TIME (UTC)");
+    let mut text =
+        format!("session {}\n{:>5}  {:<16}  {commits}FILES\n", loaded_session.id, "STEP", "TIME (UTC)");
     for step in steps {
-        let (time, files) = (messages::minute(step.wall_ms), messages::named(&distinct(&step.files)));
+        let (time, files) = (messages::minute(step.wall_ms), messages::list_paths(&distinct(&step.files)));
         let commit =
             column(step.checkpoint.as_deref().and_then(|it| it.get(..COMMIT_CHARS)).unwrap_or_default());
         let _infallible = writeln!(text, "{:>5}  {time:<16}  {commit}{files}", step.number);
     }
-    print(&app.terminal, &past.clean(&text))
+    print(&app.terminal, &loaded_session.redact(&text))
 }
 
 /// Each file once.

@@ -1,10 +1,10 @@
 //! What the calls of a session are done again with (`agent replay --live-tools`): a copy of the workspace as it was, and an engine
 //! whose commands can change nothing else.
 
-use crate::agent::replay::{Calls, Files, LastEnd, Live, Places};
+use crate::agent::replay::{LastToolEnd, LiveTools, ReplayedFiles, RerunCounts, WorkspacePaths};
 use crate::cli::app::App;
-use crate::cli::compose::{self, Bench, Manner};
-use crate::cli::earlier::store;
+use crate::cli::compose::{self, EngineParts, InteractionOptions};
+use crate::cli::earlier::session_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::kept;
 use crate::config::environment::Directories;
@@ -12,16 +12,16 @@ use crate::config::settings::Settings;
 use crate::emit::Emitter;
 use crate::engine::Engine;
 use crate::event::{Event, EventSink, Record};
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::language::Language;
 use crate::messages;
 use crate::process::environment::child_environment;
 use crate::process::launch::Launcher;
-use crate::process::scratch::{Scratch, make_private};
+use crate::process::scratch::{ScratchDir, create_private_dir};
 use crate::terminal::{Style, Terminal};
 use crate::tools::outputs::Outputs;
 use crate::workspace::Workspace;
-use crate::workspace::duplicate::{Copied, duplicate};
+use crate::workspace::duplicate::{CopySummary, copy_workspace};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
@@ -30,83 +30,95 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// Says on standard error which call is being made: it may take a while.
-struct Saying(Arc<Terminal>);
+struct CallReporter(Arc<Terminal>);
 
-impl EventSink for Saying {
+impl EventSink for CallReporter {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         match &record.event {
-            Event::ToolStart { call, summary } => {
-                self.0.say(Style::Plain, &messages::replay_call(&call.name, summary))
+            Event::ToolCallStart { call, summary } => {
+                self.0.eprintln(Style::Plain, &messages::replay_call(&call.name, summary))
             }
-            Event::Notice { text, .. } => self.0.say(Style::Caution, text),
+            Event::Notice { text, .. } => self.0.eprintln(Style::Warning, text),
             _ => Ok(()),
         }
     }
 }
 
 /// The copy, and what works in it.
-pub struct Stage {
+pub struct WorkspaceCopy {
     /// What the calls are done again with.
-    pub live: Live,
+    pub live: LiveTools,
     /// Where the copy is; gone with this, after everything that works in it.
-    _scratch: Scratch,
+    _scratch: ScratchDir,
 }
 
-impl Stage {
+impl WorkspaceCopy {
     /// The one for session `id`, which holds `records`; tells what is in the copy and what is not.
     ///
     /// # Errors
     /// When the workspace cannot be copied, or the configuration does not let tools run.
-    pub fn set(app: &App, settings: &Settings, id: &str, records: &[Record]) -> CliResult<Self> {
+    pub fn prepare(app: &App, settings: &Settings, id: &str, records: &[Record]) -> CliResult<Self> {
         let scratch = scratch(settings)?;
-        let root = scratch.path().canonicalize().map_err(|error| no_copy(settings, &error))?;
-        let (copy, copied) = copied(app, settings, &root)?;
-        let open = |root: &Path| Workspace::open(root).map_err(|error| no_copy(settings, &error));
-        let files = Files::new(open(&copy)?, open(&settings.workspace)?, kept::contents(app, settings));
+        let root = scratch.path().canonicalize().map_err(|error| copy_error(settings, &error))?;
+        let (copy, copied) = copy_workspace_into(app, settings, &root)?;
+        let open = |root: &Path| Workspace::open(root).map_err(|error| copy_error(settings, &error));
+        let files =
+            ReplayedFiles::new(open(&copy)?, open(&settings.workspace)?, kept::content_store(app, settings));
         files.rewind(records);
-        tell(app, settings, &copied, &files.lost(), brought_from(records));
+        report_copy(app, settings, &copied, &files.lost(), brought_from(records));
         let places = places(settings, &copy, records);
-        let outputs =
-            Outputs { dir: store(settings).outputs_dir(id)?, above: None, redactor: app.redactor(settings) };
-        let mut own = in_copy(app, settings, &root, copy);
+        let outputs = Outputs {
+            dir: session_store(settings).outputs_dir(id)?,
+            parent: None,
+            redactor: app.redactor(settings),
+        };
+        let mut own = settings_for_copy(app, settings, &root, copy);
         own.language = language(records);
         own.policy.language = own.language;
         let launcher = compose::launcher(app, &own)?;
-        for text in compose::about_sandbox(&own, &launcher) {
-            app.tell(Style::Caution, &text);
+        for text in compose::sandbox_notices(&own, &launcher) {
+            app.notify(Style::Warning, &text);
         }
-        let interrupt = compose::listen(app, &launcher, settings.language)?.token().clone();
+        let interrupt = compose::install_interrupt(app, &launcher, settings.language)?.token().clone();
         let (engine, ends) = engine(app, own, launcher)?;
-        let live = Live { engine, ends, files, places, outputs, interrupt, calls: Calls::default() };
+        let live = LiveTools {
+            engine,
+            ends,
+            files,
+            paths: places,
+            outputs,
+            interrupt,
+            calls: RerunCounts::default(),
+        };
         Ok(Self { live, _scratch: scratch })
     }
 }
 
 /// The engine that works in the copy, and what it tells. It can ask no server, and where commands have no view of their own it can
 /// run neither them nor hooks.
-fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(Engine, LastEnd)> {
+fn engine(app: &App, mut own: Settings, launcher: Rc<Launcher>) -> CliResult<(Engine, LastToolEnd)> {
     own.web.enabled = false;
     if !launcher.tier().has_own_view() {
         own.commands.enabled = false;
         own.hooks.clear();
     }
-    let (ends, saying) = (LastEnd::default(), Saying(Arc::clone(&app.terminal)));
+    let (ends, saying) = (LastToolEnd::default(), CallReporter(Arc::clone(&app.terminal)));
     let told: Vec<Box<dyn EventSink>> = vec![Box::new(ends.clone()), Box::new(saying)];
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, told);
-    let emitter = Rc::new(emitter.redacting(app.redactor(&own)));
+    let emitter = Rc::new(emitter.with_redactor(app.redactor(&own)));
     let (outputs, toolbox) = (own.state.join("outputs"), compose::toolbox(&own));
-    let bench = Bench { launcher, emitter, outputs, kept: None, toolbox };
-    Ok((compose::engine(app, &own, bench, Manner::of_one_call(None))?, ends))
+    let parts = EngineParts { launcher, emitter, outputs, undo_store: None, toolbox };
+    Ok((compose::engine(app, &own, parts, InteractionOptions::for_single_call(None))?, ends))
 }
 
 /// A copy of the workspace below `root`, under its own name, which programs tell.
-fn copied(app: &App, settings: &Settings, root: &Path) -> CliResult<(PathBuf, Copied)> {
+fn copy_workspace_into(app: &App, settings: &Settings, root: &Path) -> CliResult<(PathBuf, CopySummary)> {
     let name = settings.workspace.file_name().unwrap_or(OsStr::new("workspace"));
     let copy = root.join("copy").join(name);
-    make_private(&copy).map_err(|error| no_copy(settings, &error))?;
-    let unseen = compose::unseen(app, settings);
-    let copied = duplicate(&settings.workspace, &copy, &app.redactor(settings), &unseen);
-    Ok((copy, copied.map_err(|error| no_copy(settings, &error))?))
+    create_private_dir(&copy).map_err(|error| copy_error(settings, &error))?;
+    let unseen = compose::hidden_in_workspace(app, settings);
+    let copied = copy_workspace(&settings.workspace, &copy, &app.redactor(settings), &unseen);
+    Ok((copy, copied.map_err(|error| copy_error(settings, &error))?))
 }
 
 /// The language of the runs that are gone through again: that of the last one.
@@ -119,26 +131,28 @@ fn language(records: &[Record]) -> Language {
 }
 
 /// A directory for the copy: where everything lies that can be made again, and never in the workspace.
-fn scratch(settings: &Settings) -> CliResult<Scratch> {
+fn scratch(settings: &Settings) -> CliResult<ScratchDir> {
     let cache = &settings.directories.cache;
-    make_private(cache).map_err(|error| no_copy(settings, &error))?;
-    let real = cache.canonicalize().map_err(|error| no_copy(settings, &error))?;
+    create_private_dir(cache).map_err(|error| copy_error(settings, &error))?;
+    let real = cache.canonicalize().map_err(|error| copy_error(settings, &error))?;
     if real.starts_with(&settings.workspace) {
-        let message =
-            messages::replay_inside(&settings.workspace.display().to_string(), &real.display().to_string());
-        return Err(CliError::new(ErrorKind::Config, message));
+        let message = messages::replay_cache_in_workspace(
+            &settings.workspace.display().to_string(),
+            &real.display().to_string(),
+        );
+        return Err(CliError::new(FailureKind::Config, message));
     }
-    Scratch::new(&real.join("replay")).map_err(|error| no_copy(settings, &error))
+    ScratchDir::new(&real.join("replay")).map_err(|error| copy_error(settings, &error))
 }
 
-fn no_copy(settings: &Settings, why: &impl ToString) -> CliError {
+fn copy_error(settings: &Settings, why: &impl ToString) -> CliError {
     let workspace = settings.workspace.display().to_string();
-    CliError::new(ErrorKind::Session, messages::replay_no_copy(&workspace, &why.to_string()))
+    CliError::new(FailureKind::Session, messages::replay_no_copy(&workspace, &why.to_string()))
 }
 
 /// `settings` for tools that work in `copy`: everything that commands can change lies below `root`. What they do not see of the
 /// user's own directories stays hidden.
-fn in_copy(app: &App, settings: &Settings, root: &Path, copy: PathBuf) -> Settings {
+fn settings_for_copy(app: &App, settings: &Settings, root: &Path, copy: PathBuf) -> Settings {
     let mut own = settings.clone();
     let moved = |file: &PathBuf| {
         let below = file.strip_prefix(&settings.workspace);
@@ -162,14 +176,14 @@ fn in_copy(app: &App, settings: &Settings, root: &Path, copy: PathBuf) -> Settin
 }
 
 /// The names of the workspace, by what the session says of itself.
-fn places(settings: &Settings, copy: &Path, records: &[Record]) -> Places {
+fn places(settings: &Settings, copy: &Path, records: &[Record]) -> WorkspacePaths {
     let began = records.iter().find_map(|record| match &record.event {
         Event::SessionStart { workspace, .. } => Some(workspace.as_str()),
         _ => None,
     });
     let present = settings.workspace.to_string_lossy().into_owned();
     let recorded = brought_from(records).or(began).unwrap_or(&present).to_owned();
-    Places { recorded, copy: copy.to_string_lossy().into_owned(), present }
+    WorkspacePaths { recorded, copy: copy.to_string_lossy().into_owned(), present }
 }
 
 fn brought_from(records: &[Record]) -> Option<&str> {
@@ -180,21 +194,27 @@ fn brought_from(records: &[Record]) -> Option<&str> {
 }
 
 /// Tells what the tools work on, before they do.
-fn tell(app: &App, settings: &Settings, copied: &Copied, lost: &[String], brought_from: Option<&str>) {
+fn report_copy(
+    app: &App,
+    settings: &Settings,
+    copied: &CopySummary,
+    lost: &[String],
+    brought_from: Option<&str>,
+) {
     let redactor = app.redactor(settings);
-    let say = |style, text: &str| app.tell(style, &redactor.text(text));
+    let say = |style, text: &str| app.notify(style, &redactor.text(text));
     let workspace = settings.workspace.display().to_string();
     say(Style::Plain, &messages::replay_copy(&workspace, copied.files));
     if let Some(from) = brought_from {
-        say(Style::Caution, &messages::replay_brought(from));
+        say(Style::Warning, &messages::replay_imported(from));
     }
     if !copied.caches.is_empty() {
-        say(Style::Caution, &messages::replay_caches(&copied.caches));
+        say(Style::Warning, &messages::replay_caches(&copied.caches));
     }
     if !copied.left_out.is_empty() {
-        say(Style::Caution, &messages::replay_left_out(&copied.left_out));
+        say(Style::Warning, &messages::replay_left_out(&copied.left_out));
     }
     if !lost.is_empty() {
-        say(Style::Caution, &messages::replay_lost(lost));
+        say(Style::Warning, &messages::replay_contents_missing(lost));
     }
 }

@@ -54,7 +54,7 @@ pub mod undo;
 pub mod work;
 pub mod work_args;
 
-use crate::approval::Answer;
+use crate::approval::ApprovalAnswer;
 use crate::cli::app::App;
 use crate::cli::args::{Cli, Command};
 use crate::cli::error::CliResult;
@@ -68,14 +68,14 @@ use clap::error::ErrorKind as ClapError;
 
 /// Runs the program and says what it exits with.
 pub fn main() -> std::process::ExitCode {
-    process::keep_to_ourselves();
-    process::umask::keep();
-    process::memory::keep();
+    process::disable_dumping();
+    process::umask::save_user_umask();
+    process::memory::configure_allocator();
     let app = App::new(Environment::read());
-    panics::listen(&app);
+    panics::install(&app);
     let code = match Cli::try_parse() {
         Ok(cli) => dispatch(&app, cli.command),
-        Err(error) => usage(&app, &error),
+        Err(error) => print_parse_error(&app, &error),
     };
     code.into()
 }
@@ -84,10 +84,10 @@ fn dispatch(app: &App, command: Command) -> u8 {
     let outcome = match command {
         Command::Run(args) => return work::run(app, args),
         Command::Resume(args) => return work::resume(app, args),
-        Command::Sessions { command, place } => sessions::sessions(app, command, &place),
-        Command::Approvals { command, place } => approvals::approvals(app, &command, &place),
-        Command::Approve { id, place } => answer::answer(app, &id, &Answer::Approve, &place),
-        Command::Deny { id, reason, place } => answer::deny(app, &id, reason, &place),
+        Command::Sessions { command, common } => sessions::sessions(app, command, &common),
+        Command::Approvals { command, common } => approvals::approvals(app, &command, &common),
+        Command::Approve { id, common } => answer::answer(app, &id, &ApprovalAnswer::Approve, &common),
+        Command::Deny { id, reason, common } => answer::deny(app, &id, reason, &common),
         Command::Diff(args) => diff::diff(app, &args),
         Command::Undo(args) => undo::undo(app, &args),
         Command::Redo(args) => redo::redo(app, &args),
@@ -95,13 +95,13 @@ fn dispatch(app: &App, command: Command) -> u8 {
         Command::Replay(args) => return replay::replay(app, &args),
         Command::Stats(args) => stats::stats(app, &args),
         Command::Report(args) => report::report(app, &args),
-        Command::Agents(place) => agents::agents(app, &place),
-        Command::Tools { command, place } => tools::tools(app, command, &place),
+        Command::Agents(common) => agents::agents(app, &common),
+        Command::Tools { command, common } => tools::tools(app, command, &common),
         Command::ApplyPatch(args) => apply_patch::apply_patch(app, &args),
-        Command::Config { command, place } => config::config(app, &command, &place),
-        Command::Policy { command, place } => policy::policy(app, command, &place),
-        Command::Trust { args, place } => trust::trust(app, &args, &place),
-        Command::Models { command, filter, place } => models::models(app, command, filter, &place),
+        Command::Config { command, common } => config::config(app, &command, &common),
+        Command::Policy { command, common } => policy::policy(app, command, &common),
+        Command::Trust { args, common } => trust::trust(app, &args, &common),
+        Command::Models { command, filter, common } => models::models(app, command, filter, &common),
         Command::Doctor(args) => doctor::doctor(app, args),
         Command::Demo => demo::demo(app),
         Command::Schema { what } => schema::schema(&app.terminal, what),
@@ -115,21 +115,21 @@ fn finish(app: &App, outcome: CliResult<()>) -> u8 {
     match outcome {
         Ok(()) => ExitCode::Success.code(),
         Err(error) => {
-            app.complain(&error);
+            app.report_error(&error);
             error.exit_code().code()
         }
     }
 }
 
 /// Help and version go to standard output; everything else the parser says is a usage error.
-fn usage(app: &App, error: &clap::Error) -> u8 {
+fn print_parse_error(app: &App, error: &clap::Error) -> u8 {
     let text = error.render().to_string();
     match error.kind() {
         ClapError::DisplayHelp | ClapError::DisplayVersion => {
             print(&app.terminal, &text).map_or(ExitCode::Failed, |()| ExitCode::Success).code()
         }
         _ => {
-            app.tell(Style::Plain, &app.without_secrets(text.trim_end()));
+            app.notify(Style::Plain, &app.redact(text.trim_end()));
             ExitCode::Config.code()
         }
     }

@@ -2,12 +2,14 @@
 
 use crate::cli::app::App;
 use crate::cli::args::ModelsCommand;
-use crate::cli::costs::own_prices;
+use crate::cli::costs::user_prices;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::cli::place::PlaceArgs;
-use crate::failure::ErrorKind;
-use crate::llm::models::{Capability, Known, LongQuote, Model, built_in_models, is_meant, look_up, origin};
+use crate::cli::place::CommonArgs;
+use crate::failure::FailureKind;
+use crate::llm::models::{
+    Capability, LongPromptPrices, Model, ModelInfo, built_in_models, look_up, matches_filter, table_origin,
+};
 use crate::messages::thousands;
 use crate::terminal::one_line;
 use std::collections::BTreeMap;
@@ -24,9 +26,9 @@ pub fn models(
     app: &App,
     command: Option<ModelsCommand>,
     filter: Option<String>,
-    place: &PlaceArgs,
+    common: &CommonArgs,
 ) -> CliResult<()> {
-    let own = own_prices(&app.load_place(place)?.settings.costs)?;
+    let own = user_prices(&app.load_settings(common)?.settings.costs)?;
     let text = match command {
         Some(ModelsCommand::Show { model }) => show(&model, &own)?,
         None => list(&filter.unwrap_or_default(), &own),
@@ -36,8 +38,10 @@ pub fn models(
 
 fn list(filter: &str, own: &BTreeMap<String, Model>) -> String {
     let built_in = built_in_models(filter);
-    let owned =
-        own.iter().filter(|(name, _)| is_meant(name, filter)).map(|(name, model)| (name.as_str(), model));
+    let owned = own
+        .iter()
+        .filter(|(name, _)| matches_filter(name, filter))
+        .map(|(name, model)| (name.as_str(), model));
     let mut rows: BTreeMap<&str, &Model> = built_in.iter().map(|(name, model)| (*name, model)).collect();
     rows.extend(owned);
     let width = rows.keys().map(|name| one_line(name, NAME_CHARS).chars().count()).max().unwrap_or(0);
@@ -51,7 +55,7 @@ fn list(filter: &str, own: &BTreeMap<String, Model>) -> String {
         text,
         "{} models: US dollars per million tokens, window in tokens; prices of {}",
         rows.len(),
-        origin()
+        table_origin()
     );
     text
 }
@@ -63,12 +67,12 @@ fn show(wanted: &str, own: &BTreeMap<String, Model>) -> CliResult<String> {
             "the price of `{wanted}` is not known: its cost is reported as null. `agent models FILTER` lists what is \
              known, `costs.prices_file` adds to it (`agent help costs`)"
         );
-        return Err(CliError::new(ErrorKind::Usage, message));
+        return Err(CliError::new(FailureKind::Usage, message));
     };
-    let Known::Listed(name, model) = known else {
+    let ModelInfo::Listed(name, model) = known else {
         return Ok(format!("{}\nprice     free: it runs on this machine\n", one_line(wanted, NAME_CHARS)));
     };
-    let source = if own.contains_key(&name) { "costs.prices_file".to_owned() } else { origin() };
+    let source = if own.contains_key(&name) { "costs.prices_file".to_owned() } else { table_origin() };
     let tokens = |number: Option<u64>| {
         number.map_or_else(|| "not known".to_owned(), |n| format!("{} tokens", thousands(n)))
     };
@@ -79,7 +83,7 @@ fn show(wanted: &str, own: &BTreeMap<String, Model>) -> CliResult<String> {
         "price     {} per million tokens",
         prices(model.input, model.output, model.cached_read, model.cached_write)
     );
-    if let Some(LongQuote { above, input, output, cached_read, cached_write }) = model.long {
+    if let Some(LongPromptPrices { above, input, output, cached_read, cached_write }) = model.long {
         let (input, output) = (input.unwrap_or(model.input), output.unwrap_or(model.output));
         let prices = prices(input, output, cached_read, cached_write);
         let _ =

@@ -11,19 +11,19 @@ use crate::process::launch::Launcher;
 const TOOLS_SHARE: u64 = 3;
 
 /// What is to be said at the beginning of a run about what holds its commands and what its models hold.
-pub fn before_run(
+pub fn startup_notices(
     settings: &Settings,
     launcher: &Launcher,
     limits: &Limits,
     window: Option<u64>,
 ) -> Vec<String> {
-    let mut notices = compose::about_sandbox(settings, launcher);
-    notices.extend(about_window(limits, window));
+    let mut notices = compose::sandbox_notices(settings, launcher);
+    notices.extend(window_notice(limits, window));
     notices
 }
 
 /// What is to be said when the tools leave little of the smallest window of a run's models.
-fn about_window(limits: &Limits, window: Option<u64>) -> Option<String> {
+fn window_notice(limits: &Limits, window: Option<u64>) -> Option<String> {
     let tools = limits.tools_bytes / BYTES_PER_TOKEN;
     let window = window.filter(|window| tools > window / TOOLS_SHARE)?;
     Some(messages::tools_fill_window(tools, window))

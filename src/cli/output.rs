@@ -1,7 +1,7 @@
 //! Standard output of the commands.
 
 use crate::cli::error::{CliError, CliResult};
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::terminal::Terminal;
 
 /// Prints `text` on standard output; a reader that has gone away is fine.
@@ -10,6 +10,6 @@ use crate::terminal::Terminal;
 /// When standard output cannot be written for another reason.
 pub fn print(terminal: &Terminal, text: &str) -> CliResult<()> {
     terminal.print(text).map(drop).map_err(|error| {
-        CliError::new(ErrorKind::Internal, format!("cannot write to standard output: {error}"))
+        CliError::new(FailureKind::Internal, format!("cannot write to standard output: {error}"))
     })
 }

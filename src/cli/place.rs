@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Where configuration and workspace are.
 #[derive(Debug, Clone, Default, Args)]
-pub struct PlaceArgs {
+pub struct CommonArgs {
     /// A configuration file on top of the user's and the project's
     #[arg(short, long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,

@@ -2,14 +2,14 @@
 //! what another agent plans (`--mixed`).
 
 use crate::agent::Agent;
-use crate::agent::session::Verdict;
-use crate::agent::subagent::{Ask, Host, Memory};
+use crate::agent::session::RunOutcome;
+use crate::agent::subagent::{SubagentContext, SubagentHost, SubagentRequest};
 use crate::emit::EmitError;
 use crate::engine::git::changes_since;
-use crate::event::{Event, Level, Origin};
+use crate::event::{Event, MessageOrigin, NoticeLevel};
 use crate::messages;
 use crate::stop_reason::{Status, StopReason};
-use crate::text::mark::Mark;
+use crate::text::mark::Delimiter;
 use std::cell::OnceCell;
 
 /// The agent that plans.
@@ -20,19 +20,19 @@ const PLAN_CALL: &str = "plan";
 
 /// What is wanted before the work.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct Preparation {
     /// Whether `plan` makes a plan first.
     pub plan: bool,
     /// What the working tree is compared with.
     pub git_diff: Option<String>,
 }
 
-impl Wanted {
+impl Preparation {
     /// Gives it to the model of `agent`; `host` asks the agent that plans.
     ///
     /// # Errors
     /// When the journal cannot be written.
-    pub async fn give(&self, agent: &Agent, host: &OnceCell<Host>) -> Result<(), EmitError> {
+    pub async fn run(&self, agent: &Agent, host: &OnceCell<SubagentHost>) -> Result<(), EmitError> {
         if let Some(reference) = &self.git_diff {
             show_changes(agent, reference).await?;
         }
@@ -46,40 +46,45 @@ impl Wanted {
 /// Shows what differs from the commit `reference`; what a repository holds is data, between marks that it cannot write.
 async fn show_changes(agent: &Agent, reference: &str) -> Result<(), EmitError> {
     let engine = &agent.engine;
-    let hidden = |path: &str| engine.policy.hidden(path);
+    let hidden = |path: &str| engine.policy.is_sensitive(path);
     match changes_since(&engine.launcher, engine.workspace.root(), reference, hidden).await {
         Ok(Some(changes)) => {
-            let mark = Mark::of(agent.session.borrow().id());
-            let text = messages::git_diff(reference, &mark.around(&changes));
-            agent.emitter.emit(Event::UserMessage { text, origin: Origin::GitDiff })?;
+            let mark = Delimiter::for_session(agent.session.borrow().id());
+            let text = messages::git_diff(reference, &mark.wrap(&changes));
+            agent.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::GitDiff })?;
         }
-        Ok(None) => say(agent, Level::Info, messages::no_git_diff(reference))?,
-        Err(why) => say(agent, Level::Warn, messages::git_diff_unknown(reference, &why))?,
+        Ok(None) => say(agent, NoticeLevel::Info, messages::no_git_diff(reference))?,
+        Err(why) => say(agent, NoticeLevel::Warn, messages::git_diff_unknown(reference, &why))?,
     }
     Ok(())
 }
 
 /// Lets the planning agent plan, and tells what it says. Without a plan the work begins all the same: what kept the plan from
 /// being made ends the work too, if it lasts.
-async fn plan(agent: &Agent, host: &Host) -> Result<(), EmitError> {
-    let ask = Ask { agent: PLANNER, task: &agent.task, memory: Memory::Clean, call_id: PLAN_CALL };
+async fn plan(agent: &Agent, host: &SubagentHost) -> Result<(), EmitError> {
+    let ask = SubagentRequest {
+        agent: PLANNER,
+        task: &agent.task,
+        memory: SubagentContext::Clean,
+        call_id: PLAN_CALL,
+    };
     let cancel = agent.interrupt.child_token();
     match Box::pin(host.ask(ask, &cancel)).await {
-        Ok(Verdict { reason: StopReason::UserInterrupt, .. }) => Ok(()),
-        Ok(Verdict { status: Status::Failed, error, reason, .. }) => {
+        Ok(RunOutcome { reason: StopReason::UserInterrupt, .. }) => Ok(()),
+        Ok(RunOutcome { status: Status::Failed, error, reason, .. }) => {
             let why = error.map_or_else(|| reason.name().to_owned(), |error| error.message);
-            say(agent, Level::Warn, messages::no_plan(&why))
+            say(agent, NoticeLevel::Warn, messages::no_plan(&why))
         }
-        Ok(Verdict { output, status, reason, .. }) => {
+        Ok(RunOutcome { output, status, reason, .. }) => {
             let unfinished = (status == Status::Partial).then_some(reason);
-            let mark = Mark::of(agent.session.borrow().id());
-            let text = messages::plan(&mark.around(output.text().trim()), unfinished);
-            agent.emitter.emit(Event::UserMessage { text, origin: Origin::Plan }).map(drop)
+            let mark = Delimiter::for_session(agent.session.borrow().id());
+            let text = messages::plan(&mark.wrap(output.text().trim()), unfinished);
+            agent.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Plan }).map(drop)
         }
-        Err(why) => say(agent, Level::Warn, messages::no_plan(&why)),
+        Err(why) => say(agent, NoticeLevel::Warn, messages::no_plan(&why)),
     }
 }
 
-fn say(agent: &Agent, level: Level, text: String) -> Result<(), EmitError> {
+fn say(agent: &Agent, level: NoticeLevel, text: String) -> Result<(), EmitError> {
     agent.emitter.emit(Event::Notice { level, text }).map(drop)
 }

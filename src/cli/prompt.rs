@@ -1,7 +1,7 @@
 //! The task in words: from the command line or from standard input.
 
 use crate::cli::error::{CliError, CliResult};
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::terminal::Terminal;
 use std::io::Read;
 
@@ -12,10 +12,10 @@ const MAX_PROMPT_BYTES: u64 = 1 << 20;
 ///
 /// # Errors
 /// When there is none, or it is too long, or it is not text.
-pub fn prompt(terminal: &Terminal, given: Option<String>) -> CliResult<String> {
-    let text = match given {
+pub fn read_prompt(terminal: &Terminal, argument: Option<String>) -> CliResult<String> {
+    let text = match argument {
         Some(text) if text != "-" => text,
-        None if terminal.facts().stdin => {
+        None if terminal.stream_info().stdin => {
             return Err(usage("no task: `agent run \"what to do\"`, or `-` to read it from standard input"));
         }
         Some(_) | None => from_stdin()?,
@@ -41,5 +41,5 @@ fn from_stdin() -> CliResult<String> {
 }
 
 fn usage(message: impl Into<String>) -> CliError {
-    CliError::new(ErrorKind::Usage, message)
+    CliError::new(FailureKind::Usage, message)
 }

@@ -5,12 +5,12 @@ use crate::cli::compose;
 use crate::cli::costs::Prices;
 use crate::config::settings::Settings;
 use crate::http::{Deadlines, Endpoint};
-use crate::llm::address::Address;
+use crate::llm::address::EndpointOverrides;
 use crate::llm::catalog::{self, Provider};
 use crate::llm::codec::Codec;
-use crate::llm::connect::{self, Choice, ModelOptions, Target, Variable, choose};
+use crate::llm::connect::{self, EnvLookup, ModelChoice, ModelOptions, ModelTarget, choose};
 use crate::llm::local::{self, Header};
-use crate::llm::models::{Known, look_up};
+use crate::llm::models::{ModelInfo, look_up};
 use crate::messages::thousands;
 use crate::secret::Secret;
 use crate::terminal::one_line;
@@ -36,18 +36,18 @@ impl Readiness {
     }
 
     /// A model that cannot be used because of `error`.
-    pub fn not(error: &dyn std::fmt::Display) -> Self {
+    pub fn not_ready(error: &dyn std::fmt::Display) -> Self {
         Self { ready: false, text: format!("not ready: {error}\n") }
     }
 }
 
 /// The variables that hold keys of providers and are set, one line.
-pub fn keys(app: &App, settings: &Settings) -> String {
-    let table = catalog::table(&settings.llm.providers).unwrap_or_default();
+pub fn set_key_variables(app: &App, settings: &Settings) -> String {
+    let table = catalog::load(&settings.llm.providers).unwrap_or_default();
     let variable = |name: &str| app.environment.get(name).map(str::to_owned);
     let mut set: Vec<&str> = Vec::new();
     for name in table.iter().flat_map(|provider| &provider.keys) {
-        if connect::set(&variable, name).is_some() && !set.contains(&name.as_str()) {
+        if connect::non_empty_variable(&variable, name).is_some() && !set.contains(&name.as_str()) {
             set.push(name);
         }
     }
@@ -59,30 +59,30 @@ pub fn keys(app: &App, settings: &Settings) -> String {
 pub async fn model(app: &App, settings: &Settings, prices: &Prices, online: bool) -> Readiness {
     let options = compose::model_options(app, settings);
     let variable = |name: &str| app.environment.get(name).map(str::to_owned);
-    let known = |name: &str| connect::set(&variable, name);
+    let known = |name: &str| connect::non_empty_variable(&variable, name);
     let scripted = options.model.as_deref().is_some_and(|model| model.starts_with("scripted:"));
-    let chosen = match catalog::table(&options.own) {
+    let chosen = match catalog::load(&options.provider_overrides) {
         Ok(table) => choose(&options, &known, &table),
-        Err(error) => return Readiness::not(&error),
+        Err(error) => return Readiness::not_ready(&error),
     };
     match chosen {
-        Ok(Choice::Server(target)) if !scripted => {
-            let report = Report { options: &options, target: &target, variable: &known, prices };
-            report.write(online).await
+        Ok(ModelChoice::Server(target)) if !scripted => {
+            let report = ServerCheck { options: &options, target: &target, variable: &known, prices };
+            report.readiness(online).await
         }
-        Err(error) if !scripted => Readiness::not(&error),
-        Ok(_) | Err(_) => match compose::model(app, settings).await {
+        Err(error) if !scripted => Readiness::not_ready(&error),
+        Ok(_) | Err(_) => match compose::connect_model(app, settings).await {
             Ok(llm) => Readiness::ready(llm.model()),
-            Err(error) => Readiness::not(&error),
+            Err(error) => Readiness::not_ready(&error),
         },
     }
 }
 
 /// What there is to say about one server.
-struct Report<'a> {
+struct ServerCheck<'a> {
     options: &'a ModelOptions,
-    target: &'a Target,
-    variable: Variable<'a>,
+    target: &'a ModelTarget,
+    variable: EnvLookup<'a>,
     prices: &'a Prices,
 }
 
@@ -93,13 +93,13 @@ struct Server<'a> {
     headers: Vec<Header>,
 }
 
-impl Report<'_> {
-    async fn write(&self, online: bool) -> Readiness {
+impl ServerCheck<'_> {
+    async fn readiness(&self, online: bool) -> Readiness {
         let provider = self.target.provider.clone().unwrap_or_default();
         let model = self.target.model.as_deref().unwrap_or_default();
         // The table that can be wrong here is embedded, and a test reads it.
-        let format = provider.format_of(model).unwrap_or(provider.format);
-        let (codec, address) = (format.codec(provider.quirks), provider.address());
+        let format = provider.format_for(model).unwrap_or(provider.format);
+        let (codec, address) = (format.codec(provider.quirks), provider.endpoint_overrides());
         let key = connect::key(self.options, self.target, self.variable);
         let mut next: Vec<String> = Vec::new();
         if self.target.base.is_none() {
@@ -112,7 +112,7 @@ impl Report<'_> {
         let secret = key.as_ref().ok().and_then(|key| key.secret.as_ref()).map(Secret::expose);
         let server = self.server(&address, codec.as_ref(), secret);
         let asked = match &server {
-            Some(server) => self.ask(server, online).await,
+            Some(server) => self.query_if_allowed(server, online).await,
             None => None,
         };
         let answers = asked.as_ref().is_none_or(Result::is_ok);
@@ -131,7 +131,7 @@ impl Report<'_> {
         line("price", &self.price());
         line(
             "window",
-            &self.window(&provider, server.as_ref(), asked.as_ref().is_some_and(Result::is_ok)).await,
+            &self.query_window(&provider, server.as_ref(), asked.as_ref().is_some_and(Result::is_ok)).await,
         );
         if !provider.unconfirmed.is_empty() {
             line("unconfirmed", &format!("{} (agent help providers)", provider.unconfirmed.join(", ")));
@@ -153,35 +153,40 @@ impl Report<'_> {
 
     fn server<'a>(
         &'a self,
-        address: &Address,
+        address: &EndpointOverrides,
         codec: &'a dyn Codec,
         key: Option<&str>,
     ) -> Option<Server<'a>> {
         let base = self.target.base.as_deref()?;
-        let base = address.root(base, codec, self.target.model.as_deref().unwrap_or_default());
+        let base = address.api_base(base, codec, self.target.model.as_deref().unwrap_or_default());
         Some(Server { base, codec, headers: address.headers(codec, key) })
     }
 
     /// Whether the server answers, and what it says about the model; an error is what keeps it from working. Nothing
     /// where nobody was asked.
-    async fn ask(&self, server: &Server<'_>, online: bool) -> Option<Result<String, String>> {
+    async fn query_if_allowed(&self, server: &Server<'_>, online: bool) -> Option<Result<String, String>> {
         let is_here = match Endpoint::new(server.base, &server.headers, Deadlines::default()) {
             Ok(endpoint) => endpoint.is_loopback(),
             Err(error) => return Some(Err(error.to_string())),
         };
-        if is_here || online { Some(self.answer(server).await) } else { None }
+        if is_here || online { Some(self.query_models(server).await) } else { None }
     }
 
-    async fn answer(&self, server: &Server<'_>) -> Result<String, String> {
-        let listed =
-            local::list(server.base, server.codec, &server.headers, local::within(ANSWER_TIME)).await;
+    async fn query_models(&self, server: &Server<'_>) -> Result<String, String> {
+        let listed = local::list_with_status(
+            server.base,
+            server.codec,
+            &server.headers,
+            local::lookup_deadlines(ANSWER_TIME),
+        )
+        .await;
         let (status, models) = listed.map_err(|error| format!("does not answer: {error}"))?;
         if matches!(status, 401 | 403) {
             return Err(format!("refuses the key (status {status})"));
         }
         Ok(match self.target.model.as_deref() {
             _ if models.is_empty() => "answers".to_owned(),
-            Some(model) if local::matching(&models, model).is_some() => {
+            Some(model) if local::find_model(&models, model).is_some() => {
                 "answers, and has the model".to_owned()
             }
             Some(_) => format!("answers, but does not list the model among its {}", models.len()),
@@ -238,13 +243,13 @@ impl Report<'_> {
         }
     }
 
-    fn known(&self) -> Option<Known> {
+    fn known(&self) -> Option<ModelInfo> {
         look_up(&self.name(), self.prices)
     }
 
     fn price(&self) -> String {
         match self.known() {
-            Some(Known::Listed(name, model)) => {
+            Some(ModelInfo::Listed(name, model)) => {
                 format!(
                     "${} in, ${} out per million tokens ({})",
                     model.input,
@@ -252,19 +257,19 @@ impl Report<'_> {
                     one_line(&name, SHOWN)
                 )
             }
-            Some(Known::Free) => "free: it runs on this machine".to_owned(),
+            Some(ModelInfo::Free) => "free: it runs on this machine".to_owned(),
             None => "not known: the cost of a run will be null (agent help costs)".to_owned(),
         }
     }
 
-    async fn window(&self, provider: &Provider, server: Option<&Server<'_>>, answers: bool) -> String {
+    async fn query_window(&self, provider: &Provider, server: Option<&Server<'_>>, answers: bool) -> String {
         if let Some(tokens) = self.options.window {
             return format!("{} tokens, says llm.context_window", thousands(u64::from(tokens)));
         }
-        let question = provider.question().filter(|_| answers);
+        let question = provider.window_endpoint().filter(|_| answers);
         let told = match (question, server, &self.target.model) {
             (Some(question), Some(server), Some(model)) => {
-                local::window(server.base, &server.headers, question, model).await
+                local::query_window(server.base, &server.headers, question, model).await
             }
             _ => None,
         };

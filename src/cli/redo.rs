@@ -1,6 +1,6 @@
 //! `agent redo`: takes back the last `agent undo`.
 
-use crate::change::Way;
+use crate::change::RestoreDirection;
 use crate::cli::app::App;
 use crate::cli::args::RestoreArgs;
 use crate::cli::error::CliResult;
@@ -11,5 +11,5 @@ use crate::cli::restore::restore;
 /// # Errors
 /// When there is no such session, somebody else changed one of the files since, or one cannot be written.
 pub fn redo(app: &App, args: &RestoreArgs) -> CliResult<()> {
-    restore(app, args, Way::Redo, 0)
+    restore(app, args, RestoreDirection::Redo, 0)
 }

@@ -1,17 +1,17 @@
 //! `agent replay`: the runs of a session done again from its journal, without model and network and, unless that is asked for,
 //! without tools, up to the first place where they go another way.
 
-use crate::agent::replay::{Divergence, Live, Outcome, Replayed, replay as again};
-use crate::cli::app::{App, flags_of};
+use crate::agent::replay::{Divergence, LiveTools, ReplayOutcome, ReplayedRun, replay as again};
+use crate::cli::app::{App, common_flags};
 use crate::cli::args::ReplayArgs;
-use crate::cli::earlier::store;
+use crate::cli::earlier::session_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::exit_code::ExitCode;
-use crate::cli::live::Stage;
+use crate::cli::live::WorkspaceCopy;
 use crate::cli::output::print;
 use crate::config::flags::Flags;
 use crate::event::Event;
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::journal::read;
 use crate::journal::store::SessionError;
 use crate::messages;
@@ -23,62 +23,63 @@ pub fn replay(app: &App, args: &ReplayArgs) -> u8 {
     match compare(app, args) {
         Ok(code) => code.code(),
         Err(error) => {
-            app.complain(&error);
+            app.report_error(&error);
             error.exit_code().code()
         }
     }
 }
 
 fn compare(app: &App, args: &ReplayArgs) -> CliResult<ExitCode> {
-    let settings = app.load_and_tell(&Flags { mode: args.mode, ..flags_of(&args.place) })?.settings;
-    let store = store(&settings);
+    let settings = app.load_and_notify(&Flags { mode: args.mode, ..common_flags(&args.common) })?.settings;
+    let store = session_store(&settings);
     let id = args.session.clone().map_or_else(|| store.last(), Ok)?;
     let reading = read::read(&store.journal_path(&id)?)
         .map_err(|error| SessionError::Unreadable(id.clone(), error.to_string()))?;
-    if reading.is_later {
-        return Err(CliError::new(ErrorKind::Session, messages::REPLAY_LATER_VERSION));
+    if reading.is_newer_version {
+        return Err(CliError::new(FailureKind::Session, messages::REPLAY_LATER_VERSION));
     }
     if !reading.incomplete.is_empty() {
         let lacks = messages::journal_incomplete(&reading.incomplete);
-        return Err(CliError::new(ErrorKind::Session, messages::replayed_unknown(&lacks)));
+        return Err(CliError::new(FailureKind::Session, messages::replayed_unknown(&lacks)));
     }
     let records = &reading.records;
     let (replayed, calls) = app.block_on(async {
-        let stage = args.live_tools.then(|| Stage::set(app, &settings, &id, records)).transpose()?;
-        let live = stage.as_ref().map(|stage| &stage.live);
+        let workspace_copy =
+            args.live_tools.then(|| WorkspaceCopy::prepare(app, &settings, &id, records)).transpose()?;
+        let live = workspace_copy.as_ref().map(|workspace_copy| &workspace_copy.live);
         let replayed = again(records, live).await;
-        Ok((replayed, live.map_or_else(String::new, told_of_calls)))
+        Ok((replayed, live.map_or_else(String::new, describe_calls)))
     })?;
     let Some(last) = replayed.last() else {
-        return Err(CliError::new(ErrorKind::Session, messages::NOTHING_TO_REPLAY));
+        return Err(CliError::new(FailureKind::Session, messages::NOTHING_TO_REPLAY));
     };
-    print(&app.terminal, &app.redactor(&settings).text(&(told(&replayed) + &calls)))?;
+    print(&app.terminal, &app.redactor(&settings).text(&(describe_runs(&replayed) + &calls)))?;
     Ok(match last.outcome {
-        Outcome::Same(_) | Outcome::CutOff => ExitCode::Success,
-        Outcome::Differs(_) => ExitCode::Failed,
-        Outcome::Lacks(_) | Outcome::Unknown(_) => ExitCode::Config,
-        Outcome::Interrupted => ExitCode::Interrupted,
+        ReplayOutcome::Same(_) | ReplayOutcome::Incomplete => ExitCode::Success,
+        ReplayOutcome::Differs(_) => ExitCode::Failed,
+        ReplayOutcome::MissingRecord(_) | ReplayOutcome::Unknown(_) => ExitCode::Config,
+        ReplayOutcome::Interrupted => ExitCode::Interrupted,
     })
 }
 
-fn told(replayed: &[Replayed]) -> String {
+fn describe_runs(replayed: &[ReplayedRun]) -> String {
     let mut text = String::new();
     for (number, run) in (1..).zip(replayed) {
         let how = match &run.outcome {
-            Outcome::Same(reason) => messages::replayed_same(reason.map(StopReason::name)),
-            Outcome::CutOff => messages::REPLAYED_CUT_OFF.to_owned(),
-            Outcome::Lacks(seq) => messages::replayed_lacks(*seq),
-            Outcome::Unknown(why) => messages::replayed_unknown(why),
-            Outcome::Interrupted => messages::REPLAY_INTERRUPTED.to_owned(),
-            Outcome::Differs(at) => messages::replayed_differs(at.recorded.seq, at.recorded.step),
+            ReplayOutcome::Same(reason) => messages::replayed_same(reason.map(StopReason::name)),
+            ReplayOutcome::Incomplete => messages::REPLAYED_UNTIL_KILLED.to_owned(),
+            ReplayOutcome::MissingRecord(seq) => messages::replayed_record_missing(*seq),
+            ReplayOutcome::Unknown(why) => messages::replayed_unknown(why),
+            ReplayOutcome::Interrupted => messages::REPLAY_INTERRUPTED.to_owned(),
+            ReplayOutcome::Differs(at) => messages::replayed_differs(at.recorded.seq, at.recorded.step),
         };
         text += &messages::replayed_run(number, run.from_seq, run.records, &how);
         text.push('\n');
-        if let Outcome::Differs(divergence) = &run.outcome {
-            text += &differs(divergence);
+        if let ReplayOutcome::Differs(divergence) = &run.outcome {
+            text += &describe_divergence(divergence);
         }
     }
-    let sum = |of: fn(&Replayed) -> usize| replayed.iter().map(of).sum();
+    let sum = |of: fn(&ReplayedRun) -> usize| replayed.iter().map(of).sum();
     let (records, compared) = (sum(|run| run.records), sum(|run| run.digests));
     text += &messages::replayed(replayed.len(), records, compared, sum(|run| run.requests));
     text.push('\n');
@@ -86,22 +87,22 @@ fn told(replayed: &[Replayed]) -> String {
 }
 
 /// What became of the calls, and of files between the runs.
-fn told_of_calls(live: &Live) -> String {
-    let mut text = messages::replayed_calls(live.calls.again.get(), &live.calls.taken.borrow());
+fn describe_calls(live: &LiveTools) -> String {
+    let mut text = messages::replayed_calls(live.calls.rerun.get(), &live.calls.from_journal.borrow());
     text.push('\n');
     let lost = live.files.lost();
     if !lost.is_empty() {
-        text += &messages::replay_lost(&lost);
+        text += &messages::replay_contents_missing(&lost);
         text.push('\n');
     }
     text
 }
 
-fn differs(divergence: &Divergence) -> String {
+fn describe_divergence(divergence: &Divergence) -> String {
     if let (
-        Event::ToolEnd { name, summary, result: then, denial: None, .. },
-        Event::ToolEnd { result: now, denial, .. },
-    ) = (&divergence.recorded.event, &divergence.now)
+        Event::ToolCallEnd { name, summary, result: then, denial: None, .. },
+        Event::ToolCallEnd { result: now, denial, .. },
+    ) = (&divergence.recorded.event, &divergence.actual)
         && then.text != now.text
     {
         let refused = if denial.is_some() { messages::REPLAY_REFUSED } else { "" };
@@ -110,9 +111,9 @@ fn differs(divergence: &Divergence) -> String {
     let at = divergence.difference();
     let kind = serde_json::to_value(&divergence.recorded.event).unwrap_or_default();
     let kind = kind.get("type").and_then(|kind| kind.as_str()).unwrap_or_default();
-    let mut text = messages::replay_difference(kind, &at.place, &at.recorded, &at.now);
+    let mut text = messages::replay_difference(kind, &at.place, &at.recorded, &at.actual);
     if matches!(divergence.recorded.event, Event::StepStart { .. }) && at.place == "digest" {
-        text += messages::REPLAY_ASKS_ELSE;
+        text += messages::REPLAY_REQUEST_DIFFERS;
     }
     text
 }

@@ -3,25 +3,25 @@
 
 use crate::change::FileState;
 use crate::cli::app::App;
-use crate::cli::earlier::store;
+use crate::cli::earlier::session_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::kept;
 use crate::cli::output::print;
-use crate::cli::place::PlaceArgs;
+use crate::cli::place::CommonArgs;
 use crate::cli::report_file::ReportFile;
-use crate::cli::work_args::WorkArgs;
+use crate::cli::work_args::RunOptions;
 use crate::config::settings::Settings;
-use crate::failure::ErrorKind;
-use crate::journal::history::{History, Restoration};
+use crate::failure::FailureKind;
+use crate::journal::history::{FileHistory, Restoration};
 use crate::journal::read;
 use crate::journal::store::SessionError;
 use crate::messages;
-use crate::report::account::{Account, FileChange, Fold, Form};
+use crate::report::account::{FileChange, ReportFormat, SessionReport, SessionReportBuilder};
 use crate::result::RunResult;
 use crate::terminal::Style;
 use crate::text::diff;
 use crate::workspace::Workspace;
-use crate::workspace::contents::{Contents, MAX_FILE_BYTES};
+use crate::workspace::contents::{ContentStore, MAX_FILE_BYTES};
 use clap::Args;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -38,14 +38,14 @@ pub struct ReportArgs {
     /// The session's id; without it the newest of this workspace
     pub session: Option<String>,
     /// The form; without it what the ending of the file says, else markdown
-    #[arg(long, value_parser = str::parse::<Form>, value_name = "json|markdown|github|html")]
-    pub format: Option<Form>,
+    #[arg(long, value_parser = str::parse::<ReportFormat>, value_name = "json|markdown|github|html")]
+    pub format: Option<ReportFormat>,
     /// The file, which is replaced; without it standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Where configuration and workspace are.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub common: CommonArgs,
 }
 
 /// Prints or writes an account of a session.
@@ -53,26 +53,26 @@ pub struct ReportArgs {
 /// # Errors
 /// When there is no such session, it cannot be read, or the file or standard output cannot be written.
 pub fn report(app: &App, args: &ReportArgs) -> CliResult<()> {
-    let settings = app.load_place(&args.place)?.settings;
-    let id = args.session.clone().map_or_else(|| store(&settings).last(), Ok)?;
-    let account = account(app, &settings, &id)?;
+    let settings = app.load_settings(&args.common)?.settings;
+    let id = args.session.clone().map_or_else(|| session_store(&settings).last(), Ok)?;
+    let account = session_report(app, &settings, &id)?;
     let Some(path) = &args.output else {
-        return print(&app.terminal, &shown(args.format.unwrap_or(Form::Markdown), &account)?);
+        return print(&app.terminal, &rendered(args.format.unwrap_or(ReportFormat::Markdown), &account)?);
     };
-    let text = shown(args.format.unwrap_or_else(|| Form::of_file(path)), &account)?;
+    let text = rendered(args.format.unwrap_or_else(|| ReportFormat::from_path(path)), &account)?;
     ReportFile::at(path.clone()).replace(&text).map_err(|error| {
-        CliError::new(ErrorKind::Session, format!("cannot write {}: {error}", path.display()))
+        CliError::new(FailureKind::Session, format!("cannot write {}: {error}", path.display()))
     })
 }
 
-fn shown(form: Form, account: &Account) -> CliResult<String> {
-    form.show(account).map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })
+fn rendered(form: ReportFormat, account: &SessionReport) -> CliResult<String> {
+    form.render(account).map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })
 }
 
 /// What a run leaves besides its answer.
 #[derive(Debug)]
-pub struct Wish {
-    form: Form,
+pub struct RequestedReport {
+    form: ReportFormat,
     to: Destination,
 }
 
@@ -86,15 +86,15 @@ enum Destination {
     JobSummary(ReportFile),
 }
 
-impl Wish {
+impl RequestedReport {
     /// What the flags ask for, if they do. The directory of the file is looked at now, before any command runs.
-    pub fn of(app: &App, options: &WorkArgs) -> Option<Self> {
+    pub fn from_options(app: &App, options: &RunOptions) -> Option<Self> {
         let summary = app.environment.get(JOB_SUMMARY).map(PathBuf::from);
         let (form, file) = match (options.report, options.report_file.clone()) {
             (None, None) => return None,
-            (Some(form), None) => (form, summary.clone().filter(|_| form == Form::Github)),
-            (None, Some(file)) if Some(&file) == summary.as_ref() => (Form::Github, Some(file)),
-            (form, Some(file)) => (form.unwrap_or_else(|| Form::of_file(&file)), Some(file)),
+            (Some(form), None) => (form, summary.clone().filter(|_| form == ReportFormat::Github)),
+            (None, Some(file)) if Some(&file) == summary.as_ref() => (ReportFormat::Github, Some(file)),
+            (form, Some(file)) => (form.unwrap_or_else(|| ReportFormat::from_path(&file)), Some(file)),
         };
         let to = match file {
             None => Destination::StandardError,
@@ -106,21 +106,21 @@ impl Wish {
 
     /// Leaves it, or says why not; the run has ended as `result` says and ends no other way for it. `settings` are there when
     /// they could be read.
-    pub fn fulfil(&self, app: &App, settings: Option<&Settings>, result: &RunResult) {
+    pub fn write(&self, app: &App, settings: Option<&Settings>, result: &RunResult) {
         let id = result.session_id.as_deref();
         let account = match settings.zip(id) {
-            Some((settings, id)) => account(app, settings, id),
-            None => Ok(Account::default()),
+            Some((settings, id)) => session_report(app, settings, id),
+            None => Ok(SessionReport::default()),
         };
         let text = account.and_then(|mut account| {
-            account.concluded(result);
-            shown(self.form, &account)
+            account.set_result(result);
+            rendered(self.form, &account)
         });
         match text {
-            Ok(text) => self.deliver(app, &text, id),
+            Ok(text) => self.write_text(app, &text, id),
             Err(error) => {
-                let why = app.without_secrets(&error.to_string());
-                app.tell(Style::Caution, &messages::report_lost(self.file(), &why, id));
+                let why = app.redact(&error.to_string());
+                app.notify(Style::Warning, &messages::report_not_written(self.file(), &why, id));
             }
         }
     }
@@ -132,31 +132,31 @@ impl Wish {
         }
     }
 
-    fn deliver(&self, app: &App, text: &str, id: Option<&str>) {
+    fn write_text(&self, app: &App, text: &str, id: Option<&str>) {
         let (file, written) = match &self.to {
-            Destination::StandardError => return app.tell(Style::Plain, text.trim_end()),
+            Destination::StandardError => return app.notify(Style::Plain, text.trim_end()),
             Destination::File(file) => (file, file.replace(text)),
             Destination::JobSummary(file) => (file, file.append(text)),
         };
         let Err(error) = written else { return };
-        let told = match file.beside(app.environment.directory(), text) {
-            Ok(path) => messages::report_elsewhere(file.path(), &error, &path),
-            Err(_) => messages::report_lost(Some(file.path()), &error.to_string(), id),
+        let told = match file.write_copy_in(app.environment.current_dir(), text) {
+            Ok(path) => messages::report_written_elsewhere(file.path(), &error, &path),
+            Err(_) => messages::report_not_written(Some(file.path()), &error.to_string(), id),
         };
-        app.tell(Style::Caution, &told);
+        app.notify(Style::Warning, &told);
     }
 }
 
 /// The account of session `id`, without the secrets that are known now.
-fn account(app: &App, settings: &Settings, id: &str) -> CliResult<Account> {
-    let path = store(settings).journal_path(id)?;
+fn session_report(app: &App, settings: &Settings, id: &str) -> CliResult<SessionReport> {
+    let path = session_store(settings).journal_path(id)?;
     let redactor = app.redactor(settings);
-    let (mut fold, mut history) = (Fold::default(), History::default());
-    let visited = read::visit(&path, |_, record| {
+    let (mut fold, mut history) = (SessionReportBuilder::default(), FileHistory::default());
+    let visited = read::for_each_record(&path, |_, record| {
         match record {
             Some(mut record) => {
-                history.add(&record);
-                redactor.event(&mut record.event);
+                history.apply(&record);
+                redactor.redact_event(&mut record.event);
                 fold.add(&record);
             }
             None => fold.damaged(),
@@ -170,14 +170,14 @@ fn account(app: &App, settings: &Settings, id: &str) -> CliResult<Account> {
     let standing: BTreeSet<String> = history.files().map(|path| redactor.text(path).into_owned()).collect();
     account.files_modified.retain(|change| standing.contains(&change.file.path));
     let Ok(workspace) = Workspace::open(&settings.workspace) else { return Ok(account) };
-    let contents = kept::contents(app, settings);
+    let contents = kept::content_store(app, settings);
     let mut room = MAX_DIFF_BYTES;
     for change in history.undo(0, None).into_iter().take(MAX_DIFFS) {
         let path = redactor.text(&change.path);
         let named = |file: &&mut FileChange| file.file.path == path;
         let Some(file) = account.files_modified.iter_mut().find(named) else { continue };
-        let Some(whole) = difference(&workspace, &contents, &change) else { continue };
-        let text = diff::cut(&redactor.text(&whole));
+        let Some(whole) = session_diff(&workspace, &contents, &change) else { continue };
+        let text = diff::truncate(&redactor.text(&whole));
         if !text.is_empty() && text.len() <= room {
             room -= text.len();
             file.diff = Some(text);
@@ -187,7 +187,7 @@ fn account(app: &App, settings: &Settings, id: &str) -> CliResult<Account> {
 }
 
 /// The diff between what a file was before the session and what the session left, where both are texts that are still there.
-fn difference(workspace: &Workspace, contents: &Contents, change: &Restoration) -> Option<String> {
+fn session_diff(workspace: &Workspace, contents: &ContentStore, change: &Restoration) -> Option<String> {
     let text = |state: &FileState| match state {
         FileState::Absent => Some(String::new()),
         FileState::Unknown => None,
@@ -200,5 +200,5 @@ fn difference(workspace: &Workspace, contents: &Contents, change: &Restoration) 
             String::from_utf8(contents.get(hash).or_else(now)?).ok()
         }
     };
-    Some(diff::whole(&change.path, &text(&change.wanted)?, &text(&change.left)?))
+    Some(diff::unified_full(&change.path, &text(&change.wanted)?, &text(&change.left)?))
 }

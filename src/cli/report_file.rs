@@ -1,6 +1,6 @@
 //! The file of a report: written whole or not at all, and never through a link that somebody laid meanwhile.
 
-use crate::process::scratch::make_private;
+use crate::process::scratch::create_private_dir;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ impl ReportFile {
     /// The file `path`, in a directory that is made where it is missing. What is in the way is told when it is written.
     pub fn at(path: PathBuf) -> Self {
         let directory = directory_of(&path);
-        let directory = make_private(&directory).and_then(|()| directory.canonicalize());
+        let directory = create_private_dir(&directory).and_then(|()| directory.canonicalize());
         Self { path, directory }
     }
 
@@ -36,9 +36,9 @@ impl ReportFile {
     /// # Errors
     /// When the directory is another one by now, or the file cannot be written; what was there is there still.
     pub fn replace(&self, text: &str) -> io::Result<()> {
-        let (directory, name) = self.place()?;
+        let (directory, name) = self.verified_target()?;
         let path = directory.join(name);
-        let file = written(directory, text)?;
+        let file = write_temporary(directory, text)?;
         if let Ok(there) = path.symlink_metadata() {
             if there.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
@@ -56,7 +56,7 @@ impl ReportFile {
     /// # Errors
     /// When the directory is another one by now, or the file is no regular one or cannot be written.
     pub fn append(&self, text: &str) -> io::Result<()> {
-        let (directory, name) = self.place()?;
+        let (directory, name) = self.verified_target()?;
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
         let mut options = OpenOptions::new();
         let mut file =
@@ -75,13 +75,13 @@ impl ReportFile {
     ///
     /// # Errors
     /// When there is one, or it cannot be written.
-    pub fn beside(&self, here: &Path, text: &str) -> io::Result<PathBuf> {
+    pub fn write_copy_in(&self, here: &Path, text: &str) -> io::Result<PathBuf> {
         let path = here.join(self.path.file_name().ok_or(io::ErrorKind::InvalidFilename)?);
-        written(here, text)?.persist_noclobber(&path)?;
+        write_temporary(here, text)?.persist_noclobber(&path)?;
         Ok(path)
     }
 
-    fn place(&self) -> io::Result<(&Path, &std::ffi::OsStr)> {
+    fn verified_target(&self) -> io::Result<(&Path, &std::ffi::OsStr)> {
         let directory =
             self.directory.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
         if directory_of(&self.path).canonicalize()? != *directory {
@@ -101,7 +101,7 @@ fn directory_of(path: &Path) -> PathBuf {
 }
 
 /// A file in `directory` without a name of its own yet, on disk, readable by its owner only.
-fn written(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
+fn write_temporary(directory: &Path, text: &str) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix(".agent-report-").tempfile_in(directory)?;
     file.write_all(text.as_bytes())?;
     File::sync_all(file.as_file())?;
@@ -168,8 +168,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = ReportFile::at(PathBuf::from("/proc/x.md"));
         assert!(file.replace("report").is_err());
-        assert_eq!(file.beside(root.path(), "one").unwrap(), root.path().join("x.md"));
-        assert!(file.beside(root.path(), "two").is_err());
+        assert_eq!(file.write_copy_in(root.path(), "one").unwrap(), root.path().join("x.md"));
+        assert!(file.write_copy_in(root.path(), "two").is_err());
         assert_eq!(fs::read_to_string(root.path().join("x.md")).unwrap(), "one");
         assert_eq!(names(root.path()), ["x.md"]);
     }

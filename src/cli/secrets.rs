@@ -8,26 +8,26 @@ use crate::redactor::{NamedSecret, variables};
 use crate::secret::Secret;
 
 /// What the key of `--api-key` is called.
-const GIVEN: &str = "API key";
+const API_KEY_NAME: &str = "API key";
 
 /// The secrets with their names.
 pub fn known(environment: &Environment, settings: &Settings) -> Vec<NamedSecret> {
     let chosen = key_variables(&settings.llm.providers).chain(settings.llm.api_key_env.as_deref());
     let chosen = chosen.filter_map(|name| Some(secret(name, environment.get(name)?)));
-    let given = settings.api_key.iter().map(|key| secret(GIVEN, key.expose()));
-    let named = chosen.chain(given).filter(|known| !variables::is_stand_in(known.value.expose()));
-    of_variables(environment).chain(named).collect()
+    let given = settings.api_key.iter().map(|key| secret(API_KEY_NAME, key.expose()));
+    let named = chosen.chain(given).filter(|known| !variables::is_placeholder(known.value.expose()));
+    in_environment(environment).chain(named).collect()
 }
 
 /// Those that are known before any setting is.
-pub fn of_variables(environment: &Environment) -> impl Iterator<Item = NamedSecret> {
+pub fn in_environment(environment: &Environment) -> impl Iterator<Item = NamedSecret> {
     let variables = environment.variables().iter();
     variables.flat_map(|(name, value)| variables::secrets_in(name, value).map(|found| secret(name, &found)))
 }
 
 /// Whether all of the variable is the secret. The password in an address is a part of one: a user who gives the address to
 /// commands wants them to have it.
-pub fn is_whole(environment: &Environment, known: &NamedSecret) -> bool {
+pub fn is_whole_variable(environment: &Environment, known: &NamedSecret) -> bool {
     environment.get(&known.name).is_none_or(|value| value == known.value.expose())
 }
 

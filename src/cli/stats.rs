@@ -1,17 +1,17 @@
 //! `agent stats`: what models were asked, by session, model or day, and what it cost.
 
 use crate::cli::app::App;
-use crate::cli::earlier::store;
+use crate::cli::earlier::session_store;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::cli::place::PlaceArgs;
+use crate::cli::place::CommonArgs;
 use crate::event::{Event, Record};
-use crate::failure::ErrorKind;
-use crate::journal::skim::skim;
+use crate::failure::FailureKind;
+use crate::journal::skim::scan;
 use crate::journal::store::SessionError;
 use crate::messages::{count, day, thousands};
 use crate::redactor::Redactor;
-use crate::report::stats::{Figures, KINDS, Stats};
+use crate::report::stats::{COUNTED_EVENTS, Stats, UsageStats};
 use crate::terminal::one_line;
 use clap::{Args, ValueEnum};
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub struct StatsArgs {
     pub json: bool,
     /// Where configuration and workspace are.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub common: CommonArgs,
 }
 
 /// `--by`.
@@ -58,7 +58,7 @@ impl StatsBy {
 }
 
 /// What is counted so far.
-struct Count {
+struct StatsCollector {
     by: StatsBy,
     stats: Stats,
     /// The number of the last record of each run that was counted: what a fork took over was spent once.
@@ -70,34 +70,38 @@ struct Count {
 /// # Errors
 /// When a session cannot be read, or standard output cannot be written.
 pub fn stats(app: &App, args: &StatsArgs) -> CliResult<()> {
-    let settings = app.load_place(&args.place)?.settings;
-    let store = store(&settings);
+    let settings = app.load_settings(&args.common)?.settings;
+    let store = session_store(&settings);
     let redactor = app.redactor(&settings);
     let mut ids: Vec<String> = store.list()?.collect();
-    let mut count = Count { by: args.by, stats: Stats::new(args.by.name()), counted: HashMap::new() };
+    let mut count =
+        StatsCollector { by: args.by, stats: Stats::new(args.by.name()), counted: HashMap::new() };
     // Oldest first: a fork is younger than the session in which its beginning was spent.
     ids.reverse();
     for id in &ids {
         let path = store.journal_path(id)?;
         count.session(id, &path, &redactor).map_err(|error| {
-            CliError::new(ErrorKind::Session, format!("cannot read {}: {error}", path.display()))
+            CliError::new(FailureKind::Session, format!("cannot read {}: {error}", path.display()))
         })?;
     }
     let text = if args.json {
-        count.stats.document().map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })?
+        count
+            .stats
+            .document()
+            .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?
     } else if ids.is_empty() {
-        format!("{}\n", SessionError::NoneYet)
+        format!("{}\n", SessionError::NoSessions)
     } else {
         table(args.by, &count.stats)
     };
     print(&app.terminal, &text)
 }
 
-impl Count {
+impl StatsCollector {
     /// Counts what is told of session `id` at `path`.
     fn session(&mut self, id: &str, path: &Path, redactor: &Redactor) -> std::io::Result<()> {
         let (mut model, mut requested) = (String::new(), false);
-        skim(path, &KINDS, |record| {
+        scan(path, &COUNTED_EVENTS, |record| {
             let Some(record) = record else {
                 self.stats.damaged_lines = self.stats.damaged_lines.saturating_add(1);
                 return;
@@ -108,9 +112,9 @@ impl Count {
                 }
                 _ => {}
             }
-            let figures = Figures::of(&record.event, requested);
+            let figures = UsageStats::from_event(&record.event, requested);
             requested = matches!(record.event, Event::RequestSent { .. });
-            if figures != Figures::default() && self.is_new(&record) {
+            if figures != UsageStats::default() && self.is_new(&record) {
                 match self.by {
                     StatsBy::Session => self.stats.add(id, figures),
                     StatsBy::Model => self.stats.add(&model, figures),
@@ -169,8 +173,8 @@ fn table(by: StatsBy, stats: &Stats) -> String {
 }
 
 /// The columns of a table.
-fn row(name: &str, figures: &Figures) -> String {
-    let prompt = figures.usage.prompt();
+fn row(name: &str, figures: &UsageStats) -> String {
+    let prompt = figures.usage.prompt_tokens();
     let cached = figures.usage.cached_read.saturating_mul(100).checked_div(prompt).unwrap_or(0);
     let unknown = if figures.unknown_costs > 0 { "+?" } else { "" };
     format!(

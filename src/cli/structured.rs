@@ -3,7 +3,7 @@
 use crate::agent::structured::{MAX_SCHEMA_BYTES, OutputSchema};
 use crate::cli::error::{CliError, CliResult};
 use crate::config::file::read_text;
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -11,11 +11,11 @@ use std::rc::Rc;
 ///
 /// # Errors
 /// When the file cannot be read, or holds no schema that can be used; the message says where.
-pub fn output_schema(file: Option<&Path>) -> CliResult<Option<Rc<OutputSchema>>> {
+pub fn read_output_schema(file: Option<&Path>) -> CliResult<Option<Rc<OutputSchema>>> {
     let Some(file) = file else { return Ok(None) };
     let wrong = |why: String| {
         CliError::new(
-            ErrorKind::Config,
+            FailureKind::Config,
             format!("--output-schema: {} {why}; see `agent help structured`", file.display()),
         )
     };

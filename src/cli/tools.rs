@@ -1,18 +1,18 @@
 //! `agent tools`: the tools there are, and one called as the model would call it.
 
-use crate::cli::app::{App, flags_of};
+use crate::cli::app::{App, common_flags};
 use crate::cli::args::ToolsCommand;
 use crate::cli::compose;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::home;
 use crate::cli::output::print;
-use crate::cli::place::PlaceArgs;
+use crate::cli::place::CommonArgs;
 use crate::cli::subagents;
 use crate::config::flags::Flags;
 use crate::emit::Emitter;
 use crate::engine::policy::Mode;
 use crate::event::{Event, EventSink, Record};
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::message::{ToolCall, ToolResult};
 use crate::terminal::Style;
 use std::cell::RefCell;
@@ -24,10 +24,10 @@ use tokio_util::sync::CancellationToken;
 ///
 /// # Errors
 /// When the configuration is wrong, the call fails or is refused, or standard output cannot be written.
-pub fn tools(app: &App, command: Option<ToolsCommand>, place: &PlaceArgs) -> CliResult<()> {
+pub fn tools(app: &App, command: Option<ToolsCommand>, common: &CommonArgs) -> CliResult<()> {
     match command {
-        None => list(app, place),
-        Some(ToolsCommand::Call { name, arguments, mode }) => call(app, mode, place, name, arguments),
+        None => list(app, common),
+        Some(ToolsCommand::Call { name, arguments, mode }) => call(app, mode, common, name, arguments),
     }
 }
 
@@ -38,23 +38,23 @@ pub fn tools(app: &App, command: Option<ToolsCommand>, place: &PlaceArgs) -> Cli
 pub fn call(
     app: &App,
     mode: Option<Mode>,
-    place: &PlaceArgs,
+    common: &CommonArgs,
     name: String,
     arguments: String,
 ) -> CliResult<()> {
-    let flags = Flags { mode, ..flags_of(place) };
+    let flags = Flags { mode, ..common_flags(common) };
     let call = ToolCall { id: "call".to_owned(), name, arguments, opaque: None };
     let result = app.block_on(run_one(app, &flags, call))?;
     if result.is_error {
         let reason = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
-        return Err(CliError::new(ErrorKind::Request, reason.to_owned()));
+        return Err(CliError::new(FailureKind::Request, reason.to_owned()));
     }
     print(&app.terminal, &result.text)
 }
 
-fn list(app: &App, place: &PlaceArgs) -> CliResult<()> {
-    let loaded = app.load_place(place)?;
-    let subagents = subagents::tool(&loaded.settings, &Rc::default());
+fn list(app: &App, common: &CommonArgs) -> CliResult<()> {
+    let loaded = app.load_settings(common)?;
+    let subagents = subagents::dispatch_tool(&loaded.settings, &Rc::default());
     let toolbox = compose::toolbox(&loaded.settings).with(subagents);
     let mut text = String::new();
     for tool in toolbox.definitions() {
@@ -65,11 +65,11 @@ fn list(app: &App, place: &PlaceArgs) -> CliResult<()> {
 }
 
 /// Keeps the result of the one call.
-struct Keep(Rc<RefCell<Option<ToolResult>>>);
+struct ResultRecorder(Rc<RefCell<Option<ToolResult>>>);
 
-impl EventSink for Keep {
+impl EventSink for ResultRecorder {
     fn emit(&mut self, record: &Record) -> std::io::Result<()> {
-        if let Event::ToolEnd { result, .. } = &record.event {
+        if let Event::ToolCallEnd { result, .. } = &record.event {
             *self.0.borrow_mut() = Some(result.clone());
         }
         Ok(())
@@ -77,32 +77,32 @@ impl EventSink for Keep {
 }
 
 async fn run_one(app: &App, flags: &Flags, call: ToolCall) -> CliResult<ToolResult> {
-    let loaded = app.load_and_tell(flags)?;
+    let loaded = app.load_and_notify(flags)?;
     let settings = &loaded.settings;
     home::prepare(settings)?;
     let launcher = compose::launcher(app, settings)?;
-    let interrupt = compose::listen(app, &launcher, settings.language)?;
+    let interrupt = compose::install_interrupt(app, &launcher, settings.language)?;
     let kept = Rc::new(RefCell::new(None));
-    let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(Keep(Rc::clone(&kept)))];
+    let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(ResultRecorder(Rc::clone(&kept)))];
     let emitter = Emitter::new(Rc::clone(&app.source), app.source.short_id(), 0, sinks)
-        .redacting(app.redactor(settings));
+        .with_redactor(app.redactor(settings));
     let outputs = settings.state.join("calls").join(app.source.session_id());
-    let bench = compose::Bench {
+    let parts = compose::EngineParts {
         launcher,
         emitter: Rc::new(emitter),
         outputs,
-        kept: None,
-        toolbox: compose::toolbox(settings).with(subagents::tool(settings, &Rc::default())),
+        undo_store: None,
+        toolbox: compose::toolbox(settings).with(subagents::dispatch_tool(settings, &Rc::default())),
     };
-    let manner = compose::Manner::of_one_call(Some(interrupt.token().clone()));
-    let engine = compose::engine(app, settings, bench, manner)?;
-    for text in compose::recover(&engine.workspace) {
-        app.tell(Style::Caution, &text);
+    let interaction = compose::InteractionOptions::for_single_call(Some(interrupt.token().clone()));
+    let engine = compose::engine(app, settings, parts, interaction)?;
+    for text in compose::recover_transactions(&engine.workspace) {
+        app.notify(Style::Warning, &text);
     }
     let token: &CancellationToken = interrupt.token();
     engine
         .run_batch(&[call], token, None)
         .await
-        .map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() })?;
-    kept.take().ok_or_else(|| CliError::new(ErrorKind::Internal, "the call gave no result"))
+        .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() })?;
+    kept.take().ok_or_else(|| CliError::new(FailureKind::Internal, "the call gave no result"))
 }

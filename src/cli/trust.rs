@@ -1,18 +1,18 @@
 //! `agent trust`: what a project's configuration asks for, and whether the user allows exactly that.
 
-use crate::cli::app::{App, flags_of};
+use crate::cli::app::{App, common_flags};
 use crate::cli::args::TrustArgs;
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::cli::place::PlaceArgs;
+use crate::cli::place::CommonArgs;
 use crate::config::flags::Flags;
-use crate::config::load::{self, Loaded};
-use crate::config::trust::claim::naming;
-use crate::config::trust::{self, Standing, TrustWish};
-use crate::failure::ErrorKind;
+use crate::config::load::{self, LoadedConfig};
+use crate::config::trust::claim::referencing_keys;
+use crate::config::trust::{self, TrustFlag, TrustStatus};
+use crate::failure::FailureKind;
 use crate::language::Language;
 use crate::messages;
-use crate::terminal::{self, Answer, Style, one_line, preview};
+use crate::terminal::{self, PromptAnswer, Style, one_line, preview};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
@@ -22,19 +22,19 @@ use tokio_util::sync::CancellationToken;
 ///
 /// # Errors
 /// When the configuration is wrong, nobody can be asked, the answer is no, or the record cannot be written.
-pub fn trust(app: &App, args: &TrustArgs, place: &PlaceArgs) -> CliResult<()> {
+pub fn trust(app: &App, args: &TrustArgs, common: &CommonArgs) -> CliResult<()> {
     if args.revoke {
-        return revoke(app, place);
+        return revoke(app, common);
     }
-    let standing = app.load(&flags_of(place))?.trust.standing;
+    let status = app.load(&common_flags(common))?.trust.status;
     // As if it were trusted: what would be wrong then is said before anybody trusts it.
-    let loaded = app.load(&Flags { trust: TrustWish::ThisRun, ..flags_of(place) })?;
-    let claim = &loaded.trust.claim;
+    let loaded = app.load(&Flags { trust: TrustFlag::ThisRun, ..common_flags(common) })?;
+    let manifest = &loaded.trust.manifest;
     let mut text = listing(&loaded);
-    let _ = writeln!(text, "hash    {}", claim.hash());
-    let settled = matches!(standing, Standing::NothingToTrust | Standing::Trusted);
+    let _ = writeln!(text, "hash    {}", manifest.hash());
+    let settled = matches!(status, TrustStatus::NothingToTrust | TrustStatus::Trusted);
     if args.show || settled {
-        let _ = writeln!(text, "status  {}", in_words(&standing));
+        let _ = writeln!(text, "status  {}", describe_status(&status));
         return print(&app.terminal, &text);
     }
     if args.yes {
@@ -43,29 +43,29 @@ pub fn trust(app: &App, args: &TrustArgs, place: &PlaceArgs) -> CliResult<()> {
         ask(app, &text)?;
     }
     let settings = &loaded.settings;
-    let kept = trust::shelf(&settings.state, &settings.workspace).keep(claim.files.clone());
-    kept.map_err(|error| CliError::new(ErrorKind::Config, messages::trust_not_kept(&error.to_string())))?;
-    app.tell(Style::Good, messages::TRUSTED);
+    let kept = trust::fact_cache(&settings.state, &settings.workspace).store(manifest.files.clone());
+    kept.map_err(|error| CliError::new(FailureKind::Config, messages::trust_not_stored(&error.to_string())))?;
+    app.notify(Style::Success, messages::TRUSTED);
     Ok(())
 }
 
-fn revoke(app: &App, place: &PlaceArgs) -> CliResult<()> {
-    let wrong = |cause: anyhow::Error| CliError { kind: ErrorKind::Config, cause };
-    let (state, workspace) =
-        load::place(&flags_of(place), &app.environment).map_err(|error| wrong(error.into()))?;
-    let was_trusted = trust::shelf(&state, &workspace).forget().map_err(|error| wrong(error.into()))?;
+fn revoke(app: &App, common: &CommonArgs) -> CliResult<()> {
+    let wrong = |cause: anyhow::Error| CliError { kind: FailureKind::Config, cause };
+    let (state, workspace) = load::state_and_workspace(&common_flags(common), &app.environment)
+        .map_err(|error| wrong(error.into()))?;
+    let was_trusted = trust::fact_cache(&state, &workspace).delete().map_err(|error| wrong(error.into()))?;
     let said = if was_trusted { messages::TRUST_REVOKED } else { messages::NO_TRUST_TO_REVOKE };
-    app.tell(Style::Plain, said);
+    app.notify(Style::Plain, said);
     Ok(())
 }
 
 /// Puts the whole listing before a person; anything but yes is an error.
 fn ask(app: &App, listing: &str) -> CliResult<()> {
     if !app.terminal.can_ask() {
-        return Err(CliError::new(ErrorKind::Usage, messages::TRUST_NEEDS_A_PERSON));
+        return Err(CliError::new(FailureKind::Usage, messages::TRUST_NEEDS_TERMINAL));
     }
-    app.tell(Style::Plain, listing.trim_end());
-    let question = terminal::Question {
+    app.notify(Style::Plain, listing.trim_end());
+    let question = terminal::PromptQuestion {
         language: Language::En,
         title: messages::TRUST_QUESTION,
         reason: messages::TRUST_REASON,
@@ -75,47 +75,47 @@ fn ask(app: &App, listing: &str) -> CliResult<()> {
     };
     let answer = app.block_on(async { Ok(app.terminal.ask(&question, &CancellationToken::new()).await) })?;
     match answer {
-        Answer::Yes => Ok(()),
-        Answer::Always | Answer::No(_) | Answer::Abort => {
-            Err(CliError::new(ErrorKind::Usage, messages::NOT_TRUSTED))
+        PromptAnswer::Yes => Ok(()),
+        PromptAnswer::Always | PromptAnswer::No(_) | PromptAnswer::Abort => {
+            Err(CliError::new(FailureKind::Usage, messages::NOT_TRUSTED))
         }
     }
 }
 
 /// How the project stands, in words.
-pub fn in_words(standing: &Standing) -> String {
-    match standing {
-        Standing::NothingToTrust => "nothing here needs trust".to_owned(),
-        Standing::Untrusted => "not trusted".to_owned(),
-        Standing::Ended { changes } => format!("no longer trusted: {changes}"),
-        Standing::Trusted | Standing::ThisRun { .. } => "trusted as it is".to_owned(),
+pub fn describe_status(status: &TrustStatus) -> String {
+    match status {
+        TrustStatus::NothingToTrust => "nothing here needs trust".to_owned(),
+        TrustStatus::Untrusted => "not trusted".to_owned(),
+        TrustStatus::Changed { changes } => format!("no longer trusted: {changes}"),
+        TrustStatus::Trusted | TrustStatus::ThisRun { .. } => "trusted as it is".to_owned(),
     }
 }
 
 /// Every file that counts, with the keys in it that wait for trust and their whole values, bounded as a question is.
-fn listing(loaded: &Loaded) -> String {
+fn listing(loaded: &LoadedConfig) -> String {
     let mut text = format!("{}\n", name(&loaded.settings.workspace.to_string_lossy()));
     for file in &loaded.project.files {
-        let _ = writeln!(text, "\n{}", name(&file.place));
-        for (key, statement) in file.taken_out.needs_trust.statements() {
-            let _ = writeln!(text, "  {} (line {})", name(key), statement.origin.line);
-            show(&statement.value, &mut text);
+        let _ = writeln!(text, "\n{}", name(&file.path));
+        for (key, layer_value) in file.restricted.needs_trust.layer_values() {
+            let _ = writeln!(text, "  {} (line {})", name(key), layer_value.origin.line);
+            show(&layer_value.value, &mut text);
         }
-        if file.taken_out.needs_trust.is_empty() {
+        if file.restricted.needs_trust.is_empty() {
             let _ = writeln!(text, "  nothing that needs trust");
         }
-        for (key, _) in file.taken_out.never.statements() {
+        for (key, _) in file.restricted.never_from_project.layer_values() {
             let _ = writeln!(text, "  {} is ignored, trusted or not", name(key));
         }
     }
-    let named: Vec<&Path> = trust::named(&loaded.trust.claim, &loaded.project).collect();
+    let named: Vec<&Path> = trust::other_files(&loaded.trust.manifest, &loaded.project).collect();
     for file in &named {
         let _ = writeln!(text, "\n{}", name(&file.to_string_lossy()));
-        let _ = writeln!(text, "  {}", named_by(loaded, file));
+        let _ = writeln!(text, "  {}", references(loaded, file));
     }
     let files = &loaded.project.files;
-    let settings: usize = files.iter().map(|file| file.taken_out.needs_trust.statements().count()).sum();
-    let _ = writeln!(text, "\n{}", messages::trust_asked(settings, files.len(), named.len()));
+    let settings: usize = files.iter().map(|file| file.restricted.needs_trust.layer_values().count()).sum();
+    let _ = writeln!(text, "\n{}", messages::trust_totals(settings, files.len(), named.len()));
     text
 }
 
@@ -125,10 +125,10 @@ fn name(text: &str) -> String {
 }
 
 /// Why a file counts that is no configuration.
-fn named_by(loaded: &Loaded, file: &Path) -> String {
+fn references(loaded: &LoadedConfig, file: &Path) -> String {
     let (root, place) = (&loaded.settings.workspace, file.to_string_lossy());
-    let waiting = loaded.project.files.iter().map(|file| &file.taken_out.needs_trust);
-    let keys: Vec<&str> = waiting.flat_map(|waiting| naming(root, waiting, &place)).collect();
+    let waiting = loaded.project.files.iter().map(|file| &file.restricted.needs_trust);
+    let keys: Vec<&str> = waiting.flat_map(|waiting| referencing_keys(root, waiting, &place)).collect();
     format!("named by {}: read it before you trust it", name(&keys.join(", ")))
 }
 

@@ -1,6 +1,6 @@
 //! `agent undo`: files as they were before what a session did to them.
 
-use crate::change::Way;
+use crate::change::RestoreDirection;
 use crate::cli::app::App;
 use crate::cli::args::UndoArgs;
 use crate::cli::error::CliResult;
@@ -11,5 +11,5 @@ use crate::cli::restore::restore;
 /// # Errors
 /// When there is no such session, somebody else changed one of the files since, or one cannot be written.
 pub fn undo(app: &App, args: &UndoArgs) -> CliResult<()> {
-    restore(app, &args.restore, Way::Undo, args.to_step)
+    restore(app, &args.restore, RestoreDirection::Undo, args.to_step)
 }

@@ -1,18 +1,18 @@
 //! The words of `agent run` and `agent resume`.
 
-use crate::cli::app::flags_of;
-use crate::cli::place::PlaceArgs;
+use crate::cli::app::common_flags;
+use crate::cli::place::CommonArgs;
 use crate::config::flags::Flags;
 use crate::config::schema::{LogLevel, SandboxMode};
 use crate::config::settings::Settings;
-use crate::config::trust::TrustWish;
-use crate::engine::approve::Unanswered;
+use crate::config::trust::TrustFlag;
+use crate::engine::approve::NoApprover;
 use crate::engine::policy::Mode;
 use crate::evaluation::EvaluationMode;
 use crate::llm::effort::Effort;
-use crate::report::Format;
-use crate::report::account::Form;
-use crate::report::detail::Detail;
+use crate::report::OutputFormat;
+use crate::report::account::ReportFormat;
+use crate::report::detail::Verbosity;
 use crate::secret::Secret;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub struct RunArgs {
     pub context_git_diff: Option<String>,
     /// What it shares with `resume`.
     #[command(flatten)]
-    pub options: WorkArgs,
+    pub options: RunOptions,
 }
 
 /// `agent resume`.
@@ -49,16 +49,16 @@ pub struct ResumeArgs {
     pub last: bool,
     /// What it shares with `run`.
     #[command(flatten)]
-    pub options: WorkArgs,
+    pub options: RunOptions,
 }
 
 /// What `run` and `resume` share.
 #[derive(Debug, Clone, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
-pub struct WorkArgs {
+pub struct RunOptions {
     /// Where configuration and workspace are.
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub common: CommonArgs,
     /// The agent: build, plan, review, resume, or one of yours
     #[arg(short, long, value_name = "NAME")]
     pub agent: Option<String>,
@@ -67,7 +67,7 @@ pub struct WorkArgs {
     pub mode: Option<Mode>,
     /// What becomes of a call that nobody can be asked about: refused, or the run ends and the call waits for an answer
     #[arg(long, value_parser = parse_approvals, value_name = "refuse|pause")]
-    pub approvals: Option<Unanswered>,
+    pub approvals: Option<NoApprover>,
     /// provider/model, local/MODEL, or scripted:FILE
     #[arg(long)]
     pub model: Option<String>,
@@ -150,8 +150,8 @@ pub struct WorkArgs {
     #[arg(long, conflicts_with = "output_format")]
     pub json: bool,
     /// Also give an account of the session, on standard error unless a file is named
-    #[arg(long, value_parser = str::parse::<Form>, value_name = "json|markdown|github|html")]
-    pub report: Option<Form>,
+    #[arg(long, value_parser = str::parse::<ReportFormat>, value_name = "json|markdown|github|html")]
+    pub report: Option<ReportFormat>,
     /// Where the account goes; without `--report` the ending of the name says its form
     #[arg(long, value_name = "FILE")]
     pub report_file: Option<PathBuf>,
@@ -162,8 +162,8 @@ pub struct WorkArgs {
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// How loud the log on standard error is
-    #[arg(long, value_parser = str::parse::<Detail>, value_name = "debug|info|human|warn|error")]
-    pub log_level: Option<Detail>,
+    #[arg(long, value_parser = str::parse::<Verbosity>, value_name = "debug|info|human|warn|error")]
+    pub log_level: Option<Verbosity>,
     /// Also write every event to this file, as JSON lines
     #[arg(long, value_name = "FILE")]
     pub log_file: Option<PathBuf>,
@@ -172,18 +172,18 @@ pub struct WorkArgs {
     pub exit_code_on_partial: Option<u8>,
 }
 
-impl WorkArgs {
+impl RunOptions {
     /// How much is told on standard error: the flags, else the configuration where it says something.
-    pub fn detail(&self, settings: &Settings) -> Detail {
+    pub fn detail(&self, settings: &Settings) -> Verbosity {
         let configured = match settings.logging.level {
-            LogLevel::Debug => Some(Detail::Debug),
-            LogLevel::Info => Some(Detail::Info),
+            LogLevel::Debug => Some(Verbosity::Debug),
+            LogLevel::Info => Some(Verbosity::Info),
             LogLevel::Human => None,
-            LogLevel::Warn => Some(Detail::Warn),
-            LogLevel::Error => Some(Detail::Error),
+            LogLevel::Warn => Some(Verbosity::Warn),
+            LogLevel::Error => Some(Verbosity::Error),
         };
-        let (level, for_programs) = (self.log_level.or(configured), self.format() != Format::Text);
-        Detail::choose(self.quiet, self.verbose, level, for_programs)
+        let (level, for_programs) = (self.log_level.or(configured), self.format() != OutputFormat::Text);
+        Verbosity::choose(self.quiet, self.verbose, level, for_programs)
     }
 
     /// What they say about the settings.
@@ -200,7 +200,7 @@ impl WorkArgs {
                 (true, _) => Some(false),
                 (false, cache) => cache.then_some(true),
             },
-            no_stream: self.no_stream || self.format() == Format::Json || self.quiet,
+            no_stream: self.no_stream || self.format() == OutputFormat::Json || self.quiet,
             max_steps: self.max_steps,
             timeout: self.timeout,
             step_timeout: self.step_timeout,
@@ -217,24 +217,24 @@ impl WorkArgs {
             allow_net: self.allow_net,
             allow_write: self.allow_write.clone(),
             trust: match &self.trust_workspace {
-                None => TrustWish::AsKept,
-                Some(None) => TrustWish::ThisRun,
-                Some(Some(hash)) => TrustWish::Exactly(hash.clone()),
+                None => TrustFlag::Stored,
+                Some(None) => TrustFlag::ThisRun,
+                Some(Some(hash)) => TrustFlag::WithHash(hash.clone()),
             },
             allow_commands: self.allow_commands,
             no_commands: self.no_commands,
             log_file: self.log_file.clone(),
-            ..flags_of(&self.place)
+            ..common_flags(&self.common)
         }
     }
 
     /// What standard output gets.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> OutputFormat {
         match self.output_format {
-            _ if self.json => Format::Json,
-            None | Some(OutputArg::Text) => Format::Text,
-            Some(OutputArg::Json) => Format::Json,
-            Some(OutputArg::StreamJson) => Format::StreamJson,
+            _ if self.json => OutputFormat::Json,
+            None | Some(OutputArg::Text) => OutputFormat::Text,
+            Some(OutputArg::Json) => OutputFormat::Json,
+            Some(OutputArg::StreamJson) => OutputFormat::StreamJson,
         }
     }
 }
@@ -247,7 +247,7 @@ fn parse_usd(text: &str) -> Result<f64, String> {
 }
 
 /// The one of `known` whose `name` is `text`; another is told which `there_are`.
-fn named<T: Copy, const N: usize>(
+fn parse_name<T: Copy, const N: usize>(
     known: [T; N],
     name: impl Fn(T) -> &'static str,
     there_are: &str,
@@ -258,11 +258,11 @@ fn named<T: Copy, const N: usize>(
 }
 
 fn parse_evaluation(text: &str) -> Result<EvaluationMode, String> {
-    named(EvaluationMode::ALL, EvaluationMode::name, "it is one of", text)
+    parse_name(EvaluationMode::ALL, EvaluationMode::name, "it is one of", text)
 }
 
 fn parse_effort(text: &str) -> Result<Effort, String> {
-    named(Effort::ALL, Effort::name, "the levels are", text)
+    parse_name(Effort::ALL, Effort::name, "the levels are", text)
 }
 
 /// The mode of that name.
@@ -278,8 +278,8 @@ pub fn parse_mode(text: &str) -> Result<Mode, String> {
     }
 }
 
-fn parse_approvals(text: &str) -> Result<Unanswered, String> {
-    named([Unanswered::Refuse, Unanswered::Pause], Unanswered::name, "it is one of", text)
+fn parse_approvals(text: &str) -> Result<NoApprover, String> {
+    parse_name([NoApprover::Refuse, NoApprover::Pause], NoApprover::name, "it is one of", text)
 }
 
 /// `--output-format`.

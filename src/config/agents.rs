@@ -3,8 +3,8 @@
 use super::check::{self, Leaf};
 use super::error::{ConfigError, did_you_mean, quoted};
 use super::file::{self, read_own_text};
-use super::layers::{DEFAULT_MAX_STEPS, DEFAULT_MODE, Layers, Level};
-use super::rule::Rule;
+use super::layers::{DEFAULT_MAX_STEPS, DEFAULT_MODE, LayerKind, Layers};
+use super::rule::KeyRule;
 use super::schema::AgentOverride;
 use super::yaml;
 use crate::engine::policy::Mode;
@@ -48,7 +48,7 @@ pub struct Agent {
     /// Model calls a run of it may take.
     pub max_steps: u32,
     /// How another agent may ask it, where that is so.
-    pub as_subagent: Option<AsSubagent>,
+    pub subagent_settings: Option<SubagentSettings>,
     /// Whether it is part of the program.
     pub built_in: bool,
     /// Whether a file, variable or flag changed a built-in one.
@@ -58,7 +58,7 @@ pub struct Agent {
 /// What an agent is held to that another one asks, besides what that one is: what the flags of the run say of modes and steps
 /// is for the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AsSubagent {
+pub struct SubagentSettings {
     /// How much it may do without asking.
     pub mode: Mode,
     /// Its model calls.
@@ -75,25 +75,25 @@ const FRONT_MATTER: [(&str, &str); 5] = [
 ];
 
 /// What the head of an agent's file may hold.
-fn front_matter(rules: &Rule) -> Rule {
+fn front_matter(rules: &KeyRule) -> KeyRule {
     let rule = |(name, key): (&str, &str)| {
         let rule = rules.find("agents.NAME")?.find(key)?.clone();
         Some((name.to_owned(), rule))
     };
-    Rule::group(FRONT_MATTER.into_iter().filter_map(rule).collect())
+    KeyRule::group(FRONT_MATTER.into_iter().filter_map(rule).collect())
 }
 
 /// The layer of the agents that are part of the program.
 ///
 /// # Errors
 /// Only if one of them is broken, which a test excludes.
-pub fn built_in(rules: &Rule) -> Result<Layers, ConfigError> {
+pub fn built_in(rules: &KeyRule) -> Result<Layers, ConfigError> {
     let mut layer = Layers::default();
     let head = front_matter(rules);
     for (name, text) in BUILT_IN {
         let place = format!("built-in {name}.md");
         let leaves = leaves(&head, name, text).map_err(|error| error.file(&place))?;
-        layer = layer.under(Layers::layer(rules, Level::BuiltIn, &place, leaves));
+        layer = layer.overridden_by(Layers::from_leaves(rules, LayerKind::BuiltIn, &place, leaves));
     }
     Ok(layer)
 }
@@ -102,7 +102,7 @@ pub fn built_in(rules: &Rule) -> Result<Layers, ConfigError> {
 ///
 /// # Errors
 /// When the directory cannot be read or holds too many.
-pub fn files(directory: &Path) -> Result<Vec<PathBuf>, ConfigError> {
+pub fn agent_files(directory: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     let unreadable = |error: std::io::Error| {
         ConfigError::new(format!("the agents cannot be listed: {error}")).path(directory)
     };
@@ -129,7 +129,12 @@ pub fn files(directory: &Path) -> Result<Vec<PathBuf>, ConfigError> {
 ///
 /// # Errors
 /// A bad name, a file that cannot be read, front matter that is not valid.
-pub fn file_layer(rules: &Rule, level: Level, path: &Path, place: &str) -> Result<Layers, ConfigError> {
+pub fn file_layer(
+    rules: &KeyRule,
+    level: LayerKind,
+    path: &Path,
+    place: &str,
+) -> Result<Layers, ConfigError> {
     let text = read_own_text(path, MAX_AGENT_BYTES).map_err(|error| error.file(place))?;
     text_layer(rules, level, path, place, &text.unwrap_or_default())
 }
@@ -139,8 +144,8 @@ pub fn file_layer(rules: &Rule, level: Level, path: &Path, place: &str) -> Resul
 /// # Errors
 /// A bad name, front matter that is not valid.
 pub fn text_layer(
-    rules: &Rule,
-    level: Level,
+    rules: &KeyRule,
+    level: LayerKind,
     path: &Path,
     place: &str,
     text: &str,
@@ -148,12 +153,12 @@ pub fn text_layer(
     let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let named = check::agent_name(&name).map_err(ConfigError::new);
     let leaves = named.and_then(|()| leaves(&front_matter(rules), &name, text));
-    Ok(Layers::layer(rules, level, place, leaves.map_err(|error| error.file(place))?))
+    Ok(Layers::from_leaves(rules, level, place, leaves.map_err(|error| error.file(place))?))
 }
 
 /// An agent's file, whose head may hold what `rule` says, as settings of `agents.NAME`.
-fn leaves(rule: &Rule, name: &str, text: &str) -> Result<Vec<Leaf>, ConfigError> {
-    let (head, body, body_line) = split(text)?;
+fn leaves(rule: &KeyRule, name: &str, text: &str) -> Result<Vec<Leaf>, ConfigError> {
+    let (head, body, body_line) = split_front_matter(text)?;
     let prompt = body.trim();
     if prompt.is_empty() {
         return Err(ConfigError::new("has no instructions").hint("write the prompt below the front matter"));
@@ -171,7 +176,7 @@ fn leaves(rule: &Rule, name: &str, text: &str) -> Result<Vec<Leaf>, ConfigError>
 }
 
 /// Front matter, body and the body's first line.
-fn split(text: &str) -> Result<(&str, &str, u64), ConfigError> {
+fn split_front_matter(text: &str) -> Result<(&str, &str, u64), ConfigError> {
     let mut lines = text.split_inclusive('\n');
     let is_fence = |line: &str| line.trim_end() == "---";
     let Some(opening) = lines.next().filter(|line| is_fence(line)) else { return Ok(("", text, 1)) };
@@ -197,7 +202,7 @@ fn split(text: &str) -> Result<(&str, &str, u64), ConfigError> {
 ///
 /// # Errors
 /// An agent without instructions.
-pub fn all(
+pub fn resolve_agents(
     layers: &Layers,
     overrides: impl Iterator<Item = (String, AgentOverride)>,
 ) -> Result<Vec<Agent>, ConfigError> {
@@ -205,10 +210,10 @@ pub fn all(
     let named = |name: &str| BUILT_IN.iter().any(|(known, _)| *known == name);
     let complete = |(name, own): &(String, AgentOverride)| {
         let Some(prompt) = own.system_prompt.clone().filter(|prompt| !prompt.trim().is_empty()) else {
-            return Err(without_prompt(layers, name, &overrides));
+            return Err(unknown_agent_error(layers, name, &overrides));
         };
-        let mode = layers.for_agent(name, "mode").map(|statement| statement.value.clone());
-        let steps = layers.for_agent(name, "max_steps").and_then(|statement| statement.value.as_u64());
+        let mode = layers.for_agent(name, "mode").map(|layer_value| layer_value.value.clone());
+        let steps = layers.for_agent(name, "max_steps").and_then(|layer_value| layer_value.value.as_u64());
         Ok(Agent {
             name: name.clone(),
             description: own.description.clone().unwrap_or_default(),
@@ -216,24 +221,24 @@ pub fn all(
             allowed_tools: own.allowed_tools.clone().unwrap_or_default(),
             mode: mode.and_then(|mode| serde_json::from_value(mode).ok()).unwrap_or(DEFAULT_MODE),
             max_steps: steps.and_then(|steps| u32::try_from(steps).ok()).unwrap_or(DEFAULT_MAX_STEPS),
-            as_subagent: own.subagent.unwrap_or_default().then(|| AsSubagent {
+            subagent_settings: own.subagent.unwrap_or_default().then(|| SubagentSettings {
                 mode: own.mode.unwrap_or(DEFAULT_MODE),
                 max_steps: own.max_steps.unwrap_or(SUBAGENT_STEPS),
             }),
             built_in: named(name),
-            overridden: named(name) && layers.changed(&format!("agents.{name}.")),
+            overridden: named(name) && layers.is_overridden(&format!("agents.{name}.")),
         })
     };
     overrides.iter().map(complete).collect()
 }
 
-fn without_prompt(layers: &Layers, name: &str, all: &[(String, AgentOverride)]) -> ConfigError {
+fn unknown_agent_error(layers: &Layers, name: &str, all: &[(String, AgentOverride)]) -> ConfigError {
     let known = all.iter().filter(|(_, own)| own.system_prompt.is_some()).map(|(known, _)| known.as_str());
     let hint = did_you_mean(name, known).unwrap_or_else(|| "a new agent needs `system_prompt`".to_owned());
     let key = format!("agents.{name}");
     let error = ConfigError::new("there is no agent of this name to change").hint(hint);
     let error = match layers.origin(&key) {
-        Some(origin) => error.file(&origin.place).line(origin.line),
+        Some(origin) => error.file(&origin.source).line(origin.line),
         None => error,
     };
     error.key(key)
@@ -251,7 +256,7 @@ pub fn unknown_tools(layers: &Layers, agents: &[Agent]) -> Vec<String> {
         let hint = hint.unwrap_or_else(|| format!("the tools are {}", known.join(", ")));
         let error = ConfigError::new(format!("there is no tool {}", quoted(tool))).hint(hint);
         let error = match layers.origin(&key) {
-            Some(origin) => error.file(&origin.place).line(origin.line),
+            Some(origin) => error.file(&origin.source).line(origin.line),
             None => error,
         };
         Some(error.key(key).to_string())

@@ -1,7 +1,7 @@
 //! Checks a file against the rules and takes it apart into leaves: one value per dotted key.
 
-use super::error::{ConfigError, did_you_mean, harmless, quoted};
-use super::rule::{Format, Kind, Rule};
+use super::error::{ConfigError, did_you_mean, quoted, sanitize};
+use super::rule::{Format, KeyRule, Kind};
 use super::yaml::{Content, Entry, Node};
 use crate::fetch::target::HostPattern;
 use crate::text::pattern;
@@ -23,13 +23,19 @@ pub struct Leaf {
 ///
 /// # Errors
 /// The first unknown key, wrong type or value out of range, with key and line.
-pub fn leaves(rule: &Rule, node: &Node) -> Result<Vec<Leaf>, ConfigError> {
+pub fn leaves(rule: &KeyRule, node: &Node) -> Result<Vec<Leaf>, ConfigError> {
     let mut out = Vec::new();
     collect(rule, node, "", node.line, &mut out)?;
     Ok(out)
 }
 
-fn collect(rule: &Rule, node: &Node, key: &str, line: u64, out: &mut Vec<Leaf>) -> Result<(), ConfigError> {
+fn collect(
+    rule: &KeyRule,
+    node: &Node,
+    key: &str,
+    line: u64,
+    out: &mut Vec<Leaf>,
+) -> Result<(), ConfigError> {
     if !matches!(rule.kind, Kind::Group(_) | Kind::Map(_)) {
         out.push(Leaf { key: key.to_owned(), value: value(rule, node, key)?, line });
         return Ok(());
@@ -42,20 +48,20 @@ fn collect(rule: &Rule, node: &Node, key: &str, line: u64, out: &mut Vec<Leaf>) 
 }
 
 /// The entries of a group or map; nothing (`llm:` with all its keys commented out) counts as empty.
-fn entries<'a>(rule: &Rule, node: &'a Node, key: &str) -> Result<&'a [Entry], ConfigError> {
+fn entries<'a>(rule: &KeyRule, node: &'a Node, key: &str) -> Result<&'a [Entry], ConfigError> {
     match &node.content {
         Content::Map(entries) => Ok(entries),
         Content::Scalar(Value::Null) => Ok(&[]),
-        _ => Err(wrong(rule, node, key)),
+        _ => Err(type_error(rule, node, key)),
     }
 }
 
 /// The rule for one key of a group or map.
-fn child<'a>(rule: &'a Rule, entry: &Entry, key: &str) -> Result<&'a Rule, ConfigError> {
+fn child<'a>(rule: &'a KeyRule, entry: &Entry, key: &str) -> Result<&'a KeyRule, ConfigError> {
     match &rule.kind {
         Kind::Group(rules) => rules.get(&entry.name).ok_or_else(|| {
             let mut error =
-                ConfigError::new("unknown key").key(join(key, &harmless(&entry.name))).line(entry.line);
+                ConfigError::new("unknown key").key(join(key, &sanitize(&entry.name))).line(entry.line);
             error.hint = did_you_mean(&entry.name, rules.keys().map(String::as_str)).or_else(|| {
                 let known: Vec<&str> = rules.keys().map(String::as_str).collect();
                 Some(format!("known keys here: {}", known.join(", ")))
@@ -65,7 +71,7 @@ fn child<'a>(rule: &'a Rule, entry: &Entry, key: &str) -> Result<&'a Rule, Confi
         Kind::Map(values) => match rule.format.map_or(Ok(()), |format| well_formed(format, &entry.name)) {
             Ok(()) => Ok(values),
             Err(problem) => {
-                Err(ConfigError::new(problem).key(join(key, &harmless(&entry.name))).line(entry.line))
+                Err(ConfigError::new(problem).key(join(key, &sanitize(&entry.name))).line(entry.line))
             }
         },
         _ => Err(ConfigError::new("must not have keys").key(key).line(entry.line)),
@@ -73,13 +79,13 @@ fn child<'a>(rule: &'a Rule, entry: &Entry, key: &str) -> Result<&'a Rule, Confi
 }
 
 /// The value of a leaf, or of an item of a list.
-fn value(rule: &Rule, node: &Node, key: &str) -> Result<Value, ConfigError> {
+fn value(rule: &KeyRule, node: &Node, key: &str) -> Result<Value, ConfigError> {
     if rule.nullable && node.content == Content::Scalar(Value::Null) {
         return Ok(Value::Null);
     }
     match (&rule.kind, &node.content) {
         (Kind::List(item), Content::List(nodes)) => {
-            let item = Rule { format: item.format.or(rule.format), ..item.as_ref().clone() };
+            let item = KeyRule { format: item.format.or(rule.format), ..item.as_ref().clone() };
             let values =
                 nodes.iter().enumerate().map(|(at, node)| value(&item, node, &format!("{key}[{at}]")));
             values.collect()
@@ -91,12 +97,14 @@ fn value(rule: &Rule, node: &Node, key: &str) -> Result<Value, ConfigError> {
         {
             Ok("off".into())
         }
-        (_, Content::Scalar(scalar)) if fits(rule, scalar) => formatted(rule, scalar, node.line, key),
-        _ => Err(wrong(rule, node, key)),
+        (_, Content::Scalar(scalar)) if has_type_and_range(rule, scalar) => {
+            check_format(rule, scalar, node.line, key)
+        }
+        _ => Err(type_error(rule, node, key)),
     }
 }
 
-fn object(rule: &Rule, node: &Node, key: &str) -> Result<Value, ConfigError> {
+fn object(rule: &KeyRule, node: &Node, key: &str) -> Result<Value, ConfigError> {
     let mut object = Map::new();
     for entry in entries(rule, node, key)? {
         let inner = value(child(rule, entry, key)?, &entry.node, &join(key, &entry.name))?;
@@ -109,7 +117,7 @@ fn object(rule: &Rule, node: &Node, key: &str) -> Result<Value, ConfigError> {
 }
 
 /// Whether a scalar has the rule's type and range.
-fn fits(rule: &Rule, value: &Value) -> bool {
+fn has_type_and_range(rule: &KeyRule, value: &Value) -> bool {
     let within =
         |low: &f64, high: &f64| value.as_f64().is_some_and(|number| (*low..=*high).contains(&number));
     match &rule.kind {
@@ -122,7 +130,7 @@ fn fits(rule: &Rule, value: &Value) -> bool {
     }
 }
 
-fn formatted(rule: &Rule, value: &Value, line: u64, key: &str) -> Result<Value, ConfigError> {
+fn check_format(rule: &KeyRule, value: &Value, line: u64, key: &str) -> Result<Value, ConfigError> {
     let checked = match (rule.format, value.as_str()) {
         (Some(format), Some(text)) => well_formed(format, text),
         _ => Ok(()),
@@ -142,7 +150,7 @@ fn well_formed(format: Format, text: &str) -> Result<(), String> {
     match format {
         Format::Matcher if text == "*" => Ok(()),
         Format::Glob | Format::Filled | Format::Regex if text.trim().is_empty() => Err("must not be empty".to_owned()),
-        Format::Regex | Format::Matcher => match pattern::any_case(text) {
+        Format::Regex | Format::Matcher => match pattern::case_insensitive(text) {
             Ok(_) => Ok(()),
             Err(error) => Err(format!("{} is not a regular expression: {}", quoted(text), last_line(&error))),
         },
@@ -211,7 +219,7 @@ fn last_line(error: &regex::Error) -> String {
 }
 
 /// The error for a value of the wrong type or out of range.
-fn wrong(rule: &Rule, node: &Node, key: &str) -> ConfigError {
+fn type_error(rule: &KeyRule, node: &Node, key: &str) -> ConfigError {
     let found = match &node.content {
         Content::Scalar(Value::Null) => "nothing".to_owned(),
         Content::Scalar(Value::String(text)) => quoted(text),
@@ -233,7 +241,7 @@ fn wrong(rule: &Rule, node: &Node, key: &str) -> ConfigError {
 }
 
 /// What a rule allows, in words: for messages and the manual.
-pub fn expected(rule: &Rule) -> String {
+pub fn expected(rule: &KeyRule) -> String {
     let unit = rule.unit.as_deref().map_or_else(String::new, |unit| format!(" {unit}"));
     let range = |low: f64, high: f64| match (low.is_finite(), high.is_finite()) {
         (true, true) => format!(" from {low} to {high}{unit}"),
@@ -260,7 +268,7 @@ fn join(key: &str, name: &str) -> String {
 ///
 /// # Errors
 /// A wrong type or a value out of range.
-pub fn single(rules: &Rule, key: &str, given: &Value) -> Result<Leaf, ConfigError> {
+pub fn leaf_for_key(rules: &KeyRule, key: &str, given: &Value) -> Result<Leaf, ConfigError> {
     let rule = rules.find(key).ok_or_else(|| ConfigError::new("unknown key").key(key))?;
     Ok(Leaf { key: key.to_owned(), value: value(rule, &Node::of(given), key)?, line: 0 })
 }
@@ -322,7 +330,7 @@ mod tests {
         fn no_text_makes_reading_panic_and_errors_are_one_harmless_line(
             text in prop_oneof![almost_yaml(), any::<String>()],
         ) {
-            let rules = &rule::document().unwrap().rules;
+            let rules = &rule::embedded_schema().unwrap().rules;
             if let Err(error) = yaml::parse(&text).and_then(|node| check::leaves(rules, &node)) {
                 prop_assert!(!error.to_string().chars().any(char::is_control), "{error:?}");
             }

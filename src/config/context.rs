@@ -1,6 +1,6 @@
 //! What the model reads, as configured: how long results may be, and what happens when its window fills.
 
-use crate::compaction::{CompactionLimits, Strategy};
+use crate::compaction::{CompactionLimits, CompactionStrategy};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ pub struct Context {
     pub max_context_tokens: Option<u32>,
     /// What is done when that is nearly full: `layered` shortens old outputs, has the model sum up old steps, and leaves the
     /// oldest out; `truncate` does so without the model; `off` ends the run.
-    pub strategy: Strategy,
+    pub strategy: CompactionStrategy,
     /// The part of it, in percent, from which on that is done.
     #[schemars(range(min = 10, max = 95), extend("x-unit" = "percent"))]
     pub compact_at_percent: u32,

@@ -36,7 +36,7 @@ impl Environment {
     }
 
     /// An environment of these variables only; the home directory is `HOME`.
-    pub fn of(variables: BTreeMap<String, String>, directory: &Path) -> Self {
+    pub fn from_variables(variables: BTreeMap<String, String>, directory: &Path) -> Self {
         let home = variables.get("HOME").map(PathBuf::from);
         Self { variables, undecodable: Vec::new(), home, directory: directory.to_owned() }
     }
@@ -57,7 +57,7 @@ impl Environment {
     }
 
     /// The directory the program was started in.
-    pub fn directory(&self) -> &Path {
+    pub fn current_dir(&self) -> &Path {
         &self.directory
     }
 
@@ -91,7 +91,7 @@ impl Directories {
     ///
     /// # Errors
     /// When neither says where home is.
-    pub fn of(environment: &Environment) -> Result<Self, ConfigError> {
+    pub fn from_environment(environment: &Environment) -> Result<Self, ConfigError> {
         if let Some(home) = environment.get("AGENT_HOME") {
             let home = environment.directory.join(home);
             return Ok(Self { state: home.join("state"), cache: home.join("cache"), config: home });
@@ -100,7 +100,7 @@ impl Directories {
             let absolute = environment.get(variable).map(PathBuf::from).filter(|path| path.is_absolute());
             let base = absolute.or_else(|| environment.home.as_ref().map(|home| home.join(below_home)));
             base.map(|base| base.join("agent"))
-                .ok_or_else(|| ConfigError::new("there is no home directory").hint(messages::ANOTHER_HOME))
+                .ok_or_else(|| ConfigError::new("there is no home directory").hint(messages::AGENT_HOME_HINT))
         };
         Ok(Self {
             config: find("XDG_CONFIG_HOME", ".config")?,
@@ -110,17 +110,17 @@ impl Directories {
     }
 
     /// Where sessions and logs of one workspace live: a directory named by the hash of its canonical path.
-    pub fn state_of(&self, workspace: &Path) -> PathBuf {
-        of_workspace(&self.state, workspace)
+    pub fn workspace_state(&self, workspace: &Path) -> PathBuf {
+        workspace_subdirectory(&self.state, workspace)
     }
 
     /// Where the commands of one workspace keep what can be made again, likewise.
-    pub fn cache_of(&self, workspace: &Path) -> PathBuf {
-        of_workspace(&self.cache, workspace)
+    pub fn workspace_cache(&self, workspace: &Path) -> PathBuf {
+        workspace_subdirectory(&self.cache, workspace)
     }
 }
 
-fn of_workspace(base: &Path, workspace: &Path) -> PathBuf {
+fn workspace_subdirectory(base: &Path, workspace: &Path) -> PathBuf {
     let hash = blake3::hash(workspace.as_os_str().as_encoded_bytes()).to_hex();
     base.join("workspaces").join(hash.get(..16).unwrap_or_default())
 }

@@ -91,11 +91,11 @@ pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Opt
 
 /// `text` as a message may quote it: harmless, between backquotes.
 pub fn quoted(text: &str) -> String {
-    format!("`{}`", harmless(text))
+    format!("`{}`", sanitize(text))
 }
 
 /// `text` on one line, control and direction characters visible, at most 80 characters.
-pub fn harmless(text: &str) -> String {
+pub fn sanitize(text: &str) -> String {
     /// Characters; enough to recognise a value.
     const MAX: usize = 80;
     let mut shown: String = text.chars().take(MAX).flat_map(visible).collect();

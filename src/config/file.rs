@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// A directory, a special file, no permission, too large, not UTF-8; the file is for the caller to name.
 pub fn read_text(path: &Path, limit: u64) -> Result<Option<String>, ConfigError> {
-    open(path)?.map(|file| text_of(file, limit)).transpose()
+    open(path)?.map(|file| read_bounded(file, limit)).transpose()
 }
 
 /// As [`read_text`] for a file of the user's own: one that anybody may write, or that another user owns, says what
@@ -32,7 +32,7 @@ pub fn read_own_text(path: &Path, limit: u64) -> Result<Option<String>, ConfigEr
     if !user.is_root() && ![0, user.as_raw()].contains(&metadata.uid()) {
         return Err(ConfigError::new("belongs to another user").hint("make it your own with chown"));
     }
-    text_of(file, limit).map(Some)
+    read_bounded(file, limit).map(Some)
 }
 
 fn unreadable(error: &std::io::Error) -> ConfigError {
@@ -55,7 +55,7 @@ fn open(path: &Path) -> Result<Option<File>, ConfigError> {
     Ok(Some(file))
 }
 
-fn text_of(file: File, limit: u64) -> Result<String, ConfigError> {
+fn read_bounded(file: File, limit: u64) -> Result<String, ConfigError> {
     let mut bytes = Vec::new();
     let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
     read.map_err(|error| unreadable(&error))?;
@@ -77,7 +77,7 @@ fn text_of(file: File, limit: u64) -> Result<String, ConfigError> {
 ///
 /// # Errors
 /// A link that leaves the project, a path that cannot be looked up; the file is for the caller to name.
-pub fn inside(root: &Path, relative: &Path) -> Result<Option<PathBuf>, ConfigError> {
+pub fn resolve_inside(root: &Path, relative: &Path) -> Result<Option<PathBuf>, ConfigError> {
     match root.join(relative).canonicalize() {
         Ok(path) if path.starts_with(root) => Ok(Some(path)),
         Ok(_) => Err(ConfigError::new("leads out of the workspace")),

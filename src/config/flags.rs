@@ -3,11 +3,11 @@
 use super::check;
 use super::environment::Environment;
 use super::error::ConfigError;
-use super::layers::{Layers, Level};
-use super::rule::Rule;
+use super::layers::{LayerKind, Layers};
+use super::rule::KeyRule;
 use super::schema::SandboxMode;
-use super::trust::TrustWish;
-use crate::engine::approve::Unanswered;
+use super::trust::TrustFlag;
+use crate::engine::approve::NoApprover;
 use crate::engine::policy::Mode;
 use crate::evaluation::EvaluationMode;
 use crate::llm::effort::Effort;
@@ -28,7 +28,7 @@ pub struct Flags {
     /// `--mode`: how much is asked.
     pub mode: Option<Mode>,
     /// `--approvals`: what becomes of a call that nobody can be asked about.
-    pub approvals: Option<Unanswered>,
+    pub approvals: Option<NoApprover>,
     /// `--model`: the language model.
     pub model: Option<String>,
     /// `--fallback-model`: the models that take over, in order; empty: as configured.
@@ -68,7 +68,7 @@ pub struct Flags {
     /// `--allow-write`: directories that they may change.
     pub allow_write: Vec<PathBuf>,
     /// `--trust-workspace`: whether what the project asks for has an effect.
-    pub trust: TrustWish,
+    pub trust: TrustFlag,
     /// `--log-level`: how much is shown.
     pub log_level: Option<String>,
     /// `--log-file`: where the JSON log goes.
@@ -79,7 +79,7 @@ pub struct Flags {
 ///
 /// # Errors
 /// A value that is not valid, named by its variable.
-pub fn variables_layer(rules: &Rule, environment: &Environment) -> Result<Layers, ConfigError> {
+pub fn variables_layer(rules: &KeyRule, environment: &Environment) -> Result<Layers, ConfigError> {
     let variables = [
         ("AGENT_MODEL", "llm.model", false),
         ("AGENT_API_BASE", "llm.api_base", false),
@@ -92,7 +92,8 @@ pub fn variables_layer(rules: &Rule, environment: &Environment) -> Result<Layers
     for (variable, key, is_word) in variables {
         let Some(value) = environment.get(variable) else { continue };
         let value = if is_word { value.to_lowercase() } else { value.to_owned() };
-        layer = layer.under(single_layer(rules, Level::Environment, variable, key, &value.into())?);
+        layer =
+            layer.overridden_by(single_layer(rules, LayerKind::Environment, variable, key, &value.into())?);
     }
     Ok(layer)
 }
@@ -101,7 +102,7 @@ pub fn variables_layer(rules: &Rule, environment: &Environment) -> Result<Layers
 ///
 /// # Errors
 /// A value that is not valid, named by its flag.
-pub fn flags_layer(rules: &Rule, flags: &Flags) -> Result<Layers, ConfigError> {
+pub fn flags_layer(rules: &KeyRule, flags: &Flags) -> Result<Layers, ConfigError> {
     let path = |path: &PathBuf| Value::from(path.to_string_lossy());
     let commands = match (flags.no_commands, flags.allow_commands) {
         (true, _) => Some(("--no-commands", false)),
@@ -146,19 +147,19 @@ pub fn flags_layer(rules: &Rule, flags: &Flags) -> Result<Layers, ConfigError> {
     let mut layer = Layers::default();
     for (flag, key, value) in values {
         if let Some(value) = value {
-            layer = layer.under(single_layer(rules, Level::Flag, flag, key, &value)?);
+            layer = layer.overridden_by(single_layer(rules, LayerKind::Flag, flag, key, &value)?);
         }
     }
     Ok(layer)
 }
 
 fn single_layer(
-    rules: &Rule,
-    level: Level,
+    rules: &KeyRule,
+    level: LayerKind,
     place: &str,
     key: &str,
     value: &Value,
 ) -> Result<Layers, ConfigError> {
-    let leaf = check::single(rules, key, value).map_err(|error| error.file(place))?;
-    Ok(Layers::layer(rules, level, place, vec![leaf]))
+    let leaf = check::leaf_for_key(rules, key, value).map_err(|error| error.file(place))?;
+    Ok(Layers::from_leaves(rules, level, place, vec![leaf]))
 }

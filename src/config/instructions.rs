@@ -1,10 +1,10 @@
 //! The project's own instructions for agents: found and read, within limits, and compared with what earlier runs were given.
 
 use super::error::ConfigError;
-use super::file::{inside, read_text};
-use super::shelf::Shelf;
-use crate::agent::prompt::{INSTRUCTION_FILES, Instructions};
-use crate::result::{GivenBefore, InstructionFile};
+use super::file::{read_text, resolve_inside};
+use super::shelf::FactCache;
+use crate::agent::prompt::{INSTRUCTION_FILES, ProjectInstructions};
+use crate::result::{InstructionFile, PreviousInstructions};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -14,22 +14,22 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// The first of [`INSTRUCTION_FILES`] at the canonical root of the workspace, and a line for people about one that
 /// exists but cannot be used: it never ends a run.
-pub fn read(root: &Path) -> (Option<Instructions>, Option<String>) {
+pub fn read(root: &Path) -> (Option<ProjectInstructions>, Option<String>) {
     let present = |name: &&&str| root.join(name).symlink_metadata().is_ok();
     let Some(name) = INSTRUCTION_FILES.iter().find(present) else { return (None, None) };
-    let text = inside(root, name.as_ref()).and_then(|path| match path {
+    let text = resolve_inside(root, name.as_ref()).and_then(|path| match path {
         Some(path) => read_text(&path, MAX_FILE_BYTES),
         None => Err(ConfigError::new("is a link to nothing")),
     });
     match text {
-        Ok(text) => (text.map(|text| Instructions { name: (*name).to_owned(), text }), None),
+        Ok(text) => (text.map(|text| ProjectInstructions { name: (*name).to_owned(), text }), None),
         Err(error) => (None, Some(format!("{name}: project instructions not used: {error}"))),
     }
 }
 
 /// Where it is kept what the runs in a workspace were given: in its state directory.
-pub fn shelf<'a>(state: &'a Path, workspace: &'a Path) -> Shelf<'a> {
-    Shelf { state, workspace, name: "instructions.json" }
+pub fn fact_cache<'a>(state: &'a Path, workspace: &'a Path) -> FactCache<'a> {
+    FactCache { state, workspace, name: "instructions.json" }
 }
 
 /// What a run at `now_ms` is given, compared with what was kept, which it then replaces. Of two runs that begin together
@@ -37,18 +37,22 @@ pub fn shelf<'a>(state: &'a Path, workspace: &'a Path) -> Shelf<'a> {
 ///
 /// # Errors
 /// What was kept cannot be believed or replaced; the comparison says that nothing was.
-pub fn compare(shelf: Shelf<'_>, given: &Instructions, now_ms: u64) -> (InstructionFile, io::Result<()>) {
+pub fn compare_and_store(
+    fact_cache: FactCache<'_>,
+    given: &ProjectInstructions,
+    now_ms: u64,
+) -> (InstructionFile, io::Result<()>) {
     let hash = blake3::hash(given.text.as_bytes()).to_hex().to_string();
-    let kept = shelf.recall::<GivenBefore>();
+    let kept = fact_cache.load::<PreviousInstructions>();
     let (mut files, doubt) = match kept {
         Ok(files) => (files.unwrap_or_default(), Ok(())),
         Err(error) => (BTreeMap::new(), Err(error)),
     };
-    let now = GivenBefore { hash: hash.clone(), at_ms: now_ms };
+    let now = PreviousInstructions { hash: hash.clone(), at_ms: now_ms };
     let before = files.insert(given.name.clone(), now);
     // Files that no run reads any more are not kept for ever.
     files.retain(|name, _| INSTRUCTION_FILES.contains(&name.as_str()));
-    (InstructionFile { path: given.name.clone(), hash, before }, doubt.and(shelf.keep(files)))
+    (InstructionFile { path: given.name.clone(), hash, before }, doubt.and(fact_cache.store(files)))
 }
 
 #[cfg(test)]
@@ -68,7 +72,7 @@ mod tests {
     fn k08_the_first_known_name_wins() {
         let root = project(&[("CLAUDE.md", b"c"), ("AGENTS.md", b"a"), (".architect.md", b"x")]);
         let (found, notice) = read(root.path());
-        assert_eq!(found, Some(Instructions { name: "AGENTS.md".into(), text: "a".into() }));
+        assert_eq!(found, Some(ProjectInstructions { name: "AGENTS.md".into(), text: "a".into() }));
         assert_eq!(notice, None);
         assert_eq!(read(project(&[]).path()), (None, None));
     }
@@ -78,8 +82,8 @@ mod tests {
         let world = project(&[]);
         let (state, workspace) = (world.path().join("state"), world.path().join("project"));
         let given = |name: &str, text: &str, now| {
-            let given = Instructions { name: name.into(), text: text.into() };
-            let (file, kept) = compare(shelf(&state, &workspace), &given, now);
+            let given = ProjectInstructions { name: name.into(), text: text.into() };
+            let (file, kept) = compare_and_store(fact_cache(&state, &workspace), &given, now);
             kept.unwrap();
             let same = file.before.as_ref().map(|before| before.hash == file.hash);
             (file.before.map(|before| before.at_ms), same)
@@ -95,8 +99,8 @@ mod tests {
     fn class_29_a_record_that_the_project_brings_along_is_not_believed() {
         let world = project(&[]);
         let state = world.path().join("state");
-        let given = Instructions { name: "AGENTS.md".into(), text: "a".into() };
-        let (file, kept) = compare(shelf(&state, world.path()), &given, 1);
+        let given = ProjectInstructions { name: "AGENTS.md".into(), text: "a".into() };
+        let (file, kept) = compare_and_store(fact_cache(&state, world.path()), &given, 1);
         assert_eq!(file.before, None);
         assert!(kept.unwrap_err().to_string().contains("part of the workspace"));
     }

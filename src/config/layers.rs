@@ -1,7 +1,7 @@
 //! Layers of settings: which value is in force, where it came from, and what a project may not set.
 
 use super::check::Leaf;
-use super::rule::{Merge, Rule, Scope};
+use super::rule::{KeyRule, Merge, Scope};
 use crate::engine::policy::Mode;
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
@@ -10,7 +10,7 @@ use std::fmt;
 
 /// The layers, lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum LayerKind {
     /// `config/default.yaml` and `config/agents/*.md`, part of the program.
     BuiltIn,
     /// The user's own files.
@@ -29,23 +29,23 @@ pub enum Level {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The layer.
-    pub level: Level,
+    pub level: LayerKind,
     /// The file, variable or flag.
-    pub place: String,
+    pub source: String,
     /// The line in the file; 0 when there is none.
     pub line: u64,
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.place)?;
+        f.write_str(&self.source)?;
         if self.line > 0 { write!(f, ":{}", self.line) } else { Ok(()) }
     }
 }
 
 /// One value as one layer set it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Statement {
+pub struct LayerValue {
     /// The value.
     pub value: Value,
     /// Where it was set.
@@ -56,7 +56,7 @@ pub struct Statement {
 
 /// Values by dotted key: one layer, or several merged. A key that does not add has exactly one statement.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Layers(BTreeMap<String, Vec<Statement>>);
+pub struct Layers(BTreeMap<String, Vec<LayerValue>>);
 
 /// One key in force, for `agent config show`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,24 +71,24 @@ pub struct Entry {
 
 impl Layers {
     /// One layer: what one file, variable or flag sets.
-    pub fn layer(rules: &Rule, level: Level, place: &str, leaves: Vec<Leaf>) -> Self {
-        let statement = |leaf: Leaf| {
-            let origin = Origin { level, place: place.to_owned(), line: leaf.line };
+    pub fn from_leaves(rules: &KeyRule, level: LayerKind, place: &str, leaves: Vec<Leaf>) -> Self {
+        let layer_value = |leaf: Leaf| {
+            let origin = Origin { level, source: place.to_owned(), line: leaf.line };
             let merge = rules.find(&leaf.key).map(|rule| rule.merge).unwrap_or_default();
-            (leaf.key, vec![Statement { value: leaf.value, origin, merge }])
+            (leaf.key, vec![LayerValue { value: leaf.value, origin, merge }])
         };
-        Self(leaves.into_iter().map(statement).collect())
+        Self(leaves.into_iter().map(layer_value).collect())
     }
 
     /// These values with `higher` on top.
     #[must_use]
-    pub fn under(mut self, higher: Self) -> Self {
-        for (key, statements) in higher.0 {
-            let adds = statements.iter().all(|statement| statement.merge != Merge::Replace);
+    pub fn overridden_by(mut self, higher: Self) -> Self {
+        for (key, layer_values) in higher.0 {
+            let adds = layer_values.iter().all(|layer_value| layer_value.merge != Merge::Replace);
             match self.0.get_mut(&key) {
-                Some(lower) if adds => lower.extend(statements),
+                Some(lower) if adds => lower.extend(layer_values),
                 _ => {
-                    self.0.insert(key, statements);
+                    self.0.insert(key, layer_values);
                 }
             }
         }
@@ -96,19 +96,19 @@ impl Layers {
     }
 
     /// The statement in force for a key; the last one where lists are joined.
-    pub fn get(&self, key: &str) -> Option<&Statement> {
-        self.0.get(key).and_then(|statements| statements.last())
+    pub fn get(&self, key: &str) -> Option<&LayerValue> {
+        self.0.get(key).and_then(|layer_values| layer_values.last())
     }
 
     /// The value in force; lists of all layers joined, without repetitions.
     pub fn value(&self, key: &str) -> Option<Value> {
-        self.0.get(key).and_then(|statements| joined(statements))
+        self.0.get(key).and_then(|layer_values| merged_value(layer_values))
     }
 
     /// The statement on `field` (`mode` or `max_steps`) that holds for an agent: that of the higher layer; within
     /// one layer the agent's own.
-    pub fn for_agent(&self, agent: &str, field: &str) -> Option<&Statement> {
-        let set = |key: &str| self.get(key).filter(|statement| !statement.value.is_null());
+    pub fn for_agent(&self, agent: &str, field: &str) -> Option<&LayerValue> {
+        let set = |key: &str| self.get(key).filter(|layer_value| !layer_value.value.is_null());
         match (set(&format!("agents.{agent}.{field}")), set(field)) {
             (Some(own), Some(general)) if general.origin.level > own.origin.level => Some(general),
             (own, general) => own.or(general),
@@ -119,30 +119,31 @@ impl Layers {
     pub fn origin(&self, key: &str) -> Option<&Origin> {
         let group = format!("{key}.");
         let first = self.0.iter().find(|(name, _)| *name == key || name.starts_with(&group));
-        first.and_then(|(_, statements)| statements.last()).map(|statement| &statement.origin)
+        first.and_then(|(_, layer_values)| layer_values.last()).map(|layer_value| &layer_value.origin)
     }
 
     /// Whether a layer above the built-in one set a key that begins with `prefix`.
-    pub fn changed(&self, prefix: &str) -> bool {
+    pub fn is_overridden(&self, prefix: &str) -> bool {
         let set = self.0.iter().filter(|(key, _)| key.starts_with(prefix));
-        set.flat_map(|(_, statements)| statements).any(|statement| statement.origin.level > Level::BuiltIn)
+        set.flat_map(|(_, layer_values)| layer_values)
+            .any(|layer_value| layer_value.origin.level > LayerKind::BuiltIn)
     }
 
     /// Every key in force with its value and origin.
     pub fn entries(&self) -> Vec<Entry> {
-        self.0.iter().map(|(key, statements)| entry(key, statements)).collect()
+        self.0.iter().map(|(key, layer_values)| entry(key, layer_values)).collect()
     }
 
     /// All values as one nested object.
-    pub fn nested(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut root = Map::new();
-        for (key, statements) in &self.0 {
+        for (key, layer_values) in &self.0 {
             let mut names = key.split('.').collect::<Vec<_>>();
             let last = names.pop().unwrap_or_default();
             let group = names.into_iter().try_fold(&mut root, |group, name| {
                 group.entry(name).or_insert_with(|| Value::Object(Map::new())).as_object_mut()
             });
-            if let (Some(group), Some(value)) = (group, joined(statements)) {
+            if let (Some(group), Some(value)) = (group, merged_value(layer_values)) {
                 group.insert(last.to_owned(), value);
             }
         }
@@ -155,41 +156,42 @@ impl Layers {
     }
 
     /// Every statement with its key.
-    pub fn statements(&self) -> impl Iterator<Item = (&str, &Statement)> {
-        self.0.iter().flat_map(|(key, all)| all.iter().map(move |statement| (key.as_str(), statement)))
+    pub fn layer_values(&self) -> impl Iterator<Item = (&str, &LayerValue)> {
+        self.0.iter().flat_map(|(key, all)| all.iter().map(move |layer_value| (key.as_str(), layer_value)))
     }
 
-    fn set(&mut self, key: &str, statements: Vec<Statement>) {
-        if !statements.is_empty() {
-            self.0.insert(key.to_owned(), statements);
+    fn set(&mut self, key: &str, layer_values: Vec<LayerValue>) {
+        if !layer_values.is_empty() {
+            self.0.insert(key.to_owned(), layer_values);
         }
     }
 
     /// Takes out what an untrusted project may not set on top of `below`.
-    pub fn confine(&mut self, rules: &Rule, below: &Self) -> TakenOut {
-        let mut out = TakenOut::default();
-        for (key, statements) in std::mem::take(&mut self.0) {
+    pub fn take_restricted(&mut self, rules: &KeyRule, below: &Self) -> RestrictedSettings {
+        let mut out = RestrictedSettings::default();
+        for (key, layer_values) in std::mem::take(&mut self.0) {
             let rule = rules.find(&key);
             let scope = rule.map_or(Scope::Anywhere, |rule| rule.scope);
             if key == RULES {
-                self.set(&key, rules_where(&statements, |action| action != "allow"));
-                out.never.set(&key, rules_where(&statements, |action| action == "allow"));
+                self.set(&key, rules_with_action(&layer_values, |action| action != "allow"));
+                out.never_from_project
+                    .set(&key, rules_with_action(&layer_values, |action| action == "allow"));
                 continue;
             }
             let listed = |value: &Value| rule.is_some_and(|rule| rule.tightens.contains(value));
             let lowers = |value: &Value| {
-                rule.is_some_and(|rule| rule.lowers) && is_at_most(value, below.value(&key).as_ref())
+                rule.is_some_and(|rule| rule.may_lower) && is_at_most(value, below.value(&key).as_ref())
             };
             let harmless =
                 |value: &Value| listed(value) || lowers(value) || tightens_agent(&key, value, below);
-            let is_harmless = statements.iter().all(|statement| harmless(&statement.value));
+            let is_harmless = layer_values.iter().all(|layer_value| harmless(&layer_value.value));
             let place = match scope {
                 Scope::Anywhere => &mut *self,
                 Scope::NeedsTrust | Scope::NeverFromProject if is_harmless => &mut *self,
                 Scope::NeedsTrust => &mut out.needs_trust,
-                Scope::NeverFromProject => &mut out.never,
+                Scope::NeverFromProject => &mut out.never_from_project,
             };
-            place.0.insert(key, statements);
+            place.0.insert(key, layer_values);
         }
         out
     }
@@ -197,11 +199,11 @@ impl Layers {
 
 /// What a project says without effect.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct TakenOut {
+pub struct RestrictedSettings {
     /// Has an effect in a trusted workspace.
     pub needs_trust: Layers,
     /// Never has an effect from a project.
-    pub never: Layers,
+    pub never_from_project: Layers,
 }
 
 /// The mode of an agent that nothing gives one.
@@ -213,13 +215,13 @@ pub const DEFAULT_MAX_STEPS: u32 = 20;
 const RULES: &str = "policy.rules";
 
 /// The statements with those rules alone whose action is `wanted`; none where that leaves nothing.
-fn rules_where(statements: &[Statement], wanted: impl Fn(&str) -> bool) -> Vec<Statement> {
+fn rules_with_action(layer_values: &[LayerValue], wanted: impl Fn(&str) -> bool) -> Vec<LayerValue> {
     let is_wanted = |rule: &&Value| wanted(rule.get("action").and_then(Value::as_str).unwrap_or("allow"));
-    let only = |statement: &Statement| {
-        let rules: Vec<Value> = statement.value.as_array()?.iter().filter(is_wanted).cloned().collect();
-        (!rules.is_empty()).then(|| Statement { value: Value::Array(rules), ..statement.clone() })
+    let only = |layer_value: &LayerValue| {
+        let rules: Vec<Value> = layer_value.value.as_array()?.iter().filter(is_wanted).cloned().collect();
+        (!rules.is_empty()).then(|| LayerValue { value: Value::Array(rules), ..layer_value.clone() })
     };
-    statements.iter().filter_map(only).collect()
+    layer_values.iter().filter_map(only).collect()
 }
 
 /// Whether a limit is not above another; no limit is above all others.
@@ -236,7 +238,7 @@ fn tightens_agent(key: &str, value: &Value, below: &Layers) -> bool {
     let Some((agent, field)) = key.strip_prefix("agents.").and_then(|rest| rest.split_once('.')) else {
         return false;
     };
-    let current = || below.for_agent(agent, field).map(|statement| &statement.value);
+    let current = || below.for_agent(agent, field).map(|layer_value| &layer_value.value);
     match field {
         "mode" => {
             let rank =
@@ -260,19 +262,21 @@ fn tightens_agent(key: &str, value: &Value, below: &Layers) -> bool {
 }
 
 /// The value of the statements of one key.
-fn joined(statements: &[Statement]) -> Option<Value> {
-    let last = statements.last()?;
-    let mut ordered: Vec<&Statement> = statements.iter().collect();
+fn merged_value(layer_values: &[LayerValue]) -> Option<Value> {
+    let last = layer_values.last()?;
+    let mut ordered: Vec<&LayerValue> = layer_values.iter().collect();
     match last.merge {
         Merge::Replace => return Some(last.value.clone()),
         Merge::Add => {}
         Merge::First => {
-            let level = |statement: &&Statement| statement.origin.level;
-            ordered.sort_by_key(|statement| (level(statement) == Level::Project, Reverse(level(statement))));
+            let level = |layer_value: &&LayerValue| layer_value.origin.level;
+            ordered.sort_by_key(|layer_value| {
+                (level(layer_value) == LayerKind::Project, Reverse(level(layer_value)))
+            });
         }
     }
     let mut list: Vec<Value> = Vec::new();
-    for item in ordered.into_iter().filter_map(|statement| statement.value.as_array()).flatten() {
+    for item in ordered.into_iter().filter_map(|layer_value| layer_value.value.as_array()).flatten() {
         if !list.contains(item) {
             list.push(item.clone());
         }
@@ -280,19 +284,19 @@ fn joined(statements: &[Statement]) -> Option<Value> {
     Some(Value::Array(list))
 }
 
-fn entry(key: &str, statements: &[Statement]) -> Entry {
+fn entry(key: &str, layer_values: &[LayerValue]) -> Entry {
     /// Characters of a value that are shown: a prompt is recognised by its beginning.
     const SHOWN: usize = 200;
-    let empty = |statement: &&Statement| statement.value.as_array().is_some_and(Vec::is_empty);
+    let empty = |layer_value: &&LayerValue| layer_value.value.as_array().is_some_and(Vec::is_empty);
     let mut places: Vec<String> =
-        statements.iter().filter(|statement| !empty(statement)).map(|s| s.origin.to_string()).collect();
+        layer_values.iter().filter(|layer_value| !empty(layer_value)).map(|s| s.origin.to_string()).collect();
     if places.is_empty() {
-        places.extend(statements.last().map(|statement| statement.origin.to_string()));
+        places.extend(layer_values.last().map(|layer_value| layer_value.origin.to_string()));
     }
     let mut value = if is_secret(key) {
         "[secret]".to_owned()
     } else {
-        joined(statements).unwrap_or_default().to_string()
+        merged_value(layer_values).unwrap_or_default().to_string()
     };
     if let Some((end, _)) = value.char_indices().nth(SHOWN) {
         value.truncate(end);

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 /// One layer with values for some of four keys: two that are replaced, two that are joined.
 fn any_layer() -> impl Strategy<Value = Layers> {
-    let level = prop::sample::select(vec![Level::User, Level::Project, Level::File, Level::Flag]);
+    let level =
+        prop::sample::select(vec![LayerKind::User, LayerKind::Project, LayerKind::File, LayerKind::Flag]);
     let retries = prop::option::of(0..10_u64);
     let model = prop::option::of("[a-c]{1,2}");
     let list = || prop::option::of(prop::collection::vec("[a-c]", 0..3));
@@ -20,7 +21,7 @@ fn any_layer() -> impl Strategy<Value = Layers> {
         let leaves = values
             .into_iter()
             .filter_map(|(key, value)| Some(Leaf { key: key.to_owned(), value: value?, line: 1 }));
-        Layers::layer(&rule::document().unwrap().rules, level, "file", leaves.collect())
+        Layers::from_leaves(&rule::embedded_schema().unwrap().rules, level, "file", leaves.collect())
     })
 }
 
@@ -29,19 +30,19 @@ proptest! {
 
     #[test]
     fn merging_is_associative(a in any_layer(), b in any_layer(), c in any_layer()) {
-        let left = a.clone().under(b.clone()).under(c.clone());
-        prop_assert_eq!(left, a.under(b.under(c)));
+        let left = a.clone().overridden_by(b.clone()).overridden_by(c.clone());
+        prop_assert_eq!(left, a.overridden_by(b.overridden_by(c)));
     }
 
     #[test]
     fn the_empty_layer_changes_nothing(a in any_layer()) {
-        prop_assert_eq!(a.clone().under(Layers::default()), a.clone());
-        prop_assert_eq!(Layers::default().under(a.clone()), a);
+        prop_assert_eq!(a.clone().overridden_by(Layers::default()), a.clone());
+        prop_assert_eq!(Layers::default().overridden_by(a.clone()), a);
     }
 
     #[test]
     fn the_higher_layer_wins_and_no_protection_is_lost(low in any_layer(), high in any_layer()) {
-        let merged = low.clone().under(high.clone());
+        let merged = low.clone().overridden_by(high.clone());
         for key in ["llm.retries", "llm.model"] {
             prop_assert_eq!(merged.get(key), high.get(key).or(low.get(key)));
         }
@@ -56,10 +57,10 @@ proptest! {
     #[test]
     fn a_confined_layer_sets_only_what_may_be_set(mut layer in any_layer()) {
         let whole = layer.clone();
-        let out = layer.confine(&rule::document().unwrap().rules, &Layers::default());
+        let out = layer.take_restricted(&rule::embedded_schema().unwrap().rules, &Layers::default());
         prop_assert_eq!(layer.get("llm.model"), None);
-        prop_assert!(out.never.is_empty());
-        prop_assert!(out.needs_trust.statements().all(|(key, _)| key == "llm.model"));
-        prop_assert_eq!(layer.under(out.needs_trust), whole, "trust gives all of it back");
+        prop_assert!(out.never_from_project.is_empty());
+        prop_assert!(out.needs_trust.layer_values().all(|(key, _)| key == "llm.model"));
+        prop_assert_eq!(layer.overridden_by(out.needs_trust), whole, "trust gives all of it back");
     }
 }

@@ -8,7 +8,7 @@ mod of_project;
 use super::*;
 use crate::config::agents;
 use crate::config::schema::LogLevel;
-use crate::engine::Parallel;
+use crate::engine::Parallelism;
 use crate::engine::policy::Mode;
 use crate::evaluation::EvaluationMode;
 use crate::secret::Secret;
@@ -57,11 +57,11 @@ impl World {
         self.file("project/.agent/config.yaml", text)
     }
 
-    fn load(&self, flags: &Flags) -> Result<Loaded, ConfigError> {
-        load(flags, &Environment::of(self.variables.clone(), &self.path("project")))
+    fn load(&self, flags: &Flags) -> Result<LoadedConfig, ConfigError> {
+        load(flags, &Environment::from_variables(self.variables.clone(), &self.path("project")))
     }
 
-    fn loaded(&self) -> Loaded {
+    fn loaded(&self) -> LoadedConfig {
         self.load(&Flags::default()).unwrap()
     }
 
@@ -82,7 +82,7 @@ fn without_any_file_the_defaults_hold() {
     let settings = loaded.settings;
     assert_eq!((settings.agent.name.as_str(), settings.agent.mode), ("build", Mode::ConfirmSensitive));
     assert_eq!(settings.agent.max_steps, 50);
-    assert_eq!(settings.tools.parallel, Parallel::Reads);
+    assert_eq!(settings.tools.parallel, Parallelism::Reads);
     assert_eq!(settings.logging.level, LogLevel::Human);
     assert_eq!(settings.llm.model, None);
     assert_eq!(loaded.notices, Vec::<String>::new());
@@ -199,14 +199,14 @@ fn f03_types_ranges_and_words_are_checked_with_their_line() {
 #[test]
 fn f03_off_needs_no_quotes() {
     let settings = World::new().user("tools:\n  parallel: off\n").loaded().settings;
-    assert_eq!(settings.tools.parallel, Parallel::Off);
+    assert_eq!(settings.tools.parallel, Parallelism::Off);
 }
 
 #[test]
 fn f03_false_is_off_where_off_is_a_word() {
     let settings =
         World::new().user("tools:\n  parallel: false\nevaluation: {mode: false}\n").loaded().settings;
-    assert_eq!((settings.tools.parallel, settings.evaluation.mode), (Parallel::Off, EvaluationMode::Off));
+    assert_eq!((settings.tools.parallel, settings.evaluation.mode), (Parallelism::Off, EvaluationMode::Off));
     let error = World::new().user("evaluation: {mode: true}\n").error();
     assert!(error.message.contains("must be one of off, basic, full, found `true`"), "{error}");
 }
@@ -300,7 +300,7 @@ fn f07_the_key_of_the_command_line_is_kept_secret() {
 fn directories_follow_agent_home_then_xdg_then_home() {
     let of = |variables: &[(&str, &str)]| {
         let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        Directories::of(&Environment::of(variables, Path::new("/srv")))
+        Directories::from_environment(&Environment::from_variables(variables, Path::new("/srv")))
     };
     let home = of(&[("HOME", "/h"), ("XDG_STATE_HOME", "relative"), ("XDG_CACHE_HOME", "/c")]).unwrap();
     assert_eq!(home.config, Path::new("/h/.config/agent"));
@@ -315,9 +315,9 @@ fn directories_follow_agent_home_then_xdg_then_home() {
 #[test]
 fn each_workspace_has_a_state_directory_of_its_own() {
     let directories = World::new().loaded().settings.directories;
-    let one = directories.state_of(Path::new("/a"));
-    assert_ne!(one, directories.state_of(Path::new("/b")));
-    assert_eq!(one, directories.state_of(Path::new("/a")));
+    let one = directories.workspace_state(Path::new("/a"));
+    assert_ne!(one, directories.workspace_state(Path::new("/b")));
+    assert_eq!(one, directories.workspace_state(Path::new("/a")));
     assert_eq!(one.file_name().unwrap().len(), 16);
 }
 

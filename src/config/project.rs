@@ -3,12 +3,12 @@
 
 use super::agents;
 use super::check;
-use super::error::{ConfigError, harmless};
-use super::file::{inside, read_text};
-use super::layers::{Entry, Layers, Level, TakenOut};
-use super::rule::Rule;
+use super::error::{ConfigError, sanitize};
+use super::file::{read_text, resolve_inside};
+use super::layers::{Entry, LayerKind, Layers, RestrictedSettings};
+use super::rule::KeyRule;
 use super::yaml;
-use crate::text::lines::enumerated;
+use crate::text::lines::list_first;
 use std::path::Path;
 
 /// Bytes of a configuration file; ten times the largest sensible one.
@@ -22,71 +22,71 @@ pub const PROJECT_AGENTS: &str = ".agent/agents";
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProjectFile {
     /// Its path from the root, harmless.
-    pub place: String,
+    pub path: String,
     /// The hash of the text that was parsed, hexadecimal.
     pub hash: String,
     /// What has an effect without trust.
     pub allowed: Layers,
     /// What has none.
-    pub taken_out: TakenOut,
+    pub restricted: RestrictedSettings,
 }
 
 /// The configuration of a project, agents first.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Project {
+pub struct ProjectConfig {
     /// Its files, in the order in which they are applied.
     pub files: Vec<ProjectFile>,
 }
 
-impl Project {
+impl ProjectConfig {
     /// Reads the files of the project at `root`, which stand on top of `below`.
     ///
     /// # Errors
     /// A file that cannot be read or is not valid, a link that leaves the project.
-    pub fn read(rules: &Rule, root: &Path, below: &Layers) -> Result<Self, ConfigError> {
+    pub fn read(rules: &KeyRule, root: &Path, below: &Layers) -> Result<Self, ConfigError> {
         let mut project = Self::default();
         let mut add = |place: &str, text: &str, mut allowed: Layers| {
-            let taken_out = allowed.confine(rules, below);
+            let restricted = allowed.take_restricted(rules, below);
             let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
-            project.files.push(ProjectFile { place: place.to_owned(), hash, allowed, taken_out });
+            project.files.push(ProjectFile { path: place.to_owned(), hash, allowed, restricted });
         };
         let at = |place: &'static str| move |error: ConfigError| error.file(place);
-        if let Some(directory) = inside(root, PROJECT_AGENTS.as_ref()).map_err(at(PROJECT_AGENTS))? {
-            for file in agents::files(&directory)? {
+        if let Some(directory) = resolve_inside(root, PROJECT_AGENTS.as_ref()).map_err(at(PROJECT_AGENTS))? {
+            for file in agents::agent_files(&directory)? {
                 let name = file.file_name().unwrap_or_default();
-                let place = format!("{PROJECT_AGENTS}/{}", harmless(&name.to_string_lossy()));
-                let text = text_of(root, &file, agents::MAX_AGENT_BYTES, &place)?;
+                let place = format!("{PROJECT_AGENTS}/{}", sanitize(&name.to_string_lossy()));
+                let text = read_project_file(root, &file, agents::MAX_AGENT_BYTES, &place)?;
                 if let Some(text) = text {
-                    add(&place, &text, agents::text_layer(rules, Level::Project, &file, &place, &text)?);
+                    add(&place, &text, agents::text_layer(rules, LayerKind::Project, &file, &place, &text)?);
                 }
             }
         }
-        if let Some(text) = text_of(root, PROJECT_FILE.as_ref(), MAX_CONFIG_BYTES, PROJECT_FILE)? {
-            add(PROJECT_FILE, &text, text_layer(rules, Level::Project, PROJECT_FILE, &text)?);
+        if let Some(text) = read_project_file(root, PROJECT_FILE.as_ref(), MAX_CONFIG_BYTES, PROJECT_FILE)? {
+            add(PROJECT_FILE, &text, text_layer(rules, LayerKind::Project, PROJECT_FILE, &text)?);
         }
         Ok(project)
     }
 
     /// Whether some of it waits for trust.
-    pub fn waits(&self) -> bool {
-        self.files.iter().any(|file| !file.taken_out.needs_trust.is_empty())
+    pub fn requires_trust(&self) -> bool {
+        self.files.iter().any(|file| !file.restricted.needs_trust.is_empty())
     }
 
     /// What of it has an effect, `trusted` or not.
-    pub fn layer(&self, trusted: bool) -> Layers {
+    pub fn effective_layer(&self, trusted: bool) -> Layers {
         self.files.iter().fold(Layers::default(), |layer, file| {
-            let waiting = if trusted { file.taken_out.needs_trust.clone() } else { Layers::default() };
-            layer.under(file.allowed.clone().under(waiting))
+            let waiting = if trusted { file.restricted.needs_trust.clone() } else { Layers::default() };
+            layer.overridden_by(file.allowed.clone().overridden_by(waiting))
         })
     }
 
     /// What of it has no effect, with the reason for people.
-    pub fn without_effect(&self, trusted: bool) -> Vec<(Entry, &'static str)> {
+    pub fn ineffective_settings(&self, trusted: bool) -> Vec<(Entry, &'static str)> {
         let of = |file: &ProjectFile| {
-            let waiting = if trusted { Vec::new() } else { file.taken_out.needs_trust.entries() };
-            let never = file.taken_out.never.entries();
-            let waiting = waiting.into_iter().map(|entry| (entry, WAITS));
-            waiting.chain(never.into_iter().map(|entry| (entry, NEVER))).collect::<Vec<_>>()
+            let waiting = if trusted { Vec::new() } else { file.restricted.needs_trust.entries() };
+            let never = file.restricted.never_from_project.entries();
+            let waiting = waiting.into_iter().map(|entry| (entry, NEEDS_TRUST_REASON));
+            waiting.chain(never.into_iter().map(|entry| (entry, NEVER_ALLOWED_REASON))).collect::<Vec<_>>()
         };
         self.files.iter().flat_map(of).collect()
     }
@@ -95,26 +95,34 @@ impl Project {
     pub fn notices(&self, trusted: bool) -> impl Iterator<Item = String> {
         self.files.iter().filter_map(move |file| {
             let part = |layers: &Layers, why: &str| {
-                let keys = layers.statements().map(|(key, _)| harmless(key));
-                enumerated(keys, NAMED_KEYS).map(|keys| format!("{keys} ({why})"))
+                let keys = layers.layer_values().map(|(key, _)| sanitize(key));
+                list_first(keys, MAX_LISTED_KEYS).map(|keys| format!("{keys} ({why})"))
             };
-            let waiting = part(&file.taken_out.needs_trust, WAITS).filter(|_| !trusted);
-            let parts: Vec<String> = waiting.into_iter().chain(part(&file.taken_out.never, NEVER)).collect();
-            (!parts.is_empty()).then(|| format!("{}: ignored {}", file.place, parts.join("; ")))
+            let waiting = part(&file.restricted.needs_trust, NEEDS_TRUST_REASON).filter(|_| !trusted);
+            let parts: Vec<String> = waiting
+                .into_iter()
+                .chain(part(&file.restricted.never_from_project, NEVER_ALLOWED_REASON))
+                .collect();
+            (!parts.is_empty()).then(|| format!("{}: ignored {}", file.path, parts.join("; ")))
         })
     }
 }
 
 /// Keys that one line names; a real project has fewer.
-const NAMED_KEYS: usize = 20;
+const MAX_LISTED_KEYS: usize = 20;
 /// Why a value has no effect yet.
-const WAITS: &str = "needs a trusted workspace: agent trust";
+const NEEDS_TRUST_REASON: &str = "needs a trusted workspace: agent trust";
 /// Why a value never has one.
-const NEVER: &str = "never taken from a project";
+const NEVER_ALLOWED_REASON: &str = "never taken from a project";
 
 /// The text of one file; the path that was found to be inside is the one that is read.
-fn text_of(root: &Path, file: &Path, limit: u64, place: &str) -> Result<Option<String>, ConfigError> {
-    let read = || match inside(root, file)? {
+fn read_project_file(
+    root: &Path,
+    file: &Path,
+    limit: u64,
+    place: &str,
+) -> Result<Option<String>, ConfigError> {
+    let read = || match resolve_inside(root, file)? {
         Some(real) => read_text(&real, limit),
         None => Ok(None),
     };
@@ -125,7 +133,7 @@ fn text_of(root: &Path, file: &Path, limit: u64, place: &str) -> Result<Option<S
 ///
 /// # Errors
 /// What is wrong with it, with its line.
-pub fn text_layer(rules: &Rule, level: Level, place: &str, text: &str) -> Result<Layers, ConfigError> {
+pub fn text_layer(rules: &KeyRule, level: LayerKind, place: &str, text: &str) -> Result<Layers, ConfigError> {
     let leaves = yaml::parse(text).and_then(|node| check::leaves(rules, &node));
-    Ok(Layers::layer(rules, level, place, leaves.map_err(|error| error.file(place))?))
+    Ok(Layers::from_leaves(rules, level, place, leaves.map_err(|error| error.file(place))?))
 }

@@ -70,11 +70,11 @@ pub enum Format {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// Fixed keys.
-    Group(BTreeMap<String, Rule>),
+    Group(BTreeMap<String, KeyRule>),
     /// Keys of the user's choosing; the rule's format is that of the keys.
-    Map(Arc<Rule>),
+    Map(Arc<KeyRule>),
     /// A list.
-    List(Arc<Rule>),
+    List(Arc<KeyRule>),
     /// One of these words.
     Choice(Vec<String>),
     /// Text.
@@ -89,7 +89,7 @@ pub enum Kind {
 
 /// Everything the schema says about one key.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rule {
+pub struct KeyRule {
     /// What it may hold.
     pub kind: Kind,
     /// Whether `null` is a value.
@@ -101,7 +101,7 @@ pub struct Rule {
     /// Values that an untrusted project may set nevertheless.
     pub tightens: Vec<Value>,
     /// Whether it may set a lower number than what holds without it, or any where nothing does.
-    pub lowers: bool,
+    pub may_lower: bool,
     /// What becomes of a list that several layers set.
     pub merge: Merge,
     /// What the text must be.
@@ -114,9 +114,9 @@ pub struct Rule {
 
 /// What the embedded schema says: every rule, and the default of every key.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Document {
+pub struct EmbeddedSchema {
     /// The rules.
-    pub rules: Rule,
+    pub rules: KeyRule,
     /// Every key with its default.
     pub defaults: Value,
 }
@@ -125,8 +125,8 @@ pub struct Document {
 ///
 /// # Errors
 /// Only if the embedded schema is broken, which a test excludes.
-pub fn document() -> Result<&'static Document, ConfigError> {
-    static DOCUMENT: LazyLock<Result<Document, ConfigError>> = LazyLock::new(|| document_of(SCHEMA));
+pub fn embedded_schema() -> Result<&'static EmbeddedSchema, ConfigError> {
+    static DOCUMENT: LazyLock<Result<EmbeddedSchema, ConfigError>> = LazyLock::new(|| parse_schema(SCHEMA));
     DOCUMENT.as_ref().map_err(Clone::clone)
 }
 
@@ -134,12 +134,12 @@ pub fn document() -> Result<&'static Document, ConfigError> {
 ///
 /// # Errors
 /// What is not as it is written by schemars.
-pub fn document_of(text: &str) -> Result<Document, ConfigError> {
+pub fn parse_schema(text: &str) -> Result<EmbeddedSchema, ConfigError> {
     let broken = |error| ConfigError::new(format!("not the schema of the configuration: {error}"));
     let root: Schema = serde_json::from_str(text).map_err(broken)?;
     let definitions = Definitions { schemas: &root.definitions, items: RefCell::default() };
     let rules = definitions.rule(&root, Scope::Anywhere);
-    Ok(Document { rules, defaults: root.default })
+    Ok(EmbeddedSchema { rules, defaults: root.default })
 }
 
 /// A JSON Schema, as far as schemars writes it for our types.
@@ -157,12 +157,12 @@ struct Schema {
     properties: Option<BTreeMap<String, Schema>>,
     required: Option<Vec<String>>,
     #[serde(rename = "additionalProperties")]
-    others: Option<Others>,
+    additional_properties: Option<AdditionalProperties>,
     items: Option<Box<Schema>>,
     #[serde(rename = "enum")]
-    words: Option<Vec<Value>>,
+    enum_values: Option<Vec<Value>>,
     #[serde(rename = "const")]
-    word: Option<String>,
+    const_value: Option<String>,
     #[serde(rename = "oneOf")]
     one_of: Option<Vec<Schema>>,
     #[serde(rename = "anyOf")]
@@ -194,7 +194,7 @@ enum Types {
 /// What holds for keys that are not listed.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Others {
+enum AdditionalProperties {
     Allowed(#[expect(dead_code, reason = "it is only told from a schema")] bool),
     Values(Box<Schema>),
 }
@@ -202,20 +202,20 @@ enum Others {
 /// What schemas refer to, and the rules of what lists hold: many lists hold the same.
 struct Definitions<'a> {
     schemas: &'a BTreeMap<String, Schema>,
-    items: RefCell<BTreeMap<(String, Scope), Arc<Rule>>>,
+    items: RefCell<BTreeMap<(String, Scope), Arc<KeyRule>>>,
 }
 
 /// A schema together with what it refers to.
 #[derive(Clone, Copy)]
-struct Referring<'a> {
+struct ResolvedSchema<'a> {
     own: &'a Schema,
-    referred: Option<&'a Schema>,
+    target: Option<&'a Schema>,
 }
 
-impl<'a> Referring<'a> {
+impl<'a> ResolvedSchema<'a> {
     /// What it says, else what it refers to says.
     fn get<T: ?Sized>(self, field: impl Fn(&'a Schema) -> Option<&'a T>) -> Option<&'a T> {
-        field(self.own).or_else(|| self.referred.and_then(field))
+        field(self.own).or_else(|| self.target.and_then(field))
     }
 
     fn is(self, wanted: &str) -> bool {
@@ -227,27 +227,27 @@ impl<'a> Referring<'a> {
 }
 
 impl<'a> Definitions<'a> {
-    fn referring(&self, own: &'a Schema) -> Referring<'a> {
+    fn resolve(&self, own: &'a Schema) -> ResolvedSchema<'a> {
         let name = own.reference.as_deref().and_then(|path| path.strip_prefix("#/$defs/"));
-        Referring { own, referred: name.and_then(|name| self.schemas.get(name)) }
+        ResolvedSchema { own, target: name.and_then(|name| self.schemas.get(name)) }
     }
 
-    fn branches(&self, schema: Referring<'a>) -> impl Iterator<Item = Referring<'a>> {
+    fn branches(&self, schema: ResolvedSchema<'a>) -> impl Iterator<Item = ResolvedSchema<'a>> {
         let one_of = schema.get(|schema| schema.one_of.as_ref());
         let any_of = schema.get(|schema| schema.any_of.as_ref());
-        one_of.into_iter().chain(any_of).flatten().map(|branch| self.referring(branch))
+        one_of.into_iter().chain(any_of).flatten().map(|branch| self.resolve(branch))
     }
 
     /// The words of an enumeration, however schemars wrote it.
-    fn words(&self, schema: Referring<'a>) -> Vec<String> {
-        let listed = schema.get(|schema| schema.words.as_ref()).into_iter().flatten();
-        let own = listed.filter_map(Value::as_str).chain(schema.get(|schema| schema.word.as_deref()));
+    fn words(&self, schema: ResolvedSchema<'a>) -> Vec<String> {
+        let listed = schema.get(|schema| schema.enum_values.as_ref()).into_iter().flatten();
+        let own = listed.filter_map(Value::as_str).chain(schema.get(|schema| schema.const_value.as_deref()));
         let of_branches = self.branches(schema).flat_map(|branch| self.words(branch));
         own.map(str::to_owned).chain(of_branches).collect()
     }
 
     /// The rule for what a list holds.
-    fn items(&self, items: &'a Schema, scope: Scope) -> Arc<Rule> {
+    fn items(&self, items: &'a Schema, scope: Scope) -> Arc<KeyRule> {
         let only_refers = items.description.is_none() && items.scope.is_none() && items.format.is_none();
         let name = items.reference.as_ref().filter(|_| only_refers);
         let Some(name) = name else { return Arc::new(self.rule(items, scope)) };
@@ -261,17 +261,17 @@ impl<'a> Definitions<'a> {
     }
 
     /// Compiles one schema; `inherited` is the scope of the group around it.
-    fn rule(&self, schema: &'a Schema, inherited: Scope) -> Rule {
-        let schema = self.referring(schema);
+    fn rule(&self, schema: &'a Schema, inherited: Scope) -> KeyRule {
+        let schema = self.resolve(schema);
         let scope = schema.get(|schema| schema.scope.as_ref()).copied().unwrap_or(inherited);
         let (kind, nullable) = self.kind(schema, scope);
-        Rule {
+        KeyRule {
             kind,
             nullable,
             required: schema.get(|schema| schema.required.as_ref()).cloned().unwrap_or_default(),
             scope,
             tightens: schema.get(|schema| schema.tightens.as_ref()).cloned().unwrap_or_default(),
-            lowers: schema.get(|schema| schema.lowers.as_ref()) == Some(&true),
+            may_lower: schema.get(|schema| schema.lowers.as_ref()) == Some(&true),
             merge: schema.get(|schema| schema.merge.as_ref()).copied().unwrap_or_default(),
             format: schema.get(|schema| schema.format.as_ref()).copied(),
             description: schema.get(|schema| schema.description.as_ref()).cloned().unwrap_or_default(),
@@ -280,7 +280,7 @@ impl<'a> Definitions<'a> {
     }
 
     /// What the schema allows, and whether it allows `null`.
-    fn kind(&self, schema: Referring<'a>, scope: Scope) -> (Kind, bool) {
+    fn kind(&self, schema: ResolvedSchema<'a>, scope: Scope) -> (Kind, bool) {
         let nullable = schema.is("null") || self.branches(schema).any(|branch| branch.is("null"));
         let low = schema.get(|schema| schema.minimum.as_ref()).copied().unwrap_or(f64::NEG_INFINITY);
         let high = schema.get(|schema| schema.maximum.as_ref()).copied().unwrap_or(f64::INFINITY);
@@ -291,7 +291,9 @@ impl<'a> Definitions<'a> {
             let compiled =
                 |(name, property): (&String, &'a Schema)| (name.clone(), self.rule(property, scope));
             Kind::Group(properties.iter().map(compiled).collect())
-        } else if let Some(Others::Values(values)) = schema.get(|schema| schema.others.as_ref()) {
+        } else if let Some(AdditionalProperties::Values(values)) =
+            schema.get(|schema| schema.additional_properties.as_ref())
+        {
             let mut values = self.rule(values, scope);
             if values.description.is_empty() {
                 let about = schema.get(|schema| schema.description.as_ref());
@@ -313,16 +315,16 @@ impl<'a> Definitions<'a> {
     }
 }
 
-impl Rule {
+impl KeyRule {
     /// Of a group with these keys, about which nothing else is said.
-    pub fn group(keys: BTreeMap<String, Rule>) -> Self {
+    pub fn group(keys: BTreeMap<String, KeyRule>) -> Self {
         Self {
             kind: Kind::Group(keys),
             nullable: false,
             required: Vec::new(),
             scope: Scope::default(),
             tightens: Vec::new(),
-            lowers: false,
+            may_lower: false,
             merge: Merge::default(),
             format: None,
             description: String::new(),
@@ -331,7 +333,7 @@ impl Rule {
     }
 
     /// The rule for a dotted key.
-    pub fn find(&self, key: &str) -> Option<&Rule> {
+    pub fn find(&self, key: &str) -> Option<&KeyRule> {
         key.split('.').try_fold(self, |rule, name| match &rule.kind {
             Kind::Group(rules) => rules.get(name),
             Kind::Map(values) => Some(values.as_ref()),
@@ -340,13 +342,13 @@ impl Rule {
     }
 
     /// Every key that can be set, dotted, with its rule; `NAME` stands for a key of the user's choosing.
-    pub fn keys(&self) -> Vec<(String, &Rule)> {
+    pub fn keys(&self) -> Vec<(String, &KeyRule)> {
         let mut out = Vec::new();
         self.collect_keys("", &mut out);
         out
     }
 
-    fn collect_keys<'a>(&'a self, key: &str, out: &mut Vec<(String, &'a Rule)>) {
+    fn collect_keys<'a>(&'a self, key: &str, out: &mut Vec<(String, &'a KeyRule)>) {
         let join = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
         match &self.kind {
             Kind::Group(rules) => rules.iter().for_each(|(name, rule)| rule.collect_keys(&join(name), out)),

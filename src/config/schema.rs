@@ -10,14 +10,14 @@ use super::context::Context;
 use super::evaluation::EvaluationSettings;
 use crate::config::run_loop::RunLoop;
 use crate::config::subagents::Subagents;
-use crate::engine::approve::Unanswered;
+use crate::engine::approve::NoApprover;
 use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::Mode;
 use crate::engine::rules::PolicyRule;
-use crate::engine::{Parallel, ResultFormat};
+use crate::engine::{Parallelism, ResultFormat};
 use crate::language::Language;
-use crate::llm::catalog::{Own, Provider};
+use crate::llm::catalog::{Provider, ProviderOverrides};
 use crate::llm::edit_format::EditFormat;
 use crate::llm::effort::Effort;
 use crate::workspace::index::{INDEX_ENTRIES, INDEX_TIME, IndexOptions};
@@ -110,7 +110,7 @@ pub struct Llm {
         with = "BTreeMap<String, Provider>",
         extend("x-scope" = "never-from-project", "x-format" = "provider-name")
     )]
-    pub providers: Own,
+    pub providers: ProviderOverrides,
     /// Sampling temperature; absent: the server's default.
     #[schemars(range(min = 0.0, max = 2.0))]
     pub temperature: Option<f64>,
@@ -253,7 +253,7 @@ pub struct CheckpointSettings {
 #[serde(deny_unknown_fields)]
 pub struct Tools {
     /// Which calls of one answer run at the same time.
-    pub parallel: Parallel,
+    pub parallel: Parallelism,
     /// The form of a result for the model.
     pub result_format: ResultFormat,
     /// The form in which the model writes changes, and so which tools for them it is offered; absent: its table's.
@@ -424,7 +424,7 @@ pub struct PolicySettings {
     pub rules: Vec<PolicyRule>,
     /// What becomes of a call that nobody can be asked about: refused, or the run pauses (`agent help approvals`).
     #[schemars(extend("x-scope" = "needs-trust"))]
-    pub approvals: Unanswered,
+    pub approvals: NoApprover,
 }
 
 /// What a run may cost.

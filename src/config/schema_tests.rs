@@ -2,7 +2,7 @@
 
 use super::Document;
 use crate::config::check;
-use crate::config::rule::{self, Kind, Rule, Scope};
+use crate::config::rule::{self, KeyRule, Kind, Scope};
 use crate::config::yaml::Node;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ fn scope_name(scope: Scope) -> &'static str {
 }
 
 /// What a key may hold, in words, with its scope.
-fn facts(rule: &Rule) -> String {
+fn facts(rule: &KeyRule) -> String {
     let kind = match &rule.kind {
         Kind::Map(values) if matches!(values.kind, Kind::Group(_)) => {
             format!("names, each with some of: {}", keys(values))
@@ -40,7 +40,7 @@ fn facts(rule: &Rule) -> String {
     };
     let nothing = if rule.nullable { ", or null" } else { "" };
     let words = rule.tightens.iter().map(|value| value.to_string().trim_matches('"').to_owned());
-    let tight: Vec<String> = words.chain(rule.lowers.then(|| "a lower number".to_owned())).collect();
+    let tight: Vec<String> = words.chain(rule.may_lower.then(|| "a lower number".to_owned())).collect();
     let except = if tight.is_empty() { String::new() } else { format!(" except {}", tight.join(", ")) };
     format!("{kind}{nothing}; {}{except}", scope_name(rule.scope))
 }
@@ -58,11 +58,11 @@ fn generated() -> String {
     text
 }
 
-fn rules() -> Rule {
-    rule::document_of(&generated()).unwrap().rules
+fn rules() -> KeyRule {
+    rule::parse_schema(&generated()).unwrap().rules
 }
 
-fn render_defaults(rule: &Rule, value: &Value, depth: usize, out: &mut String) {
+fn render_defaults(rule: &KeyRule, value: &Value, depth: usize, out: &mut String) {
     let Kind::Group(rules) = &rule.kind else { return };
     let indent = "  ".repeat(depth);
     for (name, value) in value.as_object().unwrap() {
@@ -84,7 +84,7 @@ fn render_defaults(rule: &Rule, value: &Value, depth: usize, out: &mut String) {
     }
 }
 
-fn keys(rule: &Rule) -> String {
+fn keys(rule: &KeyRule) -> String {
     let Kind::Group(rules) = &rule.kind else { return String::new() };
     rules.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
 }

@@ -13,12 +13,12 @@ use super::schema::{
     Tools, Web,
 };
 use super::subagents::Subagents;
-use crate::engine::approve::Unanswered;
+use crate::engine::approve::NoApprover;
 use crate::engine::guardrails::GuardrailSettings;
 use crate::engine::hooks::{HookEvent, HookRule};
 use crate::engine::policy::{self, PolicyOptions};
 use crate::language::Language;
-use crate::llm::catalog::{self, TableError};
+use crate::llm::catalog::{self, ProviderTableError};
 use crate::secret::Secret;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ pub struct Settings {
     /// What may run.
     pub policy: PolicyOptions,
     /// What becomes of a call that nobody can be asked about.
-    pub approvals: Unanswered,
+    pub approvals: NoApprover,
     /// What is looked at and counted besides.
     pub guardrails: GuardrailSettings,
     /// What the loop does at its limits.
@@ -91,7 +91,7 @@ pub struct Settings {
 
 /// The merged layers as one document.
 fn document(layers: &Layers) -> Result<Document, ConfigError> {
-    serde_json::from_value(layers.nested())
+    serde_json::from_value(layers.to_json())
         .map_err(|error| ConfigError::new(format!("the settings do not fit together: {error}")))
 }
 
@@ -109,19 +109,20 @@ impl Settings {
     ) -> Result<Self, ConfigError> {
         let document = document(layers)?;
         if !document.llm.providers.is_empty() {
-            catalog::table(&document.llm.providers).map_err(|error| own_row(&error, layers))?;
+            catalog::load(&document.llm.providers).map_err(|error| provider_error(&error, layers))?;
         }
-        are_there(&flags.allow_write, environment)?;
-        let agents = agents::all(layers, document.agents.clone().into_iter())?;
+        check_writable_dirs(&flags.allow_write, environment)?;
+        let agents = agents::resolve_agents(layers, document.agents.clone().into_iter())?;
         let name = flags.agent.as_deref().unwrap_or(agents::DEFAULT_AGENT);
         let agent = agents::select(&agents, name)?.clone();
-        let guardrails = document.guardrails.clone().in_force();
+        let guardrails = document.guardrails.clone().if_enabled();
         let mut policy = Self::policy(&document, &guardrails, &agent);
         policy.root = workspace.to_string_lossy().into_owned();
-        policy.protected_files = with_own_directories(&guardrails.protected_files, &directories, &workspace);
+        policy.protected_files =
+            protect_own_directories(&guardrails.protected_files, &directories, &workspace);
         let absolute = |file: String| environment.absolute(&file).to_string_lossy().into_owned();
         Ok(Self {
-            state: directories.state_of(&workspace),
+            state: directories.workspace_state(&workspace),
             workspace,
             directories,
             agent,
@@ -173,7 +174,7 @@ impl Settings {
             sensitive_files: guardrails.sensitive_files.clone(),
             blocked_commands: guardrails.blocked_commands.clone(),
             allowed_only: document.commands.allowed_only,
-            contained: false,
+            trusts_sandbox: false,
             rules: document.policy.rules.clone(),
             root: String::new(),
             language: document.language,
@@ -181,7 +182,7 @@ impl Settings {
     }
 
     /// Lets nothing change `files`, from the root of the workspace: what was trusted is what runs.
-    pub fn keep_as_trusted<'a>(&mut self, files: impl Iterator<Item = &'a Path>) {
+    pub fn protect_trusted_files<'a>(&mut self, files: impl Iterator<Item = &'a Path>) {
         for file in files {
             self.policy.protected_files.push(policy::literal_pattern(&file.to_string_lossy()));
             self.trusted_files.push(self.workspace.join(file));
@@ -190,16 +191,18 @@ impl Settings {
 }
 
 /// Says where the row of a provider stands that is not one.
-fn own_row(error: &TableError, layers: &Layers) -> ConfigError {
-    let TableError::Own { name, problem } = error else { return ConfigError::new(error.to_string()) };
+fn provider_error(error: &ProviderTableError, layers: &Layers) -> ConfigError {
+    let ProviderTableError::InvalidOverride { name, problem } = error else {
+        return ConfigError::new(error.to_string());
+    };
     let key = format!("llm.providers.{name}");
     let place = layers.origin(&key).cloned();
     let error = ConfigError::new(problem.clone()).key(key);
-    place.map_or(error.clone(), |origin| error.file(origin.place).line(origin.line))
+    place.map_or(error.clone(), |origin| error.file(origin.source).line(origin.line))
 }
 
 /// Protects the user's own directories where the workspace contains them, as a home directory does.
-fn with_own_directories(patterns: &[String], own: &Directories, workspace: &Path) -> Vec<String> {
+fn protect_own_directories(patterns: &[String], own: &Directories, workspace: &Path) -> Vec<String> {
     let mut patterns = patterns.to_vec();
     for directory in [&own.config, &own.state, &own.cache] {
         let real = directory.canonicalize().unwrap_or_else(|_| directory.clone());
@@ -214,8 +217,8 @@ fn with_own_directories(patterns: &[String], own: &Directories, workspace: &Path
 }
 
 /// Whether what `--allow-write` names is there: a name that was mistyped would be noticed when a write fails.
-fn are_there(places: &[PathBuf], environment: &Environment) -> Result<(), ConfigError> {
-    match places.iter().find(|place| !environment.directory().join(place).is_dir()) {
+fn check_writable_dirs(places: &[PathBuf], environment: &Environment) -> Result<(), ConfigError> {
+    match places.iter().find(|place| !environment.current_dir().join(place).is_dir()) {
         None => Ok(()),
         Some(place) => {
             let message = format!("{} is no directory, so commands cannot write there", place.display());

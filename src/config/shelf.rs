@@ -31,7 +31,7 @@ struct Record<Fact> {
 
 /// Where facts of one kind about one workspace are kept. Whoever keeps some replaces all that was there at once.
 #[derive(Debug, Clone, Copy)]
-pub struct Shelf<'a> {
+pub struct FactCache<'a> {
     /// The state directory of the workspace.
     pub state: &'a Path,
     /// Its canonical path.
@@ -40,12 +40,12 @@ pub struct Shelf<'a> {
     pub name: &'static str,
 }
 
-impl Shelf<'_> {
+impl FactCache<'_> {
     fn file(&self) -> PathBuf {
         self.state.join(self.name)
     }
 
-    fn place(&self) -> String {
+    fn workspace_hash(&self) -> String {
         blake3::hash(self.workspace.as_os_str().as_encoded_bytes()).to_hex().to_string()
     }
 
@@ -54,14 +54,14 @@ impl Shelf<'_> {
     /// # Errors
     /// A record that may not be our own: in a state directory that is part of the workspace, which could bring it
     /// along, or owned or writable by somebody else; or one that cannot be read.
-    pub fn recall<Fact: DeserializeOwned>(&self) -> io::Result<Option<BTreeMap<String, Fact>>> {
+    pub fn load<Fact: DeserializeOwned>(&self) -> io::Result<Option<BTreeMap<String, Fact>>> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = match rustix::fs::open(self.file(), flags, rustix::fs::Mode::empty()) {
             Ok(descriptor) => File::from(descriptor),
             Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        self.must_be_outside()?;
+        self.check_outside_workspace()?;
         let metadata = file.metadata()?;
         let own = metadata.uid() == rustix::process::geteuid().as_raw();
         if !metadata.is_file() || !own || metadata.mode() & OTHERS_MAY_WRITE != 0 {
@@ -70,7 +70,7 @@ impl Shelf<'_> {
         let mut json = Vec::new();
         file.take(MAX_BYTES).read_to_end(&mut json)?;
         let record: Record<Fact> = serde_json::from_slice(&json)?;
-        if record.version != VERSION || record.place != self.place() {
+        if record.version != VERSION || record.place != self.workspace_hash() {
             return Err(io::Error::other("it is of another version or workspace"));
         }
         Ok(Some(record.files))
@@ -80,13 +80,13 @@ impl Shelf<'_> {
     ///
     /// # Errors
     /// When it cannot be written, or could not be believed.
-    pub fn keep<Fact: Serialize>(&self, files: BTreeMap<String, Fact>) -> io::Result<()> {
-        crate::process::scratch::make_private(self.state)?;
-        self.must_be_outside()?;
+    pub fn store<Fact: Serialize>(&self, files: BTreeMap<String, Fact>) -> io::Result<()> {
+        crate::process::scratch::create_private_dir(self.state)?;
+        self.check_outside_workspace()?;
         let record = Record {
             version: VERSION,
             workspace: self.workspace.to_string_lossy().into_owned(),
-            place: self.place(),
+            place: self.workspace_hash(),
             files,
         };
         let mut written = tempfile::NamedTempFile::new_in(self.state)?;
@@ -103,7 +103,7 @@ impl Shelf<'_> {
     /// # Errors
     /// When the record cannot be removed.
     #[expect(clippy::disallowed_methods, reason = "the record is this module's own")]
-    pub fn forget(&self) -> io::Result<bool> {
+    pub fn delete(&self) -> io::Result<bool> {
         match std::fs::remove_file(self.file()) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -111,7 +111,7 @@ impl Shelf<'_> {
         }
     }
 
-    fn must_be_outside(&self) -> io::Result<()> {
+    fn check_outside_workspace(&self) -> io::Result<()> {
         if self.state.canonicalize()?.starts_with(self.workspace) {
             return Err(io::Error::other(
                 "the state directory is a part of the workspace, which could bring it along",
@@ -141,51 +141,51 @@ mod tests {
 
     const NAME: &str = "facts.json";
 
-    fn shelf<'a>(state: &'a Path, workspace: &'a Path) -> Shelf<'a> {
-        Shelf { state, workspace, name: NAME }
+    fn fact_cache<'a>(state: &'a Path, workspace: &'a Path) -> FactCache<'a> {
+        FactCache { state, workspace, name: NAME }
     }
 
     fn facts() -> BTreeMap<String, u64> {
         [("a".to_owned(), 1)].into()
     }
 
-    fn recalled(shelf: Shelf<'_>) -> io::Result<Option<BTreeMap<String, u64>>> {
-        shelf.recall()
+    fn loaded(fact_cache: FactCache<'_>) -> io::Result<Option<BTreeMap<String, u64>>> {
+        fact_cache.load()
     }
 
     #[test]
     fn what_is_kept_is_recalled_until_it_is_forgotten() {
         let world = World::new();
         let (state, workspace) = world.paths();
-        let own = shelf(&state, &workspace);
-        assert_eq!(recalled(own).unwrap(), None);
-        own.keep(facts()).unwrap();
-        assert_eq!(recalled(own).unwrap(), Some(facts()));
+        let own = fact_cache(&state, &workspace);
+        assert_eq!(loaded(own).unwrap(), None);
+        own.store(facts()).unwrap();
+        assert_eq!(loaded(own).unwrap(), Some(facts()));
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
         assert_eq!((mode(&state), mode(&state.join(NAME))), (0o700, 0o600));
         assert_eq!(std::fs::read_dir(&state).unwrap().count(), 1, "nothing is left beside it");
-        assert!(own.forget().unwrap() && !own.forget().unwrap());
-        assert_eq!(recalled(own).unwrap(), None);
+        assert!(own.delete().unwrap() && !own.delete().unwrap());
+        assert_eq!(loaded(own).unwrap(), None);
     }
 
     #[test]
     fn a_record_that_others_may_have_written_is_not_believed() {
         let world = World::new();
         let (state, workspace) = world.paths();
-        let own = shelf(&state, &workspace);
-        own.keep(facts()).unwrap();
+        let own = fact_cache(&state, &workspace);
+        own.store(facts()).unwrap();
         let file = state.join(NAME);
         std::fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
-        assert!(recalled(own).unwrap_err().to_string().contains("somebody else"));
+        assert!(loaded(own).unwrap_err().to_string().contains("somebody else"));
         std::fs::rename(&file, state.join("other")).unwrap();
         std::os::unix::fs::symlink(state.join("other"), &file).unwrap();
-        assert!(recalled(own).is_err(), "a link is not followed");
-        own.keep(facts()).unwrap();
-        assert_eq!(recalled(own).unwrap(), Some(facts()), "a new record replaces it");
-        let elsewhere = shelf(&state, Path::new("/elsewhere"));
-        assert!(recalled(elsewhere).unwrap_err().to_string().contains("workspace"));
-        let around = shelf(&state, world.0.path());
-        assert!(recalled(around).unwrap_err().to_string().contains("part of the workspace"));
-        assert!(around.keep(facts()).is_err());
+        assert!(loaded(own).is_err(), "a link is not followed");
+        own.store(facts()).unwrap();
+        assert_eq!(loaded(own).unwrap(), Some(facts()), "a new record replaces it");
+        let elsewhere = fact_cache(&state, Path::new("/elsewhere"));
+        assert!(loaded(elsewhere).unwrap_err().to_string().contains("workspace"));
+        let around = fact_cache(&state, world.0.path());
+        assert!(loaded(around).unwrap_err().to_string().contains("part of the workspace"));
+        assert!(around.store(facts()).is_err());
     }
 }

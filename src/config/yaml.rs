@@ -1,6 +1,6 @@
 //! YAML as a tree that knows the line of every key and value.
 
-use super::error::{ConfigError, harmless};
+use super::error::{ConfigError, sanitize};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 use serde_yaml::Spanned;
@@ -80,26 +80,26 @@ pub fn parse(text: &str) -> Result<Node, ConfigError> {
         with_snippet: false,
     };
     let node: Option<Node> =
-        serde_yaml::from_str_with_options(text, options).map_err(|error| located(&error))?;
+        serde_yaml::from_str_with_options(text, options).map_err(|error| parse_error(&error))?;
     Ok(node.unwrap_or(Node { content: Content::Scalar(Value::Null), line: 1 }))
 }
 
-fn located(error: &serde_yaml::Error) -> ConfigError {
+fn parse_error(error: &serde_yaml::Error) -> ConfigError {
     let line = error.location().map_or(0, |location| location.line());
     let message = match error.without_snippet() {
-        serde_yaml::Error::Budget { breach, .. } => too_much(breach),
+        serde_yaml::Error::Budget { breach, .. } => budget_message(breach),
         error => {
             let rendered = error.to_string();
             let said = rendered.lines().next().unwrap_or_default();
             // The parser goes on with advice to programmers.
-            harmless(said.split_once(", set DuplicateKeyPolicy").map_or(said, |(said, _)| said))
+            sanitize(said.split_once(", set DuplicateKeyPolicy").map_or(said, |(said, _)| said))
         }
     };
     ConfigError::new(format!("not valid YAML: {message}")).line(line)
 }
 
 /// Which bound a document exceeds, for a person.
-fn too_much(breach: &BudgetBreach) -> String {
+fn budget_message(breach: &BudgetBreach) -> String {
     match breach {
         BudgetBreach::Aliases { .. } | BudgetBreach::Anchors { .. } => {
             "aliases (`*name`) are not followed; write the value where it is needed".to_owned()

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 /// What becomes of a call that is asked about where nobody answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Unanswered {
+pub enum NoApprover {
     /// It is refused, and the run goes on.
     Refuse,
     /// It waits, and the run ends.
     Pause,
 }
 
-impl Unanswered {
+impl NoApprover {
     /// The word for it.
     pub fn name(self) -> &'static str {
         match self {
@@ -37,13 +37,13 @@ pub struct Question {
     pub notes: Vec<String>,
     /// The diff or the command, for the person to read.
     pub preview: Option<String>,
-    /// What [`Answer::Always`] allows from then on, in words.
-    pub lasting: String,
+    /// What [`ApproverAnswer::Always`] allows from then on, in words.
+    pub always_scope: String,
 }
 
 /// What the person says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum ApproverAnswer {
     /// Run it.
     Yes,
     /// Run it, and do not ask about its like again in this run.
@@ -53,21 +53,21 @@ pub enum Answer {
     /// End the run.
     Abort,
     /// There is no person.
-    Nobody,
+    NoApprover,
 }
 
 /// Answers questions, one at a time.
 pub trait Approver {
     /// Asks `question`.
-    fn ask<'a>(&'a self, question: &'a Question) -> LocalBoxFuture<'a, Answer>;
+    fn ask<'a>(&'a self, question: &'a Question) -> LocalBoxFuture<'a, ApproverAnswer>;
 }
 
 /// Nobody is there: every question is a refusal.
 #[derive(Debug, Clone, Copy)]
-pub struct Nobody;
+pub struct NonInteractiveApprover;
 
-impl Approver for Nobody {
-    fn ask<'a>(&'a self, _question: &'a Question) -> LocalBoxFuture<'a, Answer> {
-        Box::pin(std::future::ready(Answer::Nobody))
+impl Approver for NonInteractiveApprover {
+    fn ask<'a>(&'a self, _question: &'a Question) -> LocalBoxFuture<'a, ApproverAnswer> {
+        Box::pin(std::future::ready(ApproverAnswer::NoApprover))
     }
 }

@@ -13,7 +13,7 @@ const MAX_SHOWN_KEY_CHARS: usize = 40;
 /// # Errors
 /// In words for the model, when it is anything else. No arguments at all are not taken for an empty object: the answer
 /// may have been cut before they began. Nor does one of two values of a key win: the other may be what was meant.
-pub fn read(raw: &str) -> Result<Value, String> {
+pub fn parse(raw: &str) -> Result<Value, String> {
     if raw.trim().is_empty() {
         return Err(
             "Invalid arguments: there are none. The tool was not run; send the call again with a JSON \
@@ -22,8 +22,8 @@ pub fn read(raw: &str) -> Result<Value, String> {
         );
     }
     json_bounds::check(raw.as_bytes()).map_err(|error| format!("Invalid arguments: {error}."))?;
-    match serde_json::from_str::<Strict>(raw) {
-        Ok(Strict(object)) => Ok(Value::Object(object)),
+    match serde_json::from_str::<UniqueKeyObject>(raw) {
+        Ok(UniqueKeyObject(object)) => Ok(Value::Object(object)),
         Err(error) if error.is_data() => Err(format!(
             "Invalid arguments: {error}. The tool was not run; send the call again with one JSON object."
         )),
@@ -35,17 +35,17 @@ pub fn read(raw: &str) -> Result<Value, String> {
 }
 
 /// An object of which no key stands twice.
-struct Strict(Map<String, Value>);
+struct UniqueKeyObject(Map<String, Value>);
 
-impl<'de> Deserialize<'de> for Strict {
+impl<'de> Deserialize<'de> for UniqueKeyObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(StrictVisitor).map(Self)
+        deserializer.deserialize_map(UniqueKeyVisitor).map(Self)
     }
 }
 
-struct StrictVisitor;
+struct UniqueKeyVisitor;
 
-impl<'de> Visitor<'de> for StrictVisitor {
+impl<'de> Visitor<'de> for UniqueKeyVisitor {
     type Value = Map<String, Value>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,7 +82,7 @@ mod tests {
             ("[\"a\"]", "expected a JSON object at line 1 column"),
             ("3", "expected a JSON object at line 1 column"),
         ] {
-            let problem = read(raw).unwrap_err();
+            let problem = parse(raw).unwrap_err();
             assert!(problem.contains(told) && problem.contains("The tool was not run"), "{raw}: {problem}");
         }
     }
@@ -90,21 +90,21 @@ mod tests {
     #[test]
     fn l19_missing_arguments_are_not_an_empty_object() {
         for raw in ["", " \n", "null"] {
-            assert!(read(raw).is_err(), "{raw:?}");
+            assert!(parse(raw).is_err(), "{raw:?}");
         }
-        assert_eq!(read(" {\"a\": {\"b\": 1}} "), Ok(json!({"a": {"b": 1}})));
+        assert_eq!(parse(" {\"a\": {\"b\": 1}} "), Ok(json!({"a": {"b": 1}})));
     }
 
     #[test]
     fn a_long_key_is_not_repeated_to_the_model() {
         let key = "k".repeat(100_000);
-        assert!(read(&format!("{{\"{key}\":1,\"{key}\":2}}")).unwrap_err().len() < 300);
+        assert!(parse(&format!("{{\"{key}\":1,\"{key}\":2}}")).unwrap_err().len() < 300);
     }
 
     proptest! {
         #[test]
         fn whatever_is_accepted_is_what_was_written(raw in r#"[{}\[\]":,a-b0-1 \\]{0,24}"#) {
-            if let Ok(value) = read(&raw) {
+            if let Ok(value) = parse(&raw) {
                 prop_assert_eq!(Ok(value), serde_json::from_str::<Value>(&raw).map_err(|error| error.to_string()));
             }
         }

@@ -2,30 +2,30 @@
 
 use crate::emit::EmitError;
 use crate::engine::Engine;
-use crate::event::{Event, Level, Origin};
+use crate::event::{Event, MessageOrigin, NoticeLevel};
 use crate::messages;
-use crate::tools::background::{Command, News};
-use crate::tools::command_output::outcome;
+use crate::tools::background::{BackgroundCommand, CommandUpdate};
+use crate::tools::command_output::background_end_text;
 
 impl Engine {
     /// Tells what became of background commands; of an end that the model has not seen, the model too.
     ///
     /// # Errors
     /// When the journal can no longer be written.
-    pub fn tell_background(&self) -> Result<(), EmitError> {
-        for news in self.background.news() {
-            let (command, known) = match news {
-                News::Started(command) => {
+    pub fn report_background(&self) -> Result<(), EmitError> {
+        for update in self.background.take_updates() {
+            let (command, is_known_to_model) = match update {
+                CommandUpdate::Started(command) => {
                     let (id, command) = (command.id.clone(), command.text.clone());
                     self.emitter.emit(Event::BackgroundStart { id, command })?;
                     continue;
                 }
-                News::Ended { command, known } => (command, known),
+                CommandUpdate::Ended { command, is_known_to_model } => (command, is_known_to_model),
             };
             let outcome = self.record_end(&command, false)?;
-            if !known {
+            if !is_known_to_model {
                 let text = messages::background_ended(&command.id, &command.text, &outcome);
-                self.emitter.emit(Event::UserMessage { text, origin: Origin::Background })?;
+                self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Background })?;
             }
         }
         Ok(())
@@ -40,8 +40,8 @@ impl Engine {
         let running: Vec<_> =
             background.list().into_iter().filter(|command| command.end().is_none()).collect();
         background.end_all().await;
-        for news in background.news() {
-            let News::Ended { command, .. } = news else { continue };
+        for update in background.take_updates() {
+            let CommandUpdate::Ended { command, .. } = update else { continue };
             let with_run = running.iter().any(|one| one.id == command.id);
             self.record_end(&command, with_run)?;
         }
@@ -49,13 +49,13 @@ impl Engine {
     }
 
     /// Records that a background command ended; how, in words for the model.
-    fn record_end(&self, command: &Command, with_run: bool) -> Result<String, EmitError> {
+    fn record_end(&self, command: &BackgroundCommand, with_run: bool) -> Result<String, EmitError> {
         let Some(end) = command.end() else { return Ok(String::new()) };
         if let Some(warning) = end.warning() {
-            let text = messages::background_disturbed(&command.id, &warning);
-            self.emitter.emit(Event::Notice { level: Level::Warn, text })?;
+            let text = messages::background_command_damage(&command.id, &warning);
+            self.emitter.emit(Event::Notice { level: NoticeLevel::Warn, text })?;
         }
-        let outcome = outcome(command, end);
+        let outcome = background_end_text(command, end);
         let (id, text) = (command.id.clone(), command.text.clone());
         self.emitter.emit(Event::BackgroundEnd { id, command: text, outcome: outcome.clone(), with_run })?;
         Ok(outcome)

@@ -1,8 +1,8 @@
 //! The calls of one turn: which of them run together.
 
 use crate::emit::EmitError;
-use crate::engine::call::Prepared;
-use crate::engine::{Engine, Parallel, within};
+use crate::engine::call::PreparedCall;
+use crate::engine::{Engine, Parallelism, with_time_limit};
 use crate::message::ToolCall;
 use crate::tools::Access;
 use futures_util::future::join_all;
@@ -26,7 +26,7 @@ impl Engine {
         left: Option<Duration>,
     ) -> Result<(), EmitError> {
         let cancel = interrupt.child_token();
-        within(left, &cancel, self.run_groups(calls, interrupt, &cancel)).await
+        with_time_limit(left, &cancel, self.run_groups(calls, interrupt, &cancel)).await
     }
 
     async fn run_groups(
@@ -35,14 +35,14 @@ impl Engine {
         interrupt: &CancellationToken,
         cancel: &CancellationToken,
     ) -> Result<(), EmitError> {
-        let prepared: Vec<Prepared<'_>> = calls.iter().map(|call| self.prepare(call)).collect();
-        self.holds.set(false);
+        let prepared: Vec<PreparedCall<'_>> = calls.iter().map(|call| self.prepare(call)).collect();
+        self.has_pending_call.set(false);
         let mut rest = prepared.as_slice();
         while !rest.is_empty() {
             let (group, later) = rest.split_at(self.group_len(rest));
             self.run_group(group, interrupt, cancel).await?;
-            if self.holds.get() {
-                return self.ask_ahead(group, later, interrupt, cancel).await;
+            if self.has_pending_call.get() {
+                return self.ask_later_calls(group, later, interrupt, cancel).await;
             }
             rest = later;
         }
@@ -51,10 +51,10 @@ impl Engine {
 
     /// Asks about the calls behind `waiting`, so that a person can answer all of them at once. A call that changes a
     /// file which one before it is to change is asked about in its turn: what it would do is not known yet.
-    async fn ask_ahead(
+    async fn ask_later_calls(
         &self,
-        waiting: &[Prepared<'_>],
-        later: &[Prepared<'_>],
+        waiting: &[PreparedCall<'_>],
+        later: &[PreparedCall<'_>],
         interrupt: &CancellationToken,
         cancel: &CancellationToken,
     ) -> Result<(), EmitError> {
@@ -64,7 +64,7 @@ impl Engine {
             let written = self.written_files(prepared);
             let is_free = written.is_disjoint(&taken);
             taken.extend(written);
-            if is_free && self.asks(prepared) && !cancel.is_cancelled() {
+            if is_free && self.needs_approval(prepared) && !cancel.is_cancelled() {
                 self.run_call(prepared, interrupt, cancel).await?;
             }
         }
@@ -73,12 +73,12 @@ impl Engine {
 
     /// How many of the first calls of `rest` form a group. A call that a person is asked about is alone, so that the
     /// question stands below the call and nothing is told beside it; so is one that counts towards a limit.
-    fn group_len(&self, rest: &[Prepared<'_>]) -> usize {
-        let counts = |call: &Prepared<'_>| call.access != Access::Read && self.guardrails.count();
-        let together = |call: &&Prepared<'_>| match self.options.parallel {
-            Parallel::Off => false,
-            Parallel::Reads => call.access == Access::Read && !self.asks(call),
-            Parallel::All => !counts(call) && !self.asks(call),
+    fn group_len(&self, rest: &[PreparedCall<'_>]) -> usize {
+        let counts = |call: &PreparedCall<'_>| call.access != Access::Read && self.guardrails.has_limits();
+        let together = |call: &&PreparedCall<'_>| match self.options.parallel {
+            Parallelism::Off => false,
+            Parallelism::Reads => call.access == Access::Read && !self.needs_approval(call),
+            Parallelism::All => !counts(call) && !self.needs_approval(call),
         };
         rest.iter().take_while(together).count().max(1)
     }
@@ -87,14 +87,14 @@ impl Engine {
     /// polling; each call takes its locks in the order of their names, so that none waits in a circle.
     async fn run_group(
         &self,
-        group: &[Prepared<'_>],
+        group: &[PreparedCall<'_>],
         interrupt: &CancellationToken,
         cancel: &CancellationToken,
     ) -> Result<(), EmitError> {
         let permits = match self.options.parallel {
-            Parallel::Off => 1,
-            Parallel::Reads => MAX_PARALLEL_READS,
-            Parallel::All => group.len().max(1),
+            Parallelism::Off => 1,
+            Parallelism::Reads => MAX_PARALLEL_READS,
+            Parallelism::All => group.len().max(1),
         };
         let permits = Semaphore::new(permits);
         let written: Vec<BTreeSet<String>> =
@@ -113,7 +113,7 @@ impl Engine {
     }
 
     /// The files `prepared` would change, each by the one name that all its names lead to.
-    fn written_files(&self, prepared: &Prepared<'_>) -> BTreeSet<String> {
+    fn written_files(&self, prepared: &PreparedCall<'_>) -> BTreeSet<String> {
         let real = |raw: &str| {
             let path = self.workspace.path(raw).ok()?;
             let real = self.workspace.resolve(&path).unwrap_or(path);

@@ -10,7 +10,7 @@ pub struct Checkpoints {
     /// Steps between two.
     every: u32,
     /// Steps of the session's earlier runs.
-    earlier: u32,
+    previous_steps: u32,
     /// The files that the session has changed.
     files: RefCell<BTreeSet<String>>,
     /// Whether one of them was changed since the last checkpoint.
@@ -24,27 +24,27 @@ pub struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Checkpoints of `session` every so many steps; earlier runs had `earlier` steps and changed `files`.
-    pub fn new(session: String, every: u32, earlier: u32, files: BTreeSet<String>) -> Self {
-        let (now, last) = (Cell::new(earlier), Cell::new(earlier));
+    /// Checkpoints of `session` every so many steps; earlier runs had `previous_steps` steps and changed `files`.
+    pub fn new(session: String, every: u32, previous_steps: u32, files: BTreeSet<String>) -> Self {
+        let (now, last) = (Cell::new(previous_steps), Cell::new(previous_steps));
         let (is_due, failed) = (Cell::new(false), Cell::new(false));
-        Self { session, every, earlier, files: RefCell::new(files), is_due, now, last, failed }
+        Self { session, every, previous_steps, files: RefCell::new(files), is_due, now, last, failed }
     }
 
     /// Takes note of what a call changed.
-    pub fn note(&self, changed: &[Change]) {
+    pub fn record_changes(&self, changed: &[Change]) {
         self.files.borrow_mut().extend(changed.iter().map(|change| change.path.clone()));
         self.is_due.set(self.is_due.get() || !changed.is_empty());
     }
 
     /// Takes note of a step of this run that has ended; says whether it is time for a checkpoint.
-    pub fn ended(&self, step: u32) -> bool {
-        self.now.set(self.earlier.saturating_add(step));
+    pub fn finish_step(&self, step: u32) -> bool {
+        self.now.set(self.previous_steps.saturating_add(step));
         self.now.get().saturating_sub(self.last.get()) >= self.every
     }
 
     /// The step that the next checkpoint shows, which counts as made then; nothing where nothing was changed since the last.
-    pub fn next(&self) -> Option<u32> {
+    pub fn take_due_step(&self) -> Option<u32> {
         if !self.is_due.take() || self.failed.get() {
             return None;
         }
@@ -53,7 +53,7 @@ impl Checkpoints {
     }
 
     /// Makes no more of them.
-    pub fn give_up(&self) {
+    pub fn disable(&self) {
         self.failed.set(true);
     }
 

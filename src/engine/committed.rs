@@ -8,11 +8,11 @@ use crate::change::FileState;
 use crate::emit::EmitError;
 use crate::engine::Engine;
 use crate::engine::checkpoints::Checkpoints;
-use crate::engine::git::{git, said};
+use crate::engine::git::{error_text, git};
 use crate::event::Event;
-use crate::journal::checkpoints::reference;
+use crate::journal::checkpoints::ref_name;
 use crate::messages;
-use crate::process::launch::{Ended, Exit};
+use crate::process::launch::{CommandOutcome, ExitReason};
 use crate::workspace::contents::MAX_FILE_BYTES;
 
 /// Bytes of files in one checkpoint; what is beyond is left out.
@@ -30,7 +30,7 @@ struct Base {
 }
 
 /// What a commit holds at a path.
-enum Held {
+enum CommitEntry {
     /// Nothing any more.
     Nothing,
     /// A file or a link: its mode as git writes it, and its content.
@@ -44,7 +44,7 @@ impl Engine {
     /// When the journal can no longer be written; what git cannot do is said once.
     pub async fn checkpoint(&self, step: u32) -> Result<(), EmitError> {
         let Some(checkpoints) = &self.checkpoints else { return Ok(()) };
-        if checkpoints.ended(step) { self.make_checkpoint(checkpoints).await } else { Ok(()) }
+        if checkpoints.finish_step(step) { self.make_checkpoint(checkpoints).await } else { Ok(()) }
     }
 
     /// Makes a checkpoint of what came after the last one, because the run ends.
@@ -57,11 +57,11 @@ impl Engine {
     }
 
     async fn make_checkpoint(&self, checkpoints: &Checkpoints) -> Result<(), EmitError> {
-        let Some(step) = checkpoints.next() else { return Ok(()) };
+        let Some(step) = checkpoints.take_due_step() else { return Ok(()) };
         match self.commit(checkpoints, step).await {
             Ok(event) => self.emitter.emit(event).map(drop),
             Err(reason) => {
-                checkpoints.give_up();
+                checkpoints.disable();
                 self.warn(messages::no_checkpoints(&reason))
             }
         }
@@ -69,12 +69,12 @@ impl Engine {
 
     async fn commit(&self, checkpoints: &Checkpoints, step: u32) -> Result<Event, String> {
         let base = self.base().await?;
-        let reference = reference(checkpoints.session(), step);
+        let reference = ref_name(checkpoints.session(), step);
         let (stream, left_out) = self.stream(checkpoints, step, &reference, &base);
         let exit = self.git(&["fast-import", "--quiet", "--force"], stream).await?;
         let commit = String::from_utf8_lossy(&exit.stdout.head).trim().to_owned();
-        if exit.ended != Ended::Code(0) || commit.is_empty() {
-            return Err(said(&exit));
+        if exit.reason != ExitReason::Code(0) || commit.is_empty() {
+            return Err(error_text(&exit));
         }
         Ok(Event::Checkpoint { step, reference, commit, left_out })
     }
@@ -86,11 +86,11 @@ impl Engine {
         let text = String::from_utf8_lossy(&exit.stdout.head).into_owned();
         let mut lines = text.lines();
         // Without a commit it says no more than the prefix.
-        let Some(prefix) = lines.next() else { return Err(said(&exit)) };
+        let Some(prefix) = lines.next() else { return Err(error_text(&exit)) };
         Ok(Base { prefix: prefix.to_owned(), head: lines.next().map(str::to_owned) })
     }
 
-    async fn git(&self, words: &[&str], stdin: Vec<u8>) -> Result<Exit, String> {
+    async fn git(&self, words: &[&str], stdin: Vec<u8>) -> Result<CommandOutcome, String> {
         git(&self.launcher, self.workspace.root(), words, stdin).await
     }
 
@@ -103,7 +103,7 @@ impl Engine {
         base: &Base,
     ) -> (Vec<u8>, Vec<String>) {
         let message = format!("agent checkpoint: session {}, step {step}\n", checkpoints.session());
-        let seconds = self.source.wall().as_secs();
+        let seconds = self.source.unix_time().as_secs();
         let mut stream = format!(
             "feature done\ncommit {reference}\nmark :1\ncommitter {COMMITTER} {seconds} +0000\ndata {}\n{message}",
             message.len()
@@ -115,9 +115,9 @@ impl Engine {
         let (mut left_out, mut left) = (Vec::new(), MAX_BYTES);
         for path in checkpoints.files() {
             let name = quoted(&format!("{}{path}", base.prefix));
-            match self.held_by(&path, left) {
-                Some(Held::Nothing) => stream.extend(format!("D {name}\n").bytes()),
-                Some(Held::File(mode, bytes)) => {
+            match self.commit_entry(&path, left) {
+                Some(CommitEntry::Nothing) => stream.extend(format!("D {name}\n").bytes()),
+                Some(CommitEntry::File(mode, bytes)) => {
                     left = left.saturating_sub(bytes.len() as u64);
                     stream.extend(format!("M {mode} inline {name}\ndata {}\n", bytes.len()).bytes());
                     stream.extend(bytes);
@@ -132,17 +132,17 @@ impl Engine {
 
     /// What a commit is to hold at a path. Nothing where that is not its business: a file that is sensitive or has a secret in
     /// it, is too large, or belongs to a repository below the root.
-    fn held_by(&self, path: &str, limit: u64) -> Option<Held> {
+    fn commit_entry(&self, path: &str, limit: u64) -> Option<CommitEntry> {
         let path = self.workspace.path(path).ok()?;
-        if self.policy.hidden(path.as_str()) || self.workspace.is_in_repository_below(&path) {
+        if self.policy.is_sensitive(path.as_str()) || self.workspace.is_in_repository_below(&path) {
             return None;
         }
         let state = self.workspace.state_of(&path).ok()?;
         if state == FileState::Absent {
-            return Some(Held::Nothing);
+            return Some(CommitEntry::Nothing);
         }
         let bytes = self.workspace.content_of(&path, limit.min(MAX_FILE_BYTES)).ok()?;
-        if self.emitter.redactor().is_known_in(&bytes) {
+        if self.emitter.redactor().contains_known(&bytes) {
             return None;
         }
         let is_executable = state.mode().is_some_and(|mode| mode & 0o100 != 0);
@@ -153,7 +153,7 @@ impl Engine {
         } else {
             "100644"
         };
-        Some(Held::File(mode, bytes))
+        Some(CommitEntry::File(mode, bytes))
     }
 }
 

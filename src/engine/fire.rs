@@ -1,6 +1,6 @@
 //! Where hooks meet the engine: before and after one tool call, and around model calls and the run.
 
-use crate::change::{Change, ChangeAction, ChangedBy, FileState, Seen};
+use crate::change::{Change, ChangeAction, ChangedBy, FileState, ObservedFile};
 use crate::emit::EmitError;
 use crate::engine::Engine;
 use crate::engine::hooks::{HookEvent, HookInput, HookOutcome};
@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A tool call as hooks are told about it.
 #[derive(Clone, Copy)]
-pub(super) struct Told<'a> {
+pub(super) struct CallView<'a> {
     pub tool: &'a str,
     pub access: Access,
     pub args: &'a Value,
@@ -24,7 +24,7 @@ pub(super) struct Told<'a> {
 }
 
 /// A file as a call left it, before hooks; nothing where it cannot be read.
-struct Edited {
+struct EditedFile {
     path: RelPath,
     content: Option<Content>,
 }
@@ -46,7 +46,7 @@ impl Engine {
         let outcome = self.hooks.fire(event, input, cancel).await;
         for run in &outcome.runs {
             if run.verdict == HookVerdict::Stop {
-                self.stopped.set(true);
+                self.is_stopped_by_hook.set(true);
             }
             self.emitter.emit(Event::HookEnd {
                 hook: run.name.clone(),
@@ -60,21 +60,21 @@ impl Engine {
     }
 
     /// The hooks before a call.
-    pub(super) async fn fire_before(
+    pub(super) async fn fire_pre_tool_hooks(
         &self,
-        told: Told<'_>,
+        call: CallView<'_>,
         cancel: &CancellationToken,
     ) -> Result<HookOutcome, EmitError> {
         if !self.hooks.has(HookEvent::PreToolUse) {
             return Ok(HookOutcome::default());
         }
-        self.fire(HookEvent::PreToolUse, self.input(told), cancel).await
+        self.fire(HookEvent::PreToolUse, self.hook_input(call), cancel).await
     }
 
     /// The hooks after a call; what they say is appended to the output, and what they changed is shown.
-    pub(super) async fn fire_after(
+    pub(super) async fn fire_post_tool_hooks(
         &self,
-        told: Told<'_>,
+        call: CallView<'_>,
         output: &mut ToolOutput,
         cancel: &CancellationToken,
     ) -> Result<(), EmitError> {
@@ -82,11 +82,11 @@ impl Engine {
         if self.options.dry_run || !events.into_iter().any(|event| self.hooks.has(event)) {
             return Ok(());
         }
-        let edited = self.edited(told.access, output);
+        let edited = self.edited_files(call.access, output);
         let about = |output: &ToolOutput| HookInput {
             tool_output: Some(output.text.clone()),
             tool_success: Some(!output.is_error),
-            ..self.input(told)
+            ..self.hook_input(call)
         };
         let mut said = Vec::new();
         if output.is_error {
@@ -103,8 +103,8 @@ impl Engine {
             let input = HookInput { file_path, other_files: Vec::new(), ..input.clone() };
             said.push(self.fire(HookEvent::PostEdit, input, cancel).await?);
         }
-        for text in said.into_iter().flat_map(HookOutcome::for_the_model) {
-            append(&mut output.text, &text);
+        for text in said.into_iter().flat_map(HookOutcome::into_model_texts) {
+            append_paragraph(&mut output.text, &text);
         }
         for file in edited {
             self.show_change_by_hooks(file, output);
@@ -112,16 +112,16 @@ impl Engine {
         Ok(())
     }
 
-    fn input(&self, told: Told<'_>) -> HookInput {
-        let mut files = told.plan.touches.iter().map(|touch| {
+    fn hook_input(&self, call: CallView<'_>) -> HookInput {
+        let mut files = call.plan.touched_files.iter().map(|touch| {
             self.real_path(&touch.path).map_or_else(|| touch.path.clone(), |path| path.as_str().to_owned())
         });
         HookInput {
-            tool_name: Some(told.tool.to_owned()),
-            tool_input: Some(told.args.clone()),
+            tool_name: Some(call.tool.to_owned()),
+            tool_input: Some(call.args.clone()),
             file_path: files.next(),
             other_files: files.collect(),
-            command: told.plan.command.clone(),
+            command: call.plan.command.clone(),
             ..HookInput::default()
         }
     }
@@ -134,10 +134,10 @@ impl Engine {
 
     /// The files that a file tool changed and left there. What a command changed is not among them: it is known by
     /// comparison only, and somebody else may have changed it.
-    fn edited(&self, access: Access, output: &ToolOutput) -> Vec<Edited> {
+    fn edited_files(&self, access: Access, output: &ToolOutput) -> Vec<EditedFile> {
         let is_edit = |change: &&Change| access == Access::Write && change.action != ChangeAction::Deleted;
         let paths = output.changed.iter().filter(is_edit).filter_map(|change| self.real_path(&change.path));
-        let edited = paths.map(|path| Edited { content: self.content(&path).ok(), path });
+        let edited = paths.map(|path| EditedFile { content: self.content(&path).ok(), path });
         edited.collect()
     }
 
@@ -146,26 +146,27 @@ impl Engine {
     }
 
     /// A hook may reformat what was written; the model is shown how, so that its next edit fits.
-    fn show_change_by_hooks(&self, file: Edited, output: &mut ToolOutput) {
-        let Edited { path, content: Some(before) } = file else { return };
+    fn show_change_by_hooks(&self, file: EditedFile, output: &mut ToolOutput) {
+        let EditedFile { path, content: Some(before) } = file else { return };
         let after = match self.content(&path) {
             Ok(after) if after.hash == before.hash => return,
             Ok(after) => Some(after),
             Err(FileError::Missing(_)) => None,
             Err(error) => {
-                return append(&mut output.text, &format!("After the hooks: {error}"));
+                return append_paragraph(&mut output.text, &format!("After the hooks: {error}"));
             }
         };
         let (path, hash) = (path.as_str().to_owned(), after.as_ref().map(|after| after.hash.clone()));
-        let state = |content: &Content| FileState::file(content.hash.clone(), content.mode.as_raw_mode());
+        let state =
+            |content: &Content| FileState::regular_file(content.hash.clone(), content.mode.as_raw_mode());
         let became = after.as_ref().map_or(FileState::Absent, state);
         output.changed.push(Change::between(&path, ChangedBy::Command, &state(&before), &became));
         // What the model has not seen whole stays unseen, although it is shown the difference.
         let was_seen = output.seen.iter().any(|seen| seen.path == path);
         output.seen.retain(|seen| seen.path != path);
         match hash {
-            Some(hash) if was_seen => output.seen.push(Seen { path: path.clone(), hash }),
-            _ => self.ledger.forget(&path),
+            Some(hash) if was_seen => output.seen.push(ObservedFile { path: path.clone(), hash }),
+            _ => self.observed_files.forget(&path),
         }
         let texts = (String::from_utf8(before.bytes), after.map(|after| String::from_utf8(after.bytes)));
         let what = match texts {
@@ -175,12 +176,12 @@ impl Engine {
             }
             (_, Some(_)) => format!("A hook changed {path}, which is not text."),
         };
-        append(&mut output.text, &what);
+        append_paragraph(&mut output.text, &what);
     }
 }
 
 /// Adds a paragraph to what the model reads.
-pub(super) fn append(text: &mut String, paragraph: &str) {
+pub(super) fn append_paragraph(text: &mut String, paragraph: &str) {
     text.push_str("\n\n");
     text.push_str(paragraph.trim_end());
 }

@@ -2,13 +2,13 @@
 
 use crate::emit::EmitError;
 use crate::engine::Engine;
-use crate::engine::guardrails::quality_gate::Gate;
+use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::event::Event;
 use crate::gate::GateResult;
 use crate::process::capture::Captured;
-use crate::process::launch::{Ended, Exit, Spec};
+use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason};
 use crate::process::shell;
-use crate::tools::run_command::ending;
+use crate::tools::run_command::end_text;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,8 +33,8 @@ impl Engine {
         self.emitter.emit(Event::Gates { results }).map(drop)
     }
 
-    async fn run_gate(&self, gate: &Gate, cancel: &CancellationToken) -> GateResult {
-        let spec = Spec {
+    async fn run_gate(&self, gate: &QualityGate, cancel: &CancellationToken) -> GateResult {
+        let spec = CommandSpec {
             argv: shell::argv(&gate.command),
             cwd: PathBuf::from(self.workspace.root()),
             env: BTreeMap::new(),
@@ -44,8 +44,8 @@ impl Engine {
         let exit = self.launcher.launch(spec, cancel).await;
         let duration = exit.as_ref().map(|exit| exit.duration).unwrap_or_default();
         let output = match exit {
-            Ok(exit) if exit.ended == Ended::Code(0) => None,
-            Ok(exit) => Some(told(&exit, Duration::from_secs(gate.timeout))),
+            Ok(exit) if exit.reason == ExitReason::Code(0) => None,
+            Ok(exit) => Some(failure_text(&exit, Duration::from_secs(gate.timeout))),
             Err(error) => Some(error.to_string()),
         };
         GateResult {
@@ -59,20 +59,20 @@ impl Engine {
 }
 
 /// How a gate ended that has not passed, and the end of what it wrote.
-fn told(exit: &Exit, timeout: Duration) -> String {
+fn failure_text(exit: &CommandOutcome, timeout: Duration) -> String {
     let written = [(&exit.stdout, STDOUT_CHARS), (&exit.stderr, STDERR_CHARS)];
-    let ends = written.map(|(captured, most)| end(captured, most));
-    let how = match exit.ended {
-        Ended::TimedOut => format!("It took longer than its {} s and was ended.", timeout.as_secs()),
-        Ended::Cancelled => "It was ended: the run was interrupted, or its time was over.".to_owned(),
-        other => ending(other, timeout),
+    let ends = written.map(|(captured, most)| last_chars(captured, most));
+    let how = match exit.reason {
+        ExitReason::TimedOut => format!("It took longer than its {} s and was ended.", timeout.as_secs()),
+        ExitReason::Cancelled => "It was ended: the run was interrupted, or its time was over.".to_owned(),
+        other => end_text(other, timeout),
     };
     let all = std::iter::once(how).chain(ends);
     all.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 /// The last `most` characters that were written.
-fn end(captured: &Captured, most: usize) -> String {
+fn last_chars(captured: &Captured, most: usize) -> String {
     let bytes: Vec<u8> = captured.head.iter().chain(&captured.tail).copied().collect();
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim_end();

@@ -1,6 +1,6 @@
 //! Git, called so that nothing runs that a repository names: no hook, no filter, no monitor.
 
-use crate::process::launch::{Ended, Exit, Launcher, Spec};
+use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher};
 use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 const MAX_TIME: Duration = Duration::from_secs(30);
 
 /// Options that let it run nothing and ask nobody.
-const HARMLESS: [&str; 6] =
+const SAFE_OPTIONS: [&str; 6] =
     ["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "protocol.allow=never"];
 
 /// Calls git in `root` with these words and this standard input.
@@ -21,19 +21,19 @@ pub(super) async fn git(
     root: &Path,
     words: &[&str],
     stdin: Vec<u8>,
-) -> Result<Exit, String> {
-    git_set(launcher, root, words, stdin, &[]).await
+) -> Result<CommandOutcome, String> {
+    git_with_config(launcher, root, words, stdin, &[]).await
 }
 
 /// The same with these settings, by their names, in the environment: there a name may hold any character.
-async fn git_set(
+async fn git_with_config(
     launcher: &Launcher,
     root: &Path,
     words: &[&str],
     stdin: Vec<u8>,
     settings: &[(String, &str)],
-) -> Result<Exit, String> {
-    let argv = std::iter::once("git").chain(HARMLESS).chain(words.iter().copied());
+) -> Result<CommandOutcome, String> {
+    let argv = std::iter::once("git").chain(SAFE_OPTIONS).chain(words.iter().copied());
     let env = [("GIT_NO_LAZY_FETCH", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter();
     let numbered = settings.iter().enumerate().flat_map(|(at, (name, value))| {
@@ -41,7 +41,7 @@ async fn git_set(
         [(key, name.clone()), (set, (*value).to_owned())]
     });
     let count = [("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string())];
-    let spec = Spec {
+    let spec = CommandSpec {
         argv: argv.map(str::to_owned).collect(),
         cwd: root.to_owned(),
         env: env.chain(count).chain(numbered).collect(),
@@ -56,13 +56,17 @@ async fn git_set(
 ///
 /// # Errors
 /// When git cannot be started, or says no.
-pub async fn forget(launcher: &Launcher, root: &Path, references: &[String]) -> Result<(), String> {
+pub async fn delete_references(
+    launcher: &Launcher,
+    root: &Path,
+    references: &[String],
+) -> Result<(), String> {
     if references.is_empty() {
         return Ok(());
     }
     let orders: String = references.iter().flat_map(|name| ["delete ", name.as_str(), "\n"]).collect();
     let exit = git(launcher, root, &["update-ref", "--stdin"], orders.into_bytes()).await?;
-    if exit.ended == Ended::Code(0) { Ok(()) } else { Err(said(&exit)) }
+    if exit.reason == ExitReason::Code(0) { Ok(()) } else { Err(error_text(&exit)) }
 }
 
 /// Characters of a comparison that are shown (spec.md 1.5).
@@ -81,7 +85,7 @@ pub async fn changes_since(
 ) -> Result<Option<String>, String> {
     let wanted = format!("{reference}^{{commit}}");
     let words = ["rev-parse", "--verify", "--end-of-options", wanted.as_str()];
-    let commit = printed(&git(launcher, root, &words, Vec::new()).await?)?;
+    let commit = stdout_text(&git(launcher, root, &words, Vec::new()).await?)?;
     let settings = without_filters(launcher, root).await?;
     let quiet = [
         "--no-ext-diff",
@@ -94,7 +98,7 @@ pub async fn changes_since(
     let run = async |form: &[&str], paths: &[String]| {
         let form = quiet.iter().chain(form).copied().chain([commit.trim(), "--", "."]);
         let all = ["diff"].into_iter().chain(form).chain(paths.iter().map(String::as_str));
-        printed(&git_set(launcher, root, &all.collect::<Vec<_>>(), Vec::new(), &settings).await?)
+        stdout_text(&git_with_config(launcher, root, &all.collect::<Vec<_>>(), Vec::new(), &settings).await?)
     };
     let names = run(&["--name-only", "-z"], &[]).await?;
     let hidden = names.split('\0').filter(|name| !name.is_empty() && hidden(name));
@@ -119,7 +123,7 @@ async fn without_filters(launcher: &Launcher, root: &Path) -> Result<Vec<(String
     let exit = git(launcher, root, &words, Vec::new()).await?;
     let names = &exit.stdout;
     // Without any it ends with 1. One that is not known would run.
-    if !matches!(exit.ended, Ended::Code(0 | 1)) || names.total > names.head.len() as u64 {
+    if !matches!(exit.reason, ExitReason::Code(0 | 1)) || names.total > names.head.len() as u64 {
         return Err("the filters that its configuration names cannot be listed".to_owned());
     }
     let names = std::str::from_utf8(&names.head)
@@ -132,16 +136,16 @@ async fn without_filters(launcher: &Launcher, root: &Path) -> Result<Vec<(String
 }
 
 /// What git printed: its beginning, where that is much.
-fn printed(exit: &Exit) -> Result<String, String> {
-    match exit.ended {
-        Ended::Code(0) => Ok(String::from_utf8_lossy(&exit.stdout.head).into_owned()),
-        _ => Err(said(exit)),
+fn stdout_text(exit: &CommandOutcome) -> Result<String, String> {
+    match exit.reason {
+        ExitReason::Code(0) => Ok(String::from_utf8_lossy(&exit.stdout.head).into_owned()),
+        _ => Err(error_text(exit)),
     }
 }
 
 /// What git said, or how it ended.
-pub(super) fn said(exit: &Exit) -> String {
+pub(super) fn error_text(exit: &CommandOutcome) -> String {
     let text = String::from_utf8_lossy(&exit.stderr.head);
     let line = text.lines().find(|line| !line.trim().is_empty()).map(str::to_owned);
-    line.unwrap_or_else(|| format!("git: {:?}", exit.ended))
+    line.unwrap_or_else(|| format!("git: {:?}", exit.reason))
 }

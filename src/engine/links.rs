@@ -4,13 +4,13 @@ use crate::engine::Engine;
 use crate::engine::command_class::{NamedFile, named_files};
 use crate::language::Language;
 use crate::messages;
-use crate::tools::{Plan, Touch};
+use crate::tools::{Plan, TouchedFile};
 use crate::workspace::error::FileError;
 use crate::workspace::file;
 use crate::workspace::path::RelPath;
 
 /// Links that a question tells of; a command may name hundreds.
-const MAX_TOLD: usize = 6;
+const MAX_SHOWN_LINKS: usize = 6;
 
 /// A path that is not where its name says.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,21 +21,22 @@ pub struct Link {
 }
 
 /// What a call touches by name: its own paths, and the files that its command plainly names.
-pub fn touched(plan: &Plan) -> Vec<Touch> {
+pub fn touched_files(plan: &Plan) -> Vec<TouchedFile> {
     let named = plan.command.as_deref().map(named_files).unwrap_or_default().into_iter();
-    let named = named.map(|file: NamedFile| Touch { path: plan.from_root(&file.path), write: file.write });
-    plan.touches.iter().cloned().chain(named).collect()
+    let named =
+        named.map(|file: NamedFile| TouchedFile { path: plan.path_from_root(&file.path), write: file.write });
+    plan.touched_files.iter().cloned().chain(named).collect()
 }
 
 /// What a person is told of `links`, a line each.
 pub fn notes(links: &[Link], language: Language) -> Vec<String> {
     let note = |link: &Link| {
         let real = link.real.as_ref().map(RelPath::as_str);
-        messages::leads_elsewhere(link.path.as_str(), real, language)
+        messages::link_target(link.path.as_str(), real, language)
     };
-    let more = links.len().checked_sub(MAX_TOLD).filter(|more| *more > 0);
+    let more = links.len().checked_sub(MAX_SHOWN_LINKS).filter(|more| *more > 0);
     let more = more.map(|more| messages::more_links(more, language));
-    links.iter().take(MAX_TOLD).map(note).chain(more).collect()
+    links.iter().take(MAX_SHOWN_LINKS).map(note).chain(more).collect()
 }
 
 /// A hash of where `links` lead.
@@ -50,7 +51,7 @@ pub fn digest(links: &[Link]) -> String {
 impl Engine {
     /// The paths of a call that lead elsewhere, where its command runs among them.
     pub(super) fn links(&self, plan: &Plan) -> Vec<Link> {
-        let named = touched(plan).into_iter().map(|touch| touch.path).chain(plan.directory.clone());
+        let named = touched_files(plan).into_iter().map(|touch| touch.path).chain(plan.directory.clone());
         let link = |name: String| {
             let path = self.workspace.path(&name).ok()?;
             let real = match self.workspace.resolve(&path) {

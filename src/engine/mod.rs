@@ -25,24 +25,24 @@ mod waiting;
 mod watched;
 
 use crate::emit::Emitter;
-use crate::engine::approve::{Approver, Unanswered};
+use crate::engine::approve::{Approver, NoApprover};
 use crate::engine::checkpoints::Checkpoints;
 use crate::engine::command_class::CommandOptions;
-use crate::engine::granted::Granted;
+use crate::engine::granted::Grants;
 use crate::engine::guardrails::Guardrails;
-use crate::engine::guardrails::quality_gate::Gate;
+use crate::engine::guardrails::quality_gate::QualityGate;
 use crate::engine::hooks::Hooks;
 use crate::engine::policy::Policy;
 use crate::journal::approvals::Approvals;
 use crate::process::launch::Launcher;
-use crate::source::Source;
-use crate::tools::background::Background;
-use crate::tools::ledger::Ledger;
+use crate::source::Clock;
+use crate::tools::background::BackgroundCommands;
+use crate::tools::ledger::ObservedFiles;
 use crate::tools::outputs::Outputs;
 use crate::tools::toolbox::Toolbox;
 use crate::workspace::Workspace;
 use crate::workspace::baseline::Baseline;
-use crate::workspace::search::Hidden;
+use crate::workspace::search::PathFilter;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -53,7 +53,7 @@ use tokio_util::sync::CancellationToken;
 /// Which calls of one turn run together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Parallel {
+pub enum Parallelism {
     /// None: one after another.
     Off,
     /// Consecutive read-only calls; any other alone, in the model's order.
@@ -76,9 +76,9 @@ pub enum ResultFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineOptions {
     /// Which calls of one turn run together.
-    pub parallel: Parallel,
+    pub parallel: Parallelism,
     /// What becomes of a call that nobody can be asked about.
-    pub unanswered: Unanswered,
+    pub no_approver: NoApprover,
     /// Reads run, everything else is only described.
     pub dry_run: bool,
     /// The form of a result for the model.
@@ -102,44 +102,44 @@ pub struct Engine {
     /// The hooks.
     pub hooks: Rc<Hooks>,
     /// What must pass before a run counts as done.
-    pub gates: Vec<Gate>,
+    pub gates: Vec<QualityGate>,
     /// Who answers questions.
     pub approver: Rc<dyn Approver>,
     /// What was answered for all of the run.
-    pub granted: Rc<Granted>,
+    pub grants: Rc<Grants>,
     /// What was asked and answered between runs.
     pub approvals: Approvals,
     /// Whether a call of the answer at work waits: no call after it runs.
-    pub holds: Cell<bool>,
+    pub has_pending_call: Cell<bool>,
     /// Where every fact is told.
     pub emitter: Rc<Emitter>,
     /// The clock.
-    pub source: Rc<Source>,
+    pub source: Rc<Clock>,
     /// The project directory.
     pub workspace: Rc<Workspace>,
     /// Starts children.
     pub launcher: Rc<Launcher>,
     /// What the model has seen.
-    pub ledger: Rc<Ledger>,
+    pub observed_files: Rc<ObservedFiles>,
     /// Commands that run in the background.
-    pub background: Rc<Background>,
+    pub background: Rc<BackgroundCommands>,
     /// Long outputs.
     pub outputs: Rc<Outputs>,
     /// What can be set.
     pub options: EngineOptions,
     /// Whether a hook has ended the run: no further call runs.
-    pub stopped: Cell<bool>,
+    pub is_stopped_by_hook: Cell<bool>,
     /// The files as they were before the command that runs, or after the last one.
     pub baseline: Arc<Mutex<Baseline>>,
     /// Commits of what the session has made of files, where they are asked for.
     pub checkpoints: Option<Checkpoints>,
     /// Whether it was said that changes made by commands are not listed any more.
-    pub unwatched_told: Cell<bool>,
+    pub has_warned_unlisted: Cell<bool>,
 }
 
 /// Runs `work`, and cancels it when `time` is up, before it begins if there is none: work ends by itself then, with
 /// whatever result it has.
-pub async fn within<T>(
+pub async fn with_time_limit<T>(
     time: Option<Duration>,
     cancel: &CancellationToken,
     work: impl Future<Output = T>,
@@ -158,8 +158,8 @@ pub async fn within<T>(
 
 impl Engine {
     /// Which paths are sensitive, for tools that come across files.
-    fn hidden(&self) -> Hidden {
+    fn sensitive_filter(&self) -> PathFilter {
         let policy = Arc::clone(&self.policy);
-        Arc::new(move |path| policy.hidden(path))
+        Arc::new(move |path| policy.is_sensitive(path))
     }
 }

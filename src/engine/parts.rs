@@ -9,7 +9,7 @@ const WRAPPER_OPERANDS: usize = 2;
 
 /// One thing that a command runs or may run.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Part<'a> {
+pub(super) struct CommandPart<'a> {
     /// All words, where a program is named plainly.
     pub(super) words: &'a [Word],
     /// The program, where there is one.
@@ -17,39 +17,50 @@ pub(super) struct Part<'a> {
     /// Whether this is all that is to be said: nothing in front of it, no file written, no wrapper around it.
     pub(super) is_plain: bool,
     /// Whether the text tells what runs.
-    pub(super) is_told: bool,
+    pub(super) is_known: bool,
     /// What stands for words from elsewhere among its arguments, where it gets some; behind them there may be more.
-    pub(super) mark: Option<&'a str>,
+    pub(super) placeholder: Option<&'a str>,
 }
 
 /// Shows the parts of `command` to `visit`, in order.
-pub(super) fn parts(command: &str, visit: &mut dyn FnMut(Part<'_>)) {
-    look::look(command, &mut |found| match found {
-        look::Part::Script(script) if script.is_list => {}
-        look::Part::Script(_) => visit(Part { is_told: true, ..Part::default() }),
-        look::Part::Command(command) => of(command, visit),
-        look::Part::Hidden | look::Part::Unclear(_) => visit(Part::default()),
+pub(super) fn visit_parts(command: &str, visit: &mut dyn FnMut(CommandPart<'_>)) {
+    look::walk(command, &mut |found| match found {
+        look::ScriptPart::Script(script) if script.is_list => {}
+        look::ScriptPart::Script(_) => visit(CommandPart { is_known: true, ..CommandPart::default() }),
+        look::ScriptPart::Command(command) => visit_command(command, visit),
+        look::ScriptPart::Unknown | look::ScriptPart::Unclear(_) => visit(CommandPart::default()),
     });
 }
 
 /// A command, and what a wrapper among its words runs in its turn.
-fn of(command: &Command<'_>, visit: &mut dyn FnMut(Part<'_>)) {
+fn visit_command(command: &Command<'_>, visit: &mut dyn FnMut(CommandPart<'_>)) {
     let simple = command.simple;
     let is_file = |to: &Redirection| to.direction == Direction::Write && to.target.text != "/dev/null";
     let is_plain = !simple.assigns && !simple.redirections.iter().any(is_file) && simple.function.is_none();
     if simple.words.is_empty() && is_plain {
         return;
     }
-    let is_told = simple.words.first().is_none_or(|program| program.is_literal);
-    visit(Part { words: &simple.words, program: command.programs.first(), is_plain, is_told, mark: None });
-    let (mut operands, mut mark) = (0, command.programs.first().and_then(Program::mark));
+    let is_known = simple.words.first().is_none_or(|program| program.is_literal);
+    visit(CommandPart {
+        words: &simple.words,
+        program: command.programs.first(),
+        is_plain,
+        is_known,
+        placeholder: None,
+    });
+    let (mut operands, mut placeholder) = (0, command.programs.first().and_then(Program::placeholder));
     for program in command.programs.iter().skip(1) {
-        if program.is_named || program.is_put_in || operands < WRAPPER_OPERANDS {
+        if program.has_literal_name || program.is_substituted || operands < WRAPPER_OPERANDS {
             // Of words that may not even be a program nothing more is guessed.
-            let mark = mark.filter(|_| program.is_named);
-            visit(Part { program: Some(program), is_told: true, mark, ..Part::default() });
+            let placeholder = placeholder.filter(|_| program.has_literal_name);
+            visit(CommandPart {
+                program: Some(program),
+                is_known: true,
+                placeholder,
+                ..CommandPart::default()
+            });
         }
-        operands += usize::from(program.is_named && !program.name.starts_with('-'));
-        mark = mark.or_else(|| program.mark());
+        operands += usize::from(program.has_literal_name && !program.name.starts_with('-'));
+        placeholder = placeholder.or_else(|| program.placeholder());
     }
 }

@@ -1,16 +1,16 @@
 //! What may run: modes compiled to rules, the agent's tools, protected and sensitive files, blocked commands.
 
-use super::command_class::{CommandClass, Verdict};
+use super::command_class::{CommandClass, CommandVerdict};
 use super::guardrails::blocked_commands::BlockedCommands;
-use super::patterns::Patterns;
+use super::patterns::FilePatterns;
 use super::rules::{Action, PolicyRule, RuleError, Rules, Ruling};
 use crate::decision::Decision;
 use crate::language::Language;
 use crate::messages;
-use crate::process::sandbox::configurations::CONFIGURATIONS;
+use crate::process::sandbox::configurations::TOOL_CONFIGURATIONS;
 use crate::process::sandbox::repositories::GIT;
 use crate::tools::{Access, Plan};
-use crate::workspace::Guard;
+use crate::workspace::FileProtection;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub struct PolicyOptions {
     pub agent: String,
     /// The tools the agent may use; empty: all.
     pub allowed_tools: Vec<String>,
-    /// Globs of files that may be read but not changed, besides [`CONFIGURATIONS`].
+    /// Globs of files that may be read but not changed, besides [`TOOL_CONFIGURATIONS`].
     pub protected_files: Vec<String>,
     /// Globs of files that may be neither read nor changed.
     pub sensitive_files: Vec<String>,
@@ -57,7 +57,7 @@ pub struct PolicyOptions {
     /// Whether dangerous commands are refused in every mode.
     pub allowed_only: bool,
     /// Whether the kernel keeps commands inside the workspace, and that is enough to build and test unasked.
-    pub contained: bool,
+    pub trusts_sandbox: bool,
     /// What people have said about calls, in order.
     pub rules: Vec<PolicyRule>,
     /// The workspace's path, so that absolute paths below it match relative patterns.
@@ -73,15 +73,15 @@ pub struct Policy {
     agent: String,
     allowed_tools: Vec<String>,
     allowed_only: bool,
-    contained: bool,
+    trusts_sandbox: bool,
     root: String,
     language: Language,
-    protected: Patterns,
-    sensitive: Patterns,
+    protected: FilePatterns,
+    sensitive: FilePatterns,
     blocked: BlockedCommands,
     rules: Rules,
     /// Of a subagent: what whoever asks it is held to, and it too.
-    above: Option<Arc<Policy>>,
+    parent: Option<Arc<Policy>>,
 }
 
 /// A policy that cannot be compiled.
@@ -105,21 +105,21 @@ impl Policy {
     /// A glob that is not valid, or another part of a rule.
     pub fn new(options: PolicyOptions) -> Result<Self, PolicyError> {
         let own = options.protected_files.into_iter();
-        let built_in = [GIT].into_iter().chain(CONFIGURATIONS.iter().copied());
-        let protected = Patterns::new(built_in.map(str::to_owned).chain(own))?;
+        let built_in = [GIT].into_iter().chain(TOOL_CONFIGURATIONS.iter().copied());
+        let protected = FilePatterns::new(built_in.map(str::to_owned).chain(own))?;
         Ok(Self {
             rules: Rules::new(&options.rules, &options.agent)?,
             mode: options.mode,
             agent: options.agent,
             allowed_tools: options.allowed_tools,
             allowed_only: options.allowed_only,
-            contained: options.contained,
+            trusts_sandbox: options.trusts_sandbox,
             root: options.root,
             language: options.language,
             protected,
-            sensitive: Patterns::new(options.sensitive_files.into_iter())?,
+            sensitive: FilePatterns::new(options.sensitive_files.into_iter())?,
             blocked: BlockedCommands::new(&options.blocked_commands)?,
-            above: None,
+            parent: None,
         })
     }
 
@@ -128,7 +128,7 @@ impl Policy {
     ///
     /// # Errors
     /// A part of a rule that is not valid.
-    pub fn of_subagent(
+    pub fn for_subagent(
         self: &Arc<Self>,
         agent: &str,
         mode: Mode,
@@ -140,49 +140,61 @@ impl Policy {
             agent: agent.to_owned(),
             allowed_tools,
             rules: Rules::new(rules, agent)?,
-            above: Some(Arc::clone(self)),
+            parent: Some(Arc::clone(self)),
             ..Self::clone(self)
         })
     }
 
     /// Whether the agent may use this tool at all; others are not offered to the model either.
-    pub fn offers(&self, tool: &str) -> bool {
+    pub fn allows_tool(&self, tool: &str) -> bool {
         let is_allowed =
             self.allowed_tools.is_empty() || self.allowed_tools.iter().any(|allowed| allowed == tool);
-        is_allowed && self.above.as_ref().is_none_or(|above| above.offers(tool))
+        is_allowed && self.parent.as_ref().is_none_or(|parent| parent.allows_tool(tool))
     }
 
     /// Whether a path is one of the sensitive files, which searches leave out.
-    pub fn hidden(&self, path: &str) -> bool {
+    pub fn is_sensitive(&self, path: &str) -> bool {
         self.sensitive.find(path, &self.root).is_some()
     }
 
     /// The same rules about files for the workspace, which knows where a path really leads when it is opened.
-    pub fn guard(policy: &Arc<Self>) -> Guard {
+    pub fn file_guard(policy: &Arc<Self>) -> FileProtection {
         let (sensitive, protected) = (Arc::clone(policy), Arc::clone(policy));
-        Guard {
-            sensitive: Arc::new(move |path| sensitive.hidden(path)),
+        FileProtection {
+            sensitive: Arc::new(move |path| sensitive.is_sensitive(path)),
             protected: Arc::new(move |path| protected.protected.find(path, &protected.root).is_some()),
             named: policy.protected.literals(),
         }
     }
 
     /// Whether there are sensitive files at all.
-    pub fn hides(&self) -> bool {
+    pub fn has_sensitive_files(&self) -> bool {
         !self.sensitive.is_empty()
     }
 
     /// May this call run? `command` is what is known of the plan's command. Refusals come first, in every mode; then the
     /// rules.
-    pub fn decide(&self, tool: &str, access: Access, plan: &Plan, command: Option<&Verdict>) -> Decision {
-        let own = self.decide_alone(tool, access, plan, command);
-        match &self.above {
-            Some(above) => own.or_stricter(above.decide(tool, access, plan, command)),
+    pub fn decide(
+        &self,
+        tool: &str,
+        access: Access,
+        plan: &Plan,
+        command: Option<&CommandVerdict>,
+    ) -> Decision {
+        let own = self.decide_without_parent(tool, access, plan, command);
+        match &self.parent {
+            Some(parent) => own.or_stricter(parent.decide(tool, access, plan, command)),
             None => own,
         }
     }
 
-    fn decide_alone(&self, tool: &str, access: Access, plan: &Plan, command: Option<&Verdict>) -> Decision {
+    fn decide_without_parent(
+        &self,
+        tool: &str,
+        access: Access,
+        plan: &Plan,
+        command: Option<&CommandVerdict>,
+    ) -> Decision {
         self.refusal(tool, plan, command)
             .or_else(|| self.ruling(tool, plan).map(|ruling| self.by_rule(ruling)))
             .unwrap_or_else(|| self.by_mode(access, plan, command))
@@ -195,7 +207,7 @@ impl Policy {
 
     /// How much is asked where no rule says anything.
     pub fn mode(&self) -> Mode {
-        self.above.as_ref().map_or(self.mode, |above| self.mode.min(above.mode()))
+        self.parent.as_ref().map_or(self.mode, |parent| self.mode.min(parent.mode()))
     }
 
     /// The language of refusals and of the reasons for questions.
@@ -203,13 +215,13 @@ impl Policy {
         self.language
     }
 
-    fn refusal(&self, tool: &str, plan: &Plan, command: Option<&Verdict>) -> Option<Decision> {
-        if !self.offers(tool) {
+    fn refusal(&self, tool: &str, plan: &Plan, command: Option<&CommandVerdict>) -> Option<Decision> {
+        if !self.allows_tool(tool) {
             let allowed = self.allowed_tools.join(", ");
             let reason = messages::tool_not_allowed(&self.agent, tool, &allowed, self.language);
             return Some(deny("agent.allowed_tools", reason));
         }
-        plan.touches
+        plan.touched_files
             .iter()
             .find_map(|touch| self.file_refusal(&touch.path, touch.write))
             .or_else(|| self.blocked_refusal(plan.command.as_deref()?))
@@ -232,7 +244,7 @@ impl Policy {
         Some(deny("guardrails.protected_files", reason))
     }
 
-    fn command_refusal(&self, command: &Verdict) -> Option<Decision> {
+    fn command_refusal(&self, command: &CommandVerdict) -> Option<Decision> {
         match &command.class {
             CommandClass::Blocked { pattern } => {
                 let reason = messages::command_never_runs(pattern, self.language);
@@ -246,7 +258,7 @@ impl Policy {
         }
     }
 
-    fn by_mode(&self, access: Access, plan: &Plan, command: Option<&Verdict>) -> Decision {
+    fn by_mode(&self, access: Access, plan: &Plan, command: Option<&CommandVerdict>) -> Decision {
         let what = match access {
             _ if self.mode == Mode::Yolo => return Decision::Allow,
             _ if self.mode == Mode::ConfirmAll => self
@@ -268,14 +280,14 @@ impl Policy {
             Access::Network => self
                 .language
                 .pick("requests to the web are confirmed", "las peticiones a la web se confirman"),
-            Access::Read if plan.touches.iter().all(|touch| !touch.write) => return Decision::Allow,
+            Access::Read if plan.touched_files.iter().all(|touch| !touch.write) => return Decision::Allow,
             Access::Write | Access::Read => {
                 self.language.pick("changes to files are confirmed", "los cambios de archivos se confirman")
             }
         };
         let mode = self.mode.name();
         let word = self.language.pick("mode", "modo");
-        Decision::Ask { reason: format!("{what} ({word} {mode})"), rule: format!("{MODE_RULES}{mode}") }
+        Decision::Ask { reason: format!("{what} ({word} {mode})"), rule: format!("{MODE_RULE_PREFIX}{mode}") }
     }
 
     fn by_rule(&self, Ruling { action, rule, reason }: Ruling) -> Decision {
@@ -292,24 +304,24 @@ impl Policy {
     }
 
     /// What a question becomes when there is nobody to answer it: a refusal, in these words for the model.
-    pub fn nobody_to_ask(&self, tool: &str, rule: &str) -> String {
-        messages::nobody_answers(tool, rule, rule.starts_with(MODE_RULES), self.language)
+    pub fn no_approver_message(&self, tool: &str, rule: &str) -> String {
+        messages::no_approver(tool, rule, rule.starts_with(MODE_RULE_PREFIX), self.language)
     }
 
     /// Whether a command runs in the mode that asks about changes only: it reads, or it builds and tests behind walls.
-    fn runs_unasked(&self, command: &Verdict) -> bool {
+    fn runs_unasked(&self, command: &CommandVerdict) -> bool {
         match command.class {
             CommandClass::Safe => true,
-            CommandClass::Confine => command.is_known && self.contained,
+            CommandClass::Confine => command.is_known && self.trusts_sandbox,
             CommandClass::Ask | CommandClass::Blocked { .. } => false,
         }
     }
 }
 
 /// What the names of modes begin with where they stand in place of a rule.
-pub const MODE_RULES: &str = "mode.";
+pub const MODE_RULE_PREFIX: &str = "mode.";
 /// What stands in place of a rule where the person who was asked said no.
-pub const SAID_NO_RULE: &str = "person";
+pub const DECLINED_RULE: &str = "person";
 
 fn deny(rule: &str, reason: String) -> Decision {
     Decision::Deny { reason, rule: rule.to_owned() }

@@ -1,7 +1,7 @@
 //! Tests of the policy: the tables of modes and commands, and what no mode permits.
 
 use super::*;
-use crate::tools::Touch;
+use crate::tools::TouchedFile;
 use proptest::prelude::*;
 
 fn options(mode: Mode) -> PolicyOptions {
@@ -12,7 +12,7 @@ fn options(mode: Mode) -> PolicyOptions {
         protected_files: vec![".env".into(), "*.pem".into(), "config/*.yml".into(), "vault/".into()],
         sensitive_files: vec!["secret.txt".into(), "private/**".into()],
         blocked_commands: vec!["^docker".into()],
-        contained: false,
+        trusts_sandbox: false,
         allowed_only: false,
         rules: Vec::new(),
         root: "/srv/shop".into(),
@@ -20,14 +20,14 @@ fn options(mode: Mode) -> PolicyOptions {
     }
 }
 
-const SAFE: Verdict = Verdict { class: CommandClass::Safe, is_known: true };
+const SAFE: CommandVerdict = CommandVerdict { class: CommandClass::Safe, is_known: true };
 
 fn policy(mode: Mode) -> Policy {
     Policy::new(options(mode)).unwrap()
 }
 
 fn touching(path: &str, write: bool) -> Plan {
-    Plan { touches: vec![Touch { path: path.into(), write }], ..Plan::default() }
+    Plan { touched_files: vec![TouchedFile { path: path.into(), write }], ..Plan::default() }
 }
 
 fn outcome(decision: &Decision) -> &str {
@@ -42,7 +42,7 @@ const MODES: [Mode; 3] = [Mode::ConfirmAll, Mode::ConfirmSensitive, Mode::Yolo];
 #[test]
 fn the_workspace_is_given_the_same_rules_about_files() {
     let policy = Arc::new(policy(Mode::Yolo));
-    let guard = Policy::guard(&policy);
+    let guard = Policy::file_guard(&policy);
     for (path, is_sensitive, is_protected) in [
         ("secret.txt", true, false),
         ("/srv/shop/private/key", true, false),
@@ -64,16 +64,16 @@ fn the_workspace_is_given_the_same_rules_about_files() {
 
 #[test]
 fn a_policy_without_sensitive_files_hides_none() {
-    assert!(policy(Mode::Yolo).hides());
+    assert!(policy(Mode::Yolo).has_sensitive_files());
     let none = PolicyOptions { sensitive_files: Vec::new(), ..options(Mode::Yolo) };
     let policy = Policy::new(none).unwrap();
-    assert!(!policy.hides() && !policy.hidden("secret.txt"));
+    assert!(!policy.has_sensitive_files() && !policy.is_sensitive("secret.txt"));
 }
 
 #[test]
 fn s02_the_person_who_is_asked_is_told_why() {
     let asked = |class| {
-        let verdict = Verdict { class, is_known: false };
+        let verdict = CommandVerdict { class, is_known: false };
         match policy(Mode::ConfirmSensitive).decide("any", Access::Execute, &Plan::default(), Some(&verdict))
         {
             Decision::Ask { reason, .. } => reason,
@@ -109,7 +109,7 @@ fn s02_commands_are_decided_by_their_class() {
         (CommandClass::Blocked { pattern: "sudo".into() }, ["commands.blocked_patterns"; 3]),
     ];
     for (class, expected) in table {
-        let command = Verdict { class, is_known: true };
+        let command = CommandVerdict { class, is_known: true };
         for (mode, expected) in MODES.into_iter().zip(expected) {
             let decision =
                 policy(mode).decide("run_command", Access::Execute, &Plan::default(), Some(&command));
@@ -124,7 +124,7 @@ fn s09_allowed_only_refuses_dangerous_commands_in_every_mode() {
         let policy = Policy::new(PolicyOptions { allowed_only: true, ..options(mode) }).unwrap();
         for class in [CommandClass::Confine, CommandClass::Ask] {
             let decide = |is_known| {
-                let command = Verdict { class: class.clone(), is_known };
+                let command = CommandVerdict { class: class.clone(), is_known };
                 policy.decide("run_command", Access::Execute, &Plan::default(), Some(&command))
             };
             assert_eq!(outcome(&decide(false)), "commands.allowed_only");
@@ -148,7 +148,7 @@ fn t23_a_tool_outside_the_agents_list_is_refused_with_the_list() {
     let Decision::Deny { reason, rule } = decision else { panic!("{decision:?}") };
     assert_eq!(rule, "agent.allowed_tools");
     assert_eq!(reason, "The agent `plan` may not use `write_file`. It may use: read_file, grep.");
-    assert!(policy.offers("grep") && !policy.offers("write_file"));
+    assert!(policy.allows_tool("grep") && !policy.allows_tool("write_file"));
     assert_eq!(policy.decide("grep", Access::Read, &Plan::default(), None), Decision::Allow);
 }
 
@@ -195,9 +195,9 @@ fn s12_sensitive_files_are_neither_read_nor_found() {
             let decision = policy.decide("any", Access::Read, &touching(path, write), None);
             assert_eq!(outcome(&decision), "guardrails.sensitive_files", "{path}");
         }
-        assert!(policy.hidden(path), "{path}");
+        assert!(policy.is_sensitive(path), "{path}");
     }
-    assert!(!policy.hidden("src/secret.rs"));
+    assert!(!policy.is_sensitive("src/secret.rs"));
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_literal_pattern_matches_only_that_path_and_what_is_below() {
 #[test]
 fn s03_without_a_person_a_question_becomes_a_refusal_with_three_remedies() {
     let policy = Policy::new(options(Mode::ConfirmSensitive)).unwrap();
-    let reason = policy.nobody_to_ask("write_file", "mode.confirm-sensitive");
+    let reason = policy.no_approver_message("write_file", "mode.confirm-sensitive");
     for remedy in ["`--mode yolo`", "`--dry-run`", "`mode: yolo`"] {
         assert!(reason.contains(remedy), "{reason}");
     }
@@ -330,7 +330,7 @@ proptest! {
         others in prop::collection::vec("[a-z]{1,8}", 0..3),
     ) {
         let mut plan = touching(&path, true);
-        plan.touches.extend(others.into_iter().map(|path| Touch { path, write: false }));
+        plan.touched_files.extend(others.into_iter().map(|path| TouchedFile { path, write: false }));
         let decision = policy(mode).decide("any", access, &plan, Some(&SAFE));
         prop_assert!(matches!(decision, Decision::Deny { .. }), "{path:?}: {decision:?}");
     }
@@ -349,15 +349,16 @@ proptest! {
 #[test]
 fn s24_building_and_testing_is_unasked_only_where_the_kernel_keeps_commands_in() {
     let plan = Plan::default();
-    for (contained, class, is_known, asked) in [
+    for (trusts_sandbox, class, is_known, asked) in [
         (true, CommandClass::Confine, true, false),
         (false, CommandClass::Confine, true, true),
         (true, CommandClass::Confine, false, true),
         (true, CommandClass::Ask, true, true),
     ] {
-        let policy = Policy::new(PolicyOptions { contained, ..options(Mode::ConfirmSensitive) }).unwrap();
-        let command = Verdict { class, is_known };
+        let policy =
+            Policy::new(PolicyOptions { trusts_sandbox, ..options(Mode::ConfirmSensitive) }).unwrap();
+        let command = CommandVerdict { class, is_known };
         let decision = policy.decide("run_command", Access::Execute, &plan, Some(&command));
-        assert_eq!(matches!(decision, Decision::Ask { .. }), asked, "{command:?} {contained}");
+        assert_eq!(matches!(decision, Decision::Ask { .. }), asked, "{command:?} {trusts_sandbox}");
     }
 }

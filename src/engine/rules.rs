@@ -5,8 +5,8 @@
 //! be about, where its text does not tell, the strictest decides: no rule in front of another one lets it through.
 
 use super::command_class::program::{self, Program};
-use super::parts::{Part, parts};
-use super::patterns::Patterns;
+use super::parts::{CommandPart, visit_parts};
+use super::patterns::FilePatterns;
 use crate::fetch::target::HostPattern;
 use crate::text::shell::Word;
 use crate::tools::Plan;
@@ -80,7 +80,7 @@ struct Rule {
     index: usize,
     action: Action,
     tool: Option<GlobMatcher>,
-    path: Option<Patterns>,
+    path: Option<FilePatterns>,
     command: Option<Vec<String>>,
     host: Option<HostPattern>,
     reason: Option<String>,
@@ -107,13 +107,13 @@ impl Rules {
 
     /// What the rules say about a call of `tool`; nothing where none of them does.
     pub(super) fn decide(&self, tool: &str, plan: &Plan, root: &str) -> Option<Ruling> {
-        let about: Vec<&Rule> = self.0.iter().filter(|rule| rule.is_about(tool, plan, root)).collect();
+        let about: Vec<&Rule> = self.0.iter().filter(|rule| rule.applies_to(tool, plan, root)).collect();
         if about.is_empty() {
             return None;
         }
         let Some(command) = &plan.command else { return about.first().map(|rule| rule.ruling()) };
         let mut firsts: Vec<Option<&Rule>> = Vec::new();
-        parts(command, &mut |part| firsts.push(first(&about, &part)));
+        visit_parts(command, &mut |part| firsts.push(first(&about, &part)));
         let strictest = firsts.iter().flatten().rev().max_by_key(|rule| rule.action)?;
         let holds = strictest.action != Action::Allow || firsts.iter().all(Option::is_some);
         holds.then(|| strictest.ruling())
@@ -121,7 +121,7 @@ impl Rules {
 }
 
 /// The first rule that matches a part; the strictest of those up to the first that certainly does.
-fn first<'a>(about: &[&'a Rule], part: &Part<'_>) -> Option<&'a Rule> {
+fn first<'a>(about: &[&'a Rule], part: &CommandPart<'_>) -> Option<&'a Rule> {
     let mut strictest: Option<&Rule> = None;
     for rule in about.iter().copied().filter(|rule| rule.matches(part)) {
         if strictest.is_none_or(|other| rule.action > other.action) {
@@ -137,7 +137,7 @@ fn first<'a>(about: &[&'a Rule], part: &Part<'_>) -> Option<&'a Rule> {
 impl Rule {
     fn new(index: usize, rule: &PolicyRule) -> Result<Self, String> {
         let glob = |text: &String| GlobBuilder::new(text).build().map(|glob| glob.compile_matcher());
-        let paths = |text: &String| Patterns::new(std::iter::once(text.clone()));
+        let paths = |text: &String| FilePatterns::new(std::iter::once(text.clone()));
         Ok(Self {
             index,
             action: rule.action,
@@ -155,41 +155,43 @@ impl Rule {
     }
 
     /// Whether all fits but the words of the command.
-    fn is_about(&self, tool: &str, plan: &Plan, root: &str) -> bool {
-        let names = |pattern: &HostPattern| plan.host.as_ref().is_some_and(|host| pattern.allows(host));
+    fn applies_to(&self, tool: &str, plan: &Plan, root: &str) -> bool {
+        let names = |pattern: &HostPattern| plan.host.as_ref().is_some_and(|host| pattern.matches(host));
         self.tool.as_ref().is_none_or(|glob| glob.is_match(tool))
             && self.host.as_ref().is_none_or(names)
-            && self.path.as_ref().is_none_or(|pattern| self.is_about_files(pattern, plan, root))
+            && self.path.as_ref().is_none_or(|pattern| self.applies_to_files(pattern, plan, root))
             && (self.command.is_none() || plan.command.is_some())
     }
 
     /// A command touches more than the files that it names, so that none of them says that it may run.
-    fn is_about_files(&self, pattern: &Patterns, plan: &Plan, root: &str) -> bool {
-        let mut fitting = plan.touches.iter().map(|touch| pattern.find(&touch.path, root).is_some());
+    fn applies_to_files(&self, pattern: &FilePatterns, plan: &Plan, root: &str) -> bool {
+        let mut fitting = plan.touched_files.iter().map(|touch| pattern.find(&touch.path, root).is_some());
         match self.action {
-            Action::Allow => plan.command.is_none() && !plan.touches.is_empty() && fitting.all(|fits| fits),
+            Action::Allow => {
+                plan.command.is_none() && !plan.touched_files.is_empty() && fitting.all(|fits| fits)
+            }
             Action::Ask | Action::Deny => fitting.any(|fits| fits),
         }
     }
 
-    fn matches(&self, part: &Part<'_>) -> bool {
+    fn matches(&self, part: &CommandPart<'_>) -> bool {
         let Some(wanted) = &self.command else { return true };
         match self.action {
-            Action::Allow => part.is_plain && begin_with(part.words, wanted),
+            Action::Allow => part.is_plain && starts_with_words(part.words, wanted),
             Action::Ask | Action::Deny => {
-                !part.is_told
-                    || part.program.is_some_and(|program| may_begin_with(program, part.mark, wanted))
+                !part.is_known
+                    || part.program.is_some_and(|program| may_start_with(program, part.placeholder, wanted))
             }
         }
     }
 
     /// Whether a rule that matches a part is about it whatever the shell makes of the text.
-    fn is_certain(&self, part: &Part<'_>) -> bool {
+    fn is_certain(&self, part: &CommandPart<'_>) -> bool {
         let Some(wanted) = &self.command else { return true };
         let is_literal =
-            |program: &Program<'_>| program.is_named && program.args.iter().all(|arg| arg.is_literal);
-        let is_whole = part.is_told && part.mark.is_none();
-        begin_with(part.words, wanted) || (is_whole && part.program.is_some_and(is_literal))
+            |program: &Program<'_>| program.has_literal_name && program.args.iter().all(|arg| arg.is_literal);
+        let is_whole = part.is_known && part.placeholder.is_none();
+        starts_with_words(part.words, wanted) || (is_whole && part.program.is_some_and(is_literal))
     }
 
     fn ruling(&self) -> Ruling {
@@ -199,26 +201,31 @@ impl Rule {
 }
 
 /// Whether these are certainly the first words.
-fn begin_with(words: &[Word], wanted: &[String]) -> bool {
+fn starts_with_words(words: &[Word], wanted: &[String]) -> bool {
     words.len() >= wanted.len()
         && words.iter().zip(wanted).all(|(word, wanted)| word.is_literal && word.text == *wanted)
 }
 
 /// Whether it may be called with these first words, whatever directory it is in and whichever options stand between.
-fn may_begin_with(program: &Program<'_>, mark: Option<&str>, wanted: &[String]) -> bool {
+fn may_start_with(program: &Program<'_>, placeholder: Option<&str>, wanted: &[String]) -> bool {
     let Some((name, rest)) = wanted.split_first() else { return false };
     let mut args = program.args.iter();
-    (!program.is_named || program.name == program::name(name))
-        && rest.iter().all(|wanted| may_follow(&mut args, mark, wanted))
+    (!program.has_literal_name || program.name == program::name(name))
+        && rest.iter().all(|wanted| may_follow(&mut args, placeholder, wanted))
 }
 
-/// Whether `wanted` may be next, behind options and a value for each; words from elsewhere may be where their mark is, and at
+/// Whether `wanted` may be next, behind options and a value for each; words from elsewhere may be where their placeholder is, and at
 /// the end.
-fn may_follow<'a>(args: &mut impl Iterator<Item = &'a Word>, mark: Option<&str>, wanted: &str) -> bool {
+fn may_follow<'a>(
+    args: &mut impl Iterator<Item = &'a Word>,
+    placeholder: Option<&str>,
+    wanted: &str,
+) -> bool {
     let mut may_be_value = false;
     for arg in args {
         let is_option = arg.text.starts_with('-');
-        let is_open = !arg.is_literal || mark.is_some_and(|mark| arg.text.contains(mark));
+        let is_open =
+            !arg.is_literal || placeholder.is_some_and(|placeholder| arg.text.contains(placeholder));
         if arg.text == wanted || (is_open && !is_option) {
             return true;
         }
@@ -227,7 +234,7 @@ fn may_follow<'a>(args: &mut impl Iterator<Item = &'a Word>, mark: Option<&str>,
         }
         may_be_value = is_option;
     }
-    mark.is_some()
+    placeholder.is_some()
 }
 
 #[cfg(test)]

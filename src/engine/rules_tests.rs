@@ -1,7 +1,7 @@
 //! Tests of the rules: which is the first that matches, and what a command is judged by.
 
 use super::*;
-use crate::tools::Touch;
+use crate::tools::TouchedFile;
 use proptest::prelude::*;
 
 /// Rules as they stand in a file, one JSON object each.
@@ -15,8 +15,8 @@ fn command(text: &str) -> Plan {
 }
 
 fn touching(paths: &[&str]) -> Plan {
-    let touch = |path: &&str| Touch { path: (*path).into(), write: true };
-    Plan { touches: paths.iter().map(touch).collect(), ..Plan::default() }
+    let touch = |path: &&str| TouchedFile { path: (*path).into(), write: true };
+    Plan { touched_files: paths.iter().map(touch).collect(), ..Plan::default() }
 }
 
 /// The action and the number of the rule that decides.

@@ -1,7 +1,7 @@
 //! The engine of a subagent: that of the run which asks it, with tools, a policy and a memory of its own.
 
 use crate::emit::Emitter;
-use crate::engine::approve::Unanswered;
+use crate::engine::approve::NoApprover;
 use crate::engine::policy::Policy;
 use crate::engine::{Engine, EngineOptions};
 use crate::journal::approvals::Approvals;
@@ -31,21 +31,21 @@ impl Engine {
             hooks: Rc::clone(&self.hooks),
             gates: Vec::new(),
             approver: Rc::clone(&self.approver),
-            granted: Rc::clone(&self.granted),
+            grants: Rc::clone(&self.grants),
             approvals: Approvals::default(),
-            holds: Cell::new(false),
-            outputs: Rc::new(self.outputs.of_subagent(call_id)),
+            has_pending_call: Cell::new(false),
+            outputs: Rc::new(self.outputs.for_subagent(call_id)),
             emitter,
             source: Rc::clone(&self.source),
             workspace: Rc::clone(&self.workspace),
             launcher: Rc::clone(&self.launcher),
-            ledger: Rc::default(),
+            observed_files: Rc::default(),
             background: Rc::default(),
-            options: EngineOptions { unanswered: Unanswered::Refuse, ..self.options },
-            stopped: Cell::new(self.stopped.get()),
+            options: EngineOptions { no_approver: NoApprover::Refuse, ..self.options },
+            is_stopped_by_hook: Cell::new(self.is_stopped_by_hook.get()),
             baseline: Arc::clone(&self.baseline),
             checkpoints: None,
-            unwatched_told: Cell::new(self.unwatched_told.get()),
+            has_warned_unlisted: Cell::new(self.has_warned_unlisted.get()),
         }
     }
 }

@@ -57,17 +57,17 @@ const PRIVATE: &str = "private";
 const RESERVED: &str = "reserved";
 
 /// Why `address` is not one of the public internet; `None` when it is.
-pub fn objection(address: IpAddr) -> Option<&'static str> {
+pub fn non_public_reason(address: IpAddr) -> Option<&'static str> {
     match address {
-        IpAddr::V4(address) => objection_v4(address),
-        IpAddr::V6(address) => match embedded(address) {
-            Some(inner) => objection_v4(inner),
-            None => objection_v6(address),
+        IpAddr::V4(address) => non_public_reason_v4(address),
+        IpAddr::V6(address) => match embedded_ipv4(address) {
+            Some(inner) => non_public_reason_v4(inner),
+            None => non_public_reason_v6(address),
         },
     }
 }
 
-fn objection_v4(address: Ipv4Addr) -> Option<&'static str> {
+fn non_public_reason_v4(address: Ipv4Addr) -> Option<&'static str> {
     let found = V4.iter().find(|(block, length, _)| {
         let shift = u32::BITS - length;
         u32::from(*block).checked_shr(shift) == u32::from(address).checked_shr(shift)
@@ -75,7 +75,7 @@ fn objection_v4(address: Ipv4Addr) -> Option<&'static str> {
     found.map(|(_, _, reason)| *reason)
 }
 
-fn objection_v6(address: Ipv6Addr) -> Option<&'static str> {
+fn non_public_reason_v6(address: Ipv6Addr) -> Option<&'static str> {
     let within = |blocks: &[Block<Ipv6Addr>]| {
         let found = blocks.iter().find(|(block, length, _)| {
             let shift = u128::BITS - length;
@@ -88,7 +88,7 @@ fn objection_v6(address: Ipv6Addr) -> Option<&'static str> {
 
 /// The IPv4 address that is dialled in the end: of a mapped address (`::ffff:0:0/96`) by the kernel, of one under the
 /// well-known prefix of RFC 6052 (`64:ff9b::/96`) by a translator on the way.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn embedded_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [.., high, low] = address.segments();
     let prefix = address.segments();
     let translated = matches!(prefix, [0x64, 0xff9b, 0, 0, 0, 0, ..]);
@@ -102,7 +102,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn said(address: &str) -> Option<&'static str> {
-        objection(address.parse().unwrap())
+        non_public_reason(address.parse().unwrap())
     }
 
     #[test]
@@ -192,21 +192,21 @@ mod tests {
             let (block, length, _) = V4[at];
             let mask = u32::MAX.checked_shr(length).unwrap_or(0);
             let address = Ipv4Addr::from(u32::from(block) | (bits & mask));
-            prop_assert!(objection(address.into()).is_some());
-            prop_assert_eq!(objection(address.to_ipv6_mapped().into()), objection(address.into()));
-            prop_assert!(objection(address.to_ipv6_compatible().into()).is_some());
+            prop_assert!(non_public_reason(address.into()).is_some());
+            prop_assert_eq!(non_public_reason(address.to_ipv6_mapped().into()), non_public_reason(address.into()));
+            prop_assert!(non_public_reason(address.to_ipv6_compatible().into()).is_some());
         }
 
         #[test]
         fn what_the_standard_library_calls_local_is_never_public(bits: u128, narrow: u32) {
             let six = Ipv6Addr::from(bits);
             if six.is_loopback() || six.is_multicast() || six.is_unique_local() || six.is_unicast_link_local() {
-                prop_assert!(objection(six.into()).is_some());
+                prop_assert!(non_public_reason(six.into()).is_some());
             }
             let four = Ipv4Addr::from(narrow);
             let local = four.is_private() || four.is_loopback() || four.is_link_local() || four.is_broadcast();
             if local || four.is_documentation() || four.is_multicast() || four.is_unspecified() {
-                prop_assert!(objection(four.into()).is_some());
+                prop_assert!(non_public_reason(four.into()).is_some());
             }
         }
     }

@@ -10,7 +10,7 @@ const URL_CHARS: usize = 2048;
 ///
 /// # Errors
 /// What is wrong with it, for a model.
-pub fn page(raw: &str) -> Result<Url, String> {
+pub fn parse_page_url(raw: &str) -> Result<Url, String> {
     let wrong = |why: &str| Err(format!("The url cannot be fetched: {why}."));
     if raw.chars().count() > URL_CHARS {
         return wrong("it is longer than 2048 characters");
@@ -20,7 +20,7 @@ pub fn page(raw: &str) -> Result<Url, String> {
         return wrong("it holds a space, a control character or a backslash; write them as %20 and the like");
     }
     match Url::parse(raw) {
-        Ok(url) => checked(url),
+        Ok(url) => check_page_url(url),
         Err(error) => wrong(&format!("{error}; it must begin with http:// or https://")),
     }
 }
@@ -28,8 +28,8 @@ pub fn page(raw: &str) -> Result<Url, String> {
 /// Whether `url`, which may come from a redirect, is the address of a page.
 ///
 /// # Errors
-/// As [`page`].
-pub fn checked(mut url: Url) -> Result<Url, String> {
+/// As [`parse_page_url`].
+pub fn check_page_url(mut url: Url) -> Result<Url, String> {
     let wrong = |why: &str| Err(format!("The url cannot be fetched: {why}."));
     if !matches!(url.scheme(), "http" | "https") {
         return wrong("only http and https are");
@@ -54,9 +54,9 @@ pub enum HostPattern {
     /// `*`: every one.
     Any,
     /// `example.org`: this one.
-    Exactly(String),
+    Exact(String),
     /// `*.example.org`: those below it, with the dot in front.
-    Below(String),
+    Subdomains(String),
 }
 
 impl HostPattern {
@@ -74,9 +74,9 @@ impl HostPattern {
         let host = url.filter(|url| url.port().is_none() && !name.ends_with(":80"));
         match host.as_ref().and_then(Url::host_str) {
             Some(host) if !host.is_empty() && !host.ends_with('.') && below => {
-                Ok(Self::Below(format!(".{host}")))
+                Ok(Self::Subdomains(format!(".{host}")))
             }
-            Some(host) if !host.is_empty() && !host.ends_with('.') => Ok(Self::Exactly(host.to_owned())),
+            Some(host) if !host.is_empty() && !host.ends_with('.') => Ok(Self::Exact(host.to_owned())),
             _ => Err(
                 "must be a host such as `example.org`, `*.example.org` or `*`, without scheme, port and path"
                     .to_owned(),
@@ -85,11 +85,11 @@ impl HostPattern {
     }
 
     /// Whether `host`, as a parsed address holds it, is one of these.
-    pub fn allows(&self, host: &str) -> bool {
+    pub fn matches(&self, host: &str) -> bool {
         match self {
             Self::Any => true,
-            Self::Exactly(name) => name == host,
-            Self::Below(end) => host.len() > end.len() && host.ends_with(end.as_str()),
+            Self::Exact(name) => name == host,
+            Self::Subdomains(end) => host.len() > end.len() && host.ends_with(end.as_str()),
         }
     }
 }
@@ -113,7 +113,7 @@ mod tests {
             ("HTTP://EXAMPLE.org:80/a#b", "example.org"),
             ("https://bücher.example/", "xn--bcher-kva.example"),
         ] {
-            assert_eq!(page(raw).unwrap().host_str(), Some(host), "{raw}");
+            assert_eq!(parse_page_url(raw).unwrap().host_str(), Some(host), "{raw}");
         }
         for raw in [
             "",
@@ -135,14 +135,14 @@ mod tests {
             "http://example.org:99999/",
             "http://256.256.256.256/",
         ] {
-            assert!(page(raw).is_err(), "{raw}");
+            assert!(parse_page_url(raw).is_err(), "{raw}");
         }
-        assert!(page(&format!("http://example.org/{}", "a".repeat(URL_CHARS))).is_err());
+        assert!(parse_page_url(&format!("http://example.org/{}", "a".repeat(URL_CHARS))).is_err());
     }
 
     #[test]
     fn class_51_hosts_are_compared_whole_and_an_entry_is_nothing_but_a_host() {
-        let allows = |pattern: &str, host: &str| HostPattern::parse(pattern).unwrap().allows(host);
+        let allows = |pattern: &str, host: &str| HostPattern::parse(pattern).unwrap().matches(host);
         assert!(allows("Example.ORG", "example.org") && allows("*", "example.org"));
         assert!(allows("*.example.org", "docs.example.org") && allows("[::1]", "[::1]"));
         for host in ["example.org.evil.test", "notexample.org", "evil.test", "example.or", "a.example.org"] {
@@ -170,8 +170,8 @@ mod tests {
     proptest! {
         #[test]
         fn whatever_is_accepted_reads_the_same_again(raw in "(https?://)?[a-z0-9.:@%\\[\\]/\\\\#?xé -]{0,40}") {
-            if let Ok(url) = page(&raw) {
-                prop_assert_eq!(page(url.as_str()), Ok(url.clone()));
+            if let Ok(url) = parse_page_url(&raw) {
+                prop_assert_eq!(parse_page_url(url.as_str()), Ok(url.clone()));
                 prop_assert!(url.as_str().is_ascii());
             }
         }

@@ -88,12 +88,12 @@ impl std::fmt::Display for Deadline {
 
 /// When one exchange began and what it may take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clock {
+pub(super) struct ExchangeTimer {
     pub(super) started: Instant,
     pub(super) deadlines: Deadlines,
 }
 
-impl Clock {
+impl ExchangeTimer {
     pub(super) fn until_first_byte(&self) -> (Instant, Deadline) {
         self.earlier(self.started + self.deadlines.first_byte, Deadline::FirstByte)
     }

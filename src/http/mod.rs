@@ -4,7 +4,7 @@ mod deadlines;
 
 pub use deadlines::{Deadline, Deadlines, Delivery};
 
-use deadlines::Clock;
+use deadlines::ExchangeTimer;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, StatusCode, Url, redirect};
 use std::cell::OnceCell;
@@ -15,19 +15,19 @@ use tokio::time::{Instant, timeout_at};
 use tokio_util::bytes::Bytes;
 
 /// The most of an error body that is read, in bytes; messages are short, an HTML page need not be loaded.
-pub const ERROR_BODY_CAP: usize = 16 * 1024;
+pub const MAX_ERROR_BODY_BYTES: usize = 16 * 1024;
 /// The longest an error body is waited for; the status alone is worth reporting.
 const ERROR_BODY_TIME: Duration = Duration::from_secs(5);
 /// The most of an answer that is read, in bytes after decompression. None of it is kept here; an event of a few hundred
 /// bytes may carry one token, and the longest answers have 128,000.
-pub const ANSWER_CAP: usize = 64 * 1024 * 1024;
+pub const MAX_RESPONSE_BYTES: usize = 64 * 1024 * 1024;
 /// The longest body that is kept as a whole, in bytes; the longest answers that are not streamed have about 1 MiB.
-pub const DOCUMENT_CAP: usize = 4 * 1024 * 1024;
+pub const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 /// The most headers of an answer under HTTP/1; real ones have up to forty. Their bytes are bounded by hyper's read
 /// buffer, 408 KiB, which cannot be set from here.
-pub(crate) const HEADERS_CAP: usize = 100;
+pub(crate) const MAX_HEADERS: usize = 100;
 /// The most bytes of an answer's headers under HTTP/2, counted as RFC 9113 section 6.5.2 does.
-pub(crate) const HEADER_BYTES_CAP: u32 = 32 * 1024;
+pub(crate) const MAX_HEADER_BYTES: u32 = 32 * 1024;
 /// How long the end of a body may follow its last useful byte for the connection to be kept.
 const DRAIN_TIME: Duration = Duration::from_millis(20);
 
@@ -60,16 +60,16 @@ pub enum HttpError {
     /// The server points elsewhere; that is never followed, because a key would go along.
     #[error("the server redirects to {0}, which is not followed; if you trust it, make it the API base")]
     Redirect(String),
-    /// More than this many bytes: [`ANSWER_CAP`] or [`DOCUMENT_CAP`].
+    /// More than this many bytes: [`MAX_RESPONSE_BYTES`] or [`MAX_BODY_BYTES`].
     #[error("the answer is longer than {} MiB", .0 / 1024 / 1024)]
     TooLarge(usize),
 }
 
 /// The bytes of a request, shared between its repetitions.
 #[derive(Debug)]
-pub struct Payload(Bytes);
+pub struct RequestBody(Bytes);
 
-impl From<Vec<u8>> for Payload {
+impl From<Vec<u8>> for RequestBody {
     fn from(bytes: Vec<u8>) -> Self {
         Self(bytes.into())
     }
@@ -150,11 +150,16 @@ impl Endpoint {
     }
 
     /// Sends `payload` as JSON to `path` below the base (from a slash on) and waits for the status line; the body is
-    /// then read from the [`Reply`].
+    /// then read from the [`HttpResponse`].
     ///
     /// # Errors
     /// When there is no answer, or a redirect. An error status is an answer.
-    pub async fn post(&self, path: &str, payload: &Payload, delivery: Delivery) -> Result<Reply, HttpError> {
+    pub async fn post(
+        &self,
+        path: &str,
+        payload: &RequestBody,
+        delivery: Delivery,
+    ) -> Result<HttpResponse, HttpError> {
         self.exchange(Method::POST, path, Some(payload), self.deadlines(delivery)).await
     }
 
@@ -162,7 +167,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// As [`post`](Self::post).
-    pub async fn get(&self, path: &str) -> Result<Reply, HttpError> {
+    pub async fn get(&self, path: &str) -> Result<HttpResponse, HttpError> {
         self.exchange(Method::GET, path, None, self.deadlines(Delivery::Whole { thinks: false })).await
     }
 
@@ -170,10 +175,10 @@ impl Endpoint {
         &self,
         method: Method,
         path: &str,
-        payload: Option<&Payload>,
+        payload: Option<&RequestBody>,
         deadlines: Deadlines,
-    ) -> Result<Reply, HttpError> {
-        let clock = Clock { started: Instant::now(), deadlines };
+    ) -> Result<HttpResponse, HttpError> {
+        let clock = ExchangeTimer { started: Instant::now(), deadlines };
         let url = format!("{}{path}", self.base.as_str().trim_end_matches('/'));
         let mut request = self.client()?.request(method, url).headers(self.headers.clone());
         if let Some(body) = payload {
@@ -188,7 +193,7 @@ impl Endpoint {
             return Err(HttpError::Redirect(self.redirect_target(response.headers())));
         }
         let now = Instant::now();
-        Ok(Reply { clock, response, received: 0, last_event: now, alive: now })
+        Ok(HttpResponse { clock, response, received: 0, last_event: now, alive: now })
     }
 
     fn client(&self) -> Result<&Client, HttpError> {
@@ -215,7 +220,7 @@ impl Endpoint {
         if error.is_connect() && error.is_timeout() {
             return HttpError::Timeout(Deadline::Connect, self.deadlines.connect);
         }
-        let causes = causes(&error);
+        let causes = root_cause(&error);
         if error.is_connect() && is_tls(&error) {
             HttpError::Tls(causes)
         } else if error.is_connect() {
@@ -230,8 +235,8 @@ impl Endpoint {
 
 /// An answer whose status is known and whose body is still to be read.
 #[derive(Debug)]
-pub struct Reply {
-    clock: Clock,
+pub struct HttpResponse {
+    clock: ExchangeTimer,
     response: reqwest::Response,
     received: usize,
     /// When the last complete event, or the first byte, was received.
@@ -240,7 +245,7 @@ pub struct Reply {
     alive: Instant,
 }
 
-impl Reply {
+impl HttpResponse {
     /// The status code.
     pub fn status(&self) -> u16 {
         self.response.status().as_u16()
@@ -259,7 +264,7 @@ impl Reply {
     /// The next piece of the body, decompressed; none at its end.
     ///
     /// # Errors
-    /// When a deadline passes, the connection breaks, or the body is longer than [`ANSWER_CAP`].
+    /// When a deadline passes, the connection breaks, or the body is longer than [`MAX_RESPONSE_BYTES`].
     pub async fn chunk(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, HttpError> {
         let (until, deadline) = match self.received {
             0 => self.clock.until_first_byte(),
@@ -268,13 +273,13 @@ impl Reply {
         let chunk = timeout_at(until, self.response.chunk())
             .await
             .map_err(|_| self.clock.passed(deadline))?
-            .map_err(|error| HttpError::Broken(causes(&error.without_url())))?;
+            .map_err(|error| HttpError::Broken(root_cause(&error.without_url())))?;
         if self.received == 0 {
             self.event_received();
         }
         self.received = self.received.saturating_add(chunk.as_ref().map_or(0, Bytes::len));
-        if self.received > ANSWER_CAP {
-            return Err(HttpError::TooLarge(ANSWER_CAP));
+        if self.received > MAX_RESPONSE_BYTES {
+            return Err(HttpError::TooLarge(MAX_RESPONSE_BYTES));
         }
         if chunk.is_none() {
             // The task that keeps the connection must run once more before another exchange can have it.
@@ -297,27 +302,27 @@ impl Reply {
     /// The whole body of an answer that is not streamed.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk), and when it is longer than [`DOCUMENT_CAP`].
+    /// As [`chunk`](Self::chunk), and when it is longer than [`MAX_BODY_BYTES`].
     pub async fn body(&mut self) -> Result<Vec<u8>, HttpError> {
         let mut body = Vec::new();
         while let Some(chunk) = self.chunk().await? {
-            if body.len() + chunk.as_ref().len() > DOCUMENT_CAP {
-                return Err(HttpError::TooLarge(DOCUMENT_CAP));
+            if body.len() + chunk.as_ref().len() > MAX_BODY_BYTES {
+                return Err(HttpError::TooLarge(MAX_BODY_BYTES));
             }
             body.extend_from_slice(chunk.as_ref());
         }
         Ok(body)
     }
 
-    /// The beginning of an error's body: what arrives within five seconds, at most [`ERROR_BODY_CAP`].
+    /// The beginning of an error's body: what arrives within five seconds, at most [`MAX_ERROR_BODY_BYTES`].
     pub async fn error_body(mut self) -> Vec<u8> {
         let until = Instant::now() + ERROR_BODY_TIME;
         let mut body = Vec::new();
-        while body.len() < ERROR_BODY_CAP {
+        while body.len() < MAX_ERROR_BODY_BYTES {
             let Ok(Ok(Some(chunk))) = timeout_at(until, self.chunk()).await else { break };
             body.extend_from_slice(chunk.as_ref());
         }
-        body.truncate(ERROR_BODY_CAP);
+        body.truncate(MAX_ERROR_BODY_BYTES);
         body
     }
 
@@ -335,8 +340,8 @@ fn build(url: &Url, connect: Duration) -> Result<Client, HttpError> {
         .user_agent(concat!("agent/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(connect)
         .redirect(redirect::Policy::none())
-        .http1_max_headers(HEADERS_CAP)
-        .http2_max_header_list_size(HEADER_BYTES_CAP)
+        .http1_max_headers(MAX_HEADERS)
+        .http2_max_header_list_size(MAX_HEADER_BYTES)
         .tcp_nodelay(true);
     if url.scheme() == "http" {
         // No roots: reading the system's store takes up to 36 ms, and plain http has no use for it.
@@ -345,7 +350,7 @@ fn build(url: &Url, connect: Duration) -> Result<Client, HttpError> {
     if is_loopback(url) {
         builder = builder.no_proxy();
     }
-    builder.build().map_err(|error| HttpError::Setup(causes(&error)))
+    builder.build().map_err(|error| HttpError::Setup(root_cause(&error)))
 }
 
 fn authority(url: &Url) -> String {
@@ -361,7 +366,7 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 /// The innermost cause, which is the one that says something.
-pub(crate) fn causes(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn root_cause(error: &(dyn Error + 'static)) -> String {
     chain(error).last().unwrap_or(error).to_string()
 }
 

@@ -1,35 +1,35 @@
 //! The calls of a session that wait for a person's answer, as its journal tells them.
 
-use crate::approval::{Answer, Approval};
+use crate::approval::{ApprovalAnswer, ApprovalRequest};
 use crate::event::{Event, Record};
 use crate::journal::read;
-use crate::journal::seal::Seal;
+use crate::journal::seal::AnswerSigner;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
 /// A call that waits, and what was said about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Waiting {
+pub struct PendingCall {
     /// The question.
-    pub approval: Approval,
+    pub approval: ApprovalRequest,
     /// The last answer.
-    pub answer: Option<Answered>,
+    pub answer: Option<RecordedAnswer>,
 }
 
-impl Waiting {
+impl PendingCall {
     /// What was said, as far as it counts: a yes only where it was given here.
-    pub fn said(&self) -> Option<&Answer> {
+    pub fn effective_answer(&self) -> Option<&ApprovalAnswer> {
         let answered = self.answer.as_ref()?;
-        (answered.is_genuine || answered.answer != Answer::Approve).then_some(&answered.answer)
+        (answered.is_genuine || answered.answer != ApprovalAnswer::Approve).then_some(&answered.answer)
     }
 }
 
 /// An answer as it stands in the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answered {
+pub struct RecordedAnswer {
     /// What was said.
-    pub answer: Answer,
+    pub answer: ApprovalAnswer,
     seal: String,
     /// Whether it is known to have been given here, in this session and to this question.
     #[serde(skip)]
@@ -40,16 +40,16 @@ pub struct Answered {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approvals {
     /// In the order of the calls.
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingCall>,
     /// The calls of the model's last answer.
     calls: Vec<String>,
 }
 
 impl Approvals {
     /// What `records` tell.
-    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+    pub fn from_records<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut approvals = Self::default();
-        records.into_iter().for_each(|record| approvals.note(&record.event));
+        records.into_iter().for_each(|record| approvals.apply(&record.event));
         approvals
     }
 
@@ -59,9 +59,9 @@ impl Approvals {
     /// When it cannot be read.
     pub fn read(path: &Path) -> io::Result<Self> {
         let mut approvals = Self::default();
-        read::visit(path, |_, record| {
+        read::for_each_record(path, |_, record| {
             if let Some(record) = record {
-                approvals.note(&record.event);
+                approvals.apply(&record.event);
             }
             true
         })?;
@@ -69,22 +69,23 @@ impl Approvals {
     }
 
     /// Takes note of an event.
-    pub fn note(&mut self, event: &Event) {
+    pub fn apply(&mut self, event: &Event) {
         match event {
-            Event::ToolWaits { approval: Some(approval), .. } => {
+            Event::ToolCallPending { approval: Some(approval), .. } => {
                 self.forget(&approval.call_id);
-                self.waiting.push(Waiting { approval: approval.clone(), answer: None });
+                self.waiting.push(PendingCall { approval: approval.clone(), answer: None });
                 let Self { waiting, calls } = self;
                 waiting.sort_by_key(|one| calls.iter().position(|call| *call == one.approval.call_id));
             }
             Event::ApprovalAnswered { id, answer, seal } => {
-                let answered = Answered { answer: answer.clone(), seal: seal.clone(), is_genuine: false };
+                let answered =
+                    RecordedAnswer { answer: answer.clone(), seal: seal.clone(), is_genuine: false };
                 let asked = self.waiting.iter_mut().find(|waiting| waiting.approval.id == *id);
                 if let Some(waiting) = asked {
                     waiting.answer = Some(answered);
                 }
             }
-            Event::ToolEnd { result, .. } => self.forget(&result.call_id),
+            Event::ToolCallEnd { result, .. } => self.forget(&result.call_id),
             // A new answer of the model: whatever became of the calls before it, none of them runs any more.
             Event::ModelResponse { message, .. } => {
                 self.waiting.clear();
@@ -100,27 +101,27 @@ impl Approvals {
 
     /// The same, knowing which of the answers bear the `seal`.
     #[must_use]
-    pub fn verified(mut self, seal: &Seal) -> Self {
-        for Waiting { approval, answer } in &mut self.waiting {
+    pub fn verify_answers(mut self, seal: &AnswerSigner) -> Self {
+        for PendingCall { approval, answer } in &mut self.waiting {
             if let Some(answered) = answer {
-                answered.is_genuine = answered.seal == seal.on(approval, &answered.answer);
+                answered.is_genuine = answered.seal == seal.sign(approval, &answered.answer);
             }
         }
         self
     }
 
     /// All of them, answered or not, in the order of the calls.
-    pub fn all(&self) -> &[Waiting] {
+    pub fn all(&self) -> &[PendingCall] {
         &self.waiting
     }
 
     /// Those that nobody has answered.
-    pub fn open(&self) -> impl Iterator<Item = &Approval> {
+    pub fn unanswered(&self) -> impl Iterator<Item = &ApprovalRequest> {
         self.waiting.iter().filter(|waiting| waiting.answer.is_none()).map(|waiting| &waiting.approval)
     }
 
     /// The question about a call and its answer, where it has one.
-    pub fn answered(&self, call_id: &str) -> Option<(&Approval, &Answered)> {
+    pub fn answered(&self, call_id: &str) -> Option<(&ApprovalRequest, &RecordedAnswer)> {
         let asked = self.waiting.iter().find(|waiting| waiting.approval.call_id == call_id)?;
         Some((&asked.approval, asked.answer.as_ref()?))
     }
@@ -129,20 +130,20 @@ impl Approvals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approval::question;
+    use crate::approval::sample_request;
     use crate::event::{FinishReason, Purpose};
     use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 
     fn waits(id: &str, call_id: &str) -> Event {
-        Event::ToolWaits { call_id: call_id.into(), approval: Some(question(id, call_id)) }
+        Event::ToolCallPending { call_id: call_id.into(), approval: Some(sample_request(id, call_id)) }
     }
 
-    fn says(id: &str, answer: Answer) -> Event {
+    fn says(id: &str, answer: ApprovalAnswer) -> Event {
         Event::ApprovalAnswered { id: id.into(), answer, seal: String::new() }
     }
 
     fn ended(call_id: &str) -> Event {
-        Event::ToolEnd {
+        Event::ToolCallEnd {
             name: "write_file".into(),
             summary: String::new(),
             result: ToolResult { call_id: call_id.into(), text: "done".into(), is_error: false },
@@ -150,62 +151,63 @@ mod tests {
             seen: Vec::new(),
             denial: None,
             simulated: false,
-            counted: crate::guardrail::Counted::default(),
+            counted: crate::guardrail::CallCounts::default(),
             duration_ms: 1,
         }
     }
 
     fn fold(events: impl IntoIterator<Item = Event>) -> Approvals {
         let mut approvals = Approvals::default();
-        events.into_iter().for_each(|event| approvals.note(&event));
+        events.into_iter().for_each(|event| approvals.apply(&event));
         approvals
     }
 
     fn open(approvals: &Approvals) -> Vec<&str> {
-        approvals.open().map(|approval| approval.id.as_str()).collect()
+        approvals.unanswered().map(|approval| approval.id.as_str()).collect()
     }
 
     #[test]
     fn s21_a_question_is_open_until_it_is_answered_and_gone_with_its_result() {
-        let asked = fold([waits("a", "c1"), waits("b", "c2"), says("b", Answer::Approve)]);
+        let asked = fold([waits("a", "c1"), waits("b", "c2"), says("b", ApprovalAnswer::Approve)]);
         assert_eq!(open(&asked), ["a"]);
         assert_eq!(asked.all().len(), 2);
         let (question, answered) = asked.answered("c2").unwrap();
         assert_eq!((question.id.as_str(), answered.is_genuine), ("b", false));
         assert_eq!(asked.answered("c1"), None, "nobody has answered it");
         let mut done = asked;
-        done.note(&ended("c2"));
+        done.apply(&ended("c2"));
         assert_eq!((open(&done), done.answered("c2")), (vec!["a"], None));
     }
 
     #[test]
     fn s21_the_last_answer_counts_and_one_to_nothing_is_none() {
-        let deny = Answer::Deny { reason: Some("not now".into()) };
-        let asked = fold([waits("a", "c1"), says("a", Answer::Approve), says("x", Answer::Approve)]);
+        let deny = ApprovalAnswer::Deny { reason: Some("not now".into()) };
+        let asked =
+            fold([waits("a", "c1"), says("a", ApprovalAnswer::Approve), says("x", ApprovalAnswer::Approve)]);
         let (_, answered) = asked.answered("c1").unwrap();
-        assert_eq!(answered.answer, Answer::Approve);
+        assert_eq!(answered.answer, ApprovalAnswer::Approve);
         let mut again = asked;
-        again.note(&says("a", deny.clone()));
+        again.apply(&says("a", deny.clone()));
         assert_eq!(again.answered("c1").unwrap().1.answer, deny);
     }
 
     #[test]
     fn s22_an_answer_is_genuine_where_it_bears_the_seal() {
         let dir = tempfile::tempdir().unwrap();
-        let seal = Seal::of(dir.path(), "s1").unwrap();
+        let seal = AnswerSigner::load_or_create(dir.path(), "s1").unwrap();
         let asks = waits("a", "c1");
-        let Event::ToolWaits { approval: Some(asked), .. } = &asks else { panic!("no question") };
+        let Event::ToolCallPending { approval: Some(asked), .. } = &asks else { panic!("no question") };
         let sealed = Event::ApprovalAnswered {
             id: "a".into(),
-            answer: Answer::Approve,
-            seal: seal.on(asked, &Answer::Approve),
+            answer: ApprovalAnswer::Approve,
+            seal: seal.sign(asked, &ApprovalAnswer::Approve),
         };
-        let is_genuine = |events: Vec<Event>, seal: &Seal| {
-            fold(events).verified(seal).answered("c1").unwrap().1.is_genuine
+        let is_genuine = |events: Vec<Event>, seal: &AnswerSigner| {
+            fold(events).verify_answers(seal).answered("c1").unwrap().1.is_genuine
         };
         assert!(is_genuine(vec![asks.clone(), sealed.clone()], &seal));
-        assert!(!is_genuine(vec![asks.clone(), says("a", Answer::Approve)], &seal));
-        let other = Seal::of(dir.path(), "s2").unwrap();
+        assert!(!is_genuine(vec![asks.clone(), says("a", ApprovalAnswer::Approve)], &seal));
+        let other = AnswerSigner::load_or_create(dir.path(), "s2").unwrap();
         assert!(!is_genuine(vec![asks, sealed], &other), "another session, as of one that was copied");
     }
 
@@ -229,11 +231,11 @@ mod tests {
 
     #[test]
     fn s21_a_question_that_is_asked_again_has_no_answer_yet() {
-        let asked = fold([waits("a", "c1"), says("a", Answer::Approve), waits("b", "c1")]);
+        let asked = fold([waits("a", "c1"), says("a", ApprovalAnswer::Approve), waits("b", "c1")]);
         assert_eq!(open(&asked), ["b"]);
         assert_eq!(asked.answered("c1"), None);
         let mut over = asked;
-        over.note(&response(&[]));
+        over.apply(&response(&[]));
         assert!(over.all().is_empty());
     }
 

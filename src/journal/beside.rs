@@ -10,13 +10,13 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Bytes of a line that holds its record whole; of a longer record only what is short stays in the line.
-pub const LINE_BYTES: usize = 64 << 10;
+pub const MAX_INLINE_RECORD_BYTES: usize = 64 << 10;
 
 /// Bytes of a value, as JSON, that stays in the line of a longer record.
-const VALUE_BYTES: usize = 4 << 10;
+const MAX_INLINE_VALUE_BYTES: usize = 4 << 10;
 
 /// Characters of a text that stay in the line, for those who look at it.
-const BEGINNING_CHARS: usize = 200;
+const PREFIX_CHARS: usize = 200;
 
 /// Bytes that are put together to one record.
 const MAX_RECORD_BYTES: u64 = 64 << 20;
@@ -25,20 +25,20 @@ const MAX_RECORD_BYTES: u64 = 64 << 20;
 const HASH_DIGITS: usize = 64;
 
 /// The keys of what is no type of ours, and is taken out as a whole: opaque data of a provider, a structured answer.
-const FOREIGN: [&str; 2] = ["data", "output"];
+const OPAQUE_KEYS: [&str; 2] = ["data", "output"];
 
 /// Where in a record a value belongs, as a JSON pointer, and the hash of its JSON. What holds another stands before it.
-pub type Places = Vec<(String, String)>;
+pub type BlobPointers = Vec<(String, String)>;
 
 /// The directory of one session's long values.
 #[derive(Debug, Clone)]
-pub struct Beside {
+pub struct BlobStore {
     dir: PathBuf,
 }
 
-impl Beside {
+impl BlobStore {
     /// That of the journal at `path`.
-    pub fn journal(path: &Path) -> Self {
+    pub fn for_journal(path: &Path) -> Self {
         Self { dir: path.with_file_name("texts") }
     }
 
@@ -46,24 +46,24 @@ impl Beside {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn shorten(&self, record: &Record) -> io::Result<(Value, Places)> {
+    pub fn extract_blobs(&self, record: &Record) -> io::Result<(Value, BlobPointers)> {
         let (mut value, mut taken) = (serde_json::to_value(record)?, Vec::new());
         if let Some(event) = value.get_mut("event") {
             for (key, field) in event.as_object_mut().into_iter().flatten() {
-                take_out(field, format!("/event/{key}"), &mut taken);
+                extract_long_values(field, format!("/event/{key}"), &mut taken);
             }
         }
         let kept = taken
             .into_iter()
             .rev()
-            .map(|(place, value)| Ok((place, self.keep(&serde_json::to_vec(&value)?)?)));
-        let places = kept.collect::<io::Result<Places>>()?;
+            .map(|(place, value)| Ok((place, self.store(&serde_json::to_vec(&value)?)?)));
+        let places = kept.collect::<io::Result<BlobPointers>>()?;
         Ok((value, places))
     }
 
     /// Puts the values of `places` back into `record`. A text that is not there any more, or not as it was, is replaced by its
     /// beginning and a note. Returns whether all were there; nothing when anything else is missing.
-    pub fn complete(&self, record: &mut Value, places: &Places) -> Option<bool> {
+    pub fn restore_blobs(&self, record: &mut Value, places: &BlobPointers) -> Option<bool> {
         let (mut left, mut all) = (MAX_RECORD_BYTES, true);
         for (place, hash) in places {
             let missing = record.pointer_mut(place)?;
@@ -74,7 +74,7 @@ impl Beside {
                 }
                 (Err(_), Value::String(text)) => {
                     all = false;
-                    text.push_str(&messages::text_missing(hash));
+                    text.push_str(&messages::blob_missing(hash));
                 }
                 (Err(_), _) => return None,
             }
@@ -86,7 +86,7 @@ impl Beside {
     ///
     /// # Errors
     /// When they cannot be written.
-    pub fn keep(&self, bytes: &[u8]) -> io::Result<String> {
+    pub fn store(&self, bytes: &[u8]) -> io::Result<String> {
         let hash = blake3::hash(bytes).to_hex().to_string();
         DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
         // One process at a time has the journal, and what another left of this name is not whole.
@@ -117,7 +117,7 @@ impl Beside {
 
     /// Removes what is kept under `hash`.
     #[expect(clippy::disallowed_methods, reason = "this is the address of what lies beside journals")]
-    pub fn forget(&self, hash: &str) {
+    pub fn remove(&self, hash: &str) {
         // What stays is of no use and goes with the session.
         let _ = std::fs::remove_file(self.path(hash));
     }
@@ -128,18 +128,18 @@ impl Beside {
 }
 
 /// Takes out of `value`, which is at `place`, what keeps it from being short; what is inside of another stands before it.
-fn take_out(value: &mut Value, place: String, taken: &mut Vec<(String, Value)>) {
+fn extract_long_values(value: &mut Value, place: String, taken: &mut Vec<(String, Value)>) {
     if is_short(value) {
         return;
     }
     match value {
         Value::String(text) => {
-            let beginning = Value::String(text.chars().take(BEGINNING_CHARS).collect());
+            let beginning = Value::String(text.chars().take(PREFIX_CHARS).collect());
             taken.push((place, std::mem::replace(value, beginning)));
         }
         Value::Array(items) => {
             for (at, item) in items.iter_mut().enumerate() {
-                take_out(item, format!("{place}/{at}"), taken);
+                extract_long_values(item, format!("{place}/{at}"), taken);
             }
             if !is_short(value) {
                 taken.push((place, std::mem::replace(value, Value::Array(Vec::new()))));
@@ -148,10 +148,10 @@ fn take_out(value: &mut Value, place: String, taken: &mut Vec<(String, Value)>) 
         Value::Object(fields) => {
             for (key, field) in fields {
                 let inside = format!("{place}/{key}");
-                if FOREIGN.contains(&key.as_str()) && field.is_object() && !is_short(field) {
+                if OPAQUE_KEYS.contains(&key.as_str()) && field.is_object() && !is_short(field) {
                     taken.push((inside, field.take()));
                 } else {
-                    take_out(field, inside, taken);
+                    extract_long_values(field, inside, taken);
                 }
             }
         }
@@ -160,7 +160,7 @@ fn take_out(value: &mut Value, place: String, taken: &mut Vec<(String, Value)>) 
 }
 
 fn is_short(value: &Value) -> bool {
-    serde_json::to_vec(value).is_ok_and(|bytes| bytes.len() <= VALUE_BYTES)
+    serde_json::to_vec(value).is_ok_and(|bytes| bytes.len() <= MAX_INLINE_VALUE_BYTES)
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
 //! Records that are too long for a line: whatever they hold, their lines are bounded and they are read as they were.
 
 use super::*;
-use crate::event::{Event, FinishReason, Purpose, SCHEMA_VERSION};
-use crate::journal::read::{self, Reading};
-use crate::journal::write::{encode, encode_beside};
-use crate::message::{Message, Opaque, Part, Role, ToolCall, ToolResult};
+use crate::event::{EVENT_SCHEMA_VERSION, Event, FinishReason, Purpose};
+use crate::journal::read::{self, JournalContents};
+use crate::journal::write::{encode, encode_with_blobs};
+use crate::message::{Message, OpaqueData, Part, Role, ToolCall, ToolResult};
 use crate::result::{Output, ToolUse};
 use proptest::prelude::*;
 use serde_json::json;
 use std::fs;
 
 fn record(event: Event) -> Record {
-    Record { v: SCHEMA_VERSION, seq: 7, run: "r".into(), step: 1, wall_ms: 1, mono_us: 2, event }
+    Record { v: EVENT_SCHEMA_VERSION, seq: 7, run: "r".into(), step: 1, wall_ms: 1, mono_us: 2, event }
 }
 
 fn answer(parts: Vec<Part>) -> Event {
@@ -26,7 +26,7 @@ fn answer(parts: Vec<Part>) -> Event {
 }
 
 fn ended(result: ToolResult) -> Event {
-    Event::ToolEnd {
+    Event::ToolCallEnd {
         name: "grep".into(),
         summary: "s".into(),
         result,
@@ -34,14 +34,14 @@ fn ended(result: ToolResult) -> Event {
         seen: Vec::new(),
         denial: None,
         simulated: false,
-        counted: crate::guardrail::Counted::default(),
+        counted: crate::guardrail::CallCounts::default(),
         duration_ms: 1,
     }
 }
 
 fn run_end(output: Output, tools: usize) -> Event {
     let failure = crate::failure::Failure {
-        kind: crate::failure::ErrorKind::Config,
+        kind: crate::failure::FailureKind::Config,
         message: String::new(),
         retryable: false,
     };
@@ -67,14 +67,14 @@ impl Place {
         let mut bytes = Vec::new();
         for record in records {
             let mut line = Vec::new();
-            encode_beside(record, &Beside::journal(&self.journal), &mut line).unwrap();
+            encode_with_blobs(record, &BlobStore::for_journal(&self.journal), &mut line).unwrap();
             bytes.push(line);
         }
         fs::write(&self.journal, bytes.concat()).unwrap();
         bytes.iter().map(Vec::len).max().unwrap_or_default()
     }
 
-    fn read(&self) -> Reading {
+    fn read(&self) -> JournalContents {
         read::read(&self.journal).unwrap()
     }
 
@@ -88,13 +88,13 @@ impl Place {
 fn o10_every_kind_of_long_record_has_a_short_line_and_is_read_as_it_was() {
     let long = "line \u{e9}\u{1}\n".repeat(10_000);
     let call = |at: usize, text: &str| {
-        let opaque = Opaque { codec: "c".into(), data: json!({"a/b": vec![text; 9], "c": {"~": text}}) };
+        let opaque = OpaqueData { codec: "c".into(), data: json!({"a/b": vec![text; 9], "c": {"~": text}}) };
         let (id, arguments) = (format!("call {at}"), json!({"path": text}).to_string());
         Part::ToolCall(ToolCall { id, name: "write_file".into(), arguments, opaque: Some(opaque) })
     };
     let result = ToolResult { call_id: "a".into(), text: long.clone(), is_error: false };
     let events = [
-        Event::UserMessage { text: long.clone(), origin: crate::event::Origin::Prompt },
+        Event::UserMessage { text: long.clone(), origin: crate::event::MessageOrigin::Prompt },
         ended(result),
         answer((0..100).map(|at| call(at, "x")).collect()),
         answer(vec![Part::Text { text: long.clone() }, call(0, &long)]),
@@ -104,14 +104,15 @@ fn o10_every_kind_of_long_record_has_a_short_line_and_is_read_as_it_was() {
     let records: Vec<Record> = events.into_iter().map(record).collect();
     let place = Place::new();
     let longest = place.write(&records);
-    assert!(longest <= LINE_BYTES, "{longest}");
-    assert_eq!(place.read(), Reading { lines: records.len(), records, ..Reading::default() });
+    assert!(longest <= MAX_INLINE_RECORD_BYTES, "{longest}");
+    assert_eq!(place.read(), JournalContents { lines: records.len(), records, ..JournalContents::default() });
 }
 
 #[test]
 fn what_is_short_is_in_its_line_alone() {
     let place = Place::new();
-    let record = record(Event::UserMessage { text: "x".repeat(9_000), origin: crate::event::Origin::Prompt });
+    let record =
+        record(Event::UserMessage { text: "x".repeat(9_000), origin: crate::event::MessageOrigin::Prompt });
     place.write(std::slice::from_ref(&record));
     let mut line = Vec::new();
     encode(&record, &mut line).unwrap();
@@ -138,7 +139,7 @@ fn a_text_that_is_missing_or_altered_is_told_and_one_that_is_no_text_damages_its
         alter(&place.kept()[0]);
         let reading = place.read();
         assert_eq!((reading.records.len(), &reading.incomplete[..], reading.damaged.len()), (2, &[1][..], 0));
-        let Event::ToolEnd { result, .. } = &reading.records[0].event else { panic!() };
+        let Event::ToolCallEnd { result, .. } = &reading.records[0].event else { panic!() };
         assert!(result.text.starts_with("alpha alpha") && result.text.len() < 600, "{}", result.text);
         assert!(result.text.contains("is missing beside the journal"), "{}", result.text);
     }
@@ -154,15 +155,15 @@ fn places_lead_nowhere_else() {
     let place = Place::new();
     fs::write(place.journal.with_file_name("secret.json"), "\"secret\"").unwrap();
     fs::create_dir(place.journal.with_file_name("texts")).unwrap();
-    let texts = Beside::journal(&place.journal);
+    let texts = BlobStore::for_journal(&place.journal);
     for hash in ["../secret", "", "/etc/passwd", &"g".repeat(64), &"0".repeat(63)] {
         let mut value = json!({"event": {"text": "begins"}});
         let places = vec![("/event/text".to_owned(), hash.to_owned())];
-        assert_eq!(texts.complete(&mut value, &places), Some(false), "{hash}");
+        assert_eq!(texts.restore_blobs(&mut value, &places), Some(false), "{hash}");
         assert!(!value.to_string().contains("secret\""), "{value}");
     }
     let nowhere = vec![("/event/other".to_owned(), "0".repeat(64))];
-    assert_eq!(texts.complete(&mut json!({"event": {}}), &nowhere), None);
+    assert_eq!(texts.restore_blobs(&mut json!({"event": {}}), &nowhere), None);
 }
 
 proptest! {
@@ -174,7 +175,7 @@ proptest! {
         let parts = texts.iter().map(|(text, times)| Part::Text { text: text.repeat(*times) }).collect();
         let records = vec![record(answer(parts))];
         let place = Place::new();
-        prop_assert!(place.write(&records) <= LINE_BYTES);
-        prop_assert_eq!(place.read(), Reading { records, lines: 1, ..Reading::default() });
+        prop_assert!(place.write(&records) <= MAX_INLINE_RECORD_BYTES);
+        prop_assert_eq!(place.read(), JournalContents { records, lines: 1, ..JournalContents::default() });
     }
 }

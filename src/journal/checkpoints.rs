@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 /// What the checkpoint of `session` after `step` is called.
-pub fn reference(session: &str, step: u32) -> String {
+pub fn ref_name(session: &str, step: u32) -> String {
     format!("refs/agent/{session}/{step}")
 }
 
@@ -15,11 +15,11 @@ pub fn reference(session: &str, step: u32) -> String {
 ///
 /// # Errors
 /// When the journal cannot be read.
-pub fn made(path: &Path, session: &str) -> io::Result<Vec<String>> {
+pub fn list_refs(path: &Path, session: &str) -> io::Result<Vec<String>> {
     let mut references = Vec::new();
-    read::visit(path, |_, record| {
+    read::for_each_record(path, |_, record| {
         if let Some(Event::Checkpoint { step, reference: name, .. }) = record.map(|record| record.event)
-            && name == reference(session, step)
+            && name == ref_name(session, step)
         {
             references.push(name);
         }
@@ -54,7 +54,7 @@ mod tests {
             encode(&record, &mut line).unwrap();
             file.write_all(&line).unwrap();
         }
-        assert_eq!(made(&path, "own").unwrap(), ["refs/agent/own/1"]);
-        assert_eq!(made(&path, "none").unwrap(), Vec::<String>::new());
+        assert_eq!(list_refs(&path, "own").unwrap(), ["refs/agent/own/1"]);
+        assert_eq!(list_refs(&path, "none").unwrap(), Vec::<String>::new());
     }
 }

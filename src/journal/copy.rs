@@ -1,9 +1,9 @@
 //! Sessions made of the records of others: forked, or brought from elsewhere.
 
-use crate::event::{Event, Level, Purpose, Record};
-use crate::journal::beside::Beside;
-use crate::journal::store::{JOURNAL, SessionError, Store, private_file};
-use crate::journal::write::encode_beside;
+use crate::event::{Event, NoticeLevel, Purpose, Record};
+use crate::journal::beside::BlobStore;
+use crate::journal::store::{JOURNAL_FILE, SessionError, SessionStore, private_file};
+use crate::journal::write::encode_with_blobs;
 use crate::messages;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs::DirBuilder;
@@ -12,21 +12,21 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 /// What the names of directories begin with that are not sessions yet; no id begins so.
-const NEW: &str = ".new-";
+const NEW_DIR_PREFIX: &str = ".new-";
 
-impl Store {
+impl SessionStore {
     /// Makes session `id` of `records`, whole or not at all; `fill` puts its other files into its directory.
     ///
     /// # Errors
     /// When there is such a session, or a file cannot be made.
     #[expect(clippy::disallowed_methods, reason = "this is the address of sessions")]
-    pub fn adopt(
+    pub fn create_from_records(
         &self,
         id: &str,
         records: &[Record],
         fill: impl FnOnce(&Path) -> io::Result<()>,
     ) -> Result<(), SessionError> {
-        let (dir, new) = (self.session_dir(id)?, self.dir.join(format!("{NEW}{id}")));
+        let (dir, new) = (self.session_dir(id)?, self.dir.join(format!("{NEW_DIR_PREFIX}{id}")));
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&new).and_then(|()| fill(&new));
         let written = made.and_then(|()| write(&new, records));
         let moved = written.and_then(|()| {
@@ -36,7 +36,7 @@ impl Store {
             // Nobody takes what is left for a session.
             let _ = std::fs::remove_dir_all(&new);
             match source.kind() {
-                io::ErrorKind::AlreadyExists => SessionError::Exists(id.to_owned()),
+                io::ErrorKind::AlreadyExists => SessionError::AlreadyExists(id.to_owned()),
                 _ => SessionError::Io { what: "cannot make the session", path: dir, source },
             }
         })
@@ -44,12 +44,12 @@ impl Store {
 }
 
 fn write(dir: &Path, records: &[Record]) -> io::Result<()> {
-    let path = dir.join(JOURNAL);
+    let path = dir.join(JOURNAL_FILE);
     let mut journal = private_file(&path, true).map_err(io::Error::other)?;
     let mut line = Vec::new();
     for record in records {
         line.clear();
-        encode_beside(record, &Beside::journal(&path), &mut line)?;
+        encode_with_blobs(record, &BlobStore::for_journal(&path), &mut line)?;
         journal.write_all(&line)?;
     }
     journal.sync_all()
@@ -59,12 +59,14 @@ fn write(dir: &Path, records: &[Record]) -> io::Result<()> {
 /// waits in the session that asked: here the model is told that it does not know what became of it. What was kept of the state
 /// goes with neither: nobody shall believe it who has not seen what it follows from. In its place stands that it was left out, so
 /// that no record is missing where a replay looks for it.
-pub fn renamed(mut records: Vec<Record>, id: &str, workspace: Option<&str>) -> Vec<Record> {
-    let stays = |event: &Event| !matches!(event, Event::ToolWaits { .. } | Event::ApprovalAnswered { .. });
+pub fn rewrite_for_session(mut records: Vec<Record>, id: &str, workspace: Option<&str>) -> Vec<Record> {
+    let stays =
+        |event: &Event| !matches!(event, Event::ToolCallPending { .. } | Event::ApprovalAnswered { .. });
     records.retain(|record| stays(&record.event));
     for record in &mut records {
         if matches!(record.event, Event::StateKept { .. }) {
-            record.event = Event::Notice { level: Level::Info, text: messages::STATE_LEFT_OUT.to_owned() };
+            record.event =
+                Event::Notice { level: NoticeLevel::Info, text: messages::STATE_LEFT_OUT.to_owned() };
         }
         if let Event::SessionStart { session_id, workspace: place, brought_from, .. } = &mut record.event {
             id.clone_into(session_id);
@@ -94,12 +96,12 @@ pub fn up_to_step(records: &[Record], step: u32) -> &[Record] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::SCHEMA_VERSION;
+    use crate::event::EVENT_SCHEMA_VERSION;
     use crate::journal::read;
     use crate::stop_reason::StopReason;
 
     fn record(seq: u64, event: Event) -> Record {
-        Record { v: SCHEMA_VERSION, seq, run: String::new(), step: 0, wall_ms: 1, mono_us: 0, event }
+        Record { v: EVENT_SCHEMA_VERSION, seq, run: String::new(), step: 0, wall_ms: 1, mono_us: 0, event }
     }
 
     fn start() -> Event {
@@ -146,12 +148,15 @@ mod tests {
     #[test]
     fn a_session_is_made_whole_and_never_over_another() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::new(dir.path().join("sessions"));
-        let records = renamed(vec![record(0, start())], "new", Some("/here"));
-        let failed = store.adopt("new", &records, |_| Err(io::ErrorKind::StorageFull.into()));
+        let store = SessionStore::new(dir.path().join("sessions"));
+        let records = rewrite_for_session(vec![record(0, start())], "new", Some("/here"));
+        let failed = store.create_from_records("new", &records, |_| Err(io::ErrorKind::StorageFull.into()));
         assert!(failed.is_err() && store.list().unwrap().next().is_none());
-        store.adopt("new", &records, |_| Ok(())).unwrap();
-        assert!(matches!(store.adopt("new", &records, |_| Ok(())), Err(SessionError::Exists(_))));
+        store.create_from_records("new", &records, |_| Ok(())).unwrap();
+        assert!(matches!(
+            store.create_from_records("new", &records, |_| Ok(())),
+            Err(SessionError::AlreadyExists(_))
+        ));
         let read = read::read(&store.journal_path("new").unwrap()).unwrap();
         assert_eq!(read.records, records);
         let Event::SessionStart { session_id, workspace, brought_from, .. } = &read.records[0].event else {

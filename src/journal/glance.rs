@@ -1,7 +1,7 @@
 //! A session at a glance: what the beginning and the end of its journal tell, whatever lies between.
 
-use crate::event::{Event, Origin, Purpose, Record};
-use crate::journal::read::{self, decode_short};
+use crate::event::{Event, MessageOrigin, Purpose, Record};
+use crate::journal::read::{self, decode_inline};
 use crate::result::RunResult;
 use crate::stop_reason::Status;
 use std::fs::File;
@@ -16,11 +16,11 @@ const HEAD_RECORDS: usize = 64;
 
 /// What is seen.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Glance {
+pub struct SessionSummary {
     /// The first prompt; empty when there was none.
     pub task: String,
     /// When it began, milliseconds since the Unix epoch.
-    pub began_ms: u64,
+    pub started_ms: u64,
     /// When something happened last, milliseconds since the Unix epoch.
     pub last_ms: u64,
     /// `provider/model` of the last run.
@@ -31,21 +31,21 @@ pub struct Glance {
     pub end: Option<Box<RunResult>>,
 }
 
-impl Glance {
+impl SessionSummary {
     /// Looks at the journal at `path`. Only one whose last run has no end is read as a whole.
     ///
     /// # Errors
     /// When the file cannot be opened or read.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn read(path: &Path) -> io::Result<Self> {
         let mut glance = Self::default();
-        match last_end(path)? {
-            None => read::lines(path, |_, line| {
-                glance.add_all(decode_short(line));
+        match read_last_run_end(path)? {
+            None => read::for_each_line(path, |_, line| {
+                glance.add_all(decode_inline(line));
                 true
             })?,
             Some(end) => {
-                read::lines(path, |number, line| {
-                    glance.add_all(decode_short(line));
+                read::for_each_line(path, |number, line| {
+                    glance.add_all(decode_inline(line));
                     glance.task.is_empty() && number < HEAD_RECORDS
                 })?;
                 glance.add_all(end);
@@ -61,13 +61,15 @@ impl Glance {
     }
 
     fn add(&mut self, record: Record) {
-        if self.began_ms == 0 {
-            self.began_ms = record.wall_ms;
+        if self.started_ms == 0 {
+            self.started_ms = record.wall_ms;
         }
         self.last_ms = record.wall_ms;
         match record.event {
             Event::RunStart { model, .. } => (self.model, self.end) = (Some(model), None),
-            Event::UserMessage { text, origin: Origin::Prompt } if self.task.is_empty() => self.task = text,
+            Event::UserMessage { text, origin: MessageOrigin::Prompt } if self.task.is_empty() => {
+                self.task = text
+            }
             Event::StepStart { purpose: Purpose::Step, .. } => self.steps = self.steps.saturating_add(1),
             Event::RunEnd { result } => {
                 self.steps = result.steps;
@@ -83,22 +85,23 @@ impl Glance {
 ///
 /// # Errors
 /// When the file cannot be opened or read.
-pub fn is_done(path: &Path) -> io::Result<bool> {
+pub fn has_completed(path: &Path) -> io::Result<bool> {
     let done = |record: &Record| matches!(&record.event, Event::RunEnd { result } if result.status == Status::Success);
     // A call that waits after the end belongs to a run whose beginning is damaged.
-    let waits = |record: &Record| matches!(record.event, Event::ToolWaits { .. });
-    Ok(last_end(path)?.is_some_and(|end| end.iter().any(done) && !end.iter().any(waits)))
+    let waits = |record: &Record| matches!(record.event, Event::ToolCallPending { .. });
+    Ok(read_last_run_end(path)?.is_some_and(|end| end.iter().any(done) && !end.iter().any(waits)))
 }
 
 /// The end of the last run and what came after it; nothing when it is not among the last records.
-fn last_end(path: &Path) -> io::Result<Option<Vec<Record>>> {
+fn read_last_run_end(path: &Path) -> io::Result<Option<Vec<Record>>> {
     let mut file = File::open(path)?;
     let from = file.metadata()?.len().saturating_sub(TAIL_BYTES);
     file.seek(SeekFrom::Start(from))?;
     let mut tail = Vec::new();
     file.take(TAIL_BYTES).read_to_end(&mut tail)?;
     let mut found = Vec::new();
-    for record in tail.split_inclusive(|byte| *byte == b'\n').rev().filter_map(|line| decode_short(line).ok())
+    for record in
+        tail.split_inclusive(|byte| *byte == b'\n').rev().filter_map(|line| decode_inline(line).ok())
     {
         match record.event {
             Event::RunStart { .. } => return Ok(None),
@@ -117,13 +120,13 @@ fn last_end(path: &Path) -> io::Result<Option<Vec<Record>>> {
 #[expect(clippy::disallowed_methods, reason = "the tests write their own journals")]
 mod tests {
     use super::*;
-    use crate::event::{Level, SCHEMA_VERSION};
-    use crate::failure::{ErrorKind, Failure};
+    use crate::event::{EVENT_SCHEMA_VERSION, NoticeLevel};
+    use crate::failure::{Failure, FailureKind};
     use crate::journal::write::encode;
     use crate::report::json::not_started;
 
     fn record(wall_ms: u64, event: Event) -> Record {
-        Record { v: SCHEMA_VERSION, seq: 0, run: "r".to_owned(), step: 0, wall_ms, mono_us: 0, event }
+        Record { v: EVENT_SCHEMA_VERSION, seq: 0, run: "r".to_owned(), step: 0, wall_ms, mono_us: 0, event }
     }
 
     fn start(model: &str) -> Event {
@@ -142,7 +145,7 @@ mod tests {
     }
 
     fn prompt(text: &str) -> Event {
-        Event::UserMessage { text: text.to_owned(), origin: Origin::Prompt }
+        Event::UserMessage { text: text.to_owned(), origin: MessageOrigin::Prompt }
     }
 
     fn step() -> Event {
@@ -150,7 +153,7 @@ mod tests {
     }
 
     fn end(steps: u32) -> Event {
-        let failure = Failure { kind: ErrorKind::Config, message: String::new(), retryable: false };
+        let failure = Failure { kind: FailureKind::Config, message: String::new(), retryable: false };
         let model = Some("p/two".to_owned());
         Event::RunEnd { result: Box::new(RunResult { steps, ..not_started(failure, model) }) }
     }
@@ -158,17 +161,17 @@ mod tests {
     /// Bytes that push everything before them out of the end that is read.
     fn filler() -> Event {
         let text = "x".repeat(usize::try_from(TAIL_BYTES).unwrap());
-        Event::Notice { level: Level::Info, text }
+        Event::Notice { level: NoticeLevel::Info, text }
     }
 
-    fn glance(events: Vec<Event>) -> Glance {
+    fn glance(events: Vec<Event>) -> SessionSummary {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut bytes = Vec::new();
         for (wall_ms, event) in (1..).zip(events) {
             encode(&record(wall_ms, event), &mut bytes).unwrap();
         }
         std::fs::write(file.path(), bytes).unwrap();
-        Glance::of(file.path()).unwrap()
+        SessionSummary::read(file.path()).unwrap()
     }
 
     #[test]
@@ -179,7 +182,10 @@ mod tests {
                 [vec![start("p/one"), prompt("task"), step()], between, vec![end(7), prompt("more")]]
                     .concat();
             let seen = glance(events);
-            assert_eq!((seen.task.as_str(), seen.steps, seen.began_ms, seen.last_ms), ("task", 7, 1, count));
+            assert_eq!(
+                (seen.task.as_str(), seen.steps, seen.started_ms, seen.last_ms),
+                ("task", 7, 1, count)
+            );
             assert_eq!(seen.model.as_deref(), Some("p/two"));
             assert!(seen.end.is_some());
         }
@@ -197,6 +203,6 @@ mod tests {
 
     #[test]
     fn an_empty_journal_is_nothing() {
-        assert_eq!(glance(Vec::new()), Glance::default());
+        assert_eq!(glance(Vec::new()), SessionSummary::default());
     }
 }

@@ -1,13 +1,13 @@
 //! What a session did to files, as its journal tells it: which changes stand, how to undo them, and how to redo what was undone.
 
-use crate::change::{Change, FileState, Way};
+use crate::change::{Change, FileState, RestoreDirection};
 use crate::event::{Event, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// One change that stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Standing {
+struct ActiveChange {
     step: u32,
     before: FileState,
     after: FileState,
@@ -17,9 +17,9 @@ struct Standing {
 
 /// One file that the session changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Trail {
+struct FileChanges {
     /// The changes that were not undone, oldest first.
-    standing: Vec<Standing>,
+    standing: Vec<ActiveChange>,
     /// What the session, or the last undo or redo, left.
     left: FileState,
 }
@@ -27,19 +27,19 @@ struct Trail {
 /// What an undo took away from one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Taken {
+struct UndoneChanges {
     /// The changes, oldest first.
-    changes: Vec<Standing>,
+    changes: Vec<ActiveChange>,
     /// What it displaced: the last of them, or what somebody else has made of it since.
     displaced: FileState,
 }
 
 /// One undo that was not redone, by file.
-type Undone = BTreeMap<String, Taken>;
+type UndoneFiles = BTreeMap<String, UndoneChanges>;
 
 /// One step that changed files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct ChangedStep {
     /// Counted over all runs of the session, from 1; 0 is what a run did before its first step.
     pub number: u32,
     /// When it changed the last of them, milliseconds since the Unix epoch.
@@ -60,33 +60,33 @@ pub struct Restoration {
     /// What is to be there.
     pub wanted: FileState,
     /// Somebody else changed the file between the changes that are to be undone: that would be lost too.
-    pub mixed: bool,
+    pub has_foreign_changes: bool,
     /// How many of the directories that it is in go with it, from the innermost, if nothing else is in them.
     pub directories: u32,
 }
 
 /// The fold of a journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct History {
-    trails: BTreeMap<String, Trail>,
-    undone: Vec<Undone>,
-    steps: Vec<Step>,
+pub struct FileHistory {
+    trails: BTreeMap<String, FileChanges>,
+    undone: Vec<UndoneFiles>,
+    steps: Vec<ChangedStep>,
     /// Steps of the runs before the last one.
     earlier: u32,
     /// The last step of the last run.
     last: u32,
 }
 
-impl History {
+impl FileHistory {
     /// What `records` tell.
-    pub fn of<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
+    pub fn from_records<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut history = Self::default();
-        records.into_iter().for_each(|record| history.add(record));
+        records.into_iter().for_each(|record| history.apply(record));
         history
     }
 
     /// The steps that changed files, oldest first.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[ChangedStep] {
         &self.steps
     }
 
@@ -116,13 +116,19 @@ impl History {
             .filter_map(|(path, taken)| {
                 let left = self.trails.get(path)?.left.clone();
                 let wanted = taken.displaced.clone();
-                Some(Restoration { path: path.clone(), left, wanted, mixed: false, directories: 0 })
+                Some(Restoration {
+                    path: path.clone(),
+                    left,
+                    wanted,
+                    has_foreign_changes: false,
+                    directories: 0,
+                })
             })
             .collect()
     }
 
     /// Takes note of a record.
-    pub fn add(&mut self, record: &Record) {
+    pub fn apply(&mut self, record: &Record) {
         let changed = record.event.changed();
         match &record.event {
             Event::RunStart { .. } => {
@@ -144,8 +150,10 @@ impl History {
                     step.checkpoint = Some(commit.clone());
                 }
             }
-            Event::Restored { way: Way::Undo, to_step, changed } => self.undid(*to_step, changed),
-            Event::Restored { way: Way::Redo, changed, .. } => self.redid(changed),
+            Event::Restored { way: RestoreDirection::Undo, to_step, changed } => {
+                self.apply_undo(*to_step, changed)
+            }
+            Event::Restored { way: RestoreDirection::Redo, changed, .. } => self.apply_redo(changed),
             _ => {}
         }
         if !matches!(record.event, Event::Restored { .. }) {
@@ -154,54 +162,55 @@ impl History {
     }
 
     /// The step with this number, which is the last.
-    fn step(&mut self, number: u32) -> &mut Step {
+    fn step(&mut self, number: u32) -> &mut ChangedStep {
         let known = self.steps.pop_if(|step| step.number == number);
-        self.steps.push_mut(known.unwrap_or_else(|| Step { number, ..Step::default() }))
+        self.steps.push_mut(known.unwrap_or_else(|| ChangedStep { number, ..ChangedStep::default() }))
     }
 
     fn change(&mut self, step: u32, change: &Change) {
-        let (before, after) = (change.was(), change.became());
+        let (before, after) = (change.before_state(), change.after_state());
         let trail = self.trail(&change.path, &before);
-        let new = Standing { step, before, after, directories: change.directories };
+        let new = ActiveChange { step, before, after, directories: change.directories };
         // Of calls that ran together each may have told it.
-        let is_known =
-            |last: &Standing| last.step == new.step && last.before == new.before && last.after == new.after;
+        let is_known = |last: &ActiveChange| {
+            last.step == new.step && last.before == new.before && last.after == new.after
+        };
         if !trail.standing.last().is_some_and(is_known) {
             trail.left = new.after.clone();
             trail.standing.push(new);
         }
     }
 
-    fn trail(&mut self, path: &str, left: &FileState) -> &mut Trail {
-        let new = || Trail { standing: Vec::new(), left: left.clone() };
+    fn trail(&mut self, path: &str, left: &FileState) -> &mut FileChanges {
+        let new = || FileChanges { standing: Vec::new(), left: left.clone() };
         self.trails.entry(path.to_owned()).or_insert_with(new)
     }
 
-    fn undid(&mut self, to_step: u32, changed: &[Change]) {
-        let mut undone = Undone::new();
+    fn apply_undo(&mut self, to_step: u32, changed: &[Change]) {
+        let mut undone = UndoneFiles::new();
         for change in changed {
-            let trail = self.trail(&change.path, &change.was());
+            let trail = self.trail(&change.path, &change.before_state());
             let kept = trail.standing.partition_point(|standing| standing.step <= to_step);
             let changes = trail.standing.split_off(kept);
-            let displaced = match (change.was(), changes.last()) {
+            let displaced = match (change.before_state(), changes.last()) {
                 (FileState::Unknown, Some(last)) => last.after.clone(),
                 (was, _) => was,
             };
-            undone.insert(change.path.clone(), Taken { changes, displaced });
-            trail.left = change.became();
+            undone.insert(change.path.clone(), UndoneChanges { changes, displaced });
+            trail.left = change.after_state();
         }
         self.undone.push(undone);
     }
 
-    fn redid(&mut self, changed: &[Change]) {
+    fn apply_redo(&mut self, changed: &[Change]) {
         let Some(mut undone) = self.undone.pop() else { return };
         for change in changed {
             let again = undone.remove(&change.path).map(|taken| taken.changes).unwrap_or_default();
-            let trail = self.trail(&change.path, &change.was());
+            let trail = self.trail(&change.path, &change.before_state());
             trail.standing.extend(again);
             // What somebody else had made of it is somebody else's again.
             let left = trail.standing.last().map(|last| last.after.clone());
-            trail.left = left.unwrap_or_else(|| change.became());
+            trail.left = left.unwrap_or_else(|| change.after_state());
         }
         if !undone.is_empty() {
             self.undone.push(undone);
@@ -210,16 +219,18 @@ impl History {
 }
 
 /// What puts one file back; nothing when no step after `step` changed it.
-fn restoration(path: &str, trail: &Trail, step: u32) -> Option<Restoration> {
+fn restoration(path: &str, trail: &FileChanges, step: u32) -> Option<Restoration> {
     let kept = trail.standing.partition_point(|standing| standing.step <= step);
     let undone = trail.standing.get(kept..)?;
-    let Standing { before, directories, .. } = undone.first()?;
-    let mixed = undone.windows(2).any(|pair| matches!(pair, [one, next] if !one.after.agrees(&next.before)));
+    let ActiveChange { before, directories, .. } = undone.first()?;
+    let has_foreign_changes = undone
+        .windows(2)
+        .any(|pair| matches!(pair, [one, next] if !one.after.is_consistent_with(&next.before)));
     Some(Restoration {
         path: path.to_owned(),
         left: trail.left.clone(),
         wanted: before.clone(),
-        mixed,
+        has_foreign_changes,
         directories: *directories,
     })
 }

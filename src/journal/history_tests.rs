@@ -1,7 +1,7 @@
 use super::*;
 use crate::change::ChangedBy;
-use crate::event::SCHEMA_VERSION;
-use crate::guardrail::Counted;
+use crate::event::EVENT_SCHEMA_VERSION;
+use crate::guardrail::CallCounts;
 use crate::message::ToolResult;
 use proptest::prelude::*;
 
@@ -14,11 +14,11 @@ fn change(path: &str, was: &str, became: &str) -> Change {
 }
 
 fn record(step: u32, event: Event) -> Record {
-    Record { v: SCHEMA_VERSION, seq: 0, run: String::new(), step, wall_ms: 7, mono_us: 0, event }
+    Record { v: EVENT_SCHEMA_VERSION, seq: 0, run: String::new(), step, wall_ms: 7, mono_us: 0, event }
 }
 
 fn tool(step: u32, changed: &[Change]) -> Record {
-    let event = Event::ToolEnd {
+    let event = Event::ToolCallEnd {
         name: String::new(),
         summary: String::new(),
         result: ToolResult { call_id: String::new(), text: String::new(), is_error: false },
@@ -26,7 +26,7 @@ fn tool(step: u32, changed: &[Change]) -> Record {
         seen: Vec::new(),
         denial: None,
         simulated: false,
-        counted: Counted::default(),
+        counted: CallCounts::default(),
         duration_ms: 0,
     };
     record(step, event)
@@ -49,7 +49,7 @@ fn run_start() -> Record {
 }
 
 /// The record of what was planned, done whole.
-fn done(way: Way, to_step: u32, planned: &[Restoration]) -> Record {
+fn done(way: RestoreDirection, to_step: u32, planned: &[Restoration]) -> Record {
     let changes =
         planned.iter().map(|one| Change::between(&one.path, ChangedBy::Person, &one.left, &one.wanted));
     record(0, Event::Restored { way, to_step, changed: changes.collect() })
@@ -66,7 +66,7 @@ fn an_undo_goes_to_before_the_first_change_after_a_step() {
         tool(2, &[change("a", "2", "3")]),
         tool(3, &[change("c", "1", "")]),
     ];
-    let history = History::of(&records);
+    let history = FileHistory::from_records(&records);
     assert_eq!(
         wanted(&history.undo(0, None)),
         [("a", content("1")), ("b", content("")), ("c", content("1"))]
@@ -85,7 +85,7 @@ fn steps_are_counted_over_all_runs() {
         tool(1, &[change("a", "2", "3"), change("b", "", "1")]),
         tool(1, &[change("b", "1", "2")]),
     ];
-    let history = History::of(&records);
+    let history = FileHistory::from_records(&records);
     let steps: Vec<_> = history.steps().iter().map(|step| (step.number, step.files.join(" "))).collect();
     assert_eq!(steps, [(2, "a".to_owned()), (3, "a b b".to_owned())]);
     assert_eq!(wanted(&history.undo(2, Some("a"))), [("a", content("2"))]);
@@ -93,34 +93,37 @@ fn steps_are_counted_over_all_runs() {
 
 #[test]
 fn what_somebody_else_did_in_between_is_noticed() {
-    let history = History::of(&[tool(1, &[change("a", "1", "2")]), tool(2, &[change("a", "mine", "3")])]);
-    assert!(history.undo(0, None)[0].mixed);
-    assert!(!history.undo(1, None)[0].mixed);
+    let history =
+        FileHistory::from_records(&[tool(1, &[change("a", "1", "2")]), tool(2, &[change("a", "mine", "3")])]);
+    assert!(history.undo(0, None)[0].has_foreign_changes);
+    assert!(!history.undo(1, None)[0].has_foreign_changes);
 }
 
 #[test]
 fn what_an_undo_displaced_comes_back_and_is_still_somebody_elses() {
     let mut records = vec![tool(1, &[change("a", "1", "2")])];
     let undone = Change::between("a", ChangedBy::Person, &content("mine"), &content("1"));
-    records.push(record(0, Event::Restored { way: Way::Undo, to_step: 0, changed: vec![undone] }));
-    let redo = History::of(&records).redo(None);
+    records
+        .push(record(0, Event::Restored { way: RestoreDirection::Undo, to_step: 0, changed: vec![undone] }));
+    let redo = FileHistory::from_records(&records).redo(None);
     assert_eq!((&redo[0].left, &redo[0].wanted), (&content("1"), &content("mine")));
-    records.push(done(Way::Redo, 0, &redo));
-    let again = History::of(&records).undo(0, None);
+    records.push(done(RestoreDirection::Redo, 0, &redo));
+    let again = FileHistory::from_records(&records).undo(0, None);
     assert_eq!((&again[0].left, &again[0].wanted), (&content("2"), &content("1")));
 }
 
 #[test]
 fn a_change_that_was_told_twice_counts_once() {
-    let history = History::of(&[tool(1, &[change("a", "1", "2")]), tool(1, &[change("a", "1", "2")])]);
-    assert!(!history.undo(0, None)[0].mixed);
+    let history =
+        FileHistory::from_records(&[tool(1, &[change("a", "1", "2")]), tool(1, &[change("a", "1", "2")])]);
+    assert!(!history.undo(0, None)[0].has_foreign_changes);
 }
 
 #[test]
 fn an_undo_of_one_file_is_redone_alone() {
     let mut records = vec![tool(1, &[change("a", "1", "2"), change("b", "1", "2")])];
-    records.push(done(Way::Undo, 0, &History::of(&records).undo(0, Some("a"))));
-    let history = History::of(&records);
+    records.push(done(RestoreDirection::Undo, 0, &FileHistory::from_records(&records).undo(0, Some("a"))));
+    let history = FileHistory::from_records(&records);
     assert_eq!(wanted(&history.undo(0, None)), [("b", content("1"))]);
     assert_eq!(wanted(&history.redo(None)), [("a", content("2"))]);
 }
@@ -152,28 +155,28 @@ proptest! {
         let apply = |files: &mut [FileState; 3], planned: &[Restoration]| {
             for one in planned {
                 let at = names.iter().position(|name| *name == one.path).unwrap();
-                assert!(!one.mixed);
+                assert!(!one.has_foreign_changes);
                 assert_eq!(files[at], one.left);
                 files[at] = one.wanted.clone();
             }
         };
         let mut now = files.map(content);
         for _ in 0..2 {
-            let undo = History::of(&records).undo(to_step, None);
+            let undo = FileHistory::from_records(&records).undo(to_step, None);
             apply(&mut now, &undo);
             prop_assert_eq!(&now, &at_step.map(content));
-            records.push(done(Way::Undo, to_step, &undo));
-            let rest = History::of(&records).undo(0, None);
+            records.push(done(RestoreDirection::Undo, to_step, &undo));
+            let rest = FileHistory::from_records(&records).undo(0, None);
             apply(&mut now, &rest);
             prop_assert_eq!(&now, &[""; 3].map(content));
-            records.push(done(Way::Undo, 0, &rest));
+            records.push(done(RestoreDirection::Undo, 0, &rest));
             for _ in 0..2 {
-                let redo = History::of(&records).redo(None);
+                let redo = FileHistory::from_records(&records).redo(None);
                 apply(&mut now, &redo);
-                records.push(done(Way::Redo, 0, &redo));
+                records.push(done(RestoreDirection::Redo, 0, &redo));
             }
             prop_assert_eq!(&now, &files.map(content));
         }
-        prop_assert!(History::of(&records).redo(None).is_empty());
+        prop_assert!(FileHistory::from_records(&records).redo(None).is_empty());
     }
 }

@@ -17,7 +17,7 @@ pub struct ToolChanges {
 
 impl ToolChanges {
     /// What is other in `now` than what the model has heard of; nothing when nothing is, or it has heard of none yet.
-    pub fn since(offered: &Offered, now: &[String]) -> Option<Self> {
+    pub fn since(offered: &OfferedTools, now: &[String]) -> Option<Self> {
         let before = offered.known.as_ref()?;
         let changes = Self { removed: without(before, now), added: without(now, before) };
         (!changes.removed.is_empty() || !changes.added.is_empty()).then_some(changes)
@@ -28,14 +28,14 @@ impl ToolChanges {
 /// none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Offered {
+pub struct OfferedTools {
     begun: Option<Vec<String>>,
     known: Option<Vec<String>>,
 }
 
-impl Offered {
+impl OfferedTools {
     /// Takes note of an event.
-    pub fn note(&mut self, event: &Event) {
+    pub fn apply(&mut self, event: &Event) {
         match event {
             Event::RunStart { tools, .. } => self.begun = Some(tools.clone()),
             Event::UserMessage { .. } | Event::StepStart { .. } if self.begun.is_some() => {
@@ -57,7 +57,7 @@ fn without(these: &[String], those: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::Origin;
+    use crate::event::MessageOrigin;
 
     fn names(text: &str) -> Vec<String> {
         text.split_whitespace().map(str::to_owned).collect()
@@ -78,13 +78,13 @@ mod tests {
     }
 
     fn said() -> Event {
-        Event::UserMessage { text: String::new(), origin: Origin::Prompt }
+        Event::UserMessage { text: String::new(), origin: MessageOrigin::Prompt }
     }
 
     fn since(events: &[Event], now: &str) -> Option<(Vec<String>, Vec<String>)> {
-        let mut offered = Offered::default();
+        let mut offered = OfferedTools::default();
         for event in events {
-            offered.note(event);
+            offered.apply(event);
         }
         ToolChanges::since(&offered, &names(now)).map(|changes| (changes.removed, changes.added))
     }

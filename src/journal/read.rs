@@ -1,7 +1,7 @@
 //! Reads a journal back: skips what a crash tore, and says so.
 
-use crate::event::{Record, SCHEMA_VERSION};
-use crate::journal::beside::{Beside, Places};
+use crate::event::{EVENT_SCHEMA_VERSION, Record};
+use crate::journal::beside::{BlobPointers, BlobStore};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -14,7 +14,7 @@ pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// What a journal held.
 #[derive(Debug, Default, PartialEq)]
-pub struct Reading {
+pub struct JournalContents {
     /// The intact records, in order.
     pub records: Vec<Record>,
     /// Line numbers (from 1) that could not be read.
@@ -22,14 +22,14 @@ pub struct Reading {
     /// Line numbers of records with a text that is missing beside the journal.
     pub incomplete: Vec<usize>,
     /// A later version of this program has written to it.
-    pub is_later: bool,
+    pub is_newer_version: bool,
     /// The number of its last line.
     pub lines: usize,
 }
 
 /// Where a journal is read from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Start {
+pub struct ReadPosition {
     /// Bytes before.
     pub offset: u64,
     /// Lines before.
@@ -38,15 +38,15 @@ pub struct Start {
 
 /// Why a line holds no record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum LineError {
     /// It is not what was written.
     Damaged,
     /// A later version of this program has written it.
-    Later,
+    NewerVersion,
 }
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct JournalLine<'a> {
     crc: &'a str,
     #[serde(borrow)]
     record: &'a RawValue,
@@ -60,7 +60,7 @@ struct Version {
     v: u32,
 }
 
-impl Reading {
+impl JournalContents {
     /// The number that the next record gets.
     pub fn next_seq(&self) -> u64 {
         self.records.last().map_or(0, |record| record.seq.saturating_add(1))
@@ -71,21 +71,22 @@ impl Reading {
 ///
 /// # Errors
 /// When the file cannot be opened or read.
-pub fn read(path: &Path) -> io::Result<Reading> {
-    read_from(path, Start::default())
+pub fn read(path: &Path) -> io::Result<JournalContents> {
+    read_from(path, ReadPosition::default())
 }
 
 /// Reads the journal at `path` from there on.
 ///
 /// # Errors
 /// When the file cannot be opened or read.
-pub fn read_from(path: &Path, start: Start) -> io::Result<Reading> {
-    let (mut reading, beside) = (Reading::default(), Beside::journal(path));
-    reading.lines = lines_from(path, start, |number, line| {
-        whole(line, |line| {
-            let found = decode_beside(line, &beside);
-            reading.is_later |=
-                found.as_ref().map_or_else(|fault| *fault == Fault::Later, |(it, _)| is_later(it));
+pub fn read_from(path: &Path, start: ReadPosition) -> io::Result<JournalContents> {
+    let (mut reading, beside) = (JournalContents::default(), BlobStore::for_journal(path));
+    reading.lines = for_each_line_from(path, start, |number, line| {
+        for_each_intact_part(line, |line| {
+            let found = decode_with_blobs(line, &beside);
+            reading.is_newer_version |= found
+                .as_ref()
+                .map_or_else(|fault| *fault == LineError::NewerVersion, |(it, _)| is_newer_version(it));
             match found {
                 Ok((record, all)) => {
                     reading.records.push(record);
@@ -103,9 +104,11 @@ pub fn read_from(path: &Path, start: Start) -> io::Result<Reading> {
 ///
 /// # Errors
 /// When the file cannot be opened or read.
-pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> io::Result<()> {
-    let beside = Beside::journal(path);
-    parts(path, |number, line| f(number, decode_beside(line, &beside).ok().map(|(record, _)| record)))
+pub fn for_each_record(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> io::Result<()> {
+    let beside = BlobStore::for_journal(path);
+    for_each_part(path, |number, line| {
+        f(number, decode_with_blobs(line, &beside).ok().map(|(record, _)| record))
+    })
 }
 
 /// Calls `f` with the number and the bytes of each line that is not blank, of one with zeros in it with those of each part
@@ -113,20 +116,24 @@ pub fn visit(path: &Path, mut f: impl FnMut(usize, Option<Record>) -> bool) -> i
 ///
 /// # Errors
 /// When the file cannot be opened or read.
-pub fn parts(path: &Path, mut f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<()> {
-    lines(path, |number, line| whole(line, |part| f(number, part)))
+pub fn for_each_part(path: &Path, mut f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<()> {
+    for_each_line(path, |number, line| for_each_intact_part(line, |part| f(number, part)))
 }
 
 /// Calls `f` with the number and the bytes of each line that is not blank, until `f` says `false`.
 ///
 /// # Errors
 /// When the file cannot be opened or read.
-pub fn lines(path: &Path, f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<()> {
-    lines_from(path, Start::default(), f).map(drop)
+pub fn for_each_line(path: &Path, f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<()> {
+    for_each_line_from(path, ReadPosition::default(), f).map(drop)
 }
 
 /// The same from there on; returns the number of the last line that was read.
-fn lines_from(path: &Path, start: Start, mut f: impl FnMut(usize, &[u8]) -> bool) -> io::Result<usize> {
+fn for_each_line_from(
+    path: &Path,
+    start: ReadPosition,
+    mut f: impl FnMut(usize, &[u8]) -> bool,
+) -> io::Result<usize> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(start.offset))?;
     let mut input = BufReader::with_capacity(1 << 16, file);
@@ -142,7 +149,7 @@ fn lines_from(path: &Path, start: Start, mut f: impl FnMut(usize, &[u8]) -> bool
 
 /// Calls `f` with `line`. What a file system fills with zeros it may fill in the middle of a line: then `f` is called with
 /// the zeros, which are damage, and with what stands whole before and behind them.
-fn whole(line: &[u8], mut f: impl FnMut(&[u8]) -> bool) -> bool {
+fn for_each_intact_part(line: &[u8], mut f: impl FnMut(&[u8]) -> bool) -> bool {
     let (Some(first), Some(last)) = (memchr::memchr(0, line), memchr::memrchr(0, line)) else {
         return f(line);
     };
@@ -166,75 +173,75 @@ pub fn next_line(input: &mut impl BufRead, line: &mut Vec<u8>, limit: usize) -> 
 }
 
 /// Whether a later version of this program has written `record`.
-pub fn is_later(record: &Record) -> bool {
-    record.v > SCHEMA_VERSION
+pub fn is_newer_version(record: &Record) -> bool {
+    record.v > EVENT_SCHEMA_VERSION
 }
 
 /// The record of a line, as far as the line itself holds it: of what is beside the journal it has the beginnings.
 ///
 /// # Errors
 /// When the line is damaged, or holds what only a later version can read.
-pub fn decode_short(line: &[u8]) -> Result<Record, Fault> {
+pub fn decode_inline(line: &[u8]) -> Result<Record, LineError> {
     let (raw, _) = parse(line)?;
-    serde_json::from_str(raw).map_err(|_| fault_of(raw))
+    serde_json::from_str(raw).map_err(|_| line_error(raw))
 }
 
 /// The record of a line that stands for itself, without a journal.
 ///
 /// # Errors
-/// As [`decode_short`], and when it is not whole.
-pub fn decode(line: &[u8]) -> Result<Record, Fault> {
+/// As [`decode_inline`], and when it is not whole.
+pub fn decode(line: &[u8]) -> Result<Record, LineError> {
     let (raw, beside) = parse(line)?;
     match beside {
-        None => serde_json::from_str(raw).map_err(|_| fault_of(raw)),
-        Some(_) => Err(Fault::Damaged),
+        None => serde_json::from_str(raw).map_err(|_| line_error(raw)),
+        Some(_) => Err(LineError::Damaged),
     }
 }
 
 /// The record of a line with what is beside its journal, and whether that was all there.
-fn decode_beside(line: &[u8], beside: &Beside) -> Result<(Record, bool), Fault> {
+fn decode_with_blobs(line: &[u8], beside: &BlobStore) -> Result<(Record, bool), LineError> {
     let (raw, Some(places)) = parse(line)? else { return decode(line).map(|record| (record, true)) };
-    let places: Places = serde_json::from_str(places).map_err(|_| Fault::Damaged)?;
-    let mut value: Value = serde_json::from_str(raw).map_err(|_| Fault::Damaged)?;
-    let all = beside.complete(&mut value, &places).ok_or(Fault::Damaged)?;
-    serde_json::from_value(value).map(|record| (record, all)).map_err(|_| fault_of(raw))
+    let places: BlobPointers = serde_json::from_str(places).map_err(|_| LineError::Damaged)?;
+    let mut value: Value = serde_json::from_str(raw).map_err(|_| LineError::Damaged)?;
+    let all = beside.restore_blobs(&mut value, &places).ok_or(LineError::Damaged)?;
+    serde_json::from_value(value).map(|record| (record, all)).map_err(|_| line_error(raw))
 }
 
 /// The record of a line and what is said of things beside it, both as they were written.
-fn parse(line: &[u8]) -> Result<(&str, Option<&str>), Fault> {
-    let parsed: Line<'_> = serde_json::from_slice(line).map_err(|_| Fault::Damaged)?;
+fn parse(line: &[u8]) -> Result<(&str, Option<&str>), LineError> {
+    let parsed: JournalLine<'_> = serde_json::from_slice(line).map_err(|_| LineError::Damaged)?;
     let (record, beside) = (parsed.record.get(), parsed.beside.map(RawValue::get));
     let mut crc = crc32fast::Hasher::new();
     crc.update(record.as_bytes());
     crc.update(beside.unwrap_or_default().as_bytes());
     let is_intact = u32::from_str_radix(parsed.crc, 16) == Ok(crc.finalize());
-    if is_intact { Ok((record, beside)) } else { Err(Fault::Damaged) }
+    if is_intact { Ok((record, beside)) } else { Err(LineError::Damaged) }
 }
 
 /// What is wrong with an intact record that cannot be read.
-fn fault_of(raw: &str) -> Fault {
+fn line_error(raw: &str) -> LineError {
     match serde_json::from_str::<Version>(raw) {
-        Ok(Version { v }) if v > SCHEMA_VERSION => Fault::Later,
-        _ => Fault::Damaged,
+        Ok(Version { v }) if v > EVENT_SCHEMA_VERSION => LineError::NewerVersion,
+        _ => LineError::Damaged,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Event, Level, SCHEMA_VERSION};
+    use crate::event::{EVENT_SCHEMA_VERSION, Event, NoticeLevel};
     use crate::journal::write::encode;
     use proptest::prelude::*;
 
     fn record(seq: u64, text: &str) -> Record {
         Record {
-            v: SCHEMA_VERSION,
+            v: EVENT_SCHEMA_VERSION,
             seq,
             run: "r".into(),
             step: 0,
             wall_ms: 1,
             mono_us: 2,
-            event: Event::Notice { level: Level::Info, text: text.into() },
+            event: Event::Notice { level: NoticeLevel::Info, text: text.into() },
         }
     }
 
@@ -247,7 +254,7 @@ mod tests {
     }
 
     #[expect(clippy::disallowed_methods, reason = "the test writes its own journal")]
-    fn read_bytes(bytes: &[u8]) -> Reading {
+    fn read_bytes(bytes: &[u8]) -> JournalContents {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
         read(file.path()).unwrap()
@@ -268,15 +275,15 @@ mod tests {
 
     #[test]
     fn what_a_later_version_wrote_is_not_taken_for_damage() {
-        let known = serde_json::to_string(&Record { v: SCHEMA_VERSION + 1, ..record(0, "a") }).unwrap();
+        let known = serde_json::to_string(&Record { v: EVENT_SCHEMA_VERSION + 1, ..record(0, "a") }).unwrap();
         let unknown = known.replace("notice", "a kind of event that nobody knows yet");
         for (line, records) in [(guarded(&known), 1), (guarded(&unknown), 0)] {
             let reading = read_bytes(&line);
-            assert!(reading.is_later && reading.records.len() == records, "{reading:?}");
+            assert!(reading.is_newer_version && reading.records.len() == records, "{reading:?}");
         }
-        let unknown = unknown.replace(&format!("\"v\":{}", SCHEMA_VERSION + 1), "\"v\":1");
+        let unknown = unknown.replace(&format!("\"v\":{}", EVENT_SCHEMA_VERSION + 1), "\"v\":1");
         let reading = read_bytes(&guarded(&unknown));
-        assert_eq!((reading.is_later, reading.damaged), (false, vec![1]));
+        assert_eq!((reading.is_newer_version, reading.damaged), (false, vec![1]));
     }
 
     #[test]

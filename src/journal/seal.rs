@@ -1,7 +1,7 @@
 //! The seal on an answer: a hash under a key that lies beside the sessions of a workspace and is never sent or exported. It shows
 //! that the answer was given here, in this session and to this question.
 
-use crate::approval::{Answer, Approval};
+use crate::approval::{ApprovalAnswer, ApprovalRequest};
 use rustix::fs::{Mode, OFlags};
 use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
@@ -11,20 +11,20 @@ use std::path::Path;
 /// Bytes of the key, as BLAKE3 takes it.
 const KEY_BYTES: usize = blake3::KEY_LEN;
 /// What somebody else must not be allowed to do with the file.
-const OTHERS: u32 = 0o077;
+const GROUP_AND_OTHER_BITS: u32 = 0o077;
 
 /// What seals the answers of one session.
-pub struct Seal {
+pub struct AnswerSigner {
     key: [u8; KEY_BYTES],
     session: String,
 }
 
-impl Seal {
+impl AnswerSigner {
     /// The seal of `session`, whose workspace has the state directory `state`; the first one makes the key.
     ///
     /// # Errors
     /// When the key cannot be made or read, or somebody else may know it or have brought it along.
-    pub fn of(state: &Path, session: &str) -> io::Result<Self> {
+    pub fn load_or_create(state: &Path, session: &str) -> io::Result<Self> {
         let file = state.join("answers.key");
         let key = match read(&file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -37,7 +37,7 @@ impl Seal {
     }
 
     /// The seal on `answer` to the question `asked`, hexadecimal.
-    pub fn on(&self, asked: &Approval, answer: &Answer) -> String {
+    pub fn sign(&self, asked: &ApprovalRequest, answer: &ApprovalAnswer) -> String {
         let text = serde_json::to_vec(&(&self.session, asked, answer)).unwrap_or_default();
         blake3::keyed_hash(&self.key, &text).to_hex().to_string()
     }
@@ -48,7 +48,7 @@ fn read(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let metadata = file.metadata()?;
     let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
-    if !metadata.is_file() || !is_own || metadata.mode() & OTHERS != 0 {
+    if !metadata.is_file() || !is_own || metadata.mode() & GROUP_AND_OTHER_BITS != 0 {
         return Err(io::Error::other("somebody else may know it or have made it"));
     }
     let mut key = [0; KEY_BYTES];
@@ -73,23 +73,27 @@ fn make(state: &Path, path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::approval::question;
+    use crate::approval::sample_request;
     use std::collections::BTreeSet;
 
     #[test]
     fn s22_a_seal_is_on_one_answer_to_all_of_one_question_in_one_session_of_one_workspace() {
         let [here, there] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let seal = Seal::of(here.path(), "s1").unwrap();
-        let with = |change: fn(&mut Approval)| {
-            let mut other = question("a", "c1");
+        let seal = AnswerSigner::load_or_create(here.path(), "s1").unwrap();
+        let with = |change: fn(&mut ApprovalRequest)| {
+            let mut other = sample_request("a", "c1");
             change(&mut other);
-            seal.on(&other, &Answer::Approve)
+            seal.sign(&other, &ApprovalAnswer::Approve)
         };
         let all = [
-            seal.on(&question("a", "c1"), &Answer::Approve),
-            seal.on(&question("a", "c1"), &Answer::Deny { reason: None }),
-            Seal::of(here.path(), "s2").unwrap().on(&question("a", "c1"), &Answer::Approve),
-            Seal::of(there.path(), "s1").unwrap().on(&question("a", "c1"), &Answer::Approve),
+            seal.sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve),
+            seal.sign(&sample_request("a", "c1"), &ApprovalAnswer::Deny { reason: None }),
+            AnswerSigner::load_or_create(here.path(), "s2")
+                .unwrap()
+                .sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve),
+            AnswerSigner::load_or_create(there.path(), "s1")
+                .unwrap()
+                .sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve),
             with(|asked| asked.id = "b".into()),
             with(|asked| asked.call_id = "c2".into()),
             with(|asked| asked.tool = "run_command".into()),
@@ -101,17 +105,17 @@ mod tests {
         ];
         let unique: BTreeSet<&String> = all.iter().collect();
         assert_eq!(unique.len(), all.len());
-        let again = Seal::of(here.path(), "s1").unwrap();
-        assert_eq!(again.on(&question("a", "c1"), &Answer::Approve), all[0], "the key stays");
+        let again = AnswerSigner::load_or_create(here.path(), "s1").unwrap();
+        assert_eq!(again.sign(&sample_request("a", "c1"), &ApprovalAnswer::Approve), all[0], "the key stays");
     }
 
     #[test]
     fn s22_a_key_that_others_can_read_is_not_believed() {
         let dir = tempfile::tempdir().unwrap();
-        Seal::of(dir.path(), "s1").unwrap();
+        AnswerSigner::load_or_create(dir.path(), "s1").unwrap();
         let key = File::open(dir.path().join("answers.key")).unwrap();
         assert_eq!(key.metadata().unwrap().mode() & 0o777, 0o600);
         key.set_permissions(Permissions::from_mode(0o644)).unwrap();
-        assert!(Seal::of(dir.path(), "s1").is_err());
+        assert!(AnswerSigner::load_or_create(dir.path(), "s1").is_err());
     }
 }

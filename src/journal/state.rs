@@ -3,8 +3,8 @@
 //! The journal says of each state that was kept which it is; the last such record is looked for from the end of the file.
 
 use crate::event::{Event, Record};
-use crate::journal::beside::Beside;
-use crate::journal::read::{Start, decode};
+use crate::journal::beside::BlobStore;
+use crate::journal::read::{ReadPosition, decode};
 use memchr::{memchr, memmem, memrchr};
 use std::fs::File;
 use std::io;
@@ -22,10 +22,10 @@ const MIN_GROWTH: u64 = 1 << 20;
 
 /// The part of a state by which its journal grows before the next one is kept: so all of them together cost a few times what the
 /// last one does, and little is left to read behind it.
-const GROWTH_SHARE: u64 = 2;
+const STATE_SIZE_DIVISOR: u64 = 2;
 
 /// How every record begins that tells of a state, from its event on. In a text quotes are escaped.
-const BEGINNING: &[u8] = b"\"event\":{\"type\":\"state_kept\"";
+const STATE_EVENT_PREFIX: &[u8] = b"\"event\":{\"type\":\"state_kept\"";
 
 /// Bytes that are searched at a time, from the end.
 const BLOCK_BYTES: u64 = 256 << 10;
@@ -35,18 +35,18 @@ const RECORD_BYTES: u64 = 4 << 10;
 
 /// A state that was kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct SavedState {
     /// The state itself, as JSON.
     pub json: Vec<u8>,
     /// What names its file.
     pub hash: String,
     /// Where the journal goes on.
-    pub start: Start,
+    pub start: ReadPosition,
 }
 
 /// Why there is a state and it is of no use.
 #[derive(Debug, thiserror::Error)]
-pub enum Unusable {
+pub enum SavedStateError {
     /// Another version wrote it.
     #[error("another version of agent has kept it")]
     Version,
@@ -61,7 +61,7 @@ pub enum Unusable {
     Io(#[from] io::Error),
 }
 
-impl Kept {
+impl SavedState {
     /// The length of the journal at which the next state is due.
     pub fn next_at(&self) -> u64 {
         next_at(self.start.offset, self.json.len())
@@ -71,7 +71,7 @@ impl Kept {
 /// The length of the journal at which the next state is due after one of so many bytes, kept when it was `length` long; the first
 /// one after nothing.
 pub fn next_at(length: u64, state_bytes: usize) -> u64 {
-    let share = u64::try_from(state_bytes).unwrap_or(u64::MAX) / GROWTH_SHARE;
+    let share = u64::try_from(state_bytes).unwrap_or(u64::MAX) / STATE_SIZE_DIVISOR;
     length.saturating_add(share.max(MIN_GROWTH))
 }
 
@@ -79,25 +79,26 @@ pub fn next_at(length: u64, state_bytes: usize) -> u64 {
 ///
 /// # Errors
 /// When it is of no use.
-pub fn last(path: &Path) -> Result<Option<Kept>, Unusable> {
+pub fn load_last(path: &Path) -> Result<Option<SavedState>, SavedStateError> {
     let Some((record, offset)) = last_record(&File::open(path)?)? else { return Ok(None) };
     let Event::StateKept { version, hash, lines } = record.event else { return Ok(None) };
     if version != STATE_VERSION {
-        return Err(Unusable::Version);
+        return Err(SavedStateError::Version);
     }
-    let json = Beside::journal(path).get(&hash, MAX_STATE_BYTES).map_err(|_| Unusable::Altered)?;
+    let json =
+        BlobStore::for_journal(path).get(&hash, MAX_STATE_BYTES).map_err(|_| SavedStateError::Altered)?;
     let lines = usize::try_from(lines).unwrap_or(usize::MAX).saturating_add(1);
-    Ok(Some(Kept { json, hash, start: Start { offset, lines } }))
+    Ok(Some(SavedState { json, hash, start: ReadPosition { offset, lines } }))
 }
 
 /// What tells of a state that follows from the first `lines` of a journal.
-pub fn told(hash: String, lines: usize) -> Event {
+pub fn saved_event(hash: String, lines: usize) -> Event {
     Event::StateKept { version: STATE_VERSION, hash, lines: u64::try_from(lines).unwrap_or(u64::MAX) }
 }
 
 /// The last record that tells of a state, and where the line behind it begins.
 fn last_record(file: &File) -> io::Result<Option<(Record, u64)>> {
-    let (length, beginning) = (file.metadata()?.len(), memmem::FinderRev::new(BEGINNING));
+    let (length, beginning) = (file.metadata()?.len(), memmem::FinderRev::new(STATE_EVENT_PREFIX));
     let (mut end, mut block) = (length, Vec::new());
     while end > 0 {
         let from = end.saturating_sub(BLOCK_BYTES);
@@ -125,13 +126,20 @@ fn last_record(file: &File) -> io::Result<Option<(Record, u64)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Level, SCHEMA_VERSION};
+    use crate::event::{EVENT_SCHEMA_VERSION, NoticeLevel};
     use crate::journal::write::encode;
 
     fn line(event: Event) -> Vec<u8> {
         let mut line = Vec::new();
-        let record =
-            Record { v: SCHEMA_VERSION, seq: 0, run: "r".into(), step: 0, wall_ms: 1, mono_us: 2, event };
+        let record = Record {
+            v: EVENT_SCHEMA_VERSION,
+            seq: 0,
+            run: "r".into(),
+            step: 0,
+            wall_ms: 1,
+            mono_us: 2,
+            event,
+        };
         encode(&record, &mut line).unwrap();
         line
     }
@@ -141,7 +149,7 @@ mod tests {
     }
 
     fn notice(bytes: usize) -> Event {
-        Event::Notice { level: Level::Info, text: "x".repeat(bytes) }
+        Event::Notice { level: NoticeLevel::Info, text: "x".repeat(bytes) }
     }
 
     #[expect(clippy::disallowed_methods, reason = "the test writes its own journal")]
@@ -168,8 +176,10 @@ mod tests {
     fn what_is_damaged_or_only_looks_like_it_is_passed_over() {
         let (one, mut damaged) = (line(kept("one")), line(kept("two")));
         damaged[20] ^= 1;
-        let quoted =
-            line(Event::Notice { level: Level::Info, text: String::from_utf8(line(kept("three"))).unwrap() });
+        let quoted = line(Event::Notice {
+            level: NoticeLevel::Info,
+            text: String::from_utf8(line(kept("three"))).unwrap(),
+        });
         let end = one.len() as u64;
         assert_eq!(found(&[one, damaged.clone(), quoted.clone()]), Some(("one".to_owned(), end)));
         assert_eq!(found(&[damaged, quoted]), None);

@@ -4,14 +4,14 @@ use crate::event::{Event, Record};
 
 /// How far the count has come.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Steps {
+pub struct StepCounter {
     /// Steps of the runs before.
     earlier: u32,
     /// The last step of this run.
     last: u32,
 }
 
-impl Steps {
+impl StepCounter {
     /// The step in which, or after which, the next `record` was written; 0 before the first.
     pub fn next(&mut self, record: &Record) -> u32 {
         if matches!(record.event, Event::RunStart { .. }) {

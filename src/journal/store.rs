@@ -1,6 +1,6 @@
 //! The sessions of one workspace on disk: their directories, locks and names.
 
-use crate::journal::beside::Beside;
+use crate::journal::beside::BlobStore;
 use crate::journal::checkpoints;
 use crate::journal::write::Journal;
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The journal's name in a session's directory.
-pub(super) const JOURNAL: &str = "journal.jsonl";
+pub(super) const JOURNAL_FILE: &str = "journal.jsonl";
 
 /// What the names of directories begin with that are sessions no longer; no id begins so.
-const GONE: &str = ".gone-";
+const REMOVED_DIR_PREFIX: &str = ".gone-";
 
 /// Why a session could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -25,10 +25,10 @@ pub enum SessionError {
     BadId(String),
     /// There is no such session here.
     #[error("no session `{0}` in this workspace; `agent sessions list` shows those there are")]
-    Missing(String),
+    NotFound(String),
     /// There is no session at all.
     #[error("no session in this workspace yet; `agent run \"…\"` begins one")]
-    NoneYet,
+    NoSessions,
     /// Another process works on it.
     #[error("session {0} is busy: another process is working on it")]
     Busy(String),
@@ -37,7 +37,7 @@ pub enum SessionError {
     Unreadable(String, String),
     /// A session of this id was there before.
     #[error("session {0} exists already")]
-    Exists(String),
+    AlreadyExists(String),
     /// The file system said no.
     #[error("{what} {}: {source}", path.display())]
     Io {
@@ -52,11 +52,11 @@ pub enum SessionError {
 
 /// The sessions of one workspace.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct SessionStore {
     pub(super) dir: PathBuf,
 }
 
-impl Store {
+impl SessionStore {
     /// The store whose sessions live in directories below `dir`; nothing is created yet.
     pub fn new(dir: PathBuf) -> Self {
         Self { dir }
@@ -95,8 +95,8 @@ impl Store {
     /// # Errors
     /// When `id` is malformed or there is no such session.
     pub fn journal_path(&self, id: &str) -> Result<PathBuf, SessionError> {
-        let path = self.session_dir(id)?.join(JOURNAL);
-        if path.is_file() { Ok(path) } else { Err(SessionError::Missing(id.to_owned())) }
+        let path = self.session_dir(id)?.join(JOURNAL_FILE);
+        if path.is_file() { Ok(path) } else { Err(SessionError::NotFound(id.to_owned())) }
     }
 
     /// Makes the directory of a new session and opens its journal, locked.
@@ -130,7 +130,7 @@ impl Store {
     pub fn list(&self) -> Result<impl Iterator<Item = String>, SessionError> {
         let mut ids = self.names()?;
         ids.sort_unstable_by(|a, b| b.cmp(a));
-        let journal = |id: &String| self.session_dir(id).ok()?.join(JOURNAL).metadata().ok();
+        let journal = |id: &String| self.session_dir(id).ok()?.join(JOURNAL_FILE).metadata().ok();
         let has_begun = move |id: &String| journal(id).is_some_and(|file| file.is_file() && file.len() > 0);
         Ok(ids.into_iter().filter(has_begun))
     }
@@ -139,12 +139,12 @@ impl Store {
     ///
     /// # Errors
     /// When the directory exists but cannot be listed.
-    pub fn older_than(&self, time: SystemTime) -> Result<Vec<String>, SessionError> {
+    pub fn inactive_since(&self, time: SystemTime) -> Result<Vec<String>, SessionError> {
         let mut ids = self.names()?;
         ids.sort_unstable();
         let is_old = |id: &String| {
             let Ok(dir) = self.session_dir(id) else { return false };
-            let touched = dir.join(JOURNAL).metadata().or_else(|_| dir.metadata());
+            let touched = dir.join(JOURNAL_FILE).metadata().or_else(|_| dir.metadata());
             touched.and_then(|file| file.modified()).is_ok_and(|modified| modified < time)
         };
         ids.retain(is_old);
@@ -159,13 +159,13 @@ impl Store {
     pub fn remove(&self, id: &str) -> Result<Vec<String>, SessionError> {
         let dir = self.session_dir(id)?;
         if !dir.is_dir() {
-            return Err(SessionError::Missing(id.to_owned()));
+            return Err(SessionError::NotFound(id.to_owned()));
         }
         let _held = lock(&dir, id)?;
         // A journal that cannot be read is no reason to keep it.
-        let checkpoints = checkpoints::made(&dir.join(JOURNAL), id).unwrap_or_default();
+        let checkpoints = checkpoints::list_refs(&dir.join(JOURNAL_FILE), id).unwrap_or_default();
         // No longer a session at once, however long the rest takes.
-        let gone = self.dir.join(format!("{GONE}{id}"));
+        let gone = self.dir.join(format!("{REMOVED_DIR_PREFIX}{id}"));
         let removed = std::fs::rename(&dir, &gone).and_then(|()| std::fs::remove_dir_all(&gone));
         removed.map_err(|source| SessionError::Io { what: "cannot remove", path: dir, source })?;
         Ok(checkpoints)
@@ -173,9 +173,11 @@ impl Store {
 
     /// Removes what was left of sessions whose removal was cut off.
     #[expect(clippy::disallowed_methods, reason = "this is the address of sessions")]
-    pub fn sweep(&self) {
+    pub fn remove_leftovers(&self) {
         let entries = std::fs::read_dir(&self.dir).into_iter().flatten().filter_map(Result::ok);
-        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(GONE)) {
+        for entry in
+            entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(REMOVED_DIR_PREFIX))
+        {
             // What stays is found again by the next one.
             let _ = std::fs::remove_dir_all(entry.path());
         }
@@ -202,19 +204,19 @@ impl Store {
     /// # Errors
     /// When there is none, or they cannot be listed.
     pub fn last(&self) -> Result<String, SessionError> {
-        self.list()?.next().ok_or(SessionError::NoneYet)
+        self.list()?.next().ok_or(SessionError::NoSessions)
     }
 
     fn open_locked(dir: &Path, id: &str, new: bool) -> Result<Journal, SessionError> {
         let lock = lock(dir, id)?;
-        let path = dir.join(JOURNAL);
+        let path = dir.join(JOURNAL_FILE);
         let file = match private_file(&path, new) {
             Err(SessionError::Io { source, .. }) if new && source.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(SessionError::Exists(id.to_owned()));
+                return Err(SessionError::AlreadyExists(id.to_owned()));
             }
             file => file?,
         };
-        Journal::new(file, Beside::journal(&path), lock).map_err(|source| SessionError::Io {
+        Journal::new(file, BlobStore::for_journal(&path), lock).map_err(|source| SessionError::Io {
             what: "cannot append to",
             path,
             source,
@@ -254,9 +256,9 @@ pub(super) fn private_file(path: &Path, new: bool) -> Result<File, SessionError>
 mod tests {
     use super::*;
 
-    fn store() -> (tempfile::TempDir, Store) {
+    fn store() -> (tempfile::TempDir, SessionStore) {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::new(dir.path().join("sessions"));
+        let store = SessionStore::new(dir.path().join("sessions"));
         (dir, store)
     }
 
@@ -299,6 +301,6 @@ mod tests {
         let dir = store.session_dir("20260101-000000-aaaaaa").unwrap();
         let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&dir), 0o700);
-        assert_eq!(mode(&dir.join(JOURNAL)), 0o600);
+        assert_eq!(mode(&dir.join(JOURNAL_FILE)), 0o600);
     }
 }

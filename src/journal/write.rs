@@ -1,7 +1,7 @@
 //! Appends records to a journal, one `write(2)` each, guarded by a checksum.
 
 use crate::event::{EventSink, Record};
-use crate::journal::beside::{Beside, LINE_BYTES};
+use crate::journal::beside::{BlobStore, MAX_INLINE_RECORD_BYTES};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Journal {
     file: Arc<File>,
-    beside: Beside,
+    beside: BlobStore,
     line: Vec<u8>,
     /// Why a record could not be written whole. What came after it would be glued to its remains, so nothing does.
-    broken: Option<(io::ErrorKind, String)>,
+    write_error: Option<(io::ErrorKind, String)>,
     _lock: File,
 }
 
@@ -22,7 +22,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the file cannot be read at its end or written.
-    pub fn new(mut file: File, beside: Beside, lock: File) -> io::Result<Self> {
+    pub fn new(mut file: File, beside: BlobStore, lock: File) -> io::Result<Self> {
         if file.seek(SeekFrom::End(0))? > 0 {
             file.seek(SeekFrom::End(-1))?;
             let mut last = [0];
@@ -31,13 +31,13 @@ impl Journal {
                 file.write_all(b"\n")?;
             }
         }
-        Ok(Self { file: file.into(), beside, line: Vec::new(), broken: None, _lock: lock })
+        Ok(Self { file: file.into(), beside, line: Vec::new(), write_error: None, _lock: lock })
     }
 }
 
 impl Journal {
     fn check(&self) -> io::Result<()> {
-        match &self.broken {
+        match &self.write_error {
             Some((kind, why)) => Err(io::Error::new(*kind, why.clone())),
             None => Ok(()),
         }
@@ -58,12 +58,12 @@ pub fn encode(record: &Record, line: &mut Vec<u8>) -> io::Result<()> {
 ///
 /// # Errors
 /// When what is too long cannot be kept.
-pub fn encode_beside(record: &Record, beside: &Beside, line: &mut Vec<u8>) -> io::Result<()> {
+pub fn encode_with_blobs(record: &Record, beside: &BlobStore, line: &mut Vec<u8>) -> io::Result<()> {
     let whole = serde_json::to_vec(record)?;
-    if whole.len() <= LINE_BYTES {
+    if whole.len() <= MAX_INLINE_RECORD_BYTES {
         append(&whole, &[], line);
     } else {
-        let (short, places) = beside.shorten(record)?;
+        let (short, places) = beside.extract_blobs(record)?;
         append(&serde_json::to_vec(&short)?, &serde_json::to_vec(&places)?, line);
     }
     Ok(())
@@ -89,17 +89,17 @@ impl EventSink for Journal {
         }
         self.check()?;
         self.line.clear();
-        let encoded = encode_beside(record, &self.beside, &mut self.line);
+        let encoded = encode_with_blobs(record, &self.beside, &mut self.line);
         let written = encoded.and_then(|()| (&*self.file).write_all(&self.line));
-        self.broken = written.as_ref().err().map(|error| (error.kind(), error.to_string()));
+        self.write_error = written.as_ref().err().map(|error| (error.kind(), error.to_string()));
         written
     }
 
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         true
     }
 
-    fn unsynced(&self) -> io::Result<Option<Arc<File>>> {
+    fn file_to_sync(&self) -> io::Result<Option<Arc<File>>> {
         self.check()?;
         Ok(Some(Arc::clone(&self.file)))
     }
@@ -108,23 +108,25 @@ impl EventSink for Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Event, SCHEMA_VERSION};
+    use crate::event::{EVENT_SCHEMA_VERSION, Event};
 
     fn record(event: Event) -> Record {
         let run = String::new();
-        Record { v: SCHEMA_VERSION, seq: 0, run, step: 0, wall_ms: 0, mono_us: 0, event }
+        Record { v: EVENT_SCHEMA_VERSION, seq: 0, run, step: 0, wall_ms: 0, mono_us: 0, event }
     }
 
     #[test]
     fn after_a_record_that_could_not_be_written_nothing_is_written_or_synced() {
         let full = File::options().read(true).write(true).open("/dev/full").unwrap();
-        let (lock, beside) = (tempfile::tempfile().unwrap(), Beside::journal("/nowhere/journal".as_ref()));
-        let mut journal = Journal { file: full.into(), beside, line: Vec::new(), broken: None, _lock: lock };
+        let (lock, beside) =
+            (tempfile::tempfile().unwrap(), BlobStore::for_journal("/nowhere/journal".as_ref()));
+        let mut journal =
+            Journal { file: full.into(), beside, line: Vec::new(), write_error: None, _lock: lock };
         journal.emit(&record(Event::StepEnd)).unwrap_err();
         journal.file = tempfile::tempfile().unwrap().into();
         let why = journal.emit(&record(Event::StepEnd)).unwrap_err();
         assert!(why.to_string().contains("No space left on device"), "{why}");
-        journal.unsynced().unwrap_err();
+        journal.file_to_sync().unwrap_err();
         assert_eq!(journal.file.metadata().unwrap().len(), 0);
     }
 
@@ -134,8 +136,8 @@ mod tests {
         let path = dir.path().join("journal.jsonl");
         File::create(dir.path().join("texts")).unwrap();
         let (file, lock) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
-        let mut journal = Journal::new(file, Beside::journal(&path), lock).unwrap();
-        journal.emit(&record(Event::System { text: "x".repeat(LINE_BYTES) })).unwrap_err();
+        let mut journal = Journal::new(file, BlobStore::for_journal(&path), lock).unwrap();
+        journal.emit(&record(Event::System { text: "x".repeat(MAX_INLINE_RECORD_BYTES) })).unwrap_err();
         journal.emit(&record(Event::StepEnd)).unwrap_err();
         assert_eq!(journal.file.metadata().unwrap().len(), 0);
     }

@@ -25,7 +25,7 @@ pub enum KeyHeader {
 
 /// How the address and the key of one server differ from those of its format; usually not at all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Address {
+pub struct EndpointOverrides {
     /// The path below the API base, from a slash on; `{model}` in it is the model.
     pub path: Option<String>,
     /// What follows the path after a question mark.
@@ -34,7 +34,7 @@ pub struct Address {
     pub key_header: Option<KeyHeader>,
 }
 
-impl Address {
+impl EndpointOverrides {
     /// Where requests for `model` go: what follows the API base, from a slash on.
     pub fn path(&self, codec: &dyn Codec, model: &str, stream: bool) -> String {
         let own = self.path.as_ref().map(|path| path.replace(MODEL, &percent_encoded(model)));
@@ -47,10 +47,10 @@ impl Address {
     }
 
     /// The API base itself, where someone gave more of the address: the path of the request, or where that begins.
-    pub fn root<'a>(&self, base: &'a str, codec: &dyn Codec, model: &str) -> &'a str {
+    pub fn api_base<'a>(&self, base: &'a str, codec: &dyn Codec, model: &str) -> &'a str {
         let base = base.trim_end_matches('/');
         let Some(own) = &self.path else {
-            return codec.root(base.strip_suffix(&codec.path(model, true)).unwrap_or(base));
+            return codec.api_base(base.strip_suffix(&codec.path(model, true)).unwrap_or(base));
         };
         let own = own.replace(MODEL, &percent_encoded(model));
         let ends = own.match_indices('/').map(|(at, _)| at).skip(1).chain([own.len()]);
@@ -89,12 +89,12 @@ pub fn percent_encoded(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::format::Format;
+    use crate::llm::format::WireFormat;
     use crate::llm::quirks::Quirks;
     use proptest::prelude::*;
 
-    fn azure() -> Address {
-        Address {
+    fn azure() -> EndpointOverrides {
+        EndpointOverrides {
             path: Some("/openai/deployments/{model}/chat/completions".into()),
             query: BTreeMap::from([("api-version".into(), "2024-10-21".into())]),
             key_header: Some(KeyHeader::ApiKey),
@@ -103,22 +103,23 @@ mod tests {
 
     #[test]
     fn a_server_may_have_a_path_a_query_and_a_header_of_its_own() {
-        let codec = Format::ChatCompletions.codec(Quirks::default());
+        let codec = WireFormat::ChatCompletions.codec(Quirks::default());
         assert_eq!(
             azure().path(codec.as_ref(), "my gpt", true),
             "/openai/deployments/my%20gpt/chat/completions?api-version=2024-10-21"
         );
         assert_eq!(azure().headers(codec.as_ref(), Some("k")), [("api-key", "k".to_owned())]);
         assert_eq!(azure().headers(codec.as_ref(), None), []);
-        let plain = Address::default();
+        let plain = EndpointOverrides::default();
         assert_eq!(plain.path(codec.as_ref(), "m", true), "/chat/completions");
         assert_eq!(plain.headers(codec.as_ref(), Some("k")), [("authorization", "Bearer k".to_owned())]);
     }
 
     #[test]
     fn the_headers_of_the_format_stay_when_the_key_stands_in_another() {
-        let codec = Format::Messages.codec(Quirks::default());
-        let address = Address { key_header: Some(KeyHeader::Authorization), ..Address::default() };
+        let codec = WireFormat::Messages.codec(Quirks::default());
+        let address =
+            EndpointOverrides { key_header: Some(KeyHeader::Authorization), ..EndpointOverrides::default() };
         let names: Vec<_> =
             address.headers(codec.as_ref(), Some("k")).iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["anthropic-version", "authorization"]);
@@ -126,13 +127,17 @@ mod tests {
 
     #[test]
     fn a_base_may_hold_the_beginning_of_the_path_or_all_of_it() {
-        let codec = Format::ChatCompletions.codec(Quirks::default());
+        let codec = WireFormat::ChatCompletions.codec(Quirks::default());
         for more in ["", "/", "/openai", "/openai/deployments/m", "/openai/deployments/m/chat/completions"] {
-            assert_eq!(azure().root(&format!("https://h{more}"), codec.as_ref(), "m"), "https://h", "{more}");
+            assert_eq!(
+                azure().api_base(&format!("https://h{more}"), codec.as_ref(), "m"),
+                "https://h",
+                "{more}"
+            );
         }
-        let plain = Address::default();
-        assert_eq!(plain.root("https://h/v1/chat/completions", codec.as_ref(), "m"), "https://h/v1");
-        assert_eq!(plain.root("https://h/openai", codec.as_ref(), "m"), "https://h/openai");
+        let plain = EndpointOverrides::default();
+        assert_eq!(plain.api_base("https://h/v1/chat/completions", codec.as_ref(), "m"), "https://h/v1");
+        assert_eq!(plain.api_base("https://h/openai", codec.as_ref(), "m"), "https://h/openai");
     }
 
     proptest! {

@@ -1,14 +1,14 @@
 //! An answer on its way, in terms that all wire formats share: what a decoder fills and the loop reads.
 
 use crate::event::FinishReason;
-use crate::failure::ErrorKind;
-use crate::llm::calls::{CALLS_CAP, CallDelta, Calls, JoinedCall};
+use crate::failure::FailureKind;
+use crate::llm::calls::{AssembledCall, CALLS_CAP, CallAssembler, CallDelta};
 use crate::llm::embedded_call::{self, EmbeddedCall, offered_name};
 use crate::llm::error_body::one_line;
-use crate::llm::tagged_call::{self, TaggedCalls};
-use crate::llm::think_tags::{Piece, ThinkTags};
+use crate::llm::tagged_call::{self, TaggedCallParser};
+use crate::llm::think_tags::{Piece, ThinkTagSplitter};
 use crate::llm::{LlmError, Progress, Response};
-use crate::message::{Message, Opaque, Part, Role, ToolCall};
+use crate::message::{Message, OpaqueData, Part, Role, ToolCall};
 use crate::usage::Usage;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -26,13 +26,13 @@ pub const CONTENT_CAP: usize = 4 * 1024 * 1024;
 const BLOCKS_CAP: usize = 1024;
 
 /// What must be known of the conversation to finish an answer.
-pub struct Surroundings<'a> {
+pub struct FinishContext<'a> {
     /// Whether a tool of this name was offered.
-    pub offered: &'a dyn Fn(&str) -> bool,
+    pub is_offered: &'a dyn Fn(&str) -> bool,
     /// Whether one of these calls written as text repeats what the model was given.
-    pub repeated: &'a dyn Fn(&[EmbeddedCall]) -> bool,
+    pub is_echo: &'a dyn Fn(&[EmbeddedCall]) -> bool,
     /// Whether a text is the answer that was asked for, however much it looks like a call.
-    pub is_answer: &'a dyn Fn(&str) -> bool,
+    pub is_structured_answer: &'a dyn Fn(&str) -> bool,
     /// Makes up an id.
     pub new_id: &'a dyn Fn() -> String,
 }
@@ -40,26 +40,26 @@ pub struct Surroundings<'a> {
 /// Collects an answer. Its text, thinking and calls stand in slots: pieces for the same slot are joined, and the
 /// message has its parts in the order of their slots.
 #[derive(Debug)]
-pub struct Answer {
+pub struct ResponseBuilder {
     codec: &'static str,
     /// Text of earlier answers that this one continues.
-    begun: String,
+    partial: String,
     blocks: Vec<Block>,
     /// Text that was not shown yet.
     held: String,
     /// Whether text that looks like a call is held back, because tools were offered.
-    hold: bool,
+    is_holding: bool,
     /// Recognises calls in a model's own marks, where that is allowed.
-    tagged: Option<TaggedCalls>,
+    tagged: Option<TaggedCallParser>,
     /// Where the text may begin with reasoning in tags: what divides it, and the slot of the text.
-    tags: Option<(ThinkTags, u64)>,
+    tags: Option<(ThinkTagSplitter, u64)>,
     refusal: String,
-    calls: Calls,
+    calls: CallAssembler,
     /// Bytes kept so far, calls apart.
-    kept: usize,
+    content_bytes: usize,
     finish: Option<FinishReason>,
     /// Whether something was said after a finish reason, which then does not mark the end.
-    after_finish: bool,
+    has_content_after_finish: bool,
     usage: Option<Usage>,
     done: bool,
 }
@@ -70,7 +70,7 @@ struct Block {
     kind: Kind,
     text: String,
     /// What the provider wants back with it.
-    sealed: Value,
+    opaque: Value,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,22 +81,22 @@ enum Kind {
     Call(usize),
 }
 
-impl Answer {
+impl ResponseBuilder {
     /// An empty answer in the format `codec`; `tools` says whether any were offered.
     pub fn new(codec: &'static str, tools: bool) -> Self {
         Self {
             codec,
-            begun: String::new(),
+            partial: String::new(),
             blocks: Vec::new(),
             held: String::new(),
-            hold: tools,
+            is_holding: tools,
             tagged: None,
             tags: None,
             refusal: String::new(),
-            calls: Calls::default(),
-            kept: 0,
+            calls: CallAssembler::default(),
+            content_bytes: 0,
             finish: None,
-            after_finish: false,
+            has_content_after_finish: false,
             usage: None,
             done: false,
         }
@@ -104,28 +104,28 @@ impl Answer {
 
     /// Also recognises what a model writes in its own marks: calls, and reasoning before its text.
     #[must_use]
-    pub fn recognising(self, tagged: TaggedCalls) -> Self {
-        Self { tagged: Some(tagged), tags: Some(<(ThinkTags, u64)>::default()), ..self }
+    pub fn with_tagged_calls(self, tagged: TaggedCallParser) -> Self {
+        Self { tagged: Some(tagged), tags: Some(<(ThinkTagSplitter, u64)>::default()), ..self }
     }
 
-    /// Continues an answer that was cut after `begun`.
+    /// Continues an answer that was cut after `partial`.
     #[must_use]
-    pub fn continuing(self, begun: &str) -> Self {
-        Self { begun: begun.to_owned(), ..self }
+    pub fn with_partial(self, partial: &str) -> Self {
+        Self { partial: partial.to_owned(), ..self }
     }
 
     /// Adds a piece of text and shows it, unless it could still be a call written as text.
     ///
     /// # Errors
     /// When there are too many blocks, or the answer is too long.
-    pub fn write(
+    pub fn push_text(
         &mut self,
         slot: u64,
         piece: &str,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         let Some((mut tags, _)) = self.tags.take() else { return self.write_text(slot, piece, show) };
-        for piece in tags.take(piece) {
+        for piece in tags.push(piece) {
             self.write_piece(slot, &piece, show)?;
         }
         self.tags = (!tags.is_over()).then_some((tags, slot));
@@ -139,7 +139,7 @@ impl Answer {
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         match piece {
-            Piece::Thinking(piece) => self.think(slot, piece, show),
+            Piece::Thinking(piece) => self.push_thinking(slot, piece, show),
             Piece::Text(piece) => self.write_text(slot, piece, show),
         }
     }
@@ -153,18 +153,18 @@ impl Answer {
         if piece.is_empty() {
             return Ok(());
         }
-        self.keep(piece.len())?;
-        self.change(slot, Kind::Text, |block| block.text.push_str(piece))?;
-        if self.hold && self.held.len() + piece.len() <= HELD_CAP {
+        self.count_content(piece.len())?;
+        self.update_block(slot, Kind::Text, |block| block.text.push_str(piece))?;
+        if self.is_holding && self.held.len() + piece.len() <= HELD_CAP {
             self.held.push_str(piece);
-            self.hold = self.may_be_calls();
-            if !self.hold {
-                self.show_held(show);
+            self.is_holding = self.may_be_calls();
+            if !self.is_holding {
+                self.flush_held(show);
             }
             return Ok(());
         }
-        self.hold = false;
-        self.show_held(show);
+        self.is_holding = false;
+        self.flush_held(show);
         slices(piece).for_each(|slice| show(Progress::Text(slice)));
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Answer {
     ///
     /// # Errors
     /// When there are too many blocks, or the answer is too long.
-    pub fn think(
+    pub fn push_thinking(
         &mut self,
         slot: u64,
         piece: &str,
@@ -182,9 +182,9 @@ impl Answer {
         if piece.is_empty() {
             return Ok(());
         }
-        self.keep(piece.len())?;
+        self.count_content(piece.len())?;
         slices(piece).for_each(|slice| show(Progress::Thinking(slice)));
-        self.change(slot, Kind::Thinking, |block| block.text.push_str(piece))
+        self.update_block(slot, Kind::Thinking, |block| block.text.push_str(piece))
     }
 
     /// Changes what the provider wants back, unmodified, with the reasoning in this slot (null at first, and where
@@ -192,45 +192,45 @@ impl Answer {
     ///
     /// # Errors
     /// When there are too many blocks, or the answer is too long.
-    pub fn seal(&mut self, slot: u64, seal: impl FnOnce(&mut Value)) -> Result<(), LlmError> {
+    pub fn update_opaque(&mut self, slot: u64, seal: impl FnOnce(&mut Value)) -> Result<(), LlmError> {
         let mut grown = 0;
-        self.change(slot, Kind::Thinking, |block| {
-            let before = weight(&block.sealed);
-            seal(&mut block.sealed);
-            grown = weight(&block.sealed).saturating_sub(before);
+        self.update_block(slot, Kind::Thinking, |block| {
+            let before = byte_size(&block.opaque);
+            seal(&mut block.opaque);
+            grown = byte_size(&block.opaque).saturating_sub(before);
         })?;
-        self.keep(grown)
+        self.count_content(grown)
     }
 
     /// Adds a call or a piece of one.
     ///
     /// # Errors
     /// When a limit on calls is exceeded, or the answer is too long.
-    pub fn call(&mut self, slot: u64, delta: CallDelta<'_>) -> Result<(), LlmError> {
-        self.after_finish |= self.finish.is_some();
-        let extra = if delta.extra.is_null() { 0 } else { weight(&delta.extra) };
+    pub fn push_call(&mut self, slot: u64, delta: CallDelta<'_>) -> Result<(), LlmError> {
+        self.has_content_after_finish |= self.finish.is_some();
+        let extra = if delta.extra.is_null() { 0 } else { byte_size(&delta.extra) };
         let Some(at) = self.calls.add(delta)? else { return Ok(()) };
-        self.keep(extra)?;
+        self.count_content(extra)?;
         let known = self.blocks.iter().rev().any(|block| block.kind == Kind::Call(at));
-        if known { Ok(()) } else { self.change(slot, Kind::Call(at), |_| {}) }
+        if known { Ok(()) } else { self.update_block(slot, Kind::Call(at), |_| {}) }
     }
 
     /// Adds a piece of what a model says when it refuses and says it apart from its text; it is cut where the answer is
     /// too long.
-    pub fn refuse(&mut self, piece: &str) {
-        if !piece.is_empty() && self.keep(piece.len()).is_ok() {
+    pub fn push_refusal(&mut self, piece: &str) {
+        if !piece.is_empty() && self.count_content(piece.len()).is_ok() {
             self.refusal.push_str(piece);
         }
     }
 
     /// Notes why the model stopped; whether that means calls is for [`finish`](Self::finish) to see.
-    pub fn stopped(&mut self, reason: FinishReason) {
-        self.after_finish = false;
+    pub fn set_finish_reason(&mut self, reason: FinishReason) {
+        self.has_content_after_finish = false;
         self.finish = Some(reason);
     }
 
     /// Notes the tokens so far; the latest count.
-    pub fn counted(&mut self, usage: Usage) {
+    pub fn set_usage(&mut self, usage: Usage) {
         self.usage = Some(usage);
     }
 
@@ -245,13 +245,13 @@ impl Answer {
     }
 
     /// Notes that nothing more comes.
-    pub fn complete(&mut self) {
+    pub fn mark_complete(&mut self) {
         self.done = true;
     }
 
     /// Whether the model said why it stopped, and has said nothing since.
-    pub fn is_stopped(&self) -> bool {
-        self.finish.is_some() && !self.after_finish
+    pub fn has_finish_reason(&self) -> bool {
+        self.finish.is_some() && !self.has_content_after_finish
     }
 
     /// Whether nothing more comes.
@@ -265,44 +265,49 @@ impl Answer {
     /// When it was neither said to be complete nor, last of all, why the model stopped.
     pub fn finish(
         mut self,
-        surroundings: &Surroundings<'_>,
+        context: &FinishContext<'_>,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Response, LlmError> {
-        if !self.is_stopped() && !self.done {
-            return Err(LlmError::new(ErrorKind::CutStream, "the answer ended before it was complete"));
+        if !self.has_finish_reason() && !self.done {
+            return Err(LlmError::new(FailureKind::CutStream, "the answer ended before it was complete"));
         }
         if let Some((tags, slot)) = self.tags.take()
-            && let Some(piece) = tags.end()
+            && let Some(piece) = tags.finish()
         {
             self.write_piece(slot, &piece, show)?;
         }
-        let mut joined = std::mem::take(&mut self.calls).into_joined();
-        let said = |call: &JoinedCall| !call.name.is_empty() || !call.arguments.is_empty();
+        let mut joined = std::mem::take(&mut self.calls).into_calls();
+        let said = |call: &AssembledCall| !call.name.is_empty() || !call.arguments.is_empty();
         if !joined.iter().any(said) {
-            joined = self.take_embedded(surroundings);
+            joined = self.take_text_calls(context);
         }
-        self.show_held(show);
-        let finish = self.reason(joined.iter().any(said));
+        self.flush_held(show);
+        let finish = self.resolve_finish_reason(joined.iter().any(said));
         if self.blocks.iter().all(|block| block.kind == Kind::Thinking) {
             let text = std::mem::take(&mut self.refusal);
-            self.blocks.push(Block { slot: u64::MAX, kind: Kind::Text, text, sealed: Value::Null });
+            self.blocks.push(Block { slot: u64::MAX, kind: Kind::Text, text, opaque: Value::Null });
         }
-        let calls = tool_calls(joined, self.codec, finish == FinishReason::Length, surroundings);
+        let calls = tool_calls(joined, self.codec, finish == FinishReason::Length, context);
         let usage = self.usage;
-        Ok(Response { message: self.into_message(calls), finish, usage, kept: false })
+        Ok(Response { message: self.into_message(calls), finish, usage, is_cached: false })
     }
 
     /// Counts `more` bytes that are to be kept.
-    fn keep(&mut self, more: usize) -> Result<(), LlmError> {
-        self.after_finish |= self.finish.is_some();
-        self.kept = self.kept.saturating_add(more);
-        if self.kept.saturating_add(self.calls.bytes()) > CONTENT_CAP {
+    fn count_content(&mut self, more: usize) -> Result<(), LlmError> {
+        self.has_content_after_finish |= self.finish.is_some();
+        self.content_bytes = self.content_bytes.saturating_add(more);
+        if self.content_bytes.saturating_add(self.calls.bytes()) > CONTENT_CAP {
             return Err(too_long());
         }
         Ok(())
     }
 
-    fn change(&mut self, slot: u64, kind: Kind, change: impl FnOnce(&mut Block)) -> Result<(), LlmError> {
+    fn update_block(
+        &mut self,
+        slot: u64,
+        kind: Kind,
+        change: impl FnOnce(&mut Block),
+    ) -> Result<(), LlmError> {
         let known = self.blocks.iter_mut().rev().find(|block| block.slot == slot && block.kind == kind);
         if let Some(block) = known {
             change(block);
@@ -312,7 +317,7 @@ impl Answer {
             let message = format!("the answer has more than {BLOCKS_CAP} blocks");
             return Err(LlmError::too_large(message));
         }
-        let mut block = Block { slot, kind, text: String::new(), sealed: Value::Null };
+        let mut block = Block { slot, kind, text: String::new(), opaque: Value::Null };
         change(&mut block);
         self.blocks.push(block);
         Ok(())
@@ -320,11 +325,12 @@ impl Answer {
 
     /// Whether the text so far could still turn out to be calls.
     fn may_be_calls(&self) -> bool {
-        let text = if self.begun.trim().is_empty() { &self.held } else { &self.begun };
-        embedded_call::may_begin(text) || (self.tagged.is_some() && tagged_call::may_begin(text))
+        let text = if self.partial.trim().is_empty() { &self.held } else { &self.partial };
+        embedded_call::is_possible_prefix(text)
+            || (self.tagged.is_some() && tagged_call::is_possible_prefix(text))
     }
 
-    fn show_held(&mut self, show: &mut dyn FnMut(Progress<'_>)) {
+    fn flush_held(&mut self, show: &mut dyn FnMut(Progress<'_>)) {
         if !self.held.is_empty() {
             show(Progress::Text(&self.held));
             self.held.clear();
@@ -332,27 +338,27 @@ impl Answer {
     }
 
     /// The calls that the whole text consists of, which then is no text any more; none when one of them is a repetition.
-    fn take_embedded(&mut self, surroundings: &Surroundings<'_>) -> Vec<JoinedCall> {
+    fn take_text_calls(&mut self, context: &FinishContext<'_>) -> Vec<AssembledCall> {
         let texts = self.blocks.iter().filter(|block| block.kind == Kind::Text);
         let texts = texts.map(|block| block.text.as_str());
-        let text: String = std::iter::once(self.begun.as_str()).chain(texts).collect();
-        let mut found = embedded_call::find(&text, surroundings.offered);
+        let text: String = std::iter::once(self.partial.as_str()).chain(texts).collect();
+        let mut found = embedded_call::find(&text, context.is_offered);
         if let Some(tagged) = self.tagged.as_ref().filter(|_| found.is_empty()) {
             found = tagged.find(&text);
         }
-        if found.is_empty() || (surroundings.repeated)(&found) || (surroundings.is_answer)(&text) {
+        if found.is_empty() || (context.is_echo)(&found) || (context.is_structured_answer)(&text) {
             return Vec::new();
         }
         found.truncate(CALLS_CAP + 1);
         self.held.clear();
         self.blocks.retain(|block| block.kind == Kind::Thinking);
         let block =
-            |at| Block { slot: u64::MAX, kind: Kind::Call(at), text: String::new(), sealed: Value::Null };
+            |at| Block { slot: u64::MAX, kind: Kind::Call(at), text: String::new(), opaque: Value::Null };
         self.blocks.extend((0..found.len()).map(block));
-        found.into_iter().map(|call| JoinedCall::whole(call.name, call.arguments)).collect()
+        found.into_iter().map(|call| AssembledCall::whole(call.name, call.arguments)).collect()
     }
 
-    fn reason(&mut self, has_calls: bool) -> FinishReason {
+    fn resolve_finish_reason(&mut self, has_calls: bool) -> FinishReason {
         match self.finish.take() {
             None | Some(FinishReason::Stop | FinishReason::ToolCalls) => {
                 if has_calls {
@@ -375,7 +381,7 @@ impl Answer {
         let part = |block: Block| match block.kind {
             Kind::Text => (!block.text.is_empty()).then_some(Part::Text { text: block.text }),
             Kind::Thinking => {
-                let opaque = Some(Opaque { codec: codec.into(), data: block.sealed });
+                let opaque = Some(OpaqueData { codec: codec.into(), data: block.opaque });
                 Some(Part::Thinking { text: block.text, opaque })
             }
             Kind::Call(at) => calls.get_mut(at)?.take().map(Part::ToolCall),
@@ -411,11 +417,11 @@ fn slices(mut text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// About how many bytes of memory a value's texts take.
-fn weight(value: &Value) -> usize {
+fn byte_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(weight).sum(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + weight(value)).sum(),
+        Value::Array(items) => items.iter().map(byte_size).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + byte_size(value)).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<Value>(),
     }
 }
@@ -423,14 +429,14 @@ fn weight(value: &Value) -> usize {
 /// Calls with ids that no other call of the conversation has; none where the server sent nothing of it, or the same call with
 /// the same id once more. Arguments that are empty or `null` mean none, unless the answer was cut, when they had not begun.
 fn tool_calls(
-    joined: Vec<JoinedCall>,
+    joined: Vec<AssembledCall>,
     codec: &str,
     cut: bool,
-    surroundings: &Surroundings<'_>,
+    context: &FinishContext<'_>,
 ) -> Vec<Option<ToolCall>> {
     let mut ids = HashSet::new();
     let mut sent = HashSet::new();
-    let mut call = |call: JoinedCall| {
+    let mut call = |call: AssembledCall| {
         if call.name.is_empty() && call.arguments.is_empty() {
             return None;
         }
@@ -440,13 +446,13 @@ fn tool_calls(
         }
         let mut id = call.id;
         while id.is_empty() || ids.contains(&id) {
-            id = (surroundings.new_id)();
+            id = (context.new_id)();
         }
         ids.insert(id.clone());
         let none = matches!(call.arguments.trim(), "" | "null") && !cut;
         let arguments = if none { "{}".into() } else { unquoted(call.arguments) };
-        let opaque = (!call.extra.is_null()).then(|| Opaque { codec: codec.into(), data: call.extra });
-        let name = offered_name(&call.name, surroundings.offered).map_or(call.name.clone(), str::to_owned);
+        let opaque = (!call.extra.is_null()).then(|| OpaqueData { codec: codec.into(), data: call.extra });
+        let name = offered_name(&call.name, context.is_offered).map_or(call.name.clone(), str::to_owned);
         Some(ToolCall { id, name, arguments, opaque })
     };
     joined.into_iter().map(&mut call).collect()

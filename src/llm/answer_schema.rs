@@ -32,7 +32,7 @@ const NAMED_SCHEMAS: [&str; 4] = ["properties", "$defs", "definitions", "pattern
 /// When a server takes a schema that the answer must fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum StrictAnswers {
+pub enum StrictSchemaSupport {
     /// In every request.
     BesideTools,
     /// Where no tools are offered: beside them it is refused, or no tool can be called under it.
@@ -45,13 +45,13 @@ pub enum StrictAnswers {
 /// A JSON Schema with what decides whether a strict mode can take it. What a server makes of it is only help for the
 /// model: answers are validated here whatever it does.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AnswerSchema {
+pub struct ResponseSchema {
     value: Value,
     closed: bool,
     complete: bool,
 }
 
-impl AnswerSchema {
+impl ResponseSchema {
     /// What `schema` means for strict modes.
     pub fn new(mut schema: Value) -> Self {
         if let Some(root) = schema.as_object_mut() {
@@ -77,9 +77,9 @@ impl AnswerSchema {
 }
 
 /// Knows what is a structured answer.
-pub trait Fits: std::fmt::Debug {
+pub trait AnswerValidator: std::fmt::Debug {
     /// Whether `text` is an answer that fits.
-    fn fits(&self, text: &str) -> bool;
+    fn is_valid(&self, text: &str) -> bool;
 }
 
 /// A schema as both of `OpenAI`'s formats write it.
@@ -93,7 +93,7 @@ pub struct NamedSchema<'a> {
 
 impl<'a> NamedSchema<'a> {
     /// Nothing for a schema of anything but an object, which `OpenAI` refuses strict or not.
-    pub fn of(schema: &'a AnswerSchema) -> Option<Self> {
+    pub fn of(schema: &'a ResponseSchema) -> Option<Self> {
         let is_object = schema.value.get("type").is_some_and(|kind| kind == "object");
         let strict = schema.closed && schema.complete;
         is_object.then_some(Self { name: SCHEMA_NAME, strict, schema: &schema.value })
@@ -127,7 +127,7 @@ mod tests {
 
     /// Whether the schema is closed, and whether `OpenAI` takes it and as a strict one.
     fn kinds(schema: Value) -> (bool, Option<bool>) {
-        let schema = AnswerSchema::new(schema);
+        let schema = ResponseSchema::new(schema);
         (schema.is_closed(), NamedSchema::of(&schema).map(|named| named.strict))
     }
 
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_only_speaks_to_validators_is_not_sent() {
-        let schema = AnswerSchema::new(json!({"$schema": "x", "$id": "y", "type": "object", "title": "T"}));
+        let schema = ResponseSchema::new(json!({"$schema": "x", "$id": "y", "type": "object", "title": "T"}));
         assert_eq!(schema.value(), &json!({"type": "object", "title": "T"}));
     }
 }

@@ -1,10 +1,10 @@
 //! Repeats one model request as often as the retry rules allow and for as long as its deadline allows.
 
 use crate::event::FinishReason;
-use crate::failure::ErrorKind;
-use crate::llm::reaction::{Reaction, reaction};
+use crate::failure::FailureKind;
+use crate::llm::reaction::{ErrorAction, action_for};
 use crate::llm::{LlmError, Progress, Request, Response, retry};
-use crate::source::Source;
+use crate::source::Clock;
 use std::time::Duration;
 
 /// The longest that all attempts of one call together wait for an answer to begin, unless
@@ -13,7 +13,7 @@ const NO_ANSWER_LIMIT: Duration = Duration::from_mins(2);
 
 /// How often and for how long a request is repeated.
 #[derive(Debug, Clone, Copy)]
-pub struct Attempts<'a> {
+pub struct RetryPolicy<'a> {
     /// How many attempts may follow the first.
     pub retries: u32,
     /// The longest wait that a server may ask for; a longer one ends the call.
@@ -21,12 +21,12 @@ pub struct Attempts<'a> {
     /// The longest that one attempt waits for its answer to begin.
     pub first_byte: Duration,
     /// The longest that all attempts may take together, waits included.
-    pub whole: Duration,
+    pub total: Duration,
     /// Time and jitter.
-    pub source: &'a Source,
+    pub source: &'a Clock,
 }
 
-impl Attempts<'_> {
+impl RetryPolicy<'_> {
     /// Calls `attempt` until it succeeds, an error is final, or the request's deadline passes.
     ///
     /// An answer that breaks is discarded whole, also where part of it was shown: nothing of it was executed. An answer that
@@ -34,17 +34,17 @@ impl Attempts<'_> {
     ///
     /// # Errors
     /// The last error.
-    pub async fn make(
+    pub async fn run(
         self,
         request: &Request<'_>,
         progress: &mut dyn FnMut(Progress<'_>),
         attempt: impl AsyncFn(&mut dyn FnMut(Progress<'_>)) -> Result<Response, LlmError>,
     ) -> Result<Response, LlmError> {
         let started = self.source.elapsed();
-        let deadline = request.deadline.map_or(self.whole, |deadline| deadline.min(self.whole));
+        let deadline = request.deadline.map_or(self.total, |deadline| deadline.min(self.total));
         let spent = || self.source.elapsed().saturating_sub(started);
         let left = || deadline.saturating_sub(spent());
-        let (mut number, mut useless) = (0, 0);
+        let (mut number, mut resamples) = (0, 0);
         loop {
             number += 1;
             progress(Progress::Sent { attempt: number });
@@ -55,35 +55,35 @@ impl Attempts<'_> {
                     progress(piece);
                 }
             };
-            let error = match within(left(), attempt(&mut show)).await.and_then(not_empty) {
+            let error = match with_time_limit(left(), attempt(&mut show)).await.and_then(reject_empty) {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
-            let (retry, max_retries, delay) = match reaction(error.kind) {
-                Reaction::AskAgain(times) if error.retryable => {
-                    useless += 1;
-                    (useless, times, (useless <= times).then_some(Duration::ZERO))
+            let (retry, max_retries, delay) = match action_for(error.kind) {
+                ErrorAction::Resample(times) if error.retryable => {
+                    resamples += 1;
+                    (resamples, times, (resamples <= times).then_some(Duration::ZERO))
                 }
                 _ => {
                     if let Some(asked) = error.retry_after.filter(|_| error.retryable)
                         && (asked > self.max_retry_after || asked >= left())
                     {
                         return Err(wait_too_long(
-                            counted(error, number),
+                            with_attempt_count(error, number),
                             asked,
                             self.max_retry_after,
                             left(),
                         ));
                     }
                     if error.before_answer && spent() + self.first_byte > self.no_answer_limit() {
-                        return Err(counted(error, number));
+                        return Err(with_attempt_count(error, number));
                     }
-                    let failed = number - useless;
+                    let failed = number - resamples;
                     (failed, self.retries, retry::delay(&error, failed, self.retries, self.source.random()))
                 }
             };
             let Some(delay) = delay.filter(|delay| *delay < left()) else {
-                return Err(counted(error, number));
+                return Err(with_attempt_count(error, number));
             };
             progress(Progress::Retry {
                 attempt: number,
@@ -104,19 +104,19 @@ impl Attempts<'_> {
     }
 }
 
-async fn within(
+async fn with_time_limit(
     left: Duration,
     attempt: impl Future<Output = Result<Response, LlmError>>,
 ) -> Result<Response, LlmError> {
     tokio::time::timeout(left, attempt).await.unwrap_or_else(|_| {
         let tenths = (left.as_secs_f64() * 10.0).round() / 10.0;
         let message = format!("the model did not answer within {tenths}s, the time that was left for it");
-        Err(LlmError { retryable: false, ..LlmError::new(ErrorKind::Timeout, message) })
+        Err(LlmError { retryable: false, ..LlmError::new(FailureKind::Timeout, message) })
     })
 }
 
 /// An answer without text and calls is an error, unless the finish reason explains it.
-fn not_empty(response: Response) -> Result<Response, LlmError> {
+fn reject_empty(response: Response) -> Result<Response, LlmError> {
     let explained = match response.finish {
         FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Other(_) => false,
         FinishReason::Length
@@ -134,7 +134,7 @@ fn not_empty(response: Response) -> Result<Response, LlmError> {
             FinishReason::Other(reason) => format!("{message}; it stopped with `{reason}`"),
             _ => message.to_owned(),
         };
-        let error = LlmError::new(ErrorKind::EmptyAnswer, message);
+        let error = LlmError::new(FailureKind::EmptyAnswer, message);
         return Err(LlmError { usage: response.usage, ..error });
     }
     Ok(response)
@@ -152,7 +152,7 @@ fn wait_too_long(mut error: LlmError, asked: Duration, max: Duration, left: Dura
     error
 }
 
-fn counted(error: LlmError, attempts: u32) -> LlmError {
+fn with_attempt_count(error: LlmError, attempts: u32) -> LlmError {
     match attempts {
         1 => error,
         _ => LlmError { message: format!("{} (after {attempts} attempts)", error.message), ..error },
@@ -167,10 +167,10 @@ mod tests {
 
     fn answer(text: &str) -> Response {
         let message = Message::text(Role::Assistant, text);
-        Response { message, finish: FinishReason::Stop, usage: None, kept: false }
+        Response { message, finish: FinishReason::Stop, usage: None, is_cached: false }
     }
 
-    fn fail(kind: ErrorKind) -> LlmError {
+    fn fail(kind: FailureKind) -> LlmError {
         LlmError { retry_after: Some(Duration::from_millis(1)), ..LlmError::new(kind, "no") }
     }
 
@@ -192,11 +192,11 @@ mod tests {
         deadline: Option<Duration>,
     ) -> (Result<Response, LlmError>, usize, Vec<Retried>) {
         let left = RefCell::new(outcomes.into_iter());
-        let source = Source::new();
+        let source = Clock::new();
         let (mut sent, mut repeated) = (0, Vec::new());
         let request = Request { stream: true, deadline, ..Request::default() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let outcome = runtime.block_on(attempts(&source).make(
+        let outcome = runtime.block_on(attempts(&source).run(
             &request,
             &mut |progress| match progress {
                 Progress::Sent { .. } => sent += 1,
@@ -216,12 +216,12 @@ mod tests {
         (outcome, sent, repeated)
     }
 
-    fn attempts(source: &Source) -> Attempts<'_> {
-        Attempts {
+    fn attempts(source: &Clock) -> RetryPolicy<'_> {
+        RetryPolicy {
             retries: 2,
             max_retry_after: Duration::from_secs(90),
             first_byte: Duration::from_secs(1),
-            whole: Duration::from_mins(3),
+            total: Duration::from_mins(3),
             source,
         }
     }
@@ -230,8 +230,8 @@ mod tests {
     fn lr1_a_temporary_failure_is_repeated() {
         let (outcome, sent) = play(
             vec![
-                ("", Err(fail(ErrorKind::RateLimit))),
-                ("", Err(fail(ErrorKind::Timeout))),
+                ("", Err(fail(FailureKind::RateLimit))),
+                ("", Err(fail(FailureKind::Timeout))),
                 ("", Ok(answer("x"))),
             ],
             None,
@@ -241,14 +241,14 @@ mod tests {
 
     #[test]
     fn who_is_told_that_an_answer_was_of_no_use_may_give_the_call_up_before_it_is_asked_for_again() {
-        let (source, given_up) = (Source::new(), tokio_util::sync::CancellationToken::new());
+        let (source, given_up) = (Clock::new(), tokio_util::sync::CancellationToken::new());
         let (request, mut sent) = (Request::default(), 0);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let mut tell = |progress: Progress<'_>| match progress {
             Progress::Sent { .. } => sent += 1,
             _ => given_up.cancel(),
         };
-        let call = attempts(&source).make(&request, &mut tell, async |_| Ok(answer("")));
+        let call = attempts(&source).run(&request, &mut tell, async |_| Ok(answer("")));
         runtime.block_on(async {
             tokio::select! {
                 biased;
@@ -261,18 +261,18 @@ mod tests {
 
     #[test]
     fn lr4_the_last_error_says_how_often_was_tried() {
-        let (outcome, sent) = play(vec![("", Err(fail(ErrorKind::Server))); 3], None);
+        let (outcome, sent) = play(vec![("", Err(fail(FailureKind::Server))); 3], None);
         assert_eq!((outcome.unwrap_err().message.as_str(), sent), ("no (after 3 attempts)", 3));
     }
 
     #[test]
     fn lr5_an_answer_that_breaks_after_text_was_shown_is_discarded_and_requested_again() {
         for kind in [
-            ErrorKind::CutStream,
-            ErrorKind::Network,
-            ErrorKind::Timeout,
-            ErrorKind::Server,
-            ErrorKind::Malformed,
+            FailureKind::CutStream,
+            FailureKind::Network,
+            FailureKind::Timeout,
+            FailureKind::Server,
+            FailureKind::Malformed,
         ] {
             let (outcome, sent, retries) = play_with_retries(
                 vec![("half", Err(fail(kind))), ("", Err(fail(kind))), ("x", Ok(answer("x")))],
@@ -288,16 +288,16 @@ mod tests {
         let (outcome, sent) = play(vec![("", Ok(answer(" "))), ("", Ok(answer("x")))], None);
         assert_eq!((outcome, sent), (Ok(answer("x")), 2));
         let (outcome, sent) = play(vec![("", Ok(answer(""))); 2], None);
-        assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::EmptyAnswer, 2));
+        assert_eq!((outcome.unwrap_err().kind, sent), (FailureKind::EmptyAnswer, 2));
     }
 
     #[test]
     fn l20_a_call_that_its_server_could_not_read_is_requested_again_twice() {
-        let failed = || Err(fail(ErrorKind::ToolUseFailed));
+        let failed = || Err(fail(FailureKind::ToolUseFailed));
         let (outcome, sent) = play(vec![("", failed()), (" ", failed()), ("", Ok(answer("x")))], None);
         assert_eq!((outcome, sent), (Ok(answer("x")), 3));
         let (outcome, sent) = play(vec![("", failed()), ("", failed()), ("", failed())], None);
-        assert_eq!((outcome.unwrap_err().kind, sent), (ErrorKind::ToolUseFailed, 3));
+        assert_eq!((outcome.unwrap_err().kind, sent), (FailureKind::ToolUseFailed, 3));
         let (outcome, sent) = play(vec![("half", failed()), ("", Ok(answer("x")))], None);
         assert_eq!((outcome, sent), (Ok(answer("x")), 2));
     }
@@ -317,26 +317,26 @@ mod tests {
             (86_400, None, "the server asks to wait 86400s, and llm.max_retry_after allows 90s"),
         ] {
             let late =
-                LlmError { retry_after: Some(Duration::from_secs(asked)), ..fail(ErrorKind::RateLimit) };
+                LlmError { retry_after: Some(Duration::from_secs(asked)), ..fail(FailureKind::RateLimit) };
             let (outcome, sent) = play(vec![("", Err(late))], deadline.map(Duration::from_secs));
             let error = outcome.unwrap_err();
-            assert_eq!((error.kind, error.retryable, sent), (ErrorKind::RateLimit, true, 1));
+            assert_eq!((error.kind, error.retryable, sent), (FailureKind::RateLimit, true, 1));
             assert!(error.message.contains(reason), "{error}");
         }
     }
 
     #[test]
     fn a_call_without_any_answer_ends_after_its_limit() {
-        let silent = || LlmError { before_answer: true, ..fail(ErrorKind::Timeout) };
-        let (source, request) = (Source::new(), Request::default());
+        let silent = || LlmError { before_answer: true, ..fail(FailureKind::Timeout) };
+        let (source, request) = (Clock::new(), Request::default());
         for (first_byte, sent) in
             [(Duration::from_secs(1), 2), (NO_ANSWER_LIMIT, 1), (Duration::from_mins(5), 1)]
         {
             let outcomes = RefCell::new(vec![Ok(answer("x")), Err(silent())]);
             let requests = std::cell::Cell::new(0);
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-            let call = Attempts { first_byte, ..attempts(&source) };
-            let outcome = runtime.block_on(call.make(&request, &mut |_| {}, async |_| {
+            let call = RetryPolicy { first_byte, ..attempts(&source) };
+            let outcome = runtime.block_on(call.run(&request, &mut |_| {}, async |_| {
                 requests.set(requests.get() + 1);
                 outcomes.borrow_mut().pop().unwrap()
             }));

@@ -6,24 +6,24 @@ use serde::Serialize;
 const HEAD_BYTES: usize = 16 * 1024;
 
 /// The end of a body: of the list and of the object.
-pub const END: &[u8] = b"]}";
+pub const BODY_END: &[u8] = b"]}";
 
 /// The object `head`, which is not empty, with one more member behind all others: the list `name`, whose items are written.
 ///
 /// # Errors
 /// When `head` has no JSON form.
-pub fn body(head: &impl Serialize, name: &str, items: &[u8]) -> serde_json::Result<Vec<u8>> {
-    let mut body = begun(head, name, items.len())?;
+pub fn encode_body(head: &impl Serialize, name: &str, items: &[u8]) -> serde_json::Result<Vec<u8>> {
+    let mut body = start_body(head, name, items.len())?;
     body.extend_from_slice(items);
-    body.extend_from_slice(END);
+    body.extend_from_slice(BODY_END);
     Ok(body)
 }
 
-/// The same up to the items, for which there is room for so many bytes; they and the [`END`] are to be appended.
+/// The same up to the items, for which there is room for so many bytes; they and the [`BODY_END`] are to be appended.
 ///
 /// # Errors
 /// When `head` has no JSON form.
-pub fn begun(head: &impl Serialize, name: &str, bytes: usize) -> serde_json::Result<Vec<u8>> {
+pub fn start_body(head: &impl Serialize, name: &str, bytes: usize) -> serde_json::Result<Vec<u8>> {
     let mut body = Vec::with_capacity(HEAD_BYTES.saturating_add(bytes));
     serde_json::to_writer(&mut body, head)?;
     body.pop();
@@ -40,9 +40,12 @@ mod tests {
 
     #[test]
     fn the_list_is_a_member_of_the_object() {
-        let whole = body(&json!({"model": "m"}), "messages", b"{\"role\":\"user\"}").unwrap();
+        let whole = encode_body(&json!({"model": "m"}), "messages", b"{\"role\":\"user\"}").unwrap();
         let expected = json!({"model": "m", "messages": [{"role": "user"}]});
         assert_eq!(serde_json::from_slice::<Value>(&whole).unwrap(), expected);
-        assert_eq!(body(&json!({"model": "m"}), "input", b"").unwrap(), b"{\"model\":\"m\",\"input\":[]}");
+        assert_eq!(
+            encode_body(&json!({"model": "m"}), "input", b"").unwrap(),
+            b"{\"model\":\"m\",\"input\":[]}"
+        );
     }
 }

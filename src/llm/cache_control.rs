@@ -23,7 +23,7 @@ const MEMBER: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
 
 /// Appends `blocks` to `out`, with a mark in the object that ends at each of `ends`, which are in order. Where no object
 /// ends there is no mark.
-pub fn write_marked(blocks: &[u8], ends: &[usize], out: &mut Vec<u8>) {
+pub fn write_with_breakpoints(blocks: &[u8], ends: &[usize], out: &mut Vec<u8>) {
     out.reserve(blocks.len().saturating_add(ends.len().saturating_mul(MEMBER.len())));
     let mut written = 0;
     for end in ends {
@@ -43,7 +43,7 @@ mod tests {
 
     fn marked(blocks: &str, ends: &[usize]) -> String {
         let mut out = Vec::new();
-        write_marked(blocks.as_bytes(), ends, &mut out);
+        write_with_breakpoints(blocks.as_bytes(), ends, &mut out);
         String::from_utf8(out).unwrap()
     }
 

@@ -28,7 +28,7 @@ pub struct CallDelta<'a> {
 
 /// A call whose pieces have all arrived.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JoinedCall {
+pub struct AssembledCall {
     /// As the server sent it; may be empty.
     pub id: String,
     /// The tool.
@@ -38,19 +38,19 @@ pub struct JoinedCall {
     /// What the server wants back unmodified; null without.
     pub extra: Value,
     index: Option<u64>,
-    extent: Extent,
+    scanner: JsonScanner,
 }
 
 /// The calls of one answer so far.
 #[derive(Debug, Default)]
-pub struct Calls {
-    joined: Vec<JoinedCall>,
+pub struct CallAssembler {
+    joined: Vec<AssembledCall>,
     /// Whether there were more calls than are kept.
-    beyond: bool,
+    has_excess_calls: bool,
     bytes: usize,
 }
 
-impl Calls {
+impl CallAssembler {
     /// Adds one piece to the call it belongs to; returns that call's place in the order of their beginning, or none
     /// when the call is beyond those that are kept: [`CALLS_CAP`] and one.
     ///
@@ -70,14 +70,14 @@ impl Calls {
         {
             return Ok(Some(at));
         }
-        let known = known.filter(|(_, call)| !call.is_other(id, name, arguments));
+        let known = known.filter(|(_, call)| !call.starts_other_call(id, name, arguments));
         let at = known.map_or(self.joined.len(), |(at, _)| at);
-        self.beyond |= at > CALLS_CAP;
-        if self.beyond && at >= CALLS_CAP {
+        self.has_excess_calls |= at > CALLS_CAP;
+        if self.has_excess_calls && at >= CALLS_CAP {
             return Ok(None);
         }
         if at == self.joined.len() {
-            self.joined.push(JoinedCall { index, ..JoinedCall::default() });
+            self.joined.push(AssembledCall { index, ..AssembledCall::default() });
         }
         let Some(call) = self.joined.get_mut(at) else { return Ok(None) };
         if call.arguments.len() + arguments.len() > ARGUMENTS_CAP {
@@ -97,12 +97,12 @@ impl Calls {
         if !extra.is_null() {
             call.extra = extra;
         }
-        if call.is_hollow() && !arguments.trim().is_empty() {
+        if call.has_empty_arguments() && !arguments.trim().is_empty() {
             self.bytes -= call.arguments.len();
             call.arguments.clear();
-            call.extent = Extent::default();
+            call.scanner = JsonScanner::default();
         }
-        call.extent.read(arguments);
+        call.scanner.read(arguments);
         call.arguments.push_str(arguments);
         self.bytes += arguments.len();
         Ok(Some(at))
@@ -114,12 +114,12 @@ impl Calls {
     }
 
     /// The calls in the order in which they began.
-    pub fn into_joined(self) -> Vec<JoinedCall> {
+    pub fn into_calls(self) -> Vec<AssembledCall> {
         self.joined
     }
 
     /// The latest call with the index; without one, that with the id; without either, the latest of all.
-    fn find(&self, index: Option<u64>, id: &str) -> Option<(usize, &JoinedCall)> {
+    fn find(&self, index: Option<u64>, id: &str) -> Option<(usize, &AssembledCall)> {
         self.joined.iter().enumerate().rev().find(|(_, call)| match index {
             Some(_) => call.index == index,
             None => id.is_empty() || call.id == id,
@@ -127,7 +127,7 @@ impl Calls {
     }
 }
 
-impl JoinedCall {
+impl AssembledCall {
     /// A call that came in one piece and without an id.
     pub fn whole(name: String, arguments: String) -> Self {
         Self { name, arguments, ..Self::default() }
@@ -137,11 +137,11 @@ impl JoinedCall {
     /// Without an id the number says that it is this call.
     fn is_repeated(&self, index: Option<u64>, id: &str, name: &str, arguments: &str) -> bool {
         let same_id = if id.is_empty() { index.is_some() } else { id == self.id };
-        same_id && name == self.name && arguments == self.arguments && self.extent.is_complete()
+        same_id && name == self.name && arguments == self.arguments && self.scanner.is_complete()
     }
 
     /// Whether its arguments are empty, though not missing: some gateways begin a call so and then send the real ones.
-    fn is_hollow(&self) -> bool {
+    fn has_empty_arguments(&self) -> bool {
         self.arguments.trim() == "{}"
     }
 
@@ -151,32 +151,32 @@ impl JoinedCall {
     /// from piece to piece. A piece is another call when it is named and this one is already whole, or when neither
     /// id nor name agree. A call that is whole only because its arguments are empty yet goes on with its own id, or with
     /// arguments that are not whole by themselves.
-    fn is_other(&self, id: &str, name: &str, arguments: &str) -> bool {
+    fn starts_other_call(&self, id: &str, name: &str, arguments: &str) -> bool {
         let other_id = !id.is_empty() && !self.id.is_empty() && id != self.id;
         let other_name = !name.is_empty() && !self.name.is_empty() && name != self.name;
-        let goes_on = self.is_hollow()
+        let goes_on = self.has_empty_arguments()
             && !other_id
             && !other_name
-            && (!id.is_empty() && !self.id.is_empty() || !Extent::of(arguments).is_complete());
-        let complete = self.extent.is_complete() && !name.is_empty() && !goes_on;
+            && (!id.is_empty() && !self.id.is_empty() || !JsonScanner::of(arguments).is_complete());
+        let complete = self.scanner.is_complete() && !name.is_empty() && !goes_on;
         (other_id && other_name) || (complete && (other_id || other_name || !arguments.trim().is_empty()))
     }
 }
 
 /// Where in a JSON object a text has got to, read once however many pieces it comes in.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Extent {
+struct JsonScanner {
     depth: usize,
     in_string: bool,
     escaped: bool,
     closed: bool,
 }
 
-impl Extent {
+impl JsonScanner {
     fn of(text: &str) -> Self {
-        let mut extent = Self::default();
-        extent.read(text);
-        extent
+        let mut scanner = Self::default();
+        scanner.read(text);
+        scanner
     }
 
     fn read(&mut self, piece: &str) {
@@ -203,15 +203,15 @@ impl Extent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::ErrorKind;
+    use crate::failure::FailureKind;
     use serde_json::json;
 
     fn joined(deltas: &[Value]) -> Vec<(String, String, String)> {
-        let mut calls = Calls::default();
+        let mut calls = CallAssembler::default();
         for delta in deltas {
             calls.add(read(delta)).unwrap();
         }
-        calls.into_joined().into_iter().map(|call| (call.id, call.name, call.arguments)).collect()
+        calls.into_calls().into_iter().map(|call| (call.id, call.name, call.arguments)).collect()
     }
 
     fn read(delta: &Value) -> CallDelta<'_> {
@@ -278,17 +278,17 @@ mod tests {
 
     #[test]
     fn calls_and_arguments_are_bounded() {
-        let mut calls = Calls::default();
+        let mut calls = CallAssembler::default();
         let piece = "x".repeat(ARGUMENTS_CAP / 2 + 1);
         let mut add = |index: u64, arguments: &str| calls.add(read(&delta(index, "", "read", arguments)));
         add(0, &piece).unwrap();
-        assert_eq!(add(0, &piece).unwrap_err().kind, ErrorKind::Malformed);
+        assert_eq!(add(0, &piece).unwrap_err().kind, FailureKind::Malformed);
     }
 
     #[test]
     fn of_a_hundred_thousand_calls_the_first_and_one_more_are_kept() {
         for index in [Some(0), None] {
-            let mut calls = Calls::default();
+            let mut calls = CallAssembler::default();
             for number in 0..100_000 {
                 let (id, arguments) = (format!("c{number}"), format!("{{\"n\":{number}}}"));
                 let at =
@@ -296,7 +296,7 @@ mod tests {
                 assert_eq!(at, (number <= CALLS_CAP).then_some(number));
                 calls.add(CallDelta { index, arguments: &arguments, ..CallDelta::default() }).unwrap();
             }
-            let joined = calls.into_joined();
+            let joined = calls.into_calls();
             assert_eq!(joined.len(), CALLS_CAP + 1);
             for (number, call) in joined.iter().enumerate() {
                 assert_eq!(call.arguments, format!("{{\"n\":{number}}}"));

@@ -1,11 +1,11 @@
 //! The table of providers, built in and the user's own: where each is, which variable holds its key, how it differs.
 
-use crate::llm::address::{Address, KeyHeader};
+use crate::llm::address::{EndpointOverrides, KeyHeader};
 use crate::llm::codec::Codec;
-use crate::llm::format::Format;
-use crate::llm::inquiry::Question;
+use crate::llm::format::WireFormat;
+use crate::llm::inquiry::WindowEndpoint;
 use crate::llm::quirks::Quirks;
-use crate::llm::thinking::demands_responses;
+use crate::llm::thinking::requires_responses_api;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -36,7 +36,7 @@ pub struct Provider {
     /// Whether it runs on this machine, without a key, and is looked for there.
     pub local: bool,
     /// What it speaks.
-    pub format: Format,
+    pub format: WireFormat,
     /// Whether it speaks Responses at the same address, for the models that demand it.
     pub responses: bool,
     /// Where requests go below the API base, with `{model}` for the model; absent: as the format has it.
@@ -47,7 +47,7 @@ pub struct Provider {
     /// The header that holds the key; absent: that of the format.
     pub key_header: Option<KeyHeader>,
     /// How the server is asked what a model may hold; absent: as the format has it, which usually is not at all.
-    pub window: Option<Question>,
+    pub window: Option<WindowEndpoint>,
     /// How it differs from the common ground of its format.
     pub quirks: Quirks,
     /// Where it is written that this is so.
@@ -66,34 +66,34 @@ impl Provider {
     ///
     /// # Errors
     /// When the embedded table of thinking models is not well-formed, which a test rules out.
-    pub fn format_of(&self, model: &str) -> serde_json::Result<Format> {
-        let demanded = self.responses && demands_responses(model)?;
-        Ok(if demanded { Format::Responses } else { self.format })
+    pub fn format_for(&self, model: &str) -> serde_json::Result<WireFormat> {
+        let demanded = self.responses && requires_responses_api(model)?;
+        Ok(if demanded { WireFormat::Responses } else { self.format })
     }
 
     /// Where it wants requests and the key.
-    pub fn address(&self) -> Address {
-        Address { path: self.path.clone(), query: self.query.clone(), key_header: self.key_header }
+    pub fn endpoint_overrides(&self) -> EndpointOverrides {
+        EndpointOverrides { path: self.path.clone(), query: self.query.clone(), key_header: self.key_header }
     }
 
     /// How it is asked what a model may hold.
-    pub fn question(&self) -> Option<Question> {
-        self.window.or(self.format.question())
+    pub fn window_endpoint(&self) -> Option<WindowEndpoint> {
+        self.window.or(self.format.window_endpoint())
     }
 }
 
 /// What the user's configuration says about providers, by name: keys of [`Provider`], all or some.
-pub type Own = BTreeMap<String, Map<String, Value>>;
+pub type ProviderOverrides = BTreeMap<String, Map<String, Value>>;
 
 /// Why there is no table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TableError {
+pub enum ProviderTableError {
     /// The built-in table is not well-formed, which a test rules out.
     #[error("the table of providers: {0}")]
     BuiltIn(String),
     /// A row of the user is not one.
     #[error("llm.providers.{name}: {problem}")]
-    Own {
+    InvalidOverride {
         /// The provider.
         name: String,
         /// What is wrong.
@@ -113,14 +113,15 @@ struct Table {
 ///
 /// # Errors
 /// When a row is not well-formed, or a new one does not say where its server is.
-pub fn table(own: &Own) -> Result<Vec<Provider>, TableError> {
-    static BUILT_IN: LazyLock<Result<Vec<Provider>, TableError>> = LazyLock::new(|| read(&Own::new()));
+pub fn load(own: &ProviderOverrides) -> Result<Vec<Provider>, ProviderTableError> {
+    static BUILT_IN: LazyLock<Result<Vec<Provider>, ProviderTableError>> =
+        LazyLock::new(|| read(&ProviderOverrides::new()));
     if own.is_empty() { BUILT_IN.clone() } else { read(own) }
 }
 
-fn read(own: &Own) -> Result<Vec<Provider>, TableError> {
+fn read(own: &ProviderOverrides) -> Result<Vec<Provider>, ProviderTableError> {
     let built_in: Table =
-        serde_json::from_str(TABLE).map_err(|error| TableError::BuiltIn(error.to_string()))?;
+        serde_json::from_str(TABLE).map_err(|error| ProviderTableError::BuiltIn(error.to_string()))?;
     let mut rows = built_in.providers;
     for (name, changes) in own {
         let row = rows.entry(name.as_str()).or_insert_with(|| Value::Object(Map::new()));
@@ -132,13 +133,13 @@ fn read(own: &Own) -> Result<Vec<Provider>, TableError> {
 /// All built-in providers.
 ///
 /// # Errors
-/// As [`table`].
-pub fn providers() -> Result<Vec<Provider>, TableError> {
-    table(&Own::new())
+/// As [`load`].
+pub fn built_in_providers() -> Result<Vec<Provider>, ProviderTableError> {
+    load(&ProviderOverrides::new())
 }
 
 /// The variables that hold keys of the user's own providers.
-pub fn key_variables(own: &Own) -> impl Iterator<Item = &str> {
+pub fn key_variables(own: &ProviderOverrides) -> impl Iterator<Item = &str> {
     let keys = own.values().filter_map(|row| row.get("keys")?.as_array());
     keys.flatten().filter_map(Value::as_str)
 }
@@ -162,8 +163,8 @@ fn apply(row: &mut Value, changes: &Map<String, Value>) {
     }
 }
 
-fn provider(name: String, row: Value) -> Result<Provider, TableError> {
-    let wrong = |problem: String| TableError::Own { name: name.clone(), problem };
+fn provider(name: String, row: Value) -> Result<Provider, ProviderTableError> {
+    let wrong = |problem: String| ProviderTableError::InvalidOverride { name: name.clone(), problem };
     let provider: Provider = serde_json::from_value(row).map_err(|error| wrong(error.to_string()))?;
     if provider.base.is_none() && provider.base_keys.is_empty() {
         let problem =
@@ -180,13 +181,13 @@ mod tests {
     use serde_json::json;
     use std::collections::BTreeSet;
 
-    fn own(rows: Value) -> Own {
+    fn own(rows: Value) -> ProviderOverrides {
         serde_json::from_value(rows).unwrap()
     }
 
     #[test]
     fn the_table_is_well_formed_and_its_names_are_unique() {
-        let providers = providers().unwrap();
+        let providers = built_in_providers().unwrap();
         let mut names = BTreeSet::from(["local", "scripted"]);
         for provider in &providers {
             for name in std::iter::once(&provider.name).chain(&provider.aliases) {
@@ -204,14 +205,14 @@ mod tests {
 
     #[test]
     fn a_quirk_stands_where_its_format_looks_for_it() {
-        for provider in providers().unwrap() {
+        for provider in built_in_providers().unwrap() {
             let known = match provider.format {
-                Format::ChatCompletions => continue,
-                Format::Messages => {
+                WireFormat::ChatCompletions => continue,
+                WireFormat::Messages => {
                     Quirks { unsigned_thinking: provider.quirks.unsigned_thinking, ..Quirks::default() }
                 }
-                Format::Ollama => Quirks { text_calls: provider.quirks.text_calls, ..Quirks::default() },
-                Format::Gemini | Format::Responses => Quirks::default(),
+                WireFormat::Ollama => Quirks { text_calls: provider.quirks.text_calls, ..Quirks::default() },
+                WireFormat::Gemini | WireFormat::Responses => Quirks::default(),
             };
             let known = Quirks { prompt_cache: provider.quirks.prompt_cache, ..known };
             assert_eq!(provider.quirks, known, "{}", provider.name);
@@ -221,7 +222,7 @@ mod tests {
     #[test]
     fn what_is_unconfirmed_names_a_key_of_the_row() {
         let keys = serde_json::to_value(Provider::default()).unwrap();
-        for provider in providers().unwrap() {
+        for provider in built_in_providers().unwrap() {
             for key in &provider.unconfirmed {
                 let known = keys.get(key).or_else(|| keys["quirks"].get(key));
                 assert!(known.is_some(), "{}: {key}", provider.name);
@@ -233,7 +234,7 @@ mod tests {
     fn ones_own_row_has_the_form_of_the_table() {
         let built_in: Table = serde_json::from_str(TABLE).unwrap();
         let Value::Object(azure) = built_in.providers["azure"].clone() else { panic!("no row") };
-        let table = table(&Own::from([("mine".to_owned(), azure)])).unwrap();
+        let table = load(&ProviderOverrides::from([("mine".to_owned(), azure)])).unwrap();
         let row = |name: &str| Provider { name: String::new(), ..find(&table, name).unwrap().clone() };
         assert_eq!(row("mine"), row("azure"));
     }
@@ -241,7 +242,7 @@ mod tests {
     #[test]
     fn ones_own_configuration_changes_a_row_key_by_key() {
         let rows = json!({"deepseek": {"base": "https://proxy/v1", "quirks": {"stream_usage": false}}});
-        let table = table(&own(rows)).unwrap();
+        let table = load(&own(rows)).unwrap();
         let deepseek = find(&table, "deepseek").unwrap();
         assert_eq!(deepseek.base.as_deref(), Some("https://proxy/v1"));
         assert_eq!(deepseek.keys, ["DEEPSEEK_API_KEY"]);
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_row_without_an_address_is_an_error_that_names_it() {
-        let error = table(&own(json!({"mine": {"keys": ["MY_KEY"]}}))).unwrap_err();
+        let error = load(&own(json!({"mine": {"keys": ["MY_KEY"]}}))).unwrap_err();
         assert!(
             error.to_string().starts_with("llm.providers.mine: ") && error.to_string().contains("`base`"),
             "{error}"
@@ -259,7 +260,7 @@ mod tests {
 
     #[test]
     fn people_call_providers_by_several_names() {
-        let table = table(&own(json!({"kimi": {"base": "https://mine/v1"}}))).unwrap();
+        let table = load(&own(json!({"kimi": {"base": "https://mine/v1"}}))).unwrap();
         for (called, name) in [("google", "gemini"), ("grok", "xai"), ("qwen", "dashscope"), ("kimi", "kimi")]
         {
             assert_eq!(find(&table, called).unwrap().name, name);

@@ -1,6 +1,6 @@
 //! What a wire format must be able to do: the seam between the one client and the pure codecs.
 
-use crate::llm::answer::Answer;
+use crate::llm::answer::ResponseBuilder;
 use crate::llm::effort::Thinking;
 use crate::llm::error_body::ProviderError;
 use crate::llm::framing::Framing;
@@ -11,31 +11,31 @@ use std::sync::Arc;
 
 /// What is the same in every request to one model, whatever the format.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Parameters {
+pub struct ModelParameters {
     /// The model as the server calls it.
     pub model: String,
     /// Sampling temperature; the server's own when absent.
     pub temperature: Option<f64>,
-    /// What the model may hold, in tokens, where its server was asked ([`Question`](crate::llm::inquiry::Question)).
+    /// What the model may hold, in tokens, where its server was asked ([`WindowEndpoint`](crate::llm::inquiry::WindowEndpoint)).
     pub window: Option<u32>,
     /// What is said about thinking; nothing when absent.
     pub thinking: Option<Thinking>,
     /// How the server is helped to cache prompts.
-    pub caching: Caching,
+    pub caching: PromptCaching,
 }
 
 /// How a server is helped to cache the prompts of a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Caching {
+pub struct PromptCaching {
     /// By the name of the session, so that its requests meet in one place.
-    pub key: bool,
+    pub use_session_key: bool,
     /// By marks up to which the prompt is to be kept.
-    pub marks: bool,
+    pub use_breakpoints: bool,
 }
 
 /// A wire format. It knows JSON and nothing of connections; it has no state, which is the [`Decoder`]'s.
 pub trait Codec: Debug {
-    /// The name under which [`Opaque`](crate::message::Opaque) data is stored that only this codec may replay.
+    /// The name under which [`OpaqueData`](crate::message::OpaqueData) data is stored that only this codec may replay.
     fn name(&self) -> &'static str;
 
     /// Where requests for `model` go: what follows the API base, from a slash on.
@@ -47,7 +47,7 @@ pub trait Codec: Debug {
     }
 
     /// The API base in `base`, where people know a server by another address.
-    fn root<'a>(&self, base: &'a str) -> &'a str {
+    fn api_base<'a>(&self, base: &'a str) -> &'a str {
         base
     }
 
@@ -80,12 +80,12 @@ pub trait Codec: Debug {
     fn encode(
         &self,
         request: &Request<'_>,
-        parameters: &Parameters,
+        parameters: &ModelParameters,
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>>;
 
     /// Whether calls that stand in the text of an answer in a model's own marks count (`text_calls` in the table).
-    fn tagged_calls(&self) -> bool {
+    fn accepts_tagged_calls(&self) -> bool {
         false
     }
 
@@ -99,37 +99,37 @@ pub trait Codec: Debug {
 
     /// The error of an answer whose status is none of success: its class, the provider's words (one line, possibly
     /// empty) as the message, and a wait that the body asks for.
-    fn error(&self, status: u16, body: &[u8]) -> LlmError {
+    fn status_error(&self, status: u16, body: &[u8]) -> LlmError {
         ProviderError::from_body(body).with_status(status)
     }
 }
 
-/// Reads one answer into an [`Answer`], event by event or as one document.
+/// Reads one answer into a [`ResponseBuilder`], event by event or as one document.
 pub trait Decoder {
     /// Takes in one event of a stream: the data of a server-sent event, or a line.
     ///
     /// # Errors
     /// When it is not what the format promises, holds an error, or exceeds a limit.
-    fn event(
+    fn decode_event(
         &mut self,
         data: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError>;
 
-    /// Whether an answer whose model [has stopped](Answer::is_stopped) is whole, so that only the mark of its end is missing.
-    fn ends_with_reason(&self) -> bool {
+    /// Whether an answer whose model [has stopped](ResponseBuilder::has_finish_reason) is whole, so that only the mark of its end is missing.
+    fn is_complete_at_finish_reason(&self) -> bool {
         false
     }
 
     /// Takes in the whole body of an answer that is one document, streamed or not.
     ///
     /// # Errors
-    /// As [`event`](Self::event).
-    fn body(
+    /// As [`decode_event`](Self::decode_event).
+    fn decode_body(
         &mut self,
         body: &[u8],
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError>;
 }

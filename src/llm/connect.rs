@@ -1,21 +1,21 @@
 //! From what the user chose to a client: which server, which model, which key.
 
-use crate::failure::{ErrorKind, Failure};
+use crate::failure::{Failure, FailureKind};
 use crate::http::{Deadlines, Endpoint, HttpError};
-use crate::llm::catalog::{self, Own, Provider, TableError};
-use crate::llm::codec::{Caching, Codec, Parameters};
+use crate::llm::catalog::{self, Provider, ProviderOverrides, ProviderTableError};
+use crate::llm::codec::{Codec, ModelParameters, PromptCaching};
 use crate::llm::effort::Effort;
 use crate::llm::error_body::one_line;
-use crate::llm::format::Format;
+use crate::llm::format::WireFormat;
 use crate::llm::local::Header;
 use crate::llm::quirks::{PromptCacheField, Quirks};
-use crate::llm::remote::{Key, RemoteModel};
+use crate::llm::remote::{ApiKey, RemoteModel};
 use crate::llm::retry::DEFAULT_MAX_RETRY_AFTER;
 use crate::llm::scripted::play::ScriptedModel;
-use crate::llm::thinking::{Told, told};
+use crate::llm::thinking::{GenerationSettings, generation_settings};
 use crate::llm::{LlmClient, local};
 use crate::secret::Secret;
-use crate::source::Source;
+use crate::source::Clock;
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
@@ -56,7 +56,7 @@ pub struct ModelOptions {
     /// Whether a server on this machine is looked for when nothing is chosen; true only on a terminal.
     pub probe_local: bool,
     /// The user's own rows of the provider table.
-    pub own: Own,
+    pub provider_overrides: ProviderOverrides,
 }
 
 impl Default for ModelOptions {
@@ -74,7 +74,7 @@ impl Default for ModelOptions {
             max_retry_after: DEFAULT_MAX_RETRY_AFTER,
             deadlines: Deadlines::default(),
             probe_local: false,
-            own: Own::new(),
+            provider_overrides: ProviderOverrides::new(),
         }
     }
 }
@@ -85,29 +85,29 @@ impl Default for ModelOptions {
 pub struct ConnectError {
     /// `Auth` where a key or an endpoint is missing, `Config` where the choice is wrong, `Network` where a server
     /// that had to be asked does not answer.
-    pub kind: ErrorKind,
+    pub kind: FailureKind,
     /// What is missing and how to go on.
     pub message: String,
 }
 
 impl ConnectError {
-    fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+    fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 }
 
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
-        let retryable = error.kind == ErrorKind::Network;
+        let retryable = error.kind == FailureKind::Network;
         Self { kind: error.kind, message: error.message, retryable }
     }
 }
 
-impl From<TableError> for ConnectError {
-    fn from(error: TableError) -> Self {
+impl From<ProviderTableError> for ConnectError {
+    fn from(error: ProviderTableError) -> Self {
         let kind = match error {
-            TableError::BuiltIn(_) => ErrorKind::Internal,
-            TableError::Own { .. } => ErrorKind::Config,
+            ProviderTableError::BuiltIn(_) => FailureKind::Internal,
+            ProviderTableError::InvalidOverride { .. } => FailureKind::Config,
         };
         Self::new(kind, error.to_string())
     }
@@ -116,8 +116,8 @@ impl From<TableError> for ConnectError {
 impl From<HttpError> for ConnectError {
     fn from(error: HttpError) -> Self {
         let kind = match error {
-            HttpError::Address(_) | HttpError::Key | HttpError::Setup(_) => ErrorKind::Config,
-            _ => ErrorKind::Network,
+            HttpError::Address(_) | HttpError::Key | HttpError::Setup(_) => FailureKind::Config,
+            _ => FailureKind::Network,
         };
         Self::new(kind, error.to_string())
     }
@@ -131,31 +131,34 @@ impl From<HttpError> for ConnectError {
 pub async fn connect(
     options: &ModelOptions,
     variable: &dyn Fn(&str) -> Option<String>,
-    source: Rc<Source>,
+    source: Rc<Clock>,
 ) -> Result<Box<dyn LlmClient>, ConnectError> {
     if let Some(file) = options.model.as_deref().and_then(|model| model.strip_prefix("scripted:")) {
         let scripted = ScriptedModel::open(Path::new(file), options.retries, options.max_retry_after, source);
         return Ok(Box::new(
-            scripted.map_err(|error| ConnectError::new(ErrorKind::Config, error.to_string()))?,
+            scripted.map_err(|error| ConnectError::new(FailureKind::Config, error.to_string()))?,
         ));
     }
-    let table = catalog::table(&options.own)?;
-    let known = |name: &str| set(variable, name);
+    let table = catalog::load(&options.provider_overrides)?;
+    let known = |name: &str| non_empty_variable(variable, name);
     let target = match choose(options, &known, &table)? {
-        Choice::Server(target) => *target,
-        Choice::Probe(wanted) => found(local::probe(&table, local::PROBE_TIME).await, wanted.as_deref())?,
+        ModelChoice::Server(target) => *target,
+        ModelChoice::Probe(wanted) => {
+            choose_local(local::probe(&table, local::PROBE_TIME).await, wanted.as_deref())?
+        }
     };
     let key = key(options, &target, &known)?;
     let base = target.base.as_deref().ok_or_else(|| no_base(&target, &known))?;
     let provider = target.provider.clone().unwrap_or_default();
     let wrong_table =
-        |error| ConnectError::new(ErrorKind::Internal, format!("the table of thinking models: {error}"));
-    let format = provider.format_of(target.model.as_deref().unwrap_or_default()).map_err(wrong_table)?;
-    let (codec, address, quirks) = (format.codec(provider.quirks), provider.address(), provider.quirks);
-    let base = address.root(base, codec.as_ref(), target.model.as_deref().unwrap_or_default());
+        |error| ConnectError::new(FailureKind::Internal, format!("the table of thinking models: {error}"));
+    let format = provider.format_for(target.model.as_deref().unwrap_or_default()).map_err(wrong_table)?;
+    let (codec, address, quirks) =
+        (format.codec(provider.quirks), provider.endpoint_overrides(), provider.quirks);
+    let base = address.api_base(base, codec.as_ref(), target.model.as_deref().unwrap_or_default());
     let headers = address.headers(codec.as_ref(), key.secret.as_ref().map(Secret::expose));
     let endpoint = Endpoint::new(base, &headers, options.deadlines).map_err(|error| match error {
-        HttpError::Key => ConnectError::new(ErrorKind::Auth, format!("{error}; {}", key.advice)),
+        HttpError::Key => ConnectError::new(FailureKind::Auth, format!("{error}; {}", key.advice)),
         error => error.into(),
     })?;
     let model = match target.model {
@@ -166,43 +169,45 @@ pub async fn connect(
         Some(provider) => format!("{}/{model}", provider.name),
         None => model.clone(),
     };
-    let window = match (options.window, provider.question()) {
+    let window = match (options.window, provider.window_endpoint()) {
         (Some(window), _) => Some(window),
-        (None, Some(question)) => local::window(base, &headers, question, &model).await,
+        (None, Some(question)) => local::query_window(base, &headers, question, &model).await,
         (None, None) => None,
     };
-    let Told { thinking, temperature, remarks } =
-        told(options.effort, options.temperature, &model, format, quirks).map_err(wrong_table)?;
-    let caching = if options.prompt_caching { caching(&model, format, quirks) } else { Caching::default() };
+    let GenerationSettings { thinking, temperature, warnings } =
+        generation_settings(options.effort, options.temperature, &model, format, quirks)
+            .map_err(wrong_table)?;
+    let caching =
+        if options.prompt_caching { caching(&model, format, quirks) } else { PromptCaching::default() };
     Ok(Box::new(RemoteModel {
         name,
         endpoint,
         codec,
         address,
         stream_only: quirks.stream_only,
-        parameters: Parameters { model, temperature, window, thinking, caching },
+        parameters: ModelParameters { model, temperature, window, thinking, caching },
         key,
         retries: options.retries,
         max_retry_after: options.max_retry_after,
         source,
         history: RefCell::default(),
-        remarks,
+        warnings,
         refuses_schemas: Cell::default(),
     }))
 }
 
 /// How the server of `model` can be helped to cache prompts. Marks are Anthropic's; other servers need none.
-fn caching(model: &str, format: Format, quirks: Quirks) -> Caching {
+fn caching(model: &str, format: WireFormat, quirks: Quirks) -> PromptCaching {
     let routed = quirks.prompt_cache == Some(PromptCacheField::Control) && model.starts_with("anthropic/");
-    Caching {
-        key: quirks.prompt_cache == Some(PromptCacheField::Key),
-        marks: format == Format::Messages || routed,
+    PromptCaching {
+        use_session_key: quirks.prompt_cache == Some(PromptCacheField::Key),
+        use_breakpoints: format == WireFormat::Messages || routed,
     }
 }
 
 /// A server and, where it is known already, a model.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Target {
+pub struct ModelTarget {
     /// Its row of the table; none for a server of which only the address is known.
     pub provider: Option<Provider>,
     /// The API base; none where only the user can know it and has not said it.
@@ -213,18 +218,18 @@ pub struct Target {
 
 /// What a choice leads to.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Choice {
+pub enum ModelChoice {
     /// This server.
-    Server(Box<Target>),
+    Server(Box<ModelTarget>),
     /// Look on this machine, for this model or any.
     Probe(Option<String>),
 }
 
 /// Reads the environment.
-pub type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The value of a variable that is set to something.
-pub fn set(variable: Variable<'_>, name: &str) -> Option<String> {
+pub fn non_empty_variable(variable: EnvLookup<'_>, name: &str) -> Option<String> {
     variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
@@ -234,16 +239,16 @@ pub fn set(variable: Variable<'_>, name: &str) -> Option<String> {
 /// When nothing is chosen, or the choice is unknown or contradictory.
 pub fn choose(
     options: &ModelOptions,
-    variable: Variable<'_>,
+    variable: EnvLookup<'_>,
     table: &[Provider],
-) -> Result<Choice, ConnectError> {
+) -> Result<ModelChoice, ConnectError> {
     let chosen = options.model.as_deref().map(str::trim).filter(|model| !model.is_empty());
     let base = options.api_base.as_deref().map(str::trim).filter(|base| !base.is_empty());
-    let unnamed = |base: &str, model| Target { provider: None, base: Some(base.to_owned()), model };
+    let unnamed = |base: &str, model| ModelTarget { provider: None, base: Some(base.to_owned()), model };
     let Some(chosen) = chosen else {
         return match base {
             Some(base) => Ok(server(unnamed(base, None))),
-            None => nothing_chosen(options, variable, table),
+            None => choose_default(options, variable, table),
         };
     };
     let (prefix, rest) = chosen.split_once('/').unwrap_or((chosen, ""));
@@ -251,30 +256,30 @@ pub fn choose(
         let wanted = (!rest.is_empty()).then(|| rest.to_owned());
         return Ok(match base {
             Some(base) => server(unnamed(base, wanted)),
-            None => Choice::Probe(wanted),
+            None => ModelChoice::Probe(wanted),
         });
     }
     // At an address of their own, models are called `google/gemma` by anyone who serves them.
     let named = catalog::find(table, prefix).filter(|provider| base.is_none() || provider.name == prefix);
     if let Some(provider) = named.filter(|_| !rest.is_empty()) {
         let target = target(provider, rest.to_owned(), variable);
-        return Ok(server(Target { base: base.map(str::to_owned).or(target.base), ..target }));
+        return Ok(server(ModelTarget { base: base.map(str::to_owned).or(target.base), ..target }));
     }
     match base {
         Some(base) => Ok(server(unnamed(base, Some(chosen.to_owned())))),
-        None if rest.is_empty() => bare(chosen, options, variable, table),
+        None if rest.is_empty() => choose_by_model_name(chosen, options, variable, table),
         None => Err(unknown_provider(prefix, table)),
     }
 }
 
-fn server(target: Target) -> Choice {
-    Choice::Server(Box::new(target))
+fn server(target: ModelTarget) -> ModelChoice {
+    ModelChoice::Server(Box::new(target))
 }
 
 /// A model of a provider, at the address that its variables or the table say.
-fn target(provider: &Provider, model: String, variable: Variable<'_>) -> Target {
+fn target(provider: &Provider, model: String, variable: EnvLookup<'_>) -> ModelTarget {
     let base = provider.base_keys.iter().find_map(|name| variable(name));
-    Target {
+    ModelTarget {
         base: base.or_else(|| provider.base.clone()),
         provider: Some(provider.clone()),
         model: Some(model),
@@ -282,45 +287,45 @@ fn target(provider: &Provider, model: String, variable: Variable<'_>) -> Target 
 }
 
 /// Neither a model nor a server was named.
-fn nothing_chosen(
+fn choose_default(
     options: &ModelOptions,
-    variable: Variable<'_>,
+    variable: EnvLookup<'_>,
     table: &[Provider],
-) -> Result<Choice, ConnectError> {
-    if let Some((provider, key)) = keyed(variable, table).next() {
+) -> Result<ModelChoice, ConnectError> {
+    if let Some((provider, key)) = providers_with_key(variable, table).next() {
         let name = &provider.name;
         let message =
             format!("no model is chosen; {key} is set, so say which of its models: --model {name}/NAME");
-        return Err(ConnectError::new(ErrorKind::Config, message));
+        return Err(ConnectError::new(FailureKind::Config, message));
     }
-    if options.probe_local { Ok(Choice::Probe(None)) } else { Err(no_model()) }
+    if options.probe_local { Ok(ModelChoice::Probe(None)) } else { Err(no_model()) }
 }
 
 /// A model without its provider: clear when there is a key for exactly one.
-fn bare(
+fn choose_by_model_name(
     model: &str,
     options: &ModelOptions,
-    variable: Variable<'_>,
+    variable: EnvLookup<'_>,
     table: &[Provider],
-) -> Result<Choice, ConnectError> {
-    let mut keyed = keyed(variable, table);
+) -> Result<ModelChoice, ConnectError> {
+    let mut keyed = providers_with_key(variable, table);
     let (first, second) = (keyed.next(), keyed.next());
     let looks = first.is_none() && options.probe_local;
     if let Some(provider) = catalog::find(table, model).filter(|_| !looks) {
         let message =
             format!("`{model}` is a provider: say which of its models, --model {}/NAME", provider.name);
-        return Err(ConnectError::new(ErrorKind::Config, message));
+        return Err(ConnectError::new(FailureKind::Config, message));
     }
     match (first, second) {
         (Some((provider, _)), None) => Ok(server(target(provider, model.to_owned(), variable))),
-        (None, _) if looks => Ok(Choice::Probe(Some(model.to_owned()))),
+        (None, _) if looks => Ok(ModelChoice::Probe(Some(model.to_owned()))),
         (None, _) => {
             let ConnectError { kind, message } = no_model();
             let message = format!("nothing says who has `{}`: {message}", one_line(model, 80));
             Err(ConnectError { kind, message })
         }
         (Some(_), Some(_)) => Err(ConnectError::new(
-            ErrorKind::Config,
+            FailureKind::Config,
             format!(
                 "keys of several providers are set; say which one has the model: --model PROVIDER/{model}"
             ),
@@ -329,7 +334,10 @@ fn bare(
 }
 
 /// The providers whose key is in the environment, with the variable; of those that share one, the first.
-fn keyed<'a>(variable: Variable<'a>, table: &'a [Provider]) -> impl Iterator<Item = (&'a Provider, &'a str)> {
+fn providers_with_key<'a>(
+    variable: EnvLookup<'a>,
+    table: &'a [Provider],
+) -> impl Iterator<Item = (&'a Provider, &'a str)> {
     let mut seen: Vec<&str> = Vec::new();
     table.iter().filter_map(move |provider| {
         let key = provider.keys.iter().find(|key| variable(key).is_some())?;
@@ -343,7 +351,7 @@ fn keyed<'a>(variable: Variable<'a>, table: &'a [Provider]) -> impl Iterator<Ite
 
 fn no_model() -> ConnectError {
     ConnectError::new(
-        ErrorKind::Auth,
+        FailureKind::Auth,
         "no model to work with. Three ways on:\n  \
          - a provider: set its key and name a model, such as OPENAI_API_KEY and --model openai/NAME\n  \
          - your own machine: start Ollama, llama.cpp, LM Studio or vLLM and say --model local/NAME\n  \
@@ -353,7 +361,7 @@ fn no_model() -> ConnectError {
 }
 
 /// Where the server is, only the user knows.
-fn no_base(target: &Target, variable: Variable<'_>) -> ConnectError {
+fn no_base(target: &ModelTarget, variable: EnvLookup<'_>) -> ConnectError {
     let Some(provider) = &target.provider else { return no_model() };
     let key = if provider.keys.iter().any(|name| variable(name).is_some()) {
         String::new()
@@ -365,7 +373,7 @@ fn no_base(target: &Target, variable: Variable<'_>) -> ConnectError {
         "no address for {}: everyone has one of their own; set {first} to it, or give --api-base{key}",
         provider.name
     );
-    ConnectError::new(ErrorKind::Auth, message)
+    ConnectError::new(FailureKind::Auth, message)
 }
 
 fn unknown_provider(name: &str, table: &[Provider]) -> ConnectError {
@@ -380,7 +388,7 @@ fn unknown_provider(name: &str, table: &[Provider]) -> ConnectError {
         .unwrap_or_default();
     let names: Vec<_> = table.iter().map(|provider| provider.name.as_str()).collect();
     ConnectError::new(
-        ErrorKind::Config,
+        FailureKind::Config,
         format!(
             "the provider `{}` is not known{close}; known are {}, local; any other server: --api-base URL",
             one_line(name, 40),
@@ -393,15 +401,25 @@ fn unknown_provider(name: &str, table: &[Provider]) -> ConnectError {
 ///
 /// # Errors
 /// When there is none and the server does not work without.
-pub fn key(options: &ModelOptions, target: &Target, variable: Variable<'_>) -> Result<Key, ConnectError> {
+pub fn key(
+    options: &ModelOptions,
+    target: &ModelTarget,
+    variable: EnvLookup<'_>,
+) -> Result<ApiKey, ConnectError> {
     if let Some(secret) = options.api_key.as_ref().filter(|key| !key.expose().trim().is_empty()) {
-        return Ok(Key { secret: Some(secret.clone()), advice: "check the key given as --api-key".into() });
+        return Ok(ApiKey {
+            secret: Some(secret.clone()),
+            advice: "check the key given as --api-key".into(),
+        });
     }
     let keys = target.provider.as_ref().map(|provider| provider.keys.as_slice()).unwrap_or_default();
     let names = options.api_key_env.as_ref().map_or(keys, std::slice::from_ref);
     for name in names {
         if let Some(value) = variable(name) {
-            return Ok(Key { secret: Some(Secret::new(value)), advice: format!("check the key in {name}") });
+            return Ok(ApiKey {
+                secret: Some(Secret::new(value)),
+                advice: format!("check the key in {name}"),
+            });
         }
     }
     let base = target.base.as_deref().ok_or_else(|| no_base(target, variable))?;
@@ -409,7 +427,7 @@ pub fn key(options: &ModelOptions, target: &Target, variable: Variable<'_>) -> R
     if let Some(name) = &options.api_key_env {
         let message =
             format!("the variable {name}, which is to hold the key for {}, is not set", host.host());
-        return Err(ConnectError::new(ErrorKind::Auth, message));
+        return Err(ConnectError::new(FailureKind::Auth, message));
     }
     let first = names.first().map_or("llm.api_key_env", String::as_str);
     if options.api_base.is_none() && !names.is_empty() && !host.is_loopback() {
@@ -418,44 +436,45 @@ pub fn key(options: &ModelOptions, target: &Target, variable: Variable<'_>) -> R
              (--model local/NAME), and so does agent demo",
             host.host()
         );
-        return Err(ConnectError::new(ErrorKind::Auth, message));
+        return Err(ConnectError::new(FailureKind::Auth, message));
     }
-    Ok(Key { secret: None, advice: format!("no key was sent: give --api-key, or set {first}") })
+    Ok(ApiKey { secret: None, advice: format!("no key was sent: give --api-key, or set {first}") })
 }
 
 /// The server among those found that has the wanted model, or the first with its first.
-fn found(servers: Vec<local::Found>, wanted: Option<&str>) -> Result<Target, ConnectError> {
+fn choose_local(servers: Vec<local::LocalServer>, wanted: Option<&str>) -> Result<ModelTarget, ConnectError> {
     let Some(wanted) = wanted else {
         let first = servers.into_iter().next();
         return first
             .and_then(|server| Some((server.models.first()?.clone(), server.provider)))
-            .map(|(model, provider)| present(provider, model))
+            .map(|(model, provider)| local_target(provider, model))
             .ok_or_else(no_model);
     };
     if servers.is_empty() {
         return Err(ConnectError::new(
-            ErrorKind::Auth,
+            FailureKind::Auth,
             "no model server answers on this machine (tried Ollama 11434, llama.cpp 8080, LM Studio 1234, \
              vLLM 8000); start one, or name another with --api-base",
         ));
     }
-    let matched = servers.iter().find_map(|server| Some((server, local::matching(&server.models, wanted)?)));
+    let matched =
+        servers.iter().find_map(|server| Some((server, local::find_model(&server.models, wanted)?)));
     if let Some((server, model)) = matched {
-        return Ok(present(server.provider.clone(), model.to_owned()));
+        return Ok(local_target(server.provider.clone(), model.to_owned()));
     }
     let names = listed(servers.iter().flat_map(|server| &server.models));
     let message =
         format!("no server on this machine has the model `{}`; there is {names}", one_line(wanted, 80));
-    Err(ConnectError::new(ErrorKind::Config, message))
+    Err(ConnectError::new(FailureKind::Config, message))
 }
 
-fn present(provider: Provider, model: String) -> Target {
-    Target { base: provider.base.clone(), provider: Some(provider), model: Some(model) }
+fn local_target(provider: Provider, model: String) -> ModelTarget {
+    ModelTarget { base: provider.base.clone(), provider: Some(provider), model: Some(model) }
 }
 
 /// The model of a server that has only one.
 async fn only_model(base: &str, codec: &dyn Codec, headers: &[Header]) -> Result<String, ConnectError> {
-    let models = local::models(base, codec, headers, local::within(LIST_TIME)).await;
+    let models = local::list_models(base, codec, headers, local::lookup_deadlines(LIST_TIME)).await;
     let mut models = models.map_err(|error| {
         let error = ConnectError::from(error);
         ConnectError { message: format!("no model is chosen, and {base} cannot be asked: {error}"), ..error }
@@ -468,7 +487,7 @@ async fn only_model(base: &str, codec: &dyn Codec, headers: &[Header]) -> Result
     } else {
         format!("no model is chosen: add --model with one of {}", listed(models.iter()))
     };
-    Err(ConnectError::new(ErrorKind::Config, message))
+    Err(ConnectError::new(FailureKind::Config, message))
 }
 
 fn listed<'a>(names: impl Iterator<Item = &'a String>) -> String {

@@ -1,12 +1,12 @@
 //! Which server, model and key a choice leads to.
 
 use super::*;
-use crate::llm::address::Address;
+use crate::llm::address::EndpointOverrides;
 
-fn chosen(options: &ModelOptions, environment: &[(&str, &str)]) -> Result<Choice, ConnectError> {
+fn chosen(options: &ModelOptions, environment: &[(&str, &str)]) -> Result<ModelChoice, ConnectError> {
     let variable =
         |name: &str| environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-    choose(options, &variable, &catalog::providers().unwrap())
+    choose(options, &variable, &catalog::built_in_providers().unwrap())
 }
 
 fn options(model: Option<&str>, base: Option<&str>) -> ModelOptions {
@@ -19,8 +19,8 @@ fn options(model: Option<&str>, base: Option<&str>) -> ModelOptions {
 
 fn server(model: Option<&str>, base: Option<&str>, environment: &[(&str, &str)]) -> (String, Option<String>) {
     match chosen(&options(model, base), environment).unwrap() {
-        Choice::Server(target) => (target.base.unwrap(), target.model),
-        Choice::Probe(_) => panic!("probes"),
+        ModelChoice::Server(target) => (target.base.unwrap(), target.model),
+        ModelChoice::Probe(_) => panic!("probes"),
     }
 }
 
@@ -38,15 +38,17 @@ fn a_model_is_found_by_provider_by_base_or_by_the_only_key() {
     assert_eq!(server(Some("m"), None, &key), ("https://api.x.ai/v1".into(), model("m")));
     // Both of OpenAI's formats go with one key; the older is meant where none is named.
     let key = [("OPENAI_API_KEY", "k")];
-    let Ok(Choice::Server(target)) = chosen(&options(Some("m"), None), &key) else { panic!("no server") };
+    let Ok(ModelChoice::Server(target)) = chosen(&options(Some("m"), None), &key) else {
+        panic!("no server")
+    };
     assert_eq!(target.provider.unwrap().name, "openai");
 }
 
 #[test]
 fn another_name_of_a_provider_counts_where_no_address_is_given() {
     let name = |model: &str, base: Option<&str>| match chosen(&options(Some(model), base), &[]).unwrap() {
-        Choice::Server(target) => (target.provider.map(|provider| provider.name), target.model.unwrap()),
-        Choice::Probe(_) => panic!("probes"),
+        ModelChoice::Server(target) => (target.provider.map(|provider| provider.name), target.model.unwrap()),
+        ModelChoice::Probe(_) => panic!("probes"),
     };
     assert_eq!(name("google/gemma", None), (Some("gemini".into()), "gemma".into()));
     assert_eq!(name("google/gemma", Some(HERE)), (None, "google/gemma".into()));
@@ -59,29 +61,29 @@ fn an_address_that_only_the_user_knows_comes_from_a_variable_or_is_asked_for() {
     let base = [("AZURE_OPENAI_ENDPOINT", "https://me.openai.azure.com/")];
     assert_eq!(server(Some("azure/gpt"), None, &base).0, "https://me.openai.azure.com/");
     assert_eq!(server(Some("azure/gpt"), Some(HERE), &base).0, HERE);
-    let Choice::Server(target) = chosen(&azure, &[]).unwrap() else { panic!("probes") };
+    let ModelChoice::Server(target) = chosen(&azure, &[]).unwrap() else { panic!("probes") };
     let error = key(&azure, &target, &|_| None).unwrap_err();
     for word in ["AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY", "--api-base"] {
-        assert!(error.kind == ErrorKind::Auth && error.message.contains(word), "{error}");
+        assert!(error.kind == FailureKind::Auth && error.message.contains(word), "{error}");
     }
 }
 
 #[test]
 fn without_key_and_endpoint_there_are_three_ways_on() {
     let error = chosen(&options(None, None), &[]).unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Auth);
+    assert_eq!(error.kind, FailureKind::Auth);
     for way in ["OPENAI_API_KEY", "--model local/", "agent demo"] {
         assert!(error.message.contains(way), "{error}");
     }
     let on_terminal = ModelOptions { probe_local: true, ..ModelOptions::default() };
-    assert_eq!(chosen(&on_terminal, &[]), Ok(Choice::Probe(None)));
-    assert_eq!(chosen(&options(Some("local/m"), None), &[]), Ok(Choice::Probe(Some("m".into()))));
+    assert_eq!(chosen(&on_terminal, &[]), Ok(ModelChoice::Probe(None)));
+    assert_eq!(chosen(&options(Some("local/m"), None), &[]), Ok(ModelChoice::Probe(Some("m".into()))));
 }
 
 #[test]
 fn an_unclear_choice_is_an_error_that_says_what_to_add() {
     let error = chosen(&options(Some("opnai/m"), None), &[]).unwrap_err();
-    assert!(error.kind == ErrorKind::Config && error.message.contains("did you mean `openai`"), "{error}");
+    assert!(error.kind == FailureKind::Config && error.message.contains("did you mean `openai`"), "{error}");
     let keys = [("XAI_API_KEY", "k"), ("GROQ_API_KEY", "k")];
     assert!(chosen(&options(Some("m"), None), &keys).unwrap_err().message.contains("PROVIDER/m"));
     assert!(chosen(&options(None, None), &keys).unwrap_err().message.contains("--model groq/"));
@@ -93,7 +95,8 @@ fn the_key_is_the_given_one_the_named_variable_or_the_providers() {
         let variable = |name: &str| {
             environment.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
-        let Choice::Server(target) = choose(options, &variable, &catalog::providers().unwrap()).unwrap()
+        let ModelChoice::Server(target) =
+            choose(options, &variable, &catalog::built_in_providers().unwrap()).unwrap()
         else {
             panic!("probes")
         };
@@ -106,7 +109,7 @@ fn the_key_is_the_given_one_the_named_variable_or_the_providers() {
     assert_eq!(key_of(&named, &environment), Ok(Some("other".into())));
     let given = ModelOptions { api_key: Some(Secret::new("given")), ..named.clone() };
     assert_eq!(key_of(&given, &environment), Ok(Some("given".into())));
-    assert_eq!(key_of(&openai, &[]).unwrap_err().kind, ErrorKind::Auth);
+    assert_eq!(key_of(&openai, &[]).unwrap_err().kind, FailureKind::Auth);
     assert!(key_of(&named, &[]).unwrap_err().message.contains("OTHER"));
     // A server of one's own gets no provider's key unless the provider is named, and may do without.
     assert_eq!(key_of(&options(Some("m"), Some(HERE)), &environment), Ok(None));
@@ -115,13 +118,13 @@ fn the_key_is_the_given_one_the_named_variable_or_the_providers() {
 
 #[test]
 fn ollama_is_spoken_to_in_its_own_format_whatever_base_people_give() {
-    let table = catalog::providers().unwrap();
+    let table = catalog::built_in_providers().unwrap();
     let ollama = table.into_iter().find(|provider| provider.name == "ollama").unwrap();
-    let found_server = local::Found { provider: ollama, models: vec!["qwen3:8b".into()] };
-    let target = found(vec![found_server], Some("qwen3")).unwrap();
+    let found_server = local::LocalServer { provider: ollama, models: vec!["qwen3:8b".into()] };
+    let target = choose_local(vec![found_server], Some("qwen3")).unwrap();
     let codec = target.provider.unwrap().codec();
     assert_eq!((codec.name(), target.model.as_deref()), ("ollama", Some("qwen3:8b")));
     for base in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/api/", "http://h:1/api/chat"] {
-        assert_eq!(Address::default().root(base, codec.as_ref(), "qwen3:8b"), "http://h:1");
+        assert_eq!(EndpointOverrides::default().api_base(base, codec.as_ref(), "qwen3:8b"), "http://h:1");
     }
 }

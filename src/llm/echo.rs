@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// What stands between the words of a call: each word is looked for by itself, as what was given may be shown with line
 /// numbers or in another order.
-const BETWEEN: [char; 9] = ['\n', '<', '>', '{', '}', '[', ']', ',', ';'];
+const SEPARATORS: [char; 9] = ['\n', '<', '>', '{', '}', '[', ']', ',', ';'];
 
 /// The longest name of a mark in HTML that is looked for, as in `&#x0022;`.
 const ENTITY_BYTES: usize = 7;
@@ -17,28 +17,28 @@ const ENTITY_BYTES: usize = 7;
 /// Whether one of `calls` stands in what the model was given, in the instructions, by the user or by tools: as it wrote the
 /// call, or by its arguments, however they are laid out and escaped there; or in what one tool brought, in any notation, as
 /// somebody may have asked the model for the same in JSON.
-pub fn has_echo(calls: &[EmbeddedCall], messages: &[Arc<Message>]) -> bool {
+pub fn is_echoed(calls: &[EmbeddedCall], messages: &[Arc<Message>]) -> bool {
     let others = messages.iter().filter(|message| message.role != Role::Assistant);
     let parts = others.flat_map(|message| &message.parts);
-    let all = Given { text: parts.clone().filter_map(text).map(essence).collect(), form: essence };
-    let forms: [fn(&str) -> String; 2] = [letters, letters_of_page];
-    let in_each_form = |text| forms.map(|form| Given { text: form(text), form });
-    let brought: Vec<_> = parts.filter_map(brought).flat_map(in_each_form).collect();
+    let all = SourceText { text: parts.clone().filter_map(text).map(normalized).collect(), form: normalized };
+    let forms: [fn(&str) -> String; 2] = [alphanumerics, alphanumerics_without_entities];
+    let in_each_form = |text| forms.map(|form| SourceText { text: form(text), form });
+    let brought: Vec<_> = parts.filter_map(tool_result_text).flat_map(in_each_form).collect();
     calls.iter().any(|call| {
-        call.text.split(BETWEEN).all(|word| all.holds(word))
-            || holds_arguments(&all, call)
-            || brought.iter().any(|one| one.holds(&call.name) && holds_arguments(one, call))
+        call.text.split(SEPARATORS).all(|word| all.contains(word))
+            || contains_arguments(&all, call)
+            || brought.iter().any(|one| one.contains(&call.name) && contains_arguments(one, call))
     })
 }
 
 /// A text of those that the model was given, in the form in which something is looked for in it.
-struct Given {
+struct SourceText {
     text: String,
     form: fn(&str) -> String,
 }
 
-impl Given {
-    fn holds(&self, text: &str) -> bool {
+impl SourceText {
+    fn contains(&self, text: &str) -> bool {
         self.text.contains(&(self.form)(text))
     }
 }
@@ -52,39 +52,41 @@ fn text(part: &Part) -> Option<&str> {
 }
 
 /// What a tool brought, be it a page of errors or the output of a command that failed.
-fn brought(part: &Part) -> Option<&str> {
+fn tool_result_text(part: &Part) -> Option<&str> {
     match part {
         Part::ToolResult(result) => Some(&result.text),
         Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
     }
 }
 
-fn holds_arguments(given: &Given, call: &EmbeddedCall) -> bool {
+fn contains_arguments(source: &SourceText, call: &EmbeddedCall) -> bool {
     let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
-    !arguments.is_empty() && arguments.iter().all(|(key, value)| holds(given, key, value))
+    !arguments.is_empty() && arguments.iter().all(|(key, value)| contains_member(source, key, value))
 }
 
 /// Whether `key` stands in `given` with `value`, or with all that `value` holds.
-fn holds(given: &Given, key: &str, value: &Value) -> bool {
-    let begins = |mark: &str| given.holds(&format!("{}:{mark}", Value::from(key)));
+fn contains_member(source: &SourceText, key: &str, value: &Value) -> bool {
+    let begins = |mark: &str| source.contains(&format!("{}:{mark}", Value::from(key)));
     match value {
-        Value::Object(fields) => begins("{") && fields.iter().all(|(key, value)| holds(given, key, value)),
-        Value::Array(items) => begins("[") && items.iter().all(|item| holds_item(given, item)),
+        Value::Object(fields) => {
+            begins("{") && fields.iter().all(|(key, value)| contains_member(source, key, value))
+        }
+        Value::Array(items) => begins("[") && items.iter().all(|item| contains_item(source, item)),
         leaf => begins(&leaf.to_string()),
     }
 }
 
-fn holds_item(given: &Given, item: &Value) -> bool {
+fn contains_item(source: &SourceText, item: &Value) -> bool {
     match item {
-        Value::Object(fields) => fields.iter().all(|(key, value)| holds(given, key, value)),
-        Value::Array(items) => items.iter().all(|item| holds_item(given, item)),
-        leaf => given.holds(&leaf.to_string()),
+        Value::Object(fields) => fields.iter().all(|(key, value)| contains_member(source, key, value)),
+        Value::Array(items) => items.iter().all(|item| contains_item(source, item)),
+        leaf => source.contains(&leaf.to_string()),
     }
 }
 
 /// What is left of a text without white space, invisible characters and JSON's escapes, be they written once, several times
 /// or not at all.
-fn essence(text: &str) -> String {
+fn normalized(text: &str) -> String {
     let mut units = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
@@ -101,13 +103,13 @@ fn essence(text: &str) -> String {
 }
 
 /// What is left of it without the marks of any notation.
-fn letters(text: &str) -> String {
-    essence(text).chars().filter(|c| c.is_alphanumeric()).collect()
+fn alphanumerics(text: &str) -> String {
+    normalized(text).chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
 /// The same without what HTML writes for such marks.
-fn letters_of_page(text: &str) -> String {
-    let text = essence(text);
+fn alphanumerics_without_entities(text: &str) -> String {
+    let text = normalized(text);
     let mut pieces = text.split('&');
     let first = pieces.next().unwrap_or_default();
     let rest = pieces.map(|piece| match piece.split_once(';') {
@@ -137,7 +139,7 @@ mod tests {
     fn is_echo(given: Message, arguments: &Value) -> bool {
         let text = json!({"name": "write_file", "arguments": arguments}).to_string();
         let call = EmbeddedCall { name: "write_file".into(), arguments: arguments.to_string(), text };
-        has_echo(&[call], &[Arc::new(given)])
+        is_echoed(&[call], &[Arc::new(given)])
     }
 
     fn echoes(given: &str, arguments: &Value) -> bool {

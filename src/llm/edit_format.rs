@@ -35,7 +35,7 @@ impl EditFormat {
     ///
     /// # Errors
     /// When the embedded table is not well-formed, which a test rules out.
-    pub fn of(name: &str) -> serde_json::Result<Self> {
+    pub fn for_model(name: &str) -> serde_json::Result<Self> {
         let table: Table = serde_json::from_str(TABLE)?;
         let name = name.rsplit('/').next().unwrap_or(name);
         let fitting = table.models.into_iter().filter(|(beginning, _)| name.starts_with(beginning.as_str()));
@@ -66,7 +66,7 @@ mod tests {
             ("anthropic/claude-sonnet-5", EditFormat::All),
             ("scripted:x", EditFormat::All),
         ] {
-            assert_eq!(EditFormat::of(name).unwrap(), format, "{name}");
+            assert_eq!(EditFormat::for_model(name).unwrap(), format, "{name}");
         }
     }
 

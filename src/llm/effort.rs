@@ -74,7 +74,7 @@ pub enum Thinking {
 
 impl Thinking {
     /// Whether the model is told to think.
-    pub fn thinks(self) -> bool {
+    pub fn is_enabled(self) -> bool {
         !matches!(self, Self::Effort(Effort::None) | Self::Budget(0) | Self::Switch(false))
     }
 }

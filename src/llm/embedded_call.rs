@@ -15,7 +15,7 @@ pub struct EmbeddedCall {
 }
 
 /// Whether an answer that begins like this could still turn out to be an embedded call.
-pub fn may_begin(text: &str) -> bool {
+pub fn is_possible_prefix(text: &str) -> bool {
     let text = text.trim_start();
     text.is_empty() || text.starts_with(['{', '[']) || text.starts_with("```") || "```".starts_with(text)
 }
@@ -24,20 +24,20 @@ pub fn may_begin(text: &str) -> bool {
 /// `function`, or an array of them, bare or in one code fence. Empty when it is anything else, names a tool that
 /// `offered` does not know, or has no arguments object: ordinary JSON is an answer.
 pub fn find(text: &str, offered: &dyn Fn(&str) -> bool) -> Vec<EmbeddedCall> {
-    let inner = unfenced(text.trim());
+    let inner = strip_code_fence(text.trim());
     if !inner.starts_with(['{', '[']) || json_bounds::check(inner.as_bytes()).is_err() {
         return Vec::new();
     }
     let calls: Option<Vec<_>> = match serde_json::from_str(inner) {
-        Ok(Value::Array(items)) => items.into_iter().map(|item| call(item, offered)).collect(),
-        Ok(item) => call(item, offered).map(|call| vec![call]),
+        Ok(Value::Array(items)) => items.into_iter().map(|item| parse_call(item, offered)).collect(),
+        Ok(item) => parse_call(item, offered).map(|call| vec![call]),
         Err(_) => None,
     };
     calls.unwrap_or_default()
 }
 
 /// The call that a JSON value is, if it is one of an offered tool.
-pub fn call(item: Value, offered: &dyn Fn(&str) -> bool) -> Option<EmbeddedCall> {
+pub fn parse_call(item: Value, offered: &dyn Fn(&str) -> bool) -> Option<EmbeddedCall> {
     let text = item.to_string();
     let Value::Object(mut object) = item else { return None };
     if let Some(Value::Object(inner)) = object.shift_remove("function") {
@@ -69,7 +69,7 @@ pub fn offered_name<'a>(name: &'a str, offered: &dyn Fn(&str) -> bool) -> Option
 }
 
 /// The content of a text that is one code fence, or the text itself.
-fn unfenced(text: &str) -> &str {
+fn strip_code_fence(text: &str) -> &str {
     let fenced = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     match fenced.and_then(|rest| rest.split_once('\n')) {
         Some((language, inner)) if !language.contains('`') && !inner.contains("```") => inner.trim(),
@@ -97,7 +97,7 @@ mod tests {
             r#"[{"name":"read_file","arguments":{"path":"a"}}]"#,
         ] {
             assert_eq!(names(text), expected, "{text}");
-            assert!(may_begin(text), "{text}");
+            assert!(is_possible_prefix(text), "{text}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a provider says went wrong: the class and one readable line out of a status and a body.
 
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::llm::LlmError;
 use crate::text::invisible::is_hidden;
 use serde::de::IgnoredAny;
@@ -152,26 +152,26 @@ impl ProviderError {
     }
 
     /// The class of an error with this HTTP status.
-    pub fn classify(&self, status: u16) -> ErrorKind {
-        if self.has_code(&QUOTA_CODES) || self.says(&QUOTA_PHRASES) {
-            return ErrorKind::Quota;
+    pub fn classify(&self, status: u16) -> FailureKind {
+        if self.has_code(&QUOTA_CODES) || self.mentions_any(&QUOTA_PHRASES) {
+            return FailureKind::Quota;
         }
-        if self.has_code(&REFUSAL_CODES) || self.says(&REFUSAL_PHRASES) {
-            return ErrorKind::Refusal;
+        if self.has_code(&REFUSAL_CODES) || self.mentions_any(&REFUSAL_PHRASES) {
+            return FailureKind::Refusal;
         }
         match status {
-            401 | 403 => ErrorKind::Auth,
-            402 => ErrorKind::Quota,
-            408 => ErrorKind::Timeout,
-            429 => ErrorKind::RateLimit,
-            409 | 503 | 529 => ErrorKind::Overloaded,
-            400 | 422 if self.has_code(&[TOOL_USE_FAILED]) || self.says(&[TOOL_USE_FAILED]) => {
-                ErrorKind::ToolUseFailed
+            401 | 403 => FailureKind::Auth,
+            402 => FailureKind::Quota,
+            408 => FailureKind::Timeout,
+            429 => FailureKind::RateLimit,
+            409 | 503 | 529 => FailureKind::Overloaded,
+            400 | 422 if self.has_code(&[TOOL_USE_FAILED]) || self.mentions_any(&[TOOL_USE_FAILED]) => {
+                FailureKind::ToolUseFailed
             }
-            400 | 413 | 422 | 500 if self.is_overflow() => ErrorKind::ContextOverflow,
-            500 if self.says(&SETUP_PHRASES) => ErrorKind::Request,
-            500.. => ErrorKind::Server,
-            _ => ErrorKind::Request,
+            400 | 413 | 422 | 500 if self.is_overflow() => FailureKind::ContextOverflow,
+            500 if self.mentions_any(&SETUP_PHRASES) => FailureKind::Request,
+            500.. => FailureKind::Server,
+            _ => FailureKind::Request,
         }
     }
 
@@ -181,7 +181,7 @@ impl ProviderError {
     }
 
     /// An error that arrived inside a stream whose status was 200; some gateways put the real status in `code`.
-    pub fn in_stream(&self) -> LlmError {
+    pub fn to_stream_error(&self) -> LlmError {
         let number =
             self.codes.iter().find_map(|code| code.parse::<u16>().ok().filter(|status| *status >= 400));
         let named =
@@ -189,7 +189,7 @@ impl ProviderError {
         let status = number.or_else(named);
         let kind = match status {
             Some(status) => self.classify(status),
-            None if self.is_overflow() => ErrorKind::ContextOverflow,
+            None if self.is_overflow() => FailureKind::ContextOverflow,
             None => self.classify(500),
         };
         let said = if self.message.is_empty() { "it did not say what" } else { &self.message };
@@ -200,17 +200,17 @@ impl ProviderError {
         self.codes.iter().any(|code| known.contains(&code.as_str()))
     }
 
-    fn says(&self, phrases: &[&str]) -> bool {
+    fn mentions_any(&self, phrases: &[&str]) -> bool {
         let message = self.message.to_lowercase();
         phrases.iter().any(|phrase| message.contains(phrase))
     }
 
     fn is_overflow(&self) -> bool {
-        if refuses_answer_length(&self.message) {
+        if is_output_limit_error(&self.message) {
             return false;
         }
         let in_code = |phrase: &&str| self.codes.iter().any(|code| code.contains(phrase));
-        self.says(&OVERFLOW_PHRASES) || OVERFLOW_PHRASES.iter().any(in_code)
+        self.mentions_any(&OVERFLOW_PHRASES) || OVERFLOW_PHRASES.iter().any(in_code)
     }
 }
 
@@ -224,7 +224,7 @@ fn code(value: &Value) -> Option<String> {
 
 /// Whether a server says in `message` that the answer asked for is too long, for its model or for what the prompt leaves of the
 /// window, and not the prompt itself.
-pub fn refuses_answer_length(message: &str) -> bool {
+pub fn is_output_limit_error(message: &str) -> bool {
     let message = message.to_lowercase().replace(['\'', '"', '`'], "");
     let no_digit = |c: char| !c.is_ascii_digit();
     let after = |mark: &str| message.split_once(mark)?.1.split(no_digit).next()?.parse::<u64>().ok();
@@ -241,7 +241,7 @@ pub fn refuses_answer_length(message: &str) -> bool {
 }
 
 /// The error of an answer that is not in `format` (its name as people know it).
-pub fn not_understood(format: &str, body: &[u8], why: &str) -> LlmError {
+pub fn unexpected_format(format: &str, body: &[u8], why: &str) -> LlmError {
     let shown = excerpt(body);
     let start = body.trim_ascii_start();
     let message = if start.starts_with(b"<") {
@@ -255,7 +255,7 @@ pub fn not_understood(format: &str, body: &[u8], why: &str) -> LlmError {
         let why = one_line(why, WHY_CAP);
         format!("the server's answer is not what the {format} format promises ({why}): `{shown}`")
     };
-    let error = LlmError::new(ErrorKind::Malformed, message);
+    let error = LlmError::new(FailureKind::Malformed, message);
     // JSON of another shape or a web page comes from a wrong address or a login, which another request would meet again.
     let damaged = serde_json::from_slice::<IgnoredAny>(body).is_err() && !start.starts_with(b"<");
     LlmError { retryable: damaged, ..error }
@@ -292,7 +292,7 @@ pub fn one_line(text: &str, cap: usize) -> String {
 mod tests {
     use super::*;
 
-    fn class(status: u16, body: &str) -> (ErrorKind, bool) {
+    fn class(status: u16, body: &str) -> (FailureKind, bool) {
         let error = ProviderError::from_body(body.as_bytes()).with_status(status);
         (error.kind, error.retryable)
     }
@@ -300,20 +300,20 @@ mod tests {
     #[test]
     fn lr1_each_status_has_its_class() {
         for (status, kind, retryable) in [
-            (400, ErrorKind::Request, false),
-            (401, ErrorKind::Auth, false),
-            (402, ErrorKind::Quota, false),
-            (403, ErrorKind::Auth, false),
-            (404, ErrorKind::Request, false),
-            (408, ErrorKind::Timeout, true),
-            (409, ErrorKind::Overloaded, true),
-            (413, ErrorKind::Request, false),
-            (422, ErrorKind::Request, false),
-            (429, ErrorKind::RateLimit, true),
-            (500, ErrorKind::Server, true),
-            (502, ErrorKind::Server, true),
-            (503, ErrorKind::Overloaded, true),
-            (529, ErrorKind::Overloaded, true),
+            (400, FailureKind::Request, false),
+            (401, FailureKind::Auth, false),
+            (402, FailureKind::Quota, false),
+            (403, FailureKind::Auth, false),
+            (404, FailureKind::Request, false),
+            (408, FailureKind::Timeout, true),
+            (409, FailureKind::Overloaded, true),
+            (413, FailureKind::Request, false),
+            (422, FailureKind::Request, false),
+            (429, FailureKind::RateLimit, true),
+            (500, FailureKind::Server, true),
+            (502, FailureKind::Server, true),
+            (503, FailureKind::Overloaded, true),
+            (529, FailureKind::Overloaded, true),
         ] {
             assert_eq!(class(status, ""), (kind, retryable), "{status}");
         }
@@ -322,16 +322,16 @@ mod tests {
     #[test]
     fn codes_tell_quota_overflow_and_resampling_from_the_status() {
         let quota = r#"{"error":{"message":"m","code":"insufficient_quota"}}"#;
-        assert_eq!(class(429, quota), (ErrorKind::Quota, false));
-        assert_eq!(class(429, r#"{"error":{"code":1308,"message":"m"}}"#), (ErrorKind::Quota, false));
+        assert_eq!(class(429, quota), (FailureKind::Quota, false));
+        assert_eq!(class(429, r#"{"error":{"code":1308,"message":"m"}}"#), (FailureKind::Quota, false));
         let overflow = r#"{"error":{"type":"exceed_context_size_error","message":"m"}}"#;
-        assert_eq!(class(400, overflow), (ErrorKind::ContextOverflow, false));
+        assert_eq!(class(400, overflow), (FailureKind::ContextOverflow, false));
         let billing = r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low."}}"#;
-        assert_eq!(class(400, billing), (ErrorKind::Quota, false));
-        assert_eq!(class(402, r#"{"error":{"type":"billing_error"}}"#), (ErrorKind::Quota, false));
+        assert_eq!(class(400, billing), (FailureKind::Quota, false));
+        assert_eq!(class(402, r#"{"error":{"type":"billing_error"}}"#), (FailureKind::Quota, false));
         let overflow = r#"{"error":"This model's maximum context length is 128000 tokens. However, you requested 65535 output tokens"}"#;
-        assert_eq!(class(400, overflow), (ErrorKind::ContextOverflow, false));
-        assert_eq!(class(400, r#"{"error":{"code":"tool_use_failed"}}"#), (ErrorKind::ToolUseFailed, true));
+        assert_eq!(class(400, overflow), (FailureKind::ContextOverflow, false));
+        assert_eq!(class(400, r#"{"error":{"code":"tool_use_failed"}}"#), (FailureKind::ToolUseFailed, true));
     }
 
     #[test]
@@ -354,9 +354,9 @@ mod tests {
                 r#"{"error":{"code":403,"message":"m/x requires moderation on P. Your input was flagged for \"violence\"."}}"#,
             ),
         ] {
-            assert_eq!(class(status, body), (ErrorKind::Refusal, false), "{body}");
+            assert_eq!(class(status, body), (FailureKind::Refusal, false), "{body}");
         }
-        assert_eq!(class(403, r#"{"error":{"message":"your key may not do that"}}"#).0, ErrorKind::Auth);
+        assert_eq!(class(403, r#"{"error":{"message":"your key may not do that"}}"#).0, FailureKind::Auth);
     }
 
     #[test]
@@ -365,25 +365,25 @@ mod tests {
             (
                 "This model's maximum context length is 8192 tokens. However, you requested 8492 tokens (300 in the messages, 8192 in \
                  the completion).",
-                ErrorKind::Request,
+                FailureKind::Request,
             ),
             (
                 "This model's maximum context length is 8192 tokens. However, you requested 4096 output tokens and your prompt \
                  contains at least 8000 input tokens, for a total of at least 12096 tokens.",
-                ErrorKind::ContextOverflow,
+                FailureKind::ContextOverflow,
             ),
             (
                 "This endpoint's maximum context length is 131072 tokens. However, you requested about 140000 tokens (10000 of text \
                  input, 130000 in the output).",
-                ErrorKind::Request,
+                FailureKind::Request,
             ),
             (
                 "input length and `max_tokens` exceed context limit: 100000 + 128000 > 200000, decrease input length",
-                ErrorKind::Request,
+                FailureKind::Request,
             ),
             (
                 "input length and `max_tokens` exceed context limit: 199500 + 32000 > 200000, decrease input length",
-                ErrorKind::ContextOverflow,
+                FailureKind::ContextOverflow,
             ),
         ] {
             let body = serde_json::json!({"error": {"message": message, "code": "context_length_exceeded"}})
@@ -396,9 +396,9 @@ mod tests {
             "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
             "max_tokens: 64000 > 32000, which is the maximum allowed number of output tokens for claude-m",
         ] {
-            assert!(refuses_answer_length(message), "{message}");
+            assert!(is_output_limit_error(message), "{message}");
         }
-        assert!(!refuses_answer_length("prompt is too long: 210000 tokens > 200000 maximum"));
+        assert!(!is_output_limit_error("prompt is too long: 210000 tokens > 200000 maximum"));
     }
 
     #[test]
@@ -414,7 +414,7 @@ mod tests {
             "Prompt contains 65673 tokens, too large for model with 32768 maximum context length",
         ] {
             let body = serde_json::json!({"error": {"message": message}}).to_string();
-            assert_eq!(class(400, &body).0, ErrorKind::ContextOverflow, "{message}");
+            assert_eq!(class(400, &body).0, FailureKind::ContextOverflow, "{message}");
         }
     }
 
@@ -429,7 +429,7 @@ mod tests {
             (500, "Cannot pass both content and thinking in an assistant message with tool calls!"),
         ] {
             let body = serde_json::json!({"error": {"message": message}}).to_string();
-            assert_eq!(class(status, &body), (ErrorKind::Request, false), "{message}");
+            assert_eq!(class(status, &body), (FailureKind::Request, false), "{message}");
         }
     }
 
@@ -451,11 +451,12 @@ mod tests {
 
     #[test]
     fn an_error_in_a_stream_is_classified_by_its_code() {
-        let kind =
-            |body: &str| ProviderError::from_value(&serde_json::from_str(body).unwrap()).in_stream().kind;
-        assert_eq!(kind(r#"{"error":{"code":429,"message":"m"}}"#), ErrorKind::RateLimit);
-        assert_eq!(kind(r#"{"error":{"type":"overloaded_error"}}"#), ErrorKind::Overloaded);
-        assert_eq!(kind(r#"{"error":{"message":"boom","code":"x"}}"#), ErrorKind::Server);
+        let kind = |body: &str| {
+            ProviderError::from_value(&serde_json::from_str(body).unwrap()).to_stream_error().kind
+        };
+        assert_eq!(kind(r#"{"error":{"code":429,"message":"m"}}"#), FailureKind::RateLimit);
+        assert_eq!(kind(r#"{"error":{"type":"overloaded_error"}}"#), FailureKind::Overloaded);
+        assert_eq!(kind(r#"{"error":{"message":"boom","code":"x"}}"#), FailureKind::Server);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use crate::llm::chat_completions::ChatCompletions;
 use crate::llm::codec::Codec;
 use crate::llm::gemini::Gemini;
-use crate::llm::inquiry::Question;
-use crate::llm::messages::Messages;
+use crate::llm::inquiry::WindowEndpoint;
+use crate::llm::messages::AnthropicMessages;
 use crate::llm::ollama::Ollama;
 use crate::llm::quirks::Quirks;
 use crate::llm::responses::Responses;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// A wire format, by the name it has in the provider table and in the headers of `tests/wire`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub enum WireFormat {
     /// `OpenAI`'s older API, which most other servers speak.
     #[default]
     ChatCompletions,
@@ -28,7 +28,7 @@ pub enum Format {
     Responses,
 }
 
-impl Format {
+impl WireFormat {
     /// All of them.
     pub const ALL: [Self; 5] =
         [Self::ChatCompletions, Self::Messages, Self::Ollama, Self::Gemini, Self::Responses];
@@ -37,7 +37,7 @@ impl Format {
     pub fn codec(self, quirks: Quirks) -> Box<dyn Codec> {
         match self {
             Self::ChatCompletions => Box::new(ChatCompletions { quirks }),
-            Self::Messages => Box::new(Messages { quirks }),
+            Self::Messages => Box::new(AnthropicMessages { quirks }),
             Self::Ollama => Box::new(Ollama { text_calls: quirks.text_calls }),
             Self::Gemini => Box::new(Gemini),
             Self::Responses => Box::new(Responses),
@@ -45,9 +45,9 @@ impl Format {
     }
 
     /// How servers of the format are asked what a model may hold, where all of them answer.
-    pub fn question(self) -> Option<Question> {
+    pub fn window_endpoint(self) -> Option<WindowEndpoint> {
         match self {
-            Self::Ollama => Some(Question::OllamaShow),
+            Self::Ollama => Some(WindowEndpoint::OllamaShow),
             Self::ChatCompletions | Self::Messages | Self::Gemini | Self::Responses => None,
         }
     }

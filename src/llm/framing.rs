@@ -8,7 +8,7 @@ use std::str::Utf8Error;
 pub const EVENT_CAP: usize = 4 * 1024 * 1024;
 
 /// The most memory that is kept from line to line, in bytes; hardly any is longer.
-const KEPT_CAPACITY: usize = 64 * 1024;
+const RETAINED_CAPACITY: usize = 64 * 1024;
 
 /// A stream that is not made of bounded UTF-8 lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -21,12 +21,12 @@ pub enum FramingError {
     NotUtf8,
     /// The last event ends inside a character.
     #[error("an event of the stream ends inside a character")]
-    Cut,
+    IncompleteUtf8,
 }
 
 impl From<Utf8Error> for FramingError {
     fn from(error: Utf8Error) -> Self {
-        if error.error_len().is_none() { Self::Cut } else { Self::NotUtf8 }
+        if error.error_len().is_none() { Self::IncompleteUtf8 } else { Self::NotUtf8 }
     }
 }
 
@@ -47,14 +47,14 @@ pub struct FrameDecoder {
     /// The `data` of the event so far; nothing where it has none yet.
     data: Option<Vec<u8>>,
     after_cr: bool,
-    begun: bool,
+    has_started: bool,
     keep_alive: bool,
 }
 
 impl FrameDecoder {
     /// A decoder at the beginning of a stream.
     pub fn new(framing: Framing) -> Self {
-        Self { framing, line: Vec::new(), data: None, after_cr: false, begun: false, keep_alive: false }
+        Self { framing, line: Vec::new(), data: None, after_cr: false, has_started: false, keep_alive: false }
     }
 
     /// Returns whether a comment or a blank line without an event arrived since the last call.
@@ -98,7 +98,7 @@ impl FrameDecoder {
 
     fn end_line(&mut self, events: &mut Vec<String>) -> Result<(), FramingError> {
         let mut line = std::mem::take(&mut self.line);
-        let content = if std::mem::replace(&mut self.begun, true) {
+        let content = if std::mem::replace(&mut self.has_started, true) {
             line.as_slice()
         } else {
             line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line)
@@ -125,7 +125,7 @@ impl FrameDecoder {
             data.extend_from_slice(value);
         }
         line.clear();
-        if line.capacity() <= KEPT_CAPACITY {
+        if line.capacity() <= RETAINED_CAPACITY {
             self.line = line;
         }
         Ok(())
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn bytes_that_are_not_utf8_are_an_error() {
         assert_eq!(decode([b"data: \xFF\n\n".as_slice()]), Err(FramingError::NotUtf8));
-        assert_eq!(decode([b"data: \xF0\x9F".as_slice()]), Err(FramingError::Cut));
+        assert_eq!(decode([b"data: \xF0\x9F".as_slice()]), Err(FramingError::IncompleteUtf8));
     }
 
     #[test]

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 /// The messages of the last request and their JSON.
 #[derive(Debug, Default)]
-pub struct History {
+pub struct EncodedHistory {
     known: Vec<Arc<Message>>,
     /// Where the JSON of each message ends.
     ends: Vec<usize>,
     json: Vec<u8>,
 }
 
-impl History {
+impl EncodedHistory {
     /// The JSON of `messages` in the format of `codec`; those that stand at the same place as last time are not written again.
     ///
     /// # Errors
@@ -35,14 +35,16 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::llm::format::Format;
+    use crate::llm::format::WireFormat;
     use crate::llm::quirks::Quirks;
     use crate::message::{Role, ToolResult};
     use proptest::prelude::*;
 
     fn message(role: Role, text: String) -> Arc<Message> {
         Arc::new(match role {
-            Role::Tool => Message::results(vec![ToolResult { call_id: "a".into(), text, is_error: false }]),
+            Role::Tool => {
+                Message::tool_results(vec![ToolResult { call_id: "a".into(), text, is_error: false }])
+            }
             role => Message::text(role, text),
         })
     }
@@ -50,18 +52,18 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_kept_is_what_would_be_written_anew(
-            format in prop::sample::select(Format::ALL.to_vec()),
+            format in prop::sample::select(WireFormat::ALL.to_vec()),
             rounds in prop::collection::vec((0usize..6, prop::collection::vec(0usize..3, 1..4)), 1..8),
         ) {
             let codec = format.codec(Quirks::default());
-            let mut history = History::default();
+            let mut history = EncodedHistory::default();
             let mut messages: Vec<Arc<Message>> = Vec::new();
             for (round, (keep, roles)) in rounds.into_iter().enumerate() {
                 messages.truncate(keep);
                 let roles = roles.into_iter().map(|role| [Role::User, Role::Assistant, Role::Tool][role]);
                 messages.extend(roles.enumerate().map(|(n, role)| message(role, format!("{round}.{n}"))));
                 let kept = history.json(&messages, codec.as_ref()).unwrap().to_vec();
-                let anew = History::default().json(&messages, codec.as_ref()).unwrap().to_vec();
+                let anew = EncodedHistory::default().json(&messages, codec.as_ref()).unwrap().to_vec();
                 prop_assert_eq!(kept, anew);
             }
         }

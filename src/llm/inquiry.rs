@@ -13,7 +13,7 @@ const WINDOW_FIELDS: [&str; 5] =
 /// The question that a server answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Question {
+pub enum WindowEndpoint {
     /// Ollama's `POST /api/show`.
     OllamaShow,
     /// llama.cpp's `GET /props`.
@@ -26,7 +26,7 @@ pub enum Question {
 
 /// A question about one model.
 #[derive(Debug)]
-pub struct Inquiry {
+pub struct WindowRequest {
     /// Where, after the API base or the host.
     pub path: &'static str,
     /// Whether `path` follows the host, which is the API base without the version at its end.
@@ -37,14 +37,14 @@ pub struct Inquiry {
     pub read: fn(&[u8], &str) -> Option<u32>,
 }
 
-impl Question {
+impl WindowEndpoint {
     /// The question about `model`.
-    pub fn about(self, model: &str) -> Inquiry {
-        let get = |path, at_host, read| Inquiry { path, at_host, body: None, read };
+    pub fn request_for(self, model: &str) -> WindowRequest {
+        let get = |path, at_host, read| WindowRequest { path, at_host, body: None, read };
         match self {
-            Self::OllamaShow => Inquiry {
-                body: Some(window::request(model)),
-                ..get("/api/show", false, |answer, _| window::window(answer))
+            Self::OllamaShow => WindowRequest {
+                body: Some(window::show_request(model)),
+                ..get("/api/show", false, |answer, _| window::parse_window(answer))
             },
             Self::LlamacppProps => get("/props", true, |answer, _| slot(answer)),
             Self::Models => get("/models", false, listed),
@@ -53,9 +53,9 @@ impl Question {
     }
 }
 
-impl Inquiry {
+impl WindowRequest {
     /// The part of `base` that [`path`](Self::path) follows.
-    pub fn root<'a>(&self, base: &'a str) -> &'a str {
+    pub fn request_base<'a>(&self, base: &'a str) -> &'a str {
         let base = base.trim_end_matches('/');
         if self.at_host { base.strip_suffix("/v1").unwrap_or(base) } else { base }
     }
@@ -85,27 +85,27 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read(question: Question, answer: &Value) -> Option<u32> {
-        (question.about("m").read)(answer.to_string().as_bytes(), "m")
+    fn read(question: WindowEndpoint, answer: &Value) -> Option<u32> {
+        (question.request_for("m").read)(answer.to_string().as_bytes(), "m")
     }
 
     #[test]
     fn llamacpp_says_what_one_conversation_may_hold() {
         let props = json!({"default_generation_settings": {"n_ctx": 8192, "params": {}}, "total_slots": 4});
-        assert_eq!(read(Question::LlamacppProps, &props), Some(8192));
-        assert_eq!(read(Question::LlamacppProps, &json!({"n_ctx": 4096})), Some(4096));
-        assert_eq!(read(Question::LlamacppProps, &json!({"role": "router"})), None);
+        assert_eq!(read(WindowEndpoint::LlamacppProps, &props), Some(8192));
+        assert_eq!(read(WindowEndpoint::LlamacppProps, &json!({"n_ctx": 4096})), Some(4096));
+        assert_eq!(read(WindowEndpoint::LlamacppProps, &json!({"role": "router"})), None);
     }
 
     #[test]
     fn a_list_of_models_says_what_the_running_model_may_hold() {
         let vllm = json!({"data": [{"id": "x", "max_model_len": 1}, {"id": "m", "max_model_len": 40_960}]});
-        assert_eq!(read(Question::Models, &vllm), Some(40_960));
+        assert_eq!(read(WindowEndpoint::Models, &vllm), Some(40_960));
         let loaded = json!({"data": [{"id": "m", "state": "loaded", "max_context_length": 131_072,
             "loaded_context_length": 4096}]});
-        assert_eq!(read(Question::LmstudioModels, &loaded), Some(4096));
+        assert_eq!(read(WindowEndpoint::LmstudioModels, &loaded), Some(4096));
         let resting = json!({"data": [{"id": "m", "state": "not-loaded", "max_context_length": 131_072}]});
-        assert_eq!(read(Question::LmstudioModels, &resting), Some(131_072));
+        assert_eq!(read(WindowEndpoint::LmstudioModels, &resting), Some(131_072));
     }
 
     #[test]
@@ -119,22 +119,25 @@ mod tests {
             json!({"n_ctx": u64::MAX}),
             json!({"data": [7]}),
         ];
-        for question in
-            [Question::OllamaShow, Question::LlamacppProps, Question::Models, Question::LmstudioModels]
-        {
+        for question in [
+            WindowEndpoint::OllamaShow,
+            WindowEndpoint::LlamacppProps,
+            WindowEndpoint::Models,
+            WindowEndpoint::LmstudioModels,
+        ] {
             for answer in &odd {
                 assert_eq!(read(question, answer), None, "{question:?} {answer}");
             }
-            assert_eq!((question.about("m").read)(b"<html>", "m"), None);
+            assert_eq!((question.request_for("m").read)(b"<html>", "m"), None);
         }
     }
 
     #[test]
     fn what_stands_beside_the_version_is_asked_at_the_host() {
-        let props = Question::LlamacppProps.about("m");
+        let props = WindowEndpoint::LlamacppProps.request_for("m");
         for base in ["http://h:1/v1", "http://h:1/v1/", "http://h:1"] {
-            assert_eq!(props.root(base), "http://h:1");
+            assert_eq!(props.request_base(base), "http://h:1");
         }
-        assert_eq!(Question::Models.about("m").root("http://h:1/v1"), "http://h:1/v1");
+        assert_eq!(WindowEndpoint::Models.request_for("m").request_base("http://h:1/v1"), "http://h:1/v1");
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! A row of the provider table (`config/models.json` and the user's own, read in [`catalog`]) says where a server is
 //! ([`address`]), how it differs ([`quirks`]), how it is asked what a model may hold ([`inquiry`]), and names a
-//! [`format::Format`], which stands for a [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
-//! [`answer::Answer`], whose terms all formats share. What is the same everywhere stands beside the codecs: the JSON of
+//! [`format::WireFormat`], which stands for a [`codec::Codec`]: the path, the headers and the body of a request, and a [`codec::Decoder`] that fills an
+//! [`answer::ResponseBuilder`], whose terms all formats share. What is the same everywhere stands beside the codecs: the JSON of
 //! the conversation kept between requests ([`history`]), a body read as it arrives ([`receive`]) and divided into events
 //! ([`framing`]), calls put together from pieces ([`calls`]) or found in text ([`embedded_call`], [`tagged_call`]) where
 //! they are no repetition ([`echo`]), what may
 //! be replayed ([`replay`]), classes of
 //! errors ([`error_body`]). [`remote`] puts codec, transport and [`attempts`] together. A further format is a folder
-//! beside `chat_completions`, a variant of [`format::Format`], and fixtures in `tests/wire`.
+//! beside `chat_completions`, a variant of [`format::WireFormat`], and fixtures in `tests/wire`.
 
 pub mod address;
 pub mod answer;
@@ -55,10 +55,10 @@ pub mod thinking;
 pub mod written;
 
 use crate::event::FinishReason;
-use crate::failure::{ErrorKind, Failure};
-use crate::llm::answer_schema::{AnswerSchema, Fits, StrictAnswers};
-use crate::llm::reaction::may_repeat;
-use crate::llm::written::Written;
+use crate::failure::{Failure, FailureKind};
+use crate::llm::answer_schema::{AnswerValidator, ResponseSchema, StrictSchemaSupport};
+use crate::llm::reaction::is_retryable;
+use crate::llm::written::Preserialized;
 use crate::message::Message;
 use crate::usage::Usage;
 use futures_util::future::LocalBoxFuture;
@@ -72,9 +72,9 @@ pub struct ToolDefinition {
     /// Its name.
     pub name: String,
     /// What it does, for the model.
-    pub description: Written<String>,
+    pub description: Preserialized<String>,
     /// JSON Schema of its arguments.
-    pub parameters: Written<Value>,
+    pub parameters: Preserialized<Value>,
 }
 
 /// What a model is asked.
@@ -93,26 +93,26 @@ pub struct Request<'a> {
     /// The session it is part of, where a server may be told.
     pub session: Option<&'a str>,
     /// What the model has said of its answer already, where a limit cut it and this asks for the rest.
-    pub begun: &'a str,
+    pub partial: &'a str,
     /// What the answer must fit, for servers with a strict mode; the answer may still not fit.
-    pub schema: Option<&'a AnswerSchema>,
+    pub schema: Option<&'a ResponseSchema>,
     /// Knows an answer that fits, however much it looks like a call.
-    pub fits: Option<&'a dyn Fits>,
+    pub answer_validator: Option<&'a dyn AnswerValidator>,
 }
 
 impl<'a> Request<'a> {
     /// Whether `text` is a structured answer that fits.
-    pub fn is_answered_by(&self, text: &str) -> bool {
-        self.fits.is_some_and(|schema| schema.fits(text))
+    pub fn is_structured_answer(&self, text: &str) -> bool {
+        self.answer_validator.is_some_and(|schema| schema.is_valid(text))
     }
 
     /// The schema as far as a server takes one in this request. Not while an answer goes on that was cut: a strict mode would
     /// begin it anew.
-    pub fn strict_schema(&self, taken: StrictAnswers) -> Option<&'a AnswerSchema> {
-        self.schema.filter(|_| self.begun.is_empty()).filter(|_| match taken {
-            StrictAnswers::BesideTools => true,
-            StrictAnswers::Alone => self.tools.is_empty(),
-            StrictAnswers::Never => false,
+    pub fn strict_schema(&self, taken: StrictSchemaSupport) -> Option<&'a ResponseSchema> {
+        self.schema.filter(|_| self.partial.is_empty()).filter(|_| match taken {
+            StrictSchemaSupport::BesideTools => true,
+            StrictSchemaSupport::Alone => self.tools.is_empty(),
+            StrictSchemaSupport::Never => false,
         })
     }
 }
@@ -127,7 +127,7 @@ pub struct Response {
     /// Tokens, where the server said.
     pub usage: Option<Usage>,
     /// Whether it was kept from an earlier request: none went out for it.
-    pub kept: bool,
+    pub is_cached: bool,
 }
 
 /// What happens while an answer is on its way.
@@ -164,7 +164,7 @@ pub enum Progress<'a> {
 #[error("{message}")]
 pub struct LlmError {
     /// Its class; decides retries, the stop reason and the exit code.
-    pub kind: ErrorKind,
+    pub kind: FailureKind,
     /// What happened and what to do; never holds a key.
     pub message: String,
     /// Whether a later try could succeed.
@@ -179,8 +179,8 @@ pub struct LlmError {
 
 impl LlmError {
     /// A failure whose class alone decides whether a later try could succeed.
-    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        let retryable = may_repeat(kind, None);
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        let retryable = is_retryable(kind, None);
         Self {
             kind,
             message: message.into(),
@@ -193,7 +193,7 @@ impl LlmError {
 
     /// The failure of an answer that exceeds one of our limits: repeating the request would exceed it again.
     pub fn too_large(message: impl Into<String>) -> Self {
-        Self { retryable: false, ..Self::new(ErrorKind::Malformed, message) }
+        Self { retryable: false, ..Self::new(FailureKind::Malformed, message) }
     }
 }
 
@@ -219,7 +219,7 @@ pub trait LlmClient {
     }
 
     /// What of the user's wishes is not sent as it was, a sentence each.
-    fn remarks(&self) -> &[String] {
+    fn warnings(&self) -> &[String] {
         &[]
     }
 

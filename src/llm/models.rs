@@ -1,7 +1,7 @@
 //! The table of models: what each costs, how long its prompts and answers may be, what it can do.
 
 use crate::llm::catalog;
-use crate::price::{NotMoney, Price, Quote, Rates};
+use crate::price::{InvalidAmount, Price, PriceQuote, TokenRates};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -54,7 +54,7 @@ impl Capability {
 /// The prices of long prompts; what is absent is as for short ones.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LongQuote {
+pub struct LongPromptPrices {
     /// They hold for prompts of more tokens than this.
     pub above: u64,
     /// US dollars per million prompt tokens.
@@ -83,7 +83,7 @@ pub struct Model {
     pub cached_write: Option<f64>,
     /// Other prices for long prompts.
     #[serde(default)]
-    pub long: Option<LongQuote>,
+    pub long: Option<LongPromptPrices>,
     /// Tokens of prompt and answer that fit.
     #[serde(default)]
     pub window: Option<u64>,
@@ -100,41 +100,41 @@ impl Model {
     ///
     /// # Errors
     /// When a price is negative or absurd.
-    pub fn price(&self) -> Result<Price, NotMoney> {
-        let quote = Quote {
+    pub fn price(&self) -> Result<Price, InvalidAmount> {
+        let quote = PriceQuote {
             input: self.input,
             output: self.output,
             cached_read: self.cached_read,
             cached_write: self.cached_write,
         };
         let long = self.long.map(|long| {
-            let quote = Quote {
+            let quote = PriceQuote {
                 input: long.input.unwrap_or(self.input),
                 output: long.output.unwrap_or(self.output),
                 cached_read: long.cached_read.or(long.input).or(self.cached_read),
                 cached_write: long.cached_write.or(long.input).or(self.cached_write),
             };
-            Rates::try_from(quote).map(|rates| (long.above, rates))
+            TokenRates::try_from(quote).map(|rates| (long.above, rates))
         });
-        Ok(Price { rates: Rates::try_from(quote)?, long: long.transpose()? })
+        Ok(Price { rates: TokenRates::try_from(quote)?, long: long.transpose()? })
     }
 }
 
 /// What is known about a model of a name.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Known {
+pub enum ModelInfo {
     /// A row of a table, under this name.
     Listed(String, Model),
     /// A model that nobody is paid for: on this machine, or a script.
     Free,
 }
 
-impl Known {
+impl ModelInfo {
     /// Its prices per token.
     ///
     /// # Errors
     /// When a price of the user's table is negative or absurd.
-    pub fn price(&self) -> Result<Price, NotMoney> {
+    pub fn price(&self) -> Result<Price, InvalidAmount> {
         match self {
             Self::Listed(_, model) => model.price(),
             Self::Free => Ok(Price::FREE),
@@ -160,27 +160,28 @@ impl Known {
 
 /// What is wrong with a table of prices.
 #[derive(Debug, thiserror::Error)]
-pub enum TableError {
+pub enum ModelTableError {
     /// It is not of the form of the table.
     #[error("is not a table of models: {0}")]
     Form(String),
     /// One of its prices is none.
     #[error("{0}: {1}")]
-    Price(String, NotMoney),
+    Price(String, InvalidAmount),
 }
 
 /// Reads a table of the user: `models:` with one row a name, as JSON or YAML, the form of `config/prices.json`.
 ///
 /// # Errors
 /// When it has another form, or holds a price that is none.
-pub fn parse(text: &str) -> Result<BTreeMap<String, Model>, TableError> {
+pub fn parse(text: &str) -> Result<BTreeMap<String, Model>, ModelTableError> {
     #[derive(Deserialize)]
     struct Table {
         models: BTreeMap<String, Model>,
     }
-    let table: Table = serde_yaml::from_str(text).map_err(|error| TableError::Form(error.to_string()))?;
+    let table: Table =
+        serde_yaml::from_str(text).map_err(|error| ModelTableError::Form(error.to_string()))?;
     for (name, model) in &table.models {
-        model.price().map_err(|error| TableError::Price(name.clone(), error))?;
+        model.price().map_err(|error| ModelTableError::Price(name.clone(), error))?;
     }
     Ok(table.models)
 }
@@ -191,14 +192,14 @@ pub fn parse(text: &str) -> Result<BTreeMap<String, Model>, TableError> {
 /// A name is looked for as it is, without its provider where that provider only passes requests on, and each of these
 /// without the date at its end, and with the provider's own name where others call it differently; in the table also where it
 /// has dashes for points or points for dashes.
-pub fn look_up(name: &str, own: &BTreeMap<String, Model>) -> Option<Known> {
+pub fn look_up(name: &str, own: &BTreeMap<String, Model>) -> Option<ModelInfo> {
     let names = names(name);
-    let listed = |name: &String| own.get(name).map(|model| Known::Listed(name.clone(), model.clone()));
+    let listed = |name: &String| own.get(name).map(|model| ModelInfo::Listed(name.clone(), model.clone()));
     names
         .iter()
         .find_map(listed)
         .or_else(|| names.iter().find_map(|name| built_in(name)))
-        .or_else(|| is_free(name).then_some(Known::Free))
+        .or_else(|| is_free(name).then_some(ModelInfo::Free))
 }
 
 /// The names under which a model may be listed, in the order in which they are tried.
@@ -217,7 +218,7 @@ fn names(name: &str) -> Vec<String> {
 /// `gemini/x` for `google/x`, as `OpenRouter` calls that provider.
 fn by_its_own_name(name: &str) -> Option<String> {
     let (provider, model) = name.split_once('/')?;
-    let table = catalog::providers().ok()?;
+    let table = catalog::built_in_providers().ok()?;
     let known = catalog::find(&table, provider)?;
     (known.name != provider).then(|| format!("{}/{model}", known.name))
 }
@@ -239,11 +240,11 @@ fn undated(name: &str) -> Option<&str> {
 }
 
 /// The row of the built-in table of this name; a name without a provider means the one model that is called so.
-fn built_in(name: &str) -> Option<Known> {
+fn built_in(name: &str) -> Option<ModelInfo> {
     let called = |listed: &str| listed == name;
     let spelt = |listed: &str| spelt_alike(listed, name);
     let (listed, model) = row(&called).or_else(|| row(&spelt))?;
-    Some(Known::Listed(listed.to_owned(), model?))
+    Some(ModelInfo::Listed(listed.to_owned(), model?))
 }
 
 /// Whether two names differ at most in points and dashes, as those of Anthropic's models do from provider to provider:
@@ -256,12 +257,12 @@ fn spelt_alike(one: &str, other: &str) -> bool {
 /// The row with a name that `is` the wanted one, with its provider or else without.
 fn row(is: &dyn Fn(&str) -> bool) -> Option<(&'static str, Option<Model>)> {
     let whole = lines().find(|(listed, _)| is(listed)).map(|(listed, row)| (listed, read(row)));
-    whole.or_else(|| only(is))
+    whole.or_else(|| unique_row(is))
 }
 
 /// The row of the model whose name without its provider `is` the wanted one, whoever provides it; nothing where their
 /// prices differ.
-fn only(is: &dyn Fn(&str) -> bool) -> Option<(&'static str, Option<Model>)> {
+fn unique_row(is: &dyn Fn(&str) -> bool) -> Option<(&'static str, Option<Model>)> {
     let mut rows = lines()
         .filter(|(listed, _)| listed.split_once('/').is_some_and(|(_, model)| is(model)))
         .map(|(listed, row)| (listed, read(row)));
@@ -278,7 +279,7 @@ fn is_priced(provider: &str) -> bool {
 /// Whether nobody is paid for the model: it runs on this machine, or it is a script.
 fn is_free(name: &str) -> bool {
     let local = |provider: &str| {
-        let table = catalog::providers().unwrap_or_default();
+        let table = catalog::built_in_providers().unwrap_or_default();
         table.iter().any(|row| row.local && row.name == provider)
     };
     name.starts_with(SCRIPTED) || name.split_once('/').is_some_and(|(provider, _)| local(provider))
@@ -302,20 +303,20 @@ fn read(row: &str) -> Option<Model> {
 }
 
 /// Whether `name` contains `filter`, in capitals or not.
-pub fn is_meant(name: &str, filter: &str) -> bool {
+pub fn matches_filter(name: &str, filter: &str) -> bool {
     name.to_lowercase().contains(&filter.to_lowercase())
 }
 
 /// Every model of the built-in table that `filter` means, in order.
 pub fn built_in_models(filter: &str) -> Vec<(&'static str, Model)> {
     lines()
-        .filter(|(name, _)| is_meant(name, filter))
+        .filter(|(name, _)| matches_filter(name, filter))
         .filter_map(|(name, row)| Some((name, read(row)?)))
         .collect()
 }
 
 /// Where the built-in table comes from, and of when it is.
-pub fn origin() -> String {
+pub fn table_origin() -> String {
     let field = |name: &str| {
         let start = format!("  \"{name}\": \"");
         let line = TABLE.lines().find_map(|line| line.strip_prefix(start.as_str()));
@@ -331,8 +332,8 @@ mod tests {
 
     fn listed(name: &str) -> Option<String> {
         match look_up(name, &BTreeMap::new())? {
-            Known::Listed(name, _) => Some(name),
-            Known::Free => Some("free".to_owned()),
+            ModelInfo::Listed(name, _) => Some(name),
+            ModelInfo::Free => Some("free".to_owned()),
         }
     }
 
@@ -359,7 +360,7 @@ mod tests {
             let model = read(row).unwrap();
             assert_ne!(model.price().unwrap(), Price::FREE, "{name}");
         }
-        assert!(origin().starts_with(&table.date) && origin().contains("MIT"));
+        assert!(table_origin().starts_with(&table.date) && table_origin().contains("MIT"));
     }
 
     #[test]
@@ -427,7 +428,7 @@ mod tests {
         let own = parse("models:\n  ollama/qwen3: {input: 1, output: 2}\n  gpt-4o: {input: 3, output: 4}\n")
             .unwrap();
         for name in ["ollama/qwen3", "gpt-4o-2024-08-06"] {
-            let Some(Known::Listed(_, model)) = look_up(name, &own) else { panic!("{name}") };
+            let Some(ModelInfo::Listed(_, model)) = look_up(name, &own) else { panic!("{name}") };
             assert!(model.input >= 1.0 && model.input <= 3.0);
         }
     }
@@ -445,10 +446,10 @@ mod tests {
     #[test]
     fn a_table_that_is_none_is_refused() {
         for wrong in ["", "models: 3", "gpt: {input: 1, output: 2}", "models: {x: {input: 1}}"] {
-            assert!(matches!(parse(wrong), Err(TableError::Form(_))), "{wrong}");
+            assert!(matches!(parse(wrong), Err(ModelTableError::Form(_))), "{wrong}");
         }
         let wrong = parse("models: {x: {input: -1, output: 2}}");
-        assert!(matches!(wrong, Err(TableError::Price(name, _)) if name == "x"));
+        assert!(matches!(wrong, Err(ModelTableError::Price(name, _)) if name == "x"));
     }
 
     proptest! {

@@ -15,7 +15,7 @@ const SETTLED_REQUESTS: u32 = 2;
 
 /// The beginning of the last request. A comparison costs what the request adds, and a look at the place of each message.
 #[derive(Debug, Default)]
-pub struct Prefix {
+pub struct PromptPrefix {
     hashes: Option<PrefixHashes>,
     /// The model of the last request; none before the first of this process.
     model: Option<String>,
@@ -29,21 +29,21 @@ pub struct Prefix {
 
 /// What the first request of a process begins with, or how one differs from the one before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct PrefixChange {
     /// What it begins with.
     pub hashes: PrefixHashes,
     /// The parts that were other before: `parameters`, `tools`, `system`, or the first such `message N`.
     pub changed: Vec<String>,
 }
 
-impl Prefix {
+impl PromptPrefix {
     /// As an earlier process left it. It held the same messages: they are read from the journal.
     pub fn new(hashes: Option<PrefixHashes>) -> Self {
         Self { hashes, ..Self::default() }
     }
 
     /// Compares `request` to `client` with the one before; nothing when it begins the same.
-    pub fn compare(&mut self, request: &Request<'_>, client: &dyn LlmClient) -> Option<Finding> {
+    pub fn compare(&mut self, request: &Request<'_>, client: &dyn LlmClient) -> Option<PrefixChange> {
         let first = self.model.is_none();
         let before = self.hashes.take();
         let hashes = self.hashes(before.as_ref(), request, client);
@@ -62,14 +62,14 @@ impl Prefix {
         self.stable = if changed.is_empty() { self.stable.saturating_add(1) } else { 0 };
         self.hashes = Some(hashes.clone());
         self.note(request, client);
-        (first || !changed.is_empty()).then_some(Finding { hashes, changed })
+        (first || !changed.is_empty()).then_some(PrefixChange { hashes, changed })
     }
 
     /// Takes note of what came from the cache; tells how much it was before, when now it is nothing without a reason
     /// on our side.
-    pub fn counted(&mut self, usage: Usage) -> Option<u64> {
+    pub fn record_usage(&mut self, usage: Usage) -> Option<u64> {
         let before = std::mem::replace(&mut self.cached, usage.cached_read);
-        let lost = before > 0 && usage.cached_read == 0 && usage.prompt() >= before;
+        let lost = before > 0 && usage.cached_read == 0 && usage.prompt_tokens() >= before;
         (lost && self.stable >= SETTLED_REQUESTS).then_some(before)
     }
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     fn changes(
-        prefix: &mut Prefix,
+        prefix: &mut PromptPrefix,
         model: &'static str,
         tools: &[ToolDefinition],
         messages: &[Arc<Message>],
@@ -199,7 +199,7 @@ mod tests {
     fn k12_the_first_request_is_told_and_then_only_what_changes() {
         let (a, b) = ([tool("a")], [tool("b")]);
         let mut messages = vec![message(Role::System, "s"), message(Role::User, "u")];
-        let mut prefix = Prefix::default();
+        let mut prefix = PromptPrefix::default();
         assert_eq!(changes(&mut prefix, "m", &a, &messages), Some(vec![]));
         messages.push(message(Role::Assistant, "x"));
         assert_eq!(changes(&mut prefix, "m", &a, &messages), None);
@@ -222,9 +222,9 @@ mod tests {
     fn k12_what_changed_while_no_process_ran_is_told_too() {
         let messages = [message(Role::System, "s"), message(Role::User, "u")];
         let request = Request { messages: &messages, tools: &[tool("a")], ..Request::default() };
-        let finding = Prefix::default().compare(&request, &Named("m")).unwrap();
+        let finding = PromptPrefix::default().compare(&request, &Named("m")).unwrap();
         let resumed = |model, tools: &[ToolDefinition]| {
-            changes(&mut Prefix::new(Some(finding.hashes.clone())), model, tools, &messages)
+            changes(&mut PromptPrefix::new(Some(finding.hashes.clone())), model, tools, &messages)
         };
         assert_eq!(resumed("m", &[tool("a")]), Some(vec![]));
         assert_eq!(resumed("n", &[tool("b")]), Some(vec!["parameters".into(), "tools".into()]));
@@ -234,10 +234,10 @@ mod tests {
     fn a_cache_that_is_empty_all_at_once_is_noticed_when_nothing_changed() {
         let usage = |input, cached_read| Usage { input, cached_read, ..Usage::default() };
         let messages = [message(Role::User, "u")];
-        let mut prefix = Prefix::default();
+        let mut prefix = PromptPrefix::default();
         let mut step = |usage| {
             changes(&mut prefix, "m", &[], &messages);
-            prefix.counted(usage)
+            prefix.record_usage(usage)
         };
         assert_eq!(step(usage(100, 0)), None);
         assert_eq!(step(usage(10, 90)), None);

@@ -1,7 +1,7 @@
 //! How servers differ from the common ground of their format: the switches of a row of the provider table.
 
-use crate::llm::answer_schema::StrictAnswers;
-use crate::llm::replay::{nine_alphanumeric, plain_id};
+use crate::llm::answer_schema::StrictSchemaSupport;
+use crate::llm::replay::{nine_character_id, sanitized_id};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// Which field limits the length of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum TokenField {
+pub enum MaxTokensField {
     /// What compatible servers know.
     #[default]
     MaxTokens,
@@ -20,7 +20,7 @@ pub enum TokenField {
 /// How a message without text is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum NoContent {
+pub enum EmptyContent {
     /// `content: ""`, which most templates want.
     #[default]
     Blank,
@@ -32,7 +32,7 @@ pub enum NoContent {
 /// The field in which the reasoning of earlier turns goes back to a server of Chat Completions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum ReplayField {
+pub enum ReasoningReplayField {
     /// It does not go back: most servers drop it, and some templates refuse it.
     #[default]
     Nowhere,
@@ -47,7 +47,7 @@ pub enum ReplayField {
 /// Which ids of calls a server accepts. Those that it made itself always come back unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum CallIds {
+pub enum CallIdFormat {
     /// Any.
     #[default]
     Any,
@@ -57,17 +57,17 @@ pub enum CallIds {
     NineAlphanumeric,
 }
 
-impl CallIds {
+impl CallIdFormat {
     /// The longest id that `OpenAI` accepts in Chat Completions, in characters: "Expected a string with maximum length
     /// 40" (<https://github.com/vercel/ai/issues/5171>).
     const SHORT: usize = 40;
 
     /// The id as the server accepts it: that which it is, or one made from it, always the same.
-    pub fn accepted(self, id: &str) -> Cow<'_, str> {
+    pub fn conform(self, id: &str) -> Cow<'_, str> {
         match self {
             Self::Any => Cow::Borrowed(id),
-            Self::Short => plain_id(id, Self::SHORT),
-            Self::NineAlphanumeric => nine_alphanumeric(id),
+            Self::Short => sanitized_id(id, Self::SHORT),
+            Self::NineAlphanumeric => nine_character_id(id),
         }
     }
 }
@@ -75,7 +75,7 @@ impl CallIds {
 /// Which calls that a model writes as its whole text, instead of calling, are calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum TextCalls {
+pub enum TextCallFormat {
     /// Those that are JSON.
     #[default]
     Json,
@@ -137,19 +137,19 @@ impl SystemRole {
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the table")]
 pub struct Quirks {
     /// The field that limits the length of an answer.
-    pub token_field: TokenField,
+    pub token_field: MaxTokensField,
     /// What stands for the text of a message that only calls tools.
-    pub no_content: NoContent,
+    pub no_content: EmptyContent,
     /// Understands `stream_options.include_usage`.
     pub stream_usage: bool,
     /// Where the reasoning of earlier turns goes back.
-    pub replay_reasoning: ReplayField,
+    pub replay_reasoning: ReasoningReplayField,
     /// Refuses earlier turns without reasoning, such as those of another model: then that field holds a blank.
     pub reasoning_required: bool,
     /// Wants thinking back although it never signed it; the servers that speak Messages without being Anthropic's.
     pub unsigned_thinking: bool,
     /// Which ids of calls it accepts.
-    pub call_ids: CallIds,
+    pub call_ids: CallIdFormat,
     /// Makes several calls in one turn only when `parallel_tool_calls` asks for that.
     pub ask_parallel_calls: bool,
     /// Answers some of its models' requests only when they are streamed.
@@ -157,13 +157,13 @@ pub struct Quirks {
     /// Refuses a history with tool calls when no tools are offered.
     pub tools_with_history: bool,
     /// Which calls that a model writes as its whole text are calls.
-    pub text_calls: TextCalls,
+    pub text_calls: TextCallFormat,
     /// The field in which it is told how hard to think; nothing is sent where that is not known.
     pub thinking: Option<ThinkingField>,
     /// What helps it to cache prompts.
     pub prompt_cache: Option<PromptCacheField>,
     /// When it takes a schema that the answer must fit.
-    pub strict_answers: StrictAnswers,
+    pub strict_answers: StrictSchemaSupport,
     /// The role of the instructions.
     pub system_role: SystemRole,
 }
@@ -171,20 +171,20 @@ pub struct Quirks {
 impl Default for Quirks {
     fn default() -> Self {
         Self {
-            token_field: TokenField::MaxTokens,
-            no_content: NoContent::Blank,
+            token_field: MaxTokensField::MaxTokens,
+            no_content: EmptyContent::Blank,
             stream_usage: true,
-            replay_reasoning: ReplayField::Nowhere,
+            replay_reasoning: ReasoningReplayField::Nowhere,
             reasoning_required: false,
             unsigned_thinking: false,
-            call_ids: CallIds::Any,
+            call_ids: CallIdFormat::Any,
             ask_parallel_calls: false,
             stream_only: false,
             tools_with_history: false,
-            text_calls: TextCalls::Json,
+            text_calls: TextCallFormat::Json,
             thinking: None,
             prompt_cache: None,
-            strict_answers: StrictAnswers::Alone,
+            strict_answers: StrictSchemaSupport::Alone,
             system_role: SystemRole::System,
         }
     }

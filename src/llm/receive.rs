@@ -1,8 +1,8 @@
 //! One answer, read as its bytes arrive and however they are cut: a stream of events or one document.
 
-use crate::failure::ErrorKind;
-use crate::http::DOCUMENT_CAP;
-use crate::llm::answer::Answer;
+use crate::failure::FailureKind;
+use crate::http::MAX_BODY_BYTES;
+use crate::llm::answer::ResponseBuilder;
 use crate::llm::codec::{Codec, Decoder};
 use crate::llm::error_body::excerpt;
 use crate::llm::framing::{FrameDecoder, Framing, FramingError};
@@ -11,7 +11,7 @@ use crate::text::json_bounds;
 use serde::de::IgnoredAny;
 
 /// How many bytes of a body are looked at for what it is, and shown when it is nothing known.
-const BEGINNING_BYTES: usize = 512;
+const PREFIX_BYTES: usize = 512;
 /// What Unicode text may begin with.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -28,34 +28,34 @@ pub enum Arrival {
     Event,
 }
 
-/// Reads the bytes of one body into an [`Answer`].
-pub struct Reception {
+/// Reads the bytes of one body into a [`ResponseBuilder`].
+pub struct ResponseReader {
     framing: Framing,
     streamed: bool,
     decoder: Box<dyn Decoder>,
-    form: Form,
-    /// The first bytes, up to [`BEGINNING_BYTES`].
-    beginning: Vec<u8>,
+    kind: BodyKind,
+    /// The first bytes, up to [`PREFIX_BYTES`].
+    prefix: Vec<u8>,
     any_event: bool,
 }
 
 /// What a body turned out to be.
-enum Form {
+enum BodyKind {
     /// So far there is nothing but blanks.
-    Open,
+    Undecided,
     Document(Vec<u8>),
     Stream(FrameDecoder),
 }
 
-impl Reception {
+impl ResponseReader {
     /// Nothing was received yet; `streamed` says whether a stream was asked for.
     pub fn new(codec: &dyn Codec, streamed: bool) -> Self {
         Self {
             framing: codec.framing(),
             streamed,
             decoder: codec.decoder(),
-            form: Form::Open,
-            beginning: Vec::new(),
+            kind: BodyKind::Undecided,
+            prefix: Vec::new(),
             any_event: false,
         }
     }
@@ -64,53 +64,60 @@ impl Reception {
     ///
     /// # Errors
     /// When they are not what the format promises, contain an error, or exceed a limit.
-    pub fn push(&mut self, bytes: &[u8], answer: &mut Answer, show: Show<'_>) -> Result<Arrival, LlmError> {
-        let (first, rest) = bytes.split_at(bytes.len().min(BEGINNING_BYTES - self.beginning.len()));
-        self.beginning.extend_from_slice(first);
-        if !matches!(self.form, Form::Open) {
+    pub fn push(
+        &mut self,
+        bytes: &[u8],
+        answer: &mut ResponseBuilder,
+        show: Show<'_>,
+    ) -> Result<Arrival, LlmError> {
+        let (first, rest) = bytes.split_at(bytes.len().min(PREFIX_BYTES - self.prefix.len()));
+        self.prefix.extend_from_slice(first);
+        if !matches!(self.kind, BodyKind::Undecided) {
             return self.feed(bytes, answer, show);
         }
-        let full = self.beginning.len() == BEGINNING_BYTES;
-        let Some(form) = form_of(&self.beginning, self.framing, self.streamed, full) else {
+        let full = self.prefix.len() == PREFIX_BYTES;
+        let Some(form) = detect_kind(&self.prefix, self.framing, self.streamed, full) else {
             return Ok(if bytes.contains(&b'\n') { Arrival::KeepAlive } else { Arrival::Partial });
         };
-        self.form = form;
-        let beginning = self.beginning.clone();
-        let first = self.feed(&beginning, answer, show)?;
+        self.kind = form;
+        let prefix = self.prefix.clone();
+        let first = self.feed(&prefix, answer, show)?;
         Ok(first.max(self.feed(rest, answer, show)?))
     }
 
     /// Whether a body that breaks off here has brought all of `answer`.
-    pub fn is_whole(&self, answer: &Answer) -> bool {
-        matches!(self.form, Form::Stream(_)) && answer.is_stopped() && self.decoder.ends_with_reason()
+    pub fn is_whole(&self, answer: &ResponseBuilder) -> bool {
+        matches!(self.kind, BodyKind::Stream(_))
+            && answer.has_finish_reason()
+            && self.decoder.is_complete_at_finish_reason()
     }
 
     /// The body is over.
     ///
     /// # Errors
     /// As [`push`](Self::push), and when the body is neither a document nor a stream.
-    pub fn finish(mut self, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+    pub fn finish(mut self, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
         if answer.is_complete() {
             return Ok(());
         }
-        match std::mem::replace(&mut self.form, Form::Open) {
-            Form::Open => Ok(()),
-            Form::Document(body) => {
+        match std::mem::replace(&mut self.kind, BodyKind::Undecided) {
+            BodyKind::Undecided => Ok(()),
+            BodyKind::Document(body) => {
                 let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&body);
-                bounded(body)?;
-                let read = self.decoder.body(body, answer, show);
-                read.map_err(|error| if is_cut(&error, body) { cut() } else { error })
+                check_bounds(body)?;
+                let read = self.decoder.decode_body(body, answer, show);
+                read.map_err(|error| if is_truncated(&error, body) { truncated() } else { error })
             }
-            Form::Stream(mut frames) => {
+            BodyKind::Stream(mut frames) => {
                 let mut events = Vec::new();
                 let ended = frames.finish(&mut events);
                 self.take_last(events, answer, show)?;
                 match ended {
-                    Ok(()) | Err(FramingError::Cut) => {}
+                    Ok(()) | Err(FramingError::IncompleteUtf8) => {}
                     Err(error) => return Err(unframed(error)),
                 }
-                if !self.any_event && !is_event_stream(&self.beginning) {
-                    let said = excerpt(&self.beginning);
+                if !self.any_event && !is_event_stream(&self.prefix) {
+                    let said = excerpt(&self.prefix);
                     let message = format!("the server answered with text instead of an answer: `{said}`");
                     // Not a model server, or a proxy in front of one: another request would meet it again.
                     return Err(LlmError { retryable: false, ..malformed(&message) });
@@ -125,28 +132,33 @@ impl Reception {
     fn take_last(
         &mut self,
         events: Vec<String>,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: Show<'_>,
     ) -> Result<(), LlmError> {
         let last = events.last().cloned().unwrap_or_default();
         match self.take(events, answer, show) {
-            Err(error) if is_cut(&error, last.as_bytes()) => Ok(()),
+            Err(error) if is_truncated(&error, last.as_bytes()) => Ok(()),
             taken => taken,
         }
     }
 
-    fn feed(&mut self, bytes: &[u8], answer: &mut Answer, show: Show<'_>) -> Result<Arrival, LlmError> {
-        match &mut self.form {
-            Form::Open => Ok(Arrival::Partial),
-            Form::Document(body) if body.len() + bytes.len() > DOCUMENT_CAP => {
-                let cap = DOCUMENT_CAP / 1024 / 1024;
+    fn feed(
+        &mut self,
+        bytes: &[u8],
+        answer: &mut ResponseBuilder,
+        show: Show<'_>,
+    ) -> Result<Arrival, LlmError> {
+        match &mut self.kind {
+            BodyKind::Undecided => Ok(Arrival::Partial),
+            BodyKind::Document(body) if body.len() + bytes.len() > MAX_BODY_BYTES => {
+                let cap = MAX_BODY_BYTES / 1024 / 1024;
                 Err(LlmError::too_large(format!("the answer is a document of more than {cap} MiB")))
             }
-            Form::Document(body) => {
+            BodyKind::Document(body) => {
                 body.extend_from_slice(bytes);
                 Ok(Arrival::Partial)
             }
-            Form::Stream(frames) => {
+            BodyKind::Stream(frames) => {
                 let mut events = Vec::new();
                 let pushed = frames.push(bytes, &mut events);
                 let arrival = match (events.is_empty(), frames.take_keep_alive()) {
@@ -162,14 +174,19 @@ impl Reception {
     }
 
     /// Hands events to the decoder up to that which completes the answer.
-    fn take(&mut self, events: Vec<String>, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+    fn take(
+        &mut self,
+        events: Vec<String>,
+        answer: &mut ResponseBuilder,
+        show: Show<'_>,
+    ) -> Result<(), LlmError> {
         self.any_event |= !events.is_empty();
         for event in events {
             if answer.is_complete() {
                 break;
             }
-            bounded(event.as_bytes())?;
-            self.decoder.event(&event, answer, show)?;
+            check_bounds(event.as_bytes())?;
+            self.decoder.decode_event(&event, answer, show)?;
         }
         Ok(())
     }
@@ -177,9 +194,9 @@ impl Reception {
 
 /// What a body that begins like this is; none as long as it cannot be told and `full` does not demand it. One JSON
 /// document or a web page is a document; in a stream of lines each is a document.
-fn form_of(beginning: &[u8], framing: Framing, streamed: bool, full: bool) -> Option<Form> {
-    let text = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning).trim_ascii_start();
-    let undecided = text.is_empty() || BYTE_ORDER_MARK.starts_with(beginning);
+fn detect_kind(prefix: &[u8], framing: Framing, streamed: bool, full: bool) -> Option<BodyKind> {
+    let text = prefix.strip_prefix(BYTE_ORDER_MARK).unwrap_or(prefix).trim_ascii_start();
+    let undecided = text.is_empty() || BYTE_ORDER_MARK.starts_with(prefix);
     if undecided && !full {
         return None;
     }
@@ -187,41 +204,41 @@ fn form_of(beginning: &[u8], framing: Framing, streamed: bool, full: bool) -> Op
         Some(b'{') => framing == Framing::Sse || !streamed,
         first => matches!(first, Some(b'[' | b'<')),
     };
-    Some(if document { Form::Document(Vec::new()) } else { Form::Stream(FrameDecoder::new(framing)) })
+    Some(if document { BodyKind::Document(Vec::new()) } else { BodyKind::Stream(FrameDecoder::new(framing)) })
 }
 
-/// Whether a body without any event is at least made of an event stream's lines, or of the beginning of one.
+/// Whether a body without any event is at least made of an event stream's lines, or of the prefix of one.
 fn is_event_stream(body: &[u8]) -> bool {
     let text = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body).trim_ascii_start();
     let fields: [&[u8]; 5] = [b":", b"data", b"event", b"id", b"retry"];
-    let is_cut = |field: &[u8]| field.starts_with(text) || BYTE_ORDER_MARK.starts_with(body);
-    fields.into_iter().any(|field| text.starts_with(field) || is_cut(field))
+    let is_truncated = |field: &[u8]| field.starts_with(text) || BYTE_ORDER_MARK.starts_with(body);
+    fields.into_iter().any(|field| text.starts_with(field) || is_truncated(field))
 }
 
 /// Whether an event or document is of no use because its end is missing.
-fn is_cut(error: &LlmError, json: &[u8]) -> bool {
+fn is_truncated(error: &LlmError, json: &[u8]) -> bool {
     // A number that ends with a sign or a point is invalid to the parser, not unfinished.
     let last = json.iter().rposition(|byte| !matches!(byte, b'-' | b'+' | b'.'));
-    let begun = last.and_then(|last| json.get(..=last)).unwrap_or_default();
-    let unfinished = || serde_json::from_slice::<IgnoredAny>(begun).is_err_and(|error| error.is_eof());
-    error.kind == ErrorKind::Malformed && (b"[DONE]".starts_with(json.trim_ascii()) || unfinished())
+    let trimmed = last.and_then(|last| json.get(..=last)).unwrap_or_default();
+    let unfinished = || serde_json::from_slice::<IgnoredAny>(trimmed).is_err_and(|error| error.is_eof());
+    error.kind == FailureKind::Malformed && (b"[DONE]".starts_with(json.trim_ascii()) || unfinished())
 }
 
-fn cut() -> LlmError {
-    LlmError::new(ErrorKind::CutStream, "the answer ended before it was complete")
+fn truncated() -> LlmError {
+    LlmError::new(FailureKind::CutStream, "the answer ended before it was complete")
 }
 
-fn bounded(json: &[u8]) -> Result<(), LlmError> {
+fn check_bounds(json: &[u8]) -> Result<(), LlmError> {
     json_bounds::check(json).map_err(|error| malformed(&format!("the answer is not usable JSON: {error}")))
 }
 
 fn unframed(error: FramingError) -> LlmError {
     match error {
         FramingError::TooLong => LlmError::too_large(error.to_string()),
-        FramingError::NotUtf8 | FramingError::Cut => malformed(&error.to_string()),
+        FramingError::NotUtf8 | FramingError::IncompleteUtf8 => malformed(&error.to_string()),
     }
 }
 
 fn malformed(message: &str) -> LlmError {
-    LlmError::new(ErrorKind::Malformed, message)
+    LlmError::new(FailureKind::Malformed, message)
 }

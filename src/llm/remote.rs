@@ -1,37 +1,37 @@
 //! A model on a server: codec, transport and retries put together.
 
-use crate::failure::ErrorKind;
-use crate::http::{Deadline, Delivery, Endpoint, HttpError, Payload, Reply};
-use crate::llm::address::Address;
-use crate::llm::answer::{Answer, Surroundings};
-use crate::llm::attempts::Attempts;
-use crate::llm::codec::{Codec, Parameters};
-use crate::llm::echo::has_echo;
-use crate::llm::error_body::refuses_answer_length;
-use crate::llm::history::History;
-use crate::llm::receive::{Arrival, Reception};
-use crate::llm::retry::Advice;
-use crate::llm::tagged_call::TaggedCalls;
+use crate::failure::FailureKind;
+use crate::http::{Deadline, Delivery, Endpoint, HttpError, HttpResponse, RequestBody};
+use crate::llm::address::EndpointOverrides;
+use crate::llm::answer::{FinishContext, ResponseBuilder};
+use crate::llm::attempts::RetryPolicy;
+use crate::llm::codec::{Codec, ModelParameters};
+use crate::llm::echo::is_echoed;
+use crate::llm::error_body::is_output_limit_error;
+use crate::llm::history::EncodedHistory;
+use crate::llm::receive::{Arrival, ResponseReader};
+use crate::llm::retry::RetryAdvice;
+use crate::llm::tagged_call::TaggedCallParser;
 use crate::llm::thinking::thinks;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::secret::Secret;
-use crate::source::Source;
-use crate::text::mark::Mark;
+use crate::source::Clock;
+use crate::text::mark::Delimiter;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
 /// How `OpenAI` says that a model does not speak Chat Completions.
-const ONLY_RESPONSES: &str = "only supported in v1/responses";
+const RESPONSES_ONLY_PHRASE: &str = "only supported in v1/responses";
 
 /// Bytes of the shortest key that is hidden in what a server says. Real ones have at least twenty; shorter ones (`none`, `1`)
 /// stand in for a key that a local server does not want, and to hide them would garble every message.
-const KEY_BYTES: usize = 8;
+const MIN_REDACTED_KEY_BYTES: usize = 8;
 
 /// Where a key came from, for the message about a server that refuses it.
 #[derive(Debug, Clone)]
-pub struct Key {
+pub struct ApiKey {
     /// The key, where there is one.
     pub secret: Option<Secret>,
     /// What to do when it is refused: which variable to check or to set.
@@ -48,23 +48,23 @@ pub struct RemoteModel {
     /// What the server speaks.
     pub codec: Box<dyn Codec>,
     /// Where it wants requests, below the endpoint.
-    pub address: Address,
+    pub address: EndpointOverrides,
     /// Whether it only answers streamed requests.
     pub stream_only: bool,
     /// What every request says.
-    pub parameters: Parameters,
+    pub parameters: ModelParameters,
     /// Who pays.
-    pub key: Key,
+    pub key: ApiKey,
     /// How many attempts may follow the first.
     pub retries: u32,
     /// The longest wait that the server may ask for.
     pub max_retry_after: Duration,
     /// Time, jitter and ids.
-    pub source: Rc<Source>,
+    pub source: Rc<Clock>,
     /// The conversation as it was last sent.
-    pub history: RefCell<History>,
+    pub history: RefCell<EncodedHistory>,
     /// What of the user's wishes is not sent as it was.
-    pub remarks: Vec<String>,
+    pub warnings: Vec<String>,
     /// Whether the server has refused a schema for answers.
     pub refuses_schemas: Cell<bool>,
 }
@@ -82,8 +82,8 @@ impl LlmClient for RemoteModel {
         self.codec.output_limit()
     }
 
-    fn remarks(&self) -> &[String] {
-        &self.remarks
+    fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The server, the format and the whole body, without the name of the session.
@@ -101,7 +101,7 @@ impl LlmClient for RemoteModel {
         let body = String::from_utf8(body?).ok()?;
         // The marks of a session do not decide on its answers.
         let body = match request.session {
-            Some(session) => body.replace(Mark::of(session).word(), ""),
+            Some(session) => body.replace(Delimiter::for_session(session).token(), ""),
             None => body,
         };
         Some(hasher.update(body.as_bytes()).finalize().to_hex().to_string())
@@ -116,9 +116,10 @@ impl LlmClient for RemoteModel {
         async move {
             let open = Request { schema: None, ..*request };
             let request = if self.refuses_schemas.get() { &open } else { request };
-            match self.ask(request, progress).await {
+            match self.complete_with_retries(request, progress).await {
                 Err(error)
-                    if error.kind == ErrorKind::Request && self.encode(request)? != self.encode(&open)? =>
+                    if error.kind == FailureKind::Request
+                        && self.encode(request)? != self.encode(&open)? =>
                 {
                     progress(Progress::Retry {
                         attempt: 1,
@@ -129,7 +130,7 @@ impl LlmClient for RemoteModel {
                         error: &error,
                     });
                     self.refuses_schemas.set(true);
-                    self.ask(&open, progress).await
+                    self.complete_with_retries(&open, progress).await
                 }
                 outcome => outcome,
             }
@@ -140,22 +141,22 @@ impl LlmClient for RemoteModel {
 
 impl RemoteModel {
     /// Asks once, with retries. An answer that is streamed only because the server wants it so is not shown early.
-    async fn ask(
+    async fn complete_with_retries(
         &self,
         request: &Request<'_>,
         progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Response, LlmError> {
         let sent = &Request { stream: request.stream || self.stream_only, ..*request };
-        let payload = Payload::from(self.encode(sent)?);
+        let payload = RequestBody::from(self.encode(sent)?);
         let deadlines = self.endpoint.deadlines(self.delivery(sent.stream));
-        let attempts = Attempts {
+        let attempts = RetryPolicy {
             retries: self.retries,
             max_retry_after: self.max_retry_after,
             first_byte: deadlines.first_byte,
-            whole: deadlines.whole,
+            total: deadlines.whole,
             source: &self.source,
         };
-        attempts.make(request, progress, async |show| self.attempt(&payload, sent, show).await).await
+        attempts.run(request, progress, async |show| self.attempt(&payload, sent, show).await).await
     }
 
     /// How the answer arrives: a model that thinks sends nothing before it is done where nothing is streamed.
@@ -163,7 +164,7 @@ impl RemoteModel {
         if streamed {
             return Delivery::Streamed;
         }
-        let Parameters { model, thinking, .. } = &self.parameters;
+        let ModelParameters { model, thinking, .. } = &self.parameters;
         // The table is embedded and well-formed, which a test checks.
         Delivery::Whole { thinks: thinks(model, *thinking).unwrap_or(true) }
     }
@@ -172,54 +173,55 @@ impl RemoteModel {
         let mut history = self.history.borrow_mut();
         let messages = history.json(request.messages, self.codec.as_ref());
         messages.and_then(|messages| self.codec.encode(request, &self.parameters, messages)).map_err(
-            |error| LlmError::new(ErrorKind::Internal, format!("the request has no JSON form: {error}")),
+            |error| LlmError::new(FailureKind::Internal, format!("the request has no JSON form: {error}")),
         )
     }
 
     async fn attempt(
         &self,
-        payload: &Payload,
+        payload: &RequestBody,
         request: &Request<'_>,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Response, LlmError> {
         let path = self.address.path(self.codec.as_ref(), &self.parameters.model, request.stream);
         let reply = self.endpoint.post(&path, payload, self.delivery(request.stream)).await;
-        let reply = reply.map_err(|error| self.unreachable(&error))?;
+        let reply = reply.map_err(|error| self.transport_error(&error))?;
         if !(200..300).contains(&reply.status()) {
-            return Err(self.refused(reply).await);
+            return Err(self.status_error(reply).await);
         }
-        let mut answer = Answer::new(self.codec.name(), !request.tools.is_empty()).continuing(request.begun);
-        if self.codec.tagged_calls() {
-            answer = answer.recognising(TaggedCalls::of(request.tools));
+        let mut answer =
+            ResponseBuilder::new(self.codec.name(), !request.tools.is_empty()).with_partial(request.partial);
+        if self.codec.accepts_tagged_calls() {
+            answer = answer.with_tagged_calls(TaggedCallParser::new(request.tools));
         }
         let received = self.receive(reply, request.stream, &mut answer, show).await;
-        received.map_err(|error| self.located(breaking(&answer, error)))?;
-        let surroundings = Surroundings {
-            offered: &|name| request.tools.iter().any(|tool| tool.name == name),
-            repeated: &|calls| has_echo(calls, request.messages),
-            is_answer: &|text| request.is_answered_by(text),
+        received.map_err(|error| self.with_host(stream_error(&answer, error)))?;
+        let context = FinishContext {
+            is_offered: &|name| request.tools.iter().any(|tool| tool.name == name),
+            is_echo: &|calls| is_echoed(calls, request.messages),
+            is_structured_answer: &|text| request.is_structured_answer(text),
             new_id: &|| call_id(&self.source),
         };
-        answer.finish(&surroundings, show).map_err(|error| self.located(error))
+        answer.finish(&context, show).map_err(|error| self.with_host(error))
     }
 
     /// Reads the body into `answer`, to its end or to the end of the answer.
     async fn receive(
         &self,
-        mut reply: Reply,
+        mut reply: HttpResponse,
         streamed: bool,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
-        let mut reception = Reception::new(self.codec.as_ref(), streamed);
+        let mut reader = ResponseReader::new(self.codec.as_ref(), streamed);
         loop {
             let chunk = match reply.chunk().await {
                 Ok(Some(chunk)) => chunk,
                 Ok(None) => break,
-                Err(HttpError::Broken(_) | HttpError::Timeout(..)) if reception.is_whole(answer) => break,
-                Err(error) => return Err(self.unreachable(&error)),
+                Err(HttpError::Broken(_) | HttpError::Timeout(..)) if reader.is_whole(answer) => break,
+                Err(error) => return Err(self.transport_error(&error)),
             };
-            match reception.push(chunk.as_ref(), answer, show)? {
+            match reader.push(chunk.as_ref(), answer, show)? {
                 Arrival::Partial => {}
                 Arrival::KeepAlive => reply.kept_alive(),
                 Arrival::Event => reply.event_received(),
@@ -229,43 +231,45 @@ impl RemoteModel {
                 return Ok(());
             }
         }
-        reception.finish(answer, show)
+        reader.finish(answer, show)
     }
 
     /// The error of an answer whose status is none of success.
-    async fn refused(&self, reply: Reply) -> LlmError {
+    async fn status_error(&self, reply: HttpResponse) -> LlmError {
         let status = reply.status();
         let line = reply.status_line();
-        let advice = Advice::from_headers(&|name| reply.header(name), self.source.wall());
-        let error = self.codec.error(status, &reply.error_body().await);
+        let advice = RetryAdvice::from_headers(&|name| reply.header(name), self.source.unix_time());
+        let error = self.codec.status_error(status, &reply.error_body().await);
         let said = if error.message.is_empty() { String::new() } else { format!(": {}", error.message) };
         let advise = match (error.kind, status) {
-            (ErrorKind::Auth, _) => format!("; {}", self.key.advice),
-            (ErrorKind::Quota, _) => {
+            (FailureKind::Auth, _) => format!("; {}", self.key.advice),
+            (FailureKind::Quota, _) => {
                 "; the account has no credit or quota left, waiting does not help".into()
             }
-            (ErrorKind::ContextOverflow, _) => "; the conversation is longer than the model's window".into(),
-            _ if refuses_answer_length(&error.message) => {
+            (FailureKind::ContextOverflow, _) => {
+                "; the conversation is longer than the model's window".into()
+            }
+            _ if is_output_limit_error(&error.message) => {
                 "; the answer may not be that long: set llm.max_output_tokens to less".into()
             }
-            _ if error.message.contains(ONLY_RESPONSES) => {
+            _ if error.message.contains(RESPONSES_ONLY_PHRASE) => {
                 format!("; say --model openai-responses/{}", self.parameters.model)
             }
             (_, 404) => format!("; check the model name `{}` and the API base", self.parameters.model),
             _ => String::new(),
         };
         let message = self.without_key(&format!("{} answered {line}{said}{advise}", self.endpoint.host()));
-        advice.applied(LlmError { message, ..error })
+        advice.apply_to(LlmError { message, ..error })
     }
 
     /// The error of an exchange that did not work.
-    fn unreachable(&self, error: &HttpError) -> LlmError {
+    fn transport_error(&self, error: &HttpError) -> LlmError {
         let kind = match error {
-            HttpError::Address(_) | HttpError::Key | HttpError::Setup(_) => ErrorKind::Config,
-            HttpError::Connect(_) | HttpError::Tls(_) | HttpError::Broken(_) => ErrorKind::Network,
-            HttpError::Timeout(..) => ErrorKind::Timeout,
-            HttpError::Redirect(_) => ErrorKind::Request,
-            HttpError::TooLarge(_) => ErrorKind::Malformed,
+            HttpError::Address(_) | HttpError::Key | HttpError::Setup(_) => FailureKind::Config,
+            HttpError::Connect(_) | HttpError::Tls(_) | HttpError::Broken(_) => FailureKind::Network,
+            HttpError::Timeout(..) => FailureKind::Timeout,
+            HttpError::Redirect(_) => FailureKind::Request,
+            HttpError::TooLarge(_) => FailureKind::Malformed,
         };
         let advise = match error {
             HttpError::Connect(_) if self.endpoint.is_loopback() => {
@@ -282,7 +286,7 @@ impl RemoteModel {
     }
 
     /// Says which server an error of the answer came from.
-    fn located(&self, error: LlmError) -> LlmError {
+    fn with_host(&self, error: LlmError) -> LlmError {
         let host = self.endpoint.host();
         if error.message.starts_with(&host) {
             return error;
@@ -293,7 +297,7 @@ impl RemoteModel {
     /// A server may repeat the key it refuses.
     fn without_key(&self, message: &str) -> String {
         match &self.key.secret {
-            Some(secret) if secret.expose().len() >= KEY_BYTES => {
+            Some(secret) if secret.expose().len() >= MIN_REDACTED_KEY_BYTES => {
                 message.replace(secret.expose(), "[secret]")
             }
             _ => message.to_owned(),
@@ -303,17 +307,17 @@ impl RemoteModel {
 
 /// The error that ended `answer`. One that has begun may be billed, so a server that now says that it has too much to do did
 /// not turn the request away.
-fn breaking(answer: &Answer, error: LlmError) -> LlmError {
+fn stream_error(answer: &ResponseBuilder, error: LlmError) -> LlmError {
     match error.kind {
-        ErrorKind::RateLimit | ErrorKind::Overloaded if !answer.is_empty() => {
-            LlmError { kind: ErrorKind::Server, ..error }
+        FailureKind::RateLimit | FailureKind::Overloaded if !answer.is_empty() => {
+            LlmError { kind: FailureKind::Server, ..error }
         }
         _ => error,
     }
 }
 
 /// Nine alphanumeric characters, which is what the strictest servers (Mistral) accept.
-fn call_id(source: &Source) -> String {
+fn call_id(source: &Clock) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
     let mut number = source.random();
     (0..9)

@@ -24,7 +24,7 @@ pub fn content(message: &Message) -> Cow<'_, str> {
 
 /// The name as the model wrote it. One that no tool could have is made harmless: `OpenAI` would refuse every later
 /// request for anything but letters, digits, `_` and `-`.
-pub fn name(call: &ToolCall) -> Cow<'_, str> {
+pub fn tool_name(call: &ToolCall) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !call.name.is_empty() && call.name.len() <= NAME_LENGTH && call.name.chars().all(allowed) {
         return Cow::Borrowed(&call.name);
@@ -36,7 +36,7 @@ pub fn name(call: &ToolCall) -> Cow<'_, str> {
 
 /// The arguments as the model wrote them. Those that are not JSON are wrapped: vLLM, Ollama and llama.cpp parse the
 /// arguments of the whole history and would refuse every later request.
-pub fn arguments(call: &ToolCall) -> Cow<'_, str> {
+pub fn arguments_json(call: &ToolCall) -> Cow<'_, str> {
     if serde_json::from_str::<IgnoredAny>(&call.arguments).is_ok() {
         return Cow::Borrowed(&call.arguments);
     }
@@ -54,26 +54,26 @@ pub fn arguments_object(call: &ToolCall) -> Cow<'_, str> {
 
 /// An id that holds only letters, digits, `_` and `-` and at most `longest` characters, for servers that refuse others:
 /// that which the call has, or one made from it, always the same and different for different ids.
-pub fn plain_id(id: &str, longest: usize) -> Cow<'_, str> {
+pub fn sanitized_id(id: &str, longest: usize) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if !id.is_empty() && id.len() <= longest && id.chars().all(allowed) {
         return Cow::Borrowed(id);
     }
-    let hash = format!("{:016x}", fingerprint(id));
+    let hash = format!("{:016x}", fnv1a(id));
     let kept = longest.saturating_sub(hash.len() + 1);
     let kept: String = id.chars().take(kept).map(|c| if allowed(c) { c } else { '_' }).collect();
     Cow::Owned(if kept.is_empty() { hash } else { format!("{kept}_{hash}") })
 }
 
 /// An id of nine letters and digits: that which the call has, or one made from it, always the same.
-pub fn nine_alphanumeric(id: &str) -> Cow<'_, str> {
+pub fn nine_character_id(id: &str) -> Cow<'_, str> {
     /// Letters and digits.
     const DIGITS: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Cow::Borrowed(id);
     }
     let powers = std::iter::successors(Some(1_u64), |power| power.checked_mul(62));
-    let digits = powers.take(9).map(|power| fingerprint(id) / power % 62);
+    let digits = powers.take(9).map(|power| fnv1a(id) / power % 62);
     let digit = |digit: u64| {
         usize::try_from(digit).ok().and_then(|at| DIGITS.get(at)).copied().map_or('0', char::from)
     };
@@ -81,14 +81,14 @@ pub fn nine_alphanumeric(id: &str) -> Cow<'_, str> {
 }
 
 /// FNV-1a, 64 bit: <https://www.rfc-editor.org/rfc/rfc9923>.
-fn fingerprint(text: &str) -> u64 {
+fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
 /// A tool for servers that want one named although none may be called.
-pub fn placeholder() -> ToolDefinition {
+pub fn placeholder_tool() -> ToolDefinition {
     ToolDefinition {
         name: "none".into(),
         description: "No tool is available any more.".into(),
@@ -113,7 +113,7 @@ mod tests {
             (&long, &long[..64]),
             ("read_file-2", "read_file-2"),
         ] {
-            assert_eq!(name(&call(written, "{}")), sent);
+            assert_eq!(tool_name(&call(written, "{}")), sent);
         }
     }
 
@@ -126,10 +126,10 @@ mod tests {
 
     #[test]
     fn foreign_ids_become_nine_letters_and_digits_and_stay_apart() {
-        assert_eq!(nine_alphanumeric("aB3xK9mP2"), "aB3xK9mP2");
+        assert_eq!(nine_character_id("aB3xK9mP2"), "aB3xK9mP2");
         let ids = (0..1000).map(|n| format!("call_{n}")).chain([String::new(), "functions.read:0".into()]);
         let made: std::collections::BTreeSet<String> = ids
-            .map(|id| nine_alphanumeric(&id).into_owned())
+            .map(|id| nine_character_id(&id).into_owned())
             .inspect(|id| assert!(id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric()), "{id}"))
             .collect();
         assert_eq!(made.len(), 1002);
@@ -137,12 +137,12 @@ mod tests {
 
     #[test]
     fn foreign_ids_become_plain_and_stay_apart() {
-        assert_eq!(plain_id("toolu_01-x", 64), "toolu_01-x");
+        assert_eq!(sanitized_id("toolu_01-x", 64), "toolu_01-x");
         let made: Vec<_> = ["functions.read:0", "functions/read:0", "", &"x".repeat(65)]
-            .map(|id| plain_id(id, 64).into_owned())
+            .map(|id| sanitized_id(id, 64).into_owned())
             .into();
         for (at, id) in made.iter().enumerate() {
-            assert!(!id.is_empty() && id.len() <= 64 && *id == plain_id(id, 64), "{id}");
+            assert!(!id.is_empty() && id.len() <= 64 && *id == sanitized_id(id, 64), "{id}");
             assert!(!made[..at].contains(id), "{id}");
         }
     }

@@ -1,7 +1,7 @@
 //! Decides whether and when a failed request is repeated, by the rules of the official SDKs.
 
 use crate::llm::LlmError;
-use crate::llm::reaction::may_repeat;
+use crate::llm::reaction::is_retryable;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use std::time::Duration;
@@ -35,14 +35,14 @@ fn backoff(failed: u32, random: u64) -> Duration {
 
 /// What an error answer's headers say about asking again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Advice {
+pub struct RetryAdvice {
     /// `x-should-retry`.
     pub should_retry: Option<bool>,
     /// `retry-after-ms`, else `retry-after` in seconds or as an HTTP date.
     pub retry_after: Option<Duration>,
 }
 
-impl Advice {
+impl RetryAdvice {
     /// Reads the headers; `now` is the time since the Unix epoch. A wait that cannot be read, or that is zero,
     /// negative or past, is no advice.
     pub fn from_headers<'a>(header: &dyn Fn(&str) -> Option<&'a str>, now: Duration) -> Self {
@@ -51,30 +51,30 @@ impl Advice {
             Some("false") => Some(false),
             _ => None,
         };
-        let millis = header("retry-after-ms").and_then(|text| number(text, 0.001));
+        let millis = header("retry-after-ms").and_then(|text| parse_seconds(text, 0.001));
         let retry_after = millis.or_else(|| {
             let text = header("retry-after")?;
-            number(text, 1.0).or_else(|| until(text, now))
+            parse_seconds(text, 1.0).or_else(|| duration_until(text, now))
         });
         Self { should_retry, retry_after }
     }
 
     /// The error with this advice taken: the server's word wins, except where asking again can never help.
     #[must_use]
-    pub fn applied(self, mut error: LlmError) -> LlmError {
-        error.retryable = may_repeat(error.kind, self.should_retry.or(Some(error.retryable)));
+    pub fn apply_to(self, mut error: LlmError) -> LlmError {
+        error.retryable = is_retryable(error.kind, self.should_retry.or(Some(error.retryable)));
         error.retry_after = self.retry_after.or(error.retry_after);
         error
     }
 }
 
-fn number(text: &str, unit: f64) -> Option<Duration> {
+fn parse_seconds(text: &str, unit: f64) -> Option<Duration> {
     let seconds = text.trim().parse::<f64>().ok()? * unit;
     Duration::try_from_secs_f64(seconds).ok().filter(|wait| !wait.is_zero())
 }
 
 /// The wait until an HTTP date (RFC 9110 section 5.6.7).
-fn until(text: &str, now: Duration) -> Option<Duration> {
+fn duration_until(text: &str, now: Duration) -> Option<Duration> {
     let then: Timestamp = rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()?;
     let then = Duration::from_millis(u64::try_from(then.as_millisecond()).ok()?);
     then.checked_sub(now).filter(|wait| !wait.is_zero())
@@ -83,13 +83,13 @@ fn until(text: &str, now: Duration) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::ErrorKind;
+    use crate::failure::FailureKind;
     use proptest::prelude::*;
 
-    fn advice(headers: &[(&str, &'static str)]) -> Advice {
+    fn advice(headers: &[(&str, &'static str)]) -> RetryAdvice {
         let find = |name: &str| headers.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
         // Wed, 21 Oct 2015 07:28:01 GMT
-        Advice::from_headers(&find, Duration::from_secs(1_445_412_481))
+        RetryAdvice::from_headers(&find, Duration::from_secs(1_445_412_481))
     }
 
     fn wait(name: &str, value: &'static str) -> Option<Duration> {
@@ -115,31 +115,31 @@ mod tests {
     #[test]
     fn lr2_the_wait_that_the_server_asks_for_is_never_shortened() {
         let asked = Duration::from_secs(9999);
-        let error = LlmError { retry_after: Some(asked), ..LlmError::new(ErrorKind::RateLimit, "") };
+        let error = LlmError { retry_after: Some(asked), ..LlmError::new(FailureKind::RateLimit, "") };
         assert_eq!(delay(&error, 1, 2, 0), Some(asked));
     }
 
     #[test]
     fn l16_not_even_the_server_can_ask_for_a_repeated_401() {
-        let insist = Advice { should_retry: Some(true), retry_after: None };
-        assert!(!insist.applied(LlmError::new(ErrorKind::Auth, "")).retryable);
-        assert!(insist.applied(LlmError::new(ErrorKind::Request, "")).retryable);
-        let never = Advice { should_retry: Some(false), retry_after: None };
-        assert!(!never.applied(LlmError::new(ErrorKind::Server, "")).retryable);
+        let insist = RetryAdvice { should_retry: Some(true), retry_after: None };
+        assert!(!insist.apply_to(LlmError::new(FailureKind::Auth, "")).retryable);
+        assert!(insist.apply_to(LlmError::new(FailureKind::Request, "")).retryable);
+        let never = RetryAdvice { should_retry: Some(false), retry_after: None };
+        assert!(!never.apply_to(LlmError::new(FailureKind::Server, "")).retryable);
     }
 
     #[test]
     fn lr4_after_the_retries_there_is_no_further_try() {
-        let error = LlmError::new(ErrorKind::Server, "");
+        let error = LlmError::new(FailureKind::Server, "");
         assert!(delay(&error, 2, 2, 0).is_some());
         assert_eq!(delay(&error, 3, 2, 0), None);
-        assert_eq!(delay(&LlmError::new(ErrorKind::Request, ""), 1, 2, 0), None);
+        assert_eq!(delay(&LlmError::new(FailureKind::Request, ""), 1, 2, 0), None);
     }
 
     proptest! {
         #[test]
         fn lr3_back_off_doubles_to_a_cap_and_is_at_most_a_quarter_shorter(failed in 1..2000_u32, random: u64) {
-            let wait = delay(&LlmError::new(ErrorKind::Server, ""), failed, u32::MAX, random).unwrap();
+            let wait = delay(&LlmError::new(FailureKind::Server, ""), failed, u32::MAX, random).unwrap();
             let full = (0.5 * 2_f64.powi(i32::try_from(failed.min(30)).unwrap() - 1)).min(8.0);
             prop_assert!(wait.as_secs_f64() <= full + 1e-6);
             prop_assert!(wait.as_secs_f64() >= full * 0.75 - 1e-6);

@@ -40,7 +40,7 @@ const SEPARATOR: &str = "<｜tool▁sep｜>";
 
 /// Recognises the calls of the tools that are offered.
 #[derive(Debug)]
-pub struct TaggedCalls {
+pub struct TaggedCallParser {
     tools: Vec<Tool>,
 }
 
@@ -49,19 +49,23 @@ pub struct TaggedCalls {
 struct Tool {
     name: String,
     /// Arguments that are anything but text: forms without quotes do not tell `5` from `"5"`.
-    no_text: Vec<String>,
+    non_string_arguments: Vec<String>,
 }
 
 /// Reads the one call that a text begins with.
-type Form = fn(&TaggedCalls, &mut Rest<'_>) -> Option<EmbeddedCall>;
+type CallSyntax = fn(&TaggedCallParser, &mut Cursor<'_>) -> Option<EmbeddedCall>;
 
-impl TaggedCalls {
+impl TaggedCallParser {
     /// For these tools.
-    pub fn of(tools: &[ToolDefinition]) -> Self {
+    pub fn new(tools: &[ToolDefinition]) -> Self {
         let tool = |tool: &ToolDefinition| {
             let properties = tool.parameters.get("properties").and_then(Value::as_object);
-            let no_text = properties.into_iter().flatten().filter(|(_, schema)| !may_be_text(schema));
-            Tool { name: tool.name.clone(), no_text: no_text.map(|(name, _)| name.clone()).collect() }
+            let non_string_arguments =
+                properties.into_iter().flatten().filter(|(_, schema)| !allows_string(schema));
+            Tool {
+                name: tool.name.clone(),
+                non_string_arguments: non_string_arguments.map(|(name, _)| name.clone()).collect(),
+            }
         };
         Self { tools: tools.iter().map(tool).collect() }
     }
@@ -77,7 +81,7 @@ impl TaggedCalls {
         {
             return embedded_call::find(list, &|name| self.offers(name));
         }
-        let mut rest = Rest(inner);
+        let mut rest = Cursor(inner);
         let mut calls = Vec::new();
         while !rest.is_over() {
             let Some(call) = self.call(&mut rest) else { return Vec::new() };
@@ -86,19 +90,19 @@ impl TaggedCalls {
         calls
     }
 
-    fn call(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
-        const FORMS: [Form; 8] = [
-            TaggedCalls::in_tool_call,
-            TaggedCalls::bare_function,
-            TaggedCalls::invoke,
-            TaggedCalls::kimi,
-            TaggedCalls::deepseek,
-            TaggedCalls::harmony,
-            TaggedCalls::llama,
-            TaggedCalls::mistral,
+    fn call(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
+        const SYNTAXES: [CallSyntax; 8] = [
+            TaggedCallParser::in_tool_call,
+            TaggedCallParser::bare_function,
+            TaggedCallParser::invoke,
+            TaggedCallParser::kimi,
+            TaggedCallParser::deepseek,
+            TaggedCallParser::harmony,
+            TaggedCallParser::llama,
+            TaggedCallParser::mistral,
         ];
-        FORMS.iter().find_map(|form| {
-            let mut tried = Rest(rest.0);
+        SYNTAXES.iter().find_map(|form| {
+            let mut tried = Cursor(rest.0);
             let call = form(self, &mut tried)?;
             let text = rest.0.strip_suffix(tried.0).unwrap_or(rest.0).to_owned();
             *rest = tried;
@@ -108,7 +112,7 @@ impl TaggedCalls {
 
     /// `<tool_call>` around JSON (Hermes, Qwen), around [`function`](Self::function) (Qwen Coder), or around a name and
     /// pairs of keys and values (GLM).
-    fn in_tool_call(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+    fn in_tool_call(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         rest.eat("<tool_call>")?;
         let call = match rest.peek() {
             '{' => self.object(rest.json()?)?,
@@ -120,58 +124,58 @@ impl TaggedCalls {
     }
 
     /// A function whose `<tool_call>` is missing, as Qwen Coder forgets it, and often not its end.
-    fn bare_function(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+    fn bare_function(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         let call = self.function(rest)?;
         let _ = rest.eat("</tool_call>");
         Some(call)
     }
 
     /// `<function=NAME>` with `<parameter=KEY>` in it (Qwen Coder), or with JSON (Llama).
-    fn function(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+    fn function(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         rest.eat("<function=")?;
-        let tool = self.tool(rest.until(">")?)?;
+        let tool = self.tool(rest.take_until(">")?)?;
         if rest.peek() == '{' {
             let arguments = rest.json()?;
             rest.end("</function>")?;
-            return whole(tool, &arguments);
+            return build_call(tool, &arguments);
         }
         let mut arguments = Map::new();
         while rest.eat("<parameter=").is_some() {
-            let key = rest.until(">")?.trim();
-            let value = rest.until("</parameter>")?;
+            let key = rest.take_until(">")?.trim();
+            let value = rest.take_until("</parameter>")?;
             add(&mut arguments, key, tool.value(key, value))?;
         }
         rest.eat("</function>")?;
-        whole(tool, &Value::Object(arguments))
+        build_call(tool, &Value::Object(arguments))
     }
 
     /// A name, and after it `<arg_key>` and `<arg_value>` by turns.
-    fn pairs(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+    fn pairs(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         let end = rest.0.find('<')?;
         let (name, after) = rest.0.split_at(end);
         let tool = self.tool(name)?;
         rest.0 = after;
         let mut arguments = Map::new();
         while rest.eat("<arg_key>").is_some() {
-            let key = rest.until("</arg_key>")?.trim();
+            let key = rest.take_until("</arg_key>")?.trim();
             rest.eat("<arg_value>")?;
-            let value = rest.until("</arg_value>")?;
+            let value = rest.take_until("</arg_value>")?;
             add(&mut arguments, key, tool.value(key, value))?;
         }
-        whole(tool, &Value::Object(arguments))
+        build_call(tool, &Value::Object(arguments))
     }
 
     /// `<invoke name="NAME">` with `<parameter name="KEY">` in it (`MiniMax`, `DeepSeek` with its DSML marks).
-    fn invoke(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+    fn invoke(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         let mark = ["｜DSML｜", "|DSML|", ""]
             .into_iter()
             .find(|mark| rest.eat(&format!("<{mark}invoke name=\"")).is_some())?;
-        let tool = self.tool(rest.until("\">")?)?;
+        let tool = self.tool(rest.take_until("\">")?)?;
         let (begin, end) = (format!("<{mark}parameter name=\""), format!("</{mark}parameter>"));
         let mut arguments = Map::new();
         while rest.eat(&begin).is_some() {
-            let head = rest.until(">")?;
-            let value = rest.until(&end)?;
+            let head = rest.take_until(">")?;
+            let value = rest.take_until(&end)?;
             let (key, more) = head.split_once('"')?;
             let value = match more.trim() {
                 "string=\"true\"" => Value::String(value.to_owned()),
@@ -182,40 +186,40 @@ impl TaggedCalls {
             add(&mut arguments, key, value)?;
         }
         rest.eat(&format!("</{mark}invoke>"))?;
-        whole(tool, &Value::Object(arguments))
+        build_call(tool, &Value::Object(arguments))
     }
 
-    fn kimi(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+    fn kimi(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         rest.eat("<|tool_call_begin|>")?;
-        let tool = self.tool(rest.until("<|tool_call_argument_begin|>")?)?;
+        let tool = self.tool(rest.take_until("<|tool_call_argument_begin|>")?)?;
         let arguments = rest.json()?;
         rest.end("<|tool_call_end|>")?;
-        whole(tool, &arguments)
+        build_call(tool, &arguments)
     }
 
     /// A name, a separator and JSON; in older models the word `function`, the separator, a name and JSON in a fence.
-    fn deepseek(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+    fn deepseek(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         rest.eat("<｜tool▁call▁begin｜>")?;
-        let first = rest.until(SEPARATOR)?;
+        let first = rest.take_until(SEPARATOR)?;
         let fenced = first.trim() == "function";
-        let name = if fenced { rest.until("```json")? } else { first };
+        let name = if fenced { rest.take_until("```json")? } else { first };
         let tool = self.tool(name)?;
         let arguments = rest.json()?;
         if fenced {
             rest.eat("```")?;
         }
         rest.end("<｜tool▁call▁end｜>")?;
-        whole(tool, &arguments)
+        build_call(tool, &arguments)
     }
 
     /// `<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>JSON<|call|>`; the recipient may stand
     /// before the channel.
-    fn harmony(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+    fn harmony(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         let started = rest.eat("<|start|>assistant").is_some();
         if !started && !rest.0.trim_start().starts_with("<|channel|>commentary") {
             return None;
         }
-        let head = rest.until("<|message|>")?;
+        let head = rest.take_until("<|message|>")?;
         let (channel, recipient) = head.split_once("to=")?;
         if channel.contains("analysis") || channel.contains("final") {
             return None;
@@ -224,10 +228,10 @@ impl TaggedCalls {
         let tool = self.tool(name)?;
         let arguments = rest.json()?;
         rest.end("<|call|>")?;
-        whole(tool, &arguments)
+        build_call(tool, &arguments)
     }
 
-    fn llama(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+    fn llama(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         rest.eat("<|python_tag|>")?;
         let call = self.object(rest.json()?)?;
         // Several are divided by semicolons.
@@ -235,14 +239,14 @@ impl TaggedCalls {
         Some(call)
     }
 
-    fn mistral(&self, rest: &mut Rest<'_>) -> Option<EmbeddedCall> {
+    fn mistral(&self, rest: &mut Cursor<'_>) -> Option<EmbeddedCall> {
         rest.eat("[TOOL_CALLS]")?;
-        let tool = self.tool(rest.until("[ARGS]")?)?;
-        whole(tool, &rest.json()?)
+        let tool = self.tool(rest.take_until("[ARGS]")?)?;
+        build_call(tool, &rest.json()?)
     }
 
     fn object(&self, item: Value) -> Option<EmbeddedCall> {
-        embedded_call::call(item, &|name| self.offers(name))
+        embedded_call::parse_call(item, &|name| self.offers(name))
     }
 
     fn offers(&self, name: &str) -> bool {
@@ -266,19 +270,19 @@ impl Tool {
             "False" => Some(Value::Bool(false)),
             json => serde_json::from_str(json).ok(),
         };
-        let no_text = self.no_text.iter().any(|name| name == key);
-        no_text.then(read).flatten().unwrap_or_else(|| Value::String(text.to_owned()))
+        let non_string_arguments = self.non_string_arguments.iter().any(|name| name == key);
+        non_string_arguments.then(read).flatten().unwrap_or_else(|| Value::String(text.to_owned()))
     }
 }
 
 /// Whether an answer that begins like this could still turn out to be such calls.
-pub fn may_begin(text: &str) -> bool {
+pub fn is_possible_prefix(text: &str) -> bool {
     let text = text.trim_start();
     let begins = |mark: &str| text.starts_with(mark) || mark.starts_with(text);
     OPENINGS.iter().any(|mark| begins(mark)) || WRAPPERS.iter().any(|(mark, _)| begins(mark))
 }
 
-fn whole(tool: &Tool, arguments: &Value) -> Option<EmbeddedCall> {
+fn build_call(tool: &Tool, arguments: &Value) -> Option<EmbeddedCall> {
     let arguments = arguments.is_object().then(|| arguments.to_string())?;
     Some(EmbeddedCall { name: tool.name.clone(), arguments, text: String::new() })
 }
@@ -289,20 +293,20 @@ fn add(arguments: &mut Map<String, Value>, key: &str, value: Value) -> Option<()
 }
 
 /// Whether a schema allows text, or does not say what it allows.
-fn may_be_text(schema: &Value) -> bool {
+fn allows_string(schema: &Value) -> bool {
     let alternatives = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(*key)?.as_array());
     match (schema.get("type"), alternatives) {
         (Some(Value::String(kind)), _) => kind == "string",
         (Some(Value::Array(kinds)), _) => kinds.iter().any(|kind| kind == "string"),
-        (_, Some(alternatives)) => alternatives.iter().any(may_be_text),
+        (_, Some(alternatives)) => alternatives.iter().any(allows_string),
         _ => true,
     }
 }
 
 /// What of a text was not read yet.
-struct Rest<'a>(&'a str);
+struct Cursor<'a>(&'a str);
 
-impl<'a> Rest<'a> {
+impl<'a> Cursor<'a> {
     /// Whether nothing but space is left.
     fn is_over(&self) -> bool {
         self.0.trim_start().is_empty()
@@ -325,7 +329,7 @@ impl<'a> Rest<'a> {
     }
 
     /// Passes over everything up to and with a mark; gives back what stands before it.
-    fn until(&mut self, mark: &str) -> Option<&'a str> {
+    fn take_until(&mut self, mark: &str) -> Option<&'a str> {
         let (before, after) = self.0.split_once(mark)?;
         self.0 = after;
         Some(before)

@@ -20,7 +20,7 @@ fn tools() -> Vec<ToolDefinition> {
 }
 
 fn find(text: &str) -> Vec<(String, Value)> {
-    let calls = TaggedCalls::of(&tools()).find(text).into_iter();
+    let calls = TaggedCallParser::new(&tools()).find(text).into_iter();
     calls.map(|call| (call.name, serde_json::from_str(&call.arguments).unwrap())).collect()
 }
 
@@ -53,7 +53,9 @@ fn l21_a_call_is_found_in_every_form() {
     for text in READS {
         assert_eq!(find(text), [("read".into(), json!({"path": "a"}))], "{text}");
         assert!(
-            (1..=text.len()).filter(|end| text.is_char_boundary(*end)).all(|end| may_begin(&text[..end]))
+            (1..=text.len())
+                .filter(|end| text.is_char_boundary(*end))
+                .all(|end| is_possible_prefix(&text[..end]))
         );
     }
 }
@@ -138,6 +140,6 @@ proptest! {
     ]), 0..24)) {
         let text = parts.concat();
         let _ = find(&text);
-        let _ = may_begin(&text);
+        let _ = is_possible_prefix(&text);
     }
 }

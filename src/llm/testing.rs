@@ -1,6 +1,6 @@
 //! What the tests of all decoders share: an answer fed event by event, and what came of it.
 
-use crate::llm::answer::{Answer, Surroundings};
+use crate::llm::answer::{FinishContext, ResponseBuilder};
 use crate::llm::codec::Decoder;
 use crate::llm::{LlmError, Progress, Response};
 use std::cell::Cell;
@@ -19,24 +19,24 @@ pub(super) fn decode(
         Progress::Thinking(text) => shown.extend(["<", text, ">"]),
         Progress::Sent { .. } | Progress::Retry { .. } => {}
     };
-    let mut answer = Answer::new(codec, true);
+    let mut answer = ResponseBuilder::new(codec, true);
     let fed: Result<(), LlmError> = events.iter().try_for_each(|event| {
         if body {
-            decoder.body(event.as_bytes(), &mut answer, &mut show)
+            decoder.decode_body(event.as_bytes(), &mut answer, &mut show)
         } else {
-            decoder.event(event, &mut answer, &mut show)
+            decoder.decode_event(event, &mut answer, &mut show)
         }
     });
     let next = Cell::new(0);
-    let surroundings = Surroundings {
-        offered: &|name| name == "read",
-        repeated: &|_| false,
-        is_answer: &|_| false,
+    let context = FinishContext {
+        is_offered: &|name| name == "read",
+        is_echo: &|_| false,
+        is_structured_answer: &|_| false,
         new_id: &|| {
             next.set(next.get() + 1);
             format!("new{}", next.get())
         },
     };
-    let outcome = fed.and_then(|()| answer.finish(&surroundings, &mut show));
+    let outcome = fed.and_then(|()| answer.finish(&context, &mut show));
     (shown, outcome)
 }

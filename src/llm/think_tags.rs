@@ -15,7 +15,7 @@ pub enum Piece {
 
 /// Divides a text that comes in pieces, as long as it must.
 #[derive(Debug, Default)]
-pub struct ThinkTags {
+pub struct ThinkTagSplitter {
     state: State,
     /// What could still be a part of a tag.
     held: String,
@@ -26,24 +26,24 @@ enum State {
     #[default]
     Before,
     /// Within reasoning that ends with this.
-    Within(&'static str),
+    Thinking(&'static str),
     /// After it, where the line breaks do not belong to the answer.
     After,
     Text,
 }
 
-impl ThinkTags {
+impl ThinkTagSplitter {
     /// Takes in the next piece.
-    pub fn take(&mut self, piece: &str) -> Vec<Piece> {
+    pub fn push(&mut self, piece: &str) -> Vec<Piece> {
         self.held.push_str(piece);
         let mut pieces = Vec::new();
         if self.state == State::Before {
-            self.begin();
+            self.detect_opening_tag();
         }
-        if let State::Within(end) = self.state {
+        if let State::Thinking(end) = self.state {
             let (thinking, over) = match self.held.find(end) {
                 Some(at) => (at, Some(at + end.len())),
-                None => (self.held.len() - begun(&self.held, end), None),
+                None => (self.held.len() - partial_tag_len(&self.held, end), None),
             };
             let rest = self.held.split_off(over.unwrap_or(thinking));
             self.held.truncate(thinking);
@@ -70,19 +70,19 @@ impl ThinkTags {
     }
 
     /// What is left when nothing more comes.
-    pub fn end(self) -> Option<Piece> {
+    pub fn finish(self) -> Option<Piece> {
         match self.state {
             _ if self.held.is_empty() => None,
-            State::Within(_) => Some(Piece::Thinking(self.held)),
+            State::Thinking(_) => Some(Piece::Thinking(self.held)),
             State::Before | State::After | State::Text => Some(Piece::Text(self.held)),
         }
     }
 
     /// Looks whether the text begins with a tag, unless that cannot be said yet.
-    fn begin(&mut self) {
+    fn detect_opening_tag(&mut self) {
         let text = self.held.trim_start();
         if let Some((begin, end)) = TAGS.iter().find(|(begin, _)| text.starts_with(begin)) {
-            self.state = State::Within(end);
+            self.state = State::Thinking(end);
             self.held = text.split_at(begin.len()).1.to_owned();
         } else if !TAGS.iter().any(|(begin, _)| begin.starts_with(text)) {
             self.state = State::Text;
@@ -91,7 +91,7 @@ impl ThinkTags {
 }
 
 /// How many bytes at the end of `text` are the beginning of `mark`, which is ASCII.
-fn begun(text: &str, mark: &str) -> usize {
+fn partial_tag_len(text: &str, mark: &str) -> usize {
     (1..mark.len())
         .rev()
         .find(|length| mark.get(..*length).is_some_and(|begun| text.ends_with(begun)))
@@ -105,9 +105,9 @@ mod tests {
 
     /// Reasoning and answer of a text that comes in these pieces.
     fn divided<'a>(pieces: impl IntoIterator<Item = &'a str>) -> (String, String) {
-        let (mut tags, mut thinking, mut text) = (ThinkTags::default(), String::new(), String::new());
-        let mut all: Vec<_> = pieces.into_iter().flat_map(|piece| tags.take(piece)).collect();
-        all.extend(tags.end());
+        let (mut tags, mut thinking, mut text) = (ThinkTagSplitter::default(), String::new(), String::new());
+        let mut all: Vec<_> = pieces.into_iter().flat_map(|piece| tags.push(piece)).collect();
+        all.extend(tags.finish());
         for piece in all {
             match piece {
                 Piece::Thinking(piece) => thinking.push_str(&piece),

@@ -7,16 +7,16 @@ use std::sync::Arc;
 
 /// A value with its JSON; cheap to clone, to compare with its clones and to write into a request.
 #[derive(Debug, Clone)]
-pub struct Written<T>(Arc<(T, Box<RawValue>)>);
+pub struct Preserialized<T>(Arc<(T, Box<RawValue>)>);
 
-impl<T> Written<T> {
+impl<T> Preserialized<T> {
     /// Its JSON.
     pub fn json(&self) -> &str {
         self.0.1.get()
     }
 }
 
-impl<T: Serialize> From<T> for Written<T> {
+impl<T: Serialize> From<T> for Preserialized<T> {
     fn from(value: T) -> Self {
         // A text and a tree of JSON always have a JSON form.
         let json = serde_json::value::to_raw_value(&value).unwrap_or_else(|_| RawValue::NULL.to_owned());
@@ -24,13 +24,13 @@ impl<T: Serialize> From<T> for Written<T> {
     }
 }
 
-impl From<&str> for Written<String> {
+impl From<&str> for Preserialized<String> {
     fn from(text: &str) -> Self {
         text.to_owned().into()
     }
 }
 
-impl<T> Deref for Written<T> {
+impl<T> Deref for Preserialized<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -38,13 +38,13 @@ impl<T> Deref for Written<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for Written<T> {
+impl<T: PartialEq> PartialEq for Preserialized<T> {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || **self == **other
     }
 }
 
-impl<T> Serialize for Written<T> {
+impl<T> Serialize for Preserialized<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.1.serialize(serializer)
     }
@@ -57,20 +57,20 @@ mod tests {
 
     #[test]
     fn it_is_read_as_a_value_and_sent_as_its_json() {
-        let schema = Written::from(json!({"type": "object", "b": [1, 2.5], "a": "\u{2028}\n"}));
+        let schema = Preserialized::from(json!({"type": "object", "b": [1, 2.5], "a": "\u{2028}\n"}));
         assert_eq!(schema.get("type"), Some(&json!("object")));
         assert_eq!(schema.json(), schema.to_string(), "byte for byte what the tree would be");
         assert_eq!(serde_json::to_string(&[&schema]).unwrap(), format!("[{}]", schema.json()));
         assert_eq!(serde_json::to_value(&schema).unwrap(), *schema);
-        let text = Written::<String>::from("a \"b\"\n");
+        let text = Preserialized::<String>::from("a \"b\"\n");
         assert_eq!((text.as_str(), text.json()), ("a \"b\"\n", r#""a \"b\"\n""#));
     }
 
     #[test]
     fn equal_values_are_equal() {
-        let schema = Written::<Value>::from(json!({"a": 1}));
+        let schema = Preserialized::<Value>::from(json!({"a": 1}));
         assert_eq!(schema, schema.clone());
-        assert_eq!(schema, Written::from(json!({"a": 1})));
-        assert_ne!(schema, Written::from(json!({"a": 2})));
+        assert_eq!(schema, Preserialized::from(json!({"a": 1})));
+        assert_ne!(schema, Preserialized::from(json!({"a": 2})));
     }
 }

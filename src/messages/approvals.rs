@@ -1,12 +1,12 @@
 //! Calls that wait for an answer: what is said by `agent approvals`, `agent approve` and `agent deny`.
 
 use super::figures::count;
-use crate::approval::Answer;
+use crate::approval::ApprovalAnswer;
 use std::path::Path;
 use std::time::Duration;
 
 /// The key with which answers are sealed cannot be used.
-pub fn no_seal(state: &Path, error: &std::io::Error) -> String {
+pub fn answer_key_unusable(state: &Path, error: &std::io::Error) -> String {
     format!(
         "the key of the answers, {}, cannot be used: {error}. Remove it to have a new one made; answers given so far no longer \
          count then",
@@ -15,24 +15,24 @@ pub fn no_seal(state: &Path, error: &std::io::Error) -> String {
 }
 
 /// How an answer begins its line.
-pub fn answer_in_words(answer: &Answer) -> &'static str {
+pub fn answer_label(answer: &ApprovalAnswer) -> &'static str {
     match answer {
-        Answer::Approve => "approved",
-        Answer::Deny { .. } => "denied",
+        ApprovalAnswer::Approve => "approved",
+        ApprovalAnswer::Deny { .. } => "denied",
     }
 }
 
 /// The person's answer, in a list of what happened.
-pub fn answered(id: &str, answer: &Answer) -> String {
+pub fn approval_answered(id: &str, answer: &ApprovalAnswer) -> String {
     let why = match answer {
-        Answer::Deny { reason: Some(reason) } => format!(": {reason}"),
-        Answer::Approve | Answer::Deny { reason: None } => String::new(),
+        ApprovalAnswer::Deny { reason: Some(reason) } => format!(": {reason}"),
+        ApprovalAnswer::Approve | ApprovalAnswer::Deny { reason: None } => String::new(),
     };
-    format!("{}: {id}{why}", answer_in_words(answer))
+    format!("{}: {id}{why}", answer_label(answer))
 }
 
 /// Where `agent resume` follows an answer.
-pub fn then_resume(session: &str, open: usize) -> String {
+pub fn resume_hint(session: &str, open: usize) -> String {
     match u64::try_from(open).unwrap_or(u64::MAX) {
         0 => format!("go on with: agent resume {session}"),
         open => {
@@ -46,12 +46,12 @@ pub fn then_resume(session: &str, open: usize) -> String {
 }
 
 /// There is no such question.
-pub fn nothing_waits_under(id: &str) -> String {
+pub fn no_pending_call(id: &str) -> String {
     format!("no call waits under `{id}`; `agent approvals list` shows those that do")
 }
 
 /// Nothing waits at all.
-pub const NOTHING_WAITS: &str = "no call waits for an answer\n";
+pub const NO_PENDING_CALLS: &str = "no call waits for an answer\n";
 
 /// How long ago, in the largest unit that fits.
 pub fn ago(time: Duration) -> String {
@@ -66,12 +66,12 @@ pub fn ago(time: Duration) -> String {
 }
 
 /// A question in a list: its call is the line before.
-pub fn asked(session: &str, ago: &str, state: &str, reason: &str) -> String {
+pub fn pending_call_details(session: &str, ago: &str, state: &str, reason: &str) -> String {
     format!("   session {session}, asked {ago}, {state}\n   Asked because {reason}\n")
 }
 
 /// The state of a question that nobody has answered.
-pub const UNANSWERED: &str = "not answered";
+pub const NOT_ANSWERED: &str = "not answered";
 
 /// The end of a list of questions.
 pub const HOW_TO_ANSWER: &str = "Answer with `agent approve ID` or `agent deny ID --reason \"…\"`, then go on with `agent resume SESSION`.\n";
@@ -92,8 +92,8 @@ mod tests {
 
     #[test]
     fn going_on_is_advised_once_everything_is_answered() {
-        assert_eq!(then_resume("S", 0), "go on with: agent resume S");
-        assert!(then_resume("S", 1).starts_with("1 call of this session still waits"));
-        assert!(then_resume("S", 2).starts_with("2 calls of this session still wait "));
+        assert_eq!(resume_hint("S", 0), "go on with: agent resume S");
+        assert!(resume_hint("S", 1).starts_with("1 call of this session still waits"));
+        assert!(resume_hint("S", 2).starts_with("2 calls of this session still wait "));
     }
 }

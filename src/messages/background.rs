@@ -11,7 +11,7 @@ pub fn background_ended(id: &str, command: &str, outcome: &str) -> String {
 }
 
 /// Tells the model which commands ended with the earlier run of the session.
-pub fn background_gone(commands: &[(String, String)]) -> String {
+pub fn background_commands_lost(commands: &[(String, String)]) -> String {
     let list: Vec<String> = commands.iter().map(|(id, command)| format!("{id} (`{command}`)")).collect();
     format!(
         "[SYSTEM] The run was interrupted since. Background commands ended with it and are gone: {}. Start again what you \
@@ -21,7 +21,7 @@ pub fn background_gone(commands: &[(String, String)]) -> String {
 }
 
 /// Tells people what a background command did to protected files.
-pub fn background_disturbed(id: &str, warning: &str) -> String {
+pub fn background_command_damage(id: &str, warning: &str) -> String {
     format!("the background command {id} went too far: {warning}")
 }
 

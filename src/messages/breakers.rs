@@ -7,10 +7,10 @@ use crate::text::lines::one_line;
 const NAME_CHARS: usize = 60;
 
 /// How a message of ours to the model begins.
-const OURS: &str = "[SYSTEM] ";
+const SYSTEM_PREFIX: &str = "[SYSTEM] ";
 
 /// What the model is told when its answer only announces an action.
-pub const ANNOUNCED: &str = "[SYSTEM] Your answer announces an action, but it holds no tool call, so nothing was done. If the action is \
+pub const ANNOUNCED_ACTION: &str = "[SYSTEM] Your answer announces an action, but it holds no tool call, so nothing was done. If the action is \
                              still needed, do it now with a tool call. If the task is done, say in one sentence that it is \
                              done; what you have answered stays.";
 
@@ -52,12 +52,12 @@ pub fn same_result(tool: &str, answers: u32) -> String {
 }
 
 /// A file that goes back and forth.
-pub fn back_and_forth(path: &str, times: u32) -> String {
+pub fn reverted_edits(path: &str, times: u32) -> String {
     format!("`{}` went back {times} times to a content that it had before", name(path))
 }
 
 /// What the model reads as the result of a call that would repeat itself once too often.
-pub fn call_repeats(pattern: &str) -> String {
+pub fn repeated_call_refused(pattern: &str) -> String {
     format!(
         "This call did not run: {pattern}. Its last result stands above. It runs again after another call; make one that \
          brings something new, or answer."
@@ -65,23 +65,23 @@ pub fn call_repeats(pattern: &str) -> String {
 }
 
 /// What the model is told first.
-pub fn goes_nowhere(pattern: &str) -> String {
+pub fn no_progress_warning(pattern: &str) -> String {
     format!(
-        "{OURS}You seem to go round in circles: {pattern}. Look at the results that you have, find out why they are as they \
+        "{SYSTEM_PREFIX}You seem to go round in circles: {pattern}. Look at the results that you have, find out why they are as they \
          are, and do something else. If the task cannot be done, say in your answer what stands in the way."
     )
 }
 
 /// What the model is told when that did not help.
-pub fn must_change(pattern: &str) -> String {
+pub fn no_progress_last_warning(pattern: &str) -> String {
     format!(
-        "{OURS}Your plan must change: {pattern}, and you were told before. If this goes on, the run ends. Take another way \
+        "{SYSTEM_PREFIX}Your plan must change: {pattern}, and you were told before. If this goes on, the run ends. Take another way \
          to the goal now, or answer with what is done and what is missing."
     )
 }
 
 /// What of such a message is for people.
-pub fn told_of_standstill(text: &str, language: Language) -> String {
-    let said = text.strip_prefix(OURS).unwrap_or(text);
+pub fn no_progress_notice(text: &str, language: Language) -> String {
+    let said = text.strip_prefix(SYSTEM_PREFIX).unwrap_or(text);
     format!("{}: {said}", language.pick("the model is told", "se le dice al modelo"))
 }

@@ -5,11 +5,11 @@ use crate::price::Usd;
 use std::time::Duration;
 
 /// What the model is told when its answer was cut by the output limit.
-pub const CONTINUE: &str = "[SYSTEM] Your answer was cut off by the output limit. Go on exactly where it stopped; repeat \
+pub const CONTINUE_CUT_ANSWER: &str = "[SYSTEM] Your answer was cut off by the output limit. Go on exactly where it stopped; repeat \
                             nothing and do not start over.";
 
 /// What the model is told when an ended session is resumed without a word.
-pub const GO_ON: &str = "Go on with the task. If it is done, say so and summarise the result.";
+pub const RESUME_MESSAGE: &str = "Go on with the task. If it is done, say so and summarise the result.";
 
 /// What the model reads as the result of a call that was running when the process died.
 pub const OUTCOME_UNKNOWN: &str = "interrupted; outcome unknown: check before repeating";
@@ -25,14 +25,14 @@ pub const CHANGES_NEVER_LISTED: &str = "files changed by commands are not listed
      too many files";
 
 /// Said when an edit was killed and what it displaced may be somebody's work.
-pub fn leftover_kept(path: &str) -> String {
+pub fn leftover_file(path: &str) -> String {
     format!(
         "an edit was interrupted; {path} holds what it displaced, which may be somebody's save: look at it, then remove it"
     )
 }
 
 /// What the model reads as the result of a call beyond the cap.
-pub const CALLS_USED_UP: &str = "This call did not run: the run has used up its tool calls.";
+pub const TOOL_CALLS_EXHAUSTED: &str = "This call did not run: the run has used up its tool calls.";
 
 /// What the model reads as the result of the first call beyond those of one answer that may run.
 pub fn too_many_calls(cap: usize) -> String {
@@ -43,12 +43,12 @@ pub fn too_many_calls(cap: usize) -> String {
 }
 
 /// What the model reads before what a call has said that took too long.
-pub fn call_out_of_time(time: Duration) -> String {
+pub fn call_timed_out(time: Duration) -> String {
     format!("The call was ended: it took longer than the {} that a call may take here.", duration(time))
 }
 
 /// What the model is told when little is left of what the run may use.
-pub fn little_left(what: &[String]) -> String {
+pub fn limits_nearly_reached(what: &[String]) -> String {
     format!(
         "[SYSTEM] Little is left of this run: {}. Do what matters most, leave the rest, and end with an answer that says what \
          is done and what is not.",

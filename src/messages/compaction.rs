@@ -1,15 +1,15 @@
 //! What is said about a conversation that was made shorter.
 
 use super::figures::{counted, thousands};
-use crate::compaction::Compaction;
-use crate::event::Level;
+use crate::compaction::CompactionEvent;
+use crate::event::NoticeLevel;
 use crate::language::Language;
 
 /// What a summary begins with (spec.md 1.5, L2).
 pub const SUMMARY_HEADING: &str = "[Summary of previous steps]";
 
 /// What stands in a conversation in the place of exchanges that were left out without a summary.
-pub const LEFT_OUT: &str = "[Earlier steps of this session were left out to make room. Look at the files as they are now before relying on them.]";
+pub const STEPS_OMITTED: &str = "[Earlier steps of this session were left out to make room. Look at the files as they are now before relying on them.]";
 
 /// What the model is when it is asked for a summary.
 pub const SUMMARY_INSTRUCTIONS: &str = "You keep the notes of a coding agent whose conversation has become too long. You write what it needs to go on, and \
@@ -75,14 +75,14 @@ pub fn tools_fill_window(tools: u64, window: u64) -> String {
 }
 
 /// What is done to make a conversation shorter, one line.
-pub fn compaction(part: &Compaction, language: Language) -> String {
+pub fn compaction(part: &CompactionEvent, language: Language) -> String {
     let word = language.pick("Context", "Contexto");
     format!("{word}: {}", compacted(part, language))
 }
 
-fn compacted(part: &Compaction, language: Language) -> String {
+fn compacted(part: &CompactionEvent, language: Language) -> String {
     match part {
-        Compaction::Start { tokens, window } => {
+        CompactionEvent::Start { tokens, window } => {
             let percent = tokens.saturating_mul(100).checked_div(*window).unwrap_or(100);
             let (tokens, window) = (thousands(*tokens), thousands(*window));
             match language {
@@ -90,15 +90,15 @@ fn compacted(part: &Compaction, language: Language) -> String {
                 Language::Es => format!("{tokens} de {window} tokens ({percent} %), se hace sitio"),
             }
         }
-        Compaction::Outputs { call_ids } => {
+        CompactionEvent::Outputs { call_ids } => {
             let outputs =
                 (["output shortened", "outputs shortened"], ["salida acortada", "salidas acortadas"]);
             counted(call_ids.len() as u64, outputs.0, outputs.1, language)
         }
-        Compaction::Summary { upto: 0, .. } | Compaction::LeftOut { upto: 0 } => {
+        CompactionEvent::Summary { upto: 0, .. } | CompactionEvent::LeftOut { upto: 0 } => {
             language.pick("no earlier steps to leave out", "no hay pasos anteriores que omitir").to_owned()
         }
-        Compaction::Summary { upto, by_model, .. } => {
+        CompactionEvent::Summary { upto, by_model, .. } => {
             let who = if *by_model {
                 language.pick("the model", "el modelo")
             } else {
@@ -109,11 +109,11 @@ fn compacted(part: &Compaction, language: Language) -> String {
                 Language::Es => format!("los primeros {upto} mensajes resumidos por {who}"),
             }
         }
-        Compaction::LeftOut { upto } => match language {
+        CompactionEvent::LeftOut { upto } => match language {
             Language::En => format!("the first {upto} messages left out"),
             Language::Es => format!("los primeros {upto} mensajes omitidos"),
         },
-        Compaction::End { tokens, enough } => {
+        CompactionEvent::End { tokens, enough } => {
             let tokens = thousands(*tokens);
             match (enough, language) {
                 (true, Language::En) => format!("now {tokens} tokens"),
@@ -126,12 +126,14 @@ fn compacted(part: &Compaction, language: Language) -> String {
 }
 
 /// How loudly it is told: what ends the run is, what is done between is of interest to who looks for a fault.
-pub fn compaction_level(part: &Compaction) -> Level {
+pub fn compaction_level(part: &CompactionEvent) -> NoticeLevel {
     match part {
-        Compaction::End { enough: false, .. } => Level::Warn,
-        Compaction::Start { .. } | Compaction::Summary { upto: 1.., .. } | Compaction::End { .. } => {
-            Level::Info
-        }
-        Compaction::Outputs { .. } | Compaction::Summary { .. } | Compaction::LeftOut { .. } => Level::Debug,
+        CompactionEvent::End { enough: false, .. } => NoticeLevel::Warn,
+        CompactionEvent::Start { .. }
+        | CompactionEvent::Summary { upto: 1.., .. }
+        | CompactionEvent::End { .. } => NoticeLevel::Info,
+        CompactionEvent::Outputs { .. }
+        | CompactionEvent::Summary { .. }
+        | CompactionEvent::LeftOut { .. } => NoticeLevel::Debug,
     }
 }

@@ -1,10 +1,10 @@
 //! The lines of the human log at the end of a run, in every form and language: how it ended, what it took, what waits
 //! and what was refused.
 
-use super::ending::reason_in_words;
+use super::ending::stop_reason_text;
 use super::figures::{counted, duration, thousands};
-use super::log::Form;
-use super::money::{explained, tokens};
+use super::log::LogStyle;
+use super::money::{money_with_help, tokens};
 use crate::language::Language;
 use crate::price::Usd;
 use crate::stop_reason::{Status, StopReason};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// What the last lines of a run say.
 #[derive(Debug, Clone, Copy)]
-pub struct Ending {
+pub struct RunEndSummary {
     /// The three-way summary.
     pub status: Status,
     /// Why it ended; nothing when it never began.
@@ -30,35 +30,37 @@ pub struct Ending {
     pub duration: Duration,
 }
 
-impl Form {
+impl LogStyle {
     fn reason_name(self, reason: Option<StopReason>) -> &'static str {
         let never = self.language().pick("not started", "no comenzó");
         reason.map_or(never, StopReason::name)
     }
 
     /// The run ended: the headline.
-    pub fn ended(self, ending: &Ending) -> String {
-        let steps = counted(ending.steps, ["step", "steps"], ["paso", "pasos"], self.language());
-        let reason = self.reason_name(ending.reason);
-        let (icon, words, steps) = match (ending.status, ending.reason) {
-            (Status::Success, _) => ("\n✅ ", self.say("Agent completed", "El agente terminó"), steps),
+    pub fn run_ended(self, summary: &RunEndSummary) -> String {
+        let steps = counted(summary.steps, ["step", "steps"], ["paso", "pasos"], self.language());
+        let reason = self.reason_name(summary.reason);
+        let (icon, words, steps) = match (summary.status, summary.reason) {
+            (Status::Success, _) => ("\n✅ ", self.translate("Agent completed", "El agente terminó"), steps),
             (Status::Partial, Some(StopReason::LlmDone)) => (
                 "\n⚠️ ",
-                self.say(
+                self.translate(
                     "Agent completed, not everything passed",
                     "El agente terminó, pero no pasó todas las comprobaciones",
                 ),
                 steps,
             ),
-            (Status::Partial, _) => ("\n⚡ ", self.say("Stopped", "Detenido"), format!("{reason}, {steps}")),
-            (Status::Failed, _) => ("\n❌ ", self.say("Failed", "Falló"), format!("{reason}, {steps}")),
+            (Status::Partial, _) => {
+                ("\n⚡ ", self.translate("Stopped", "Detenido"), format!("{reason}, {steps}"))
+            }
+            (Status::Failed, _) => ("\n❌ ", self.translate("Failed", "Falló"), format!("{reason}, {steps}")),
         };
         format!("{}{words} ({steps})", self.pick(icon, ""))
     }
 
     /// The run ended: why.
-    pub fn why(self, reason: StopReason) -> String {
-        format!("   {}: {}", self.say("Reason", "Motivo"), reason_in_words(reason, self.language()))
+    pub fn run_end_reason(self, reason: StopReason) -> String {
+        format!("   {}: {}", self.translate("Reason", "Motivo"), stop_reason_text(reason, self.language()))
     }
 
     /// The run ended: what went wrong.
@@ -67,11 +69,11 @@ impl Form {
     }
 
     /// The run ended: the figures.
-    pub fn figures(self, ending: &Ending) -> String {
-        let (status, reason) = (ending.status.name(), self.reason_name(ending.reason));
-        let Ending { steps, tool_calls, .. } = ending;
-        let tokens = tokens(ending.usage, self.language());
-        let (cost, time) = (explained(ending.cost, self.language()), duration(ending.duration));
+    pub fn figures(self, summary: &RunEndSummary) -> String {
+        let (status, reason) = (summary.status.name(), self.reason_name(summary.reason));
+        let RunEndSummary { steps, tool_calls, .. } = summary;
+        let tokens = tokens(summary.usage, self.language());
+        let (cost, time) = (money_with_help(summary.cost, self.language()), duration(summary.duration));
         match self.language() {
             Language::En => format!(
                 "   Status: {status} ({reason}) | Steps: {steps} | Tool calls: {tool_calls} | Tokens: {tokens} | Cost: \
@@ -86,11 +88,11 @@ impl Form {
 
     /// How to go on with a run that ended early.
     pub fn resume(self, session: &str) -> String {
-        format!("   {}: agent resume {session}", self.say("Continue with", "Continuar con"))
+        format!("   {}: agent resume {session}", self.translate("Continue with", "Continuar con"))
     }
 
     /// How many calls wait for an answer.
-    pub fn waiting(self, number: usize) -> String {
+    pub fn pending_calls(self, number: usize) -> String {
         let what = self.counted(
             number,
             ["call waits for your answer", "calls wait for your answer"],
@@ -100,7 +102,7 @@ impl Form {
     }
 
     /// One call that waits.
-    pub fn awaited(self, id: &str, tool: &str, summary: &str) -> String {
+    pub fn pending_call(self, id: &str, tool: &str, summary: &str) -> String {
         format!("   {id}  {tool}{}{summary}", self.arrow(summary))
     }
 
@@ -132,7 +134,7 @@ impl Form {
     }
 
     /// Refused actions that are not listed.
-    pub fn more(self, number: usize) -> String {
+    pub fn more_refusals(self, number: usize) -> String {
         match self.language() {
             Language::En => format!("   … and {number} more"),
             Language::Es => format!("   … y {number} más"),

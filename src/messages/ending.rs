@@ -8,7 +8,7 @@ use crate::stop_reason::StopReason;
 /// for the reasons that end a run without asking it again.
 pub fn closing_instruction(reason: StopReason, language: Language) -> Option<String> {
     let why = no_more_tools(reason, language)?;
-    Some(format!("[SYSTEM] {why} {}", what_to_answer(reason, language)))
+    Some(format!("[SYSTEM] {why} {}", summary_instruction(reason, language)))
 }
 
 /// Why no more tools can be called.
@@ -59,7 +59,7 @@ fn no_more_tools(reason: StopReason, language: Language) -> Option<&'static str>
 }
 
 /// What the closing summary is to say.
-fn what_to_answer(reason: StopReason, language: Language) -> &'static str {
+fn summary_instruction(reason: StopReason, language: Language) -> &'static str {
     match reason {
         StopReason::BudgetExceeded | StopReason::Timeout => language.pick(
             "Answer now and briefly, in text: what is done, what was checked, what is still missing, and the next thing to \
@@ -98,23 +98,23 @@ fn what_to_answer(reason: StopReason, language: Language) -> &'static str {
 
 /// The answer of a run that ended early and has no closing summary, because it was not asked for or did not come.
 pub fn fixed_closing(reason: StopReason, steps: u32, language: Language) -> String {
-    let why = reason_in_words(reason, language);
+    let why = stop_reason_text(reason, language);
     let after = counted(steps, ["step", "steps"], ["paso", "pasos"], language);
-    let how_to_go_on = how_to_go_on(reason, steps, language);
+    let resume_advice = resume_advice(reason, steps, language);
     match language {
         Language::En => format!(
             "The run ended early ({reason}: {why}) after {after}. What was done until then stands; there is no summary of \
-             it.{how_to_go_on}"
+             it.{resume_advice}"
         ),
         Language::Es => format!(
             "La ejecución terminó antes de tiempo ({reason}: {why}) tras {after}. Lo hecho hasta entonces se mantiene; no \
-             hay un resumen de ello.{how_to_go_on}"
+             hay un resumen de ello.{resume_advice}"
         ),
     }
 }
 
 /// What to do where the same run would end at the same place.
-fn how_to_go_on(reason: StopReason, steps: u32, language: Language) -> &'static str {
+fn resume_advice(reason: StopReason, steps: u32, language: Language) -> &'static str {
     match (reason, steps) {
         // Nothing was said yet: a new session would be as long.
         (StopReason::ContextFull, 0) => language.pick(
@@ -140,7 +140,7 @@ fn how_to_go_on(reason: StopReason, steps: u32, language: Language) -> &'static 
 }
 
 /// Why a run ended, for people.
-pub fn reason_in_words(reason: StopReason, language: Language) -> &'static str {
+pub fn stop_reason_text(reason: StopReason, language: Language) -> &'static str {
     match reason {
         StopReason::LlmDone => {
             language.pick("the LLM decided it was done", "el LLM decidió que había terminado")
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn o23_every_reason_has_words_of_its_own_in_each_language() {
-        let words = |language| StopReason::ALL.iter().map(move |&reason| reason_in_words(reason, language));
+        let words = |language| StopReason::ALL.iter().map(move |&reason| stop_reason_text(reason, language));
         let different: BTreeSet<_> = words(En).chain(words(Es)).filter(|text| !text.is_empty()).collect();
         assert_eq!(different.len(), 2 * StopReason::ALL.len());
     }

@@ -1,7 +1,7 @@
 //! What the human log and the spinner say of events that are no steps: where a session works, what it was given.
 
 use super::figures::{bytes, counted, thousands};
-use crate::event::{Origin, Teller};
+use crate::event::{MessageAuthor, MessageOrigin};
 use crate::language::Language;
 
 /// Where a session works, and with what program.
@@ -13,7 +13,7 @@ pub fn session_place(workspace: &str, program: &str, language: Language) -> Stri
 }
 
 /// What a run may use.
-pub fn offered(max_steps: u32, tools: &[String], language: Language) -> String {
+pub fn run_limits(max_steps: u32, tools: &[String], language: Language) -> String {
     let steps = counted(max_steps, ["step", "steps"], ["paso", "pasos"], language);
     let tools = tools.join(", ");
     match language {
@@ -28,7 +28,7 @@ pub fn system_message(size: usize, language: Language) -> String {
 }
 
 /// An earlier conversation was given to the session.
-pub fn history_given(messages: usize, language: Language) -> String {
+pub fn history_added(messages: usize, language: Language) -> String {
     let number = u64::try_from(messages).unwrap_or(u64::MAX);
     let messages = counted(number, ["message", "messages"], ["mensaje", "mensajes"], language);
     match language {
@@ -38,11 +38,11 @@ pub fn history_given(messages: usize, language: Language) -> String {
 }
 
 /// A user message entered the conversation.
-pub fn user_message(origin: Origin, text: &str, language: Language) -> String {
-    let from = match origin.teller() {
-        Teller::Person => language.pick("prompt", "petición"),
-        Teller::Loop => language.pick("the loop says", "el bucle dice"),
-        Teller::Hook => language.pick("a hook adds", "un hook añade"),
+pub fn user_message(origin: MessageOrigin, text: &str, language: Language) -> String {
+    let from = match origin.author() {
+        MessageAuthor::Person => language.pick("prompt", "petición"),
+        MessageAuthor::Loop => language.pick("the loop says", "el bucle dice"),
+        MessageAuthor::Hook => language.pick("a hook adds", "un hook añade"),
     };
     format!("{from}: {text}")
 }

@@ -1,10 +1,10 @@
 //! What is said when a guardrail on the conversation speaks: to the model, and to people.
 
-use crate::guardrail::{Reaction, Side, Triggered};
+use crate::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrail};
 use crate::language::Language;
 
 /// What stands in place of a text that was withheld.
-pub fn withheld(name: &str, message: &str) -> String {
+pub fn withheld_text(name: &str, message: &str) -> String {
     format!("[Withheld by the guardrail `{name}`: {message}]")
 }
 
@@ -14,20 +14,20 @@ pub const ANSWER_WITHHELD: &str = "[SYSTEM] Your last answer was withheld by a g
                                    Nothing of it was shown, and no call in it ran. Answer again without what it is about.";
 
 /// What a guardrail did, for people.
-pub fn guardrail(triggered: &Triggered, language: Language) -> String {
-    let Triggered { name, on, severity, action, message } = triggered;
+pub fn guardrail_triggered(triggered: &TriggeredGuardrail, language: Language) -> String {
+    let TriggeredGuardrail { name, on, severity, action, message } = triggered;
     let what = match (action, on) {
-        (Reaction::Block, Side::Input) => {
+        (GuardrailAction::Block, ConversationSide::Input) => {
             language.pick("withholds a result from the model", "retiene un resultado ante el modelo")
         }
-        (Reaction::Block, Side::Output) => {
+        (GuardrailAction::Block, ConversationSide::Output) => {
             language.pick("withholds an answer of the model", "retiene una respuesta del modelo")
         }
-        (Reaction::Halt, Side::Input) => language.pick(
+        (GuardrailAction::Halt, ConversationSide::Input) => language.pick(
             "ends the run before the model reads what it found",
             "termina la ejecución antes de que el modelo lea lo que encontró",
         ),
-        (Reaction::Halt, Side::Output) => language.pick(
+        (GuardrailAction::Halt, ConversationSide::Output) => language.pick(
             "ends the run for what the model wrote",
             "termina la ejecución por lo que escribió el modelo",
         ),

@@ -51,7 +51,7 @@ pub fn too_many_commands(used: u64, most: u64, language: Language) -> String {
 
 /// What commands have changed too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Changed {
+pub enum CountedChanges {
     /// Files.
     Files,
     /// Lines.
@@ -59,10 +59,10 @@ pub enum Changed {
 }
 
 /// A command that does not only read, when commands have changed too much.
-pub fn commands_changed_too_much(what: Changed, used: u64, most: u64, language: Language) -> String {
+pub fn command_changes_over_limit(what: CountedChanges, used: u64, most: u64, language: Language) -> String {
     let what = match what {
-        Changed::Files => language.pick("files", "archivos cambiados"),
-        Changed::Lines => language.pick("lines", "líneas cambiadas"),
+        CountedChanges::Files => language.pick("files", "archivos cambiados"),
+        CountedChanges::Lines => language.pick("lines", "líneas cambiadas"),
     };
     match language {
         Language::En => format!(
@@ -79,7 +79,7 @@ pub fn commands_changed_too_much(what: Changed, used: u64, most: u64, language: 
 }
 
 /// A change before a test has passed since these `files` changed; the tests are like these `examples`.
-pub fn not_tested(files: &str, examples: &str, language: Language) -> String {
+pub fn tests_required(files: &str, examples: &str, language: Language) -> String {
     match language {
         Language::En => format!(
             "Change refused by guardrail: no test has passed since {files} changed, and nothing else changes until one has.\n\
@@ -97,7 +97,7 @@ pub fn not_tested(files: &str, examples: &str, language: Language) -> String {
 }
 
 /// A change that a rule about code forbids.
-pub fn code_rule_blocks(finding: &str, language: Language) -> String {
+pub fn code_rule_refusal(finding: &str, language: Language) -> String {
     match language {
         Language::En => format!(
             "Change blocked by a code rule: {finding}.\nNothing was written: write it in another way."

@@ -1,11 +1,11 @@
 //! The lines of the human log while a run goes on, each in two forms, for a terminal and in plain words, and in every
 //! language.
 
-use super::ending::reason_in_words;
+use super::ending::stop_reason_text;
 use super::figures::{counted, duration};
 use super::money::tokens;
-use crate::event::{Event, FinishReason, HookVerdict, Level};
-use crate::failure::ErrorKind;
+use crate::event::{Event, FinishReason, HookVerdict, NoticeLevel};
+use crate::failure::FailureKind;
 use crate::language::Language;
 use crate::price::Usd;
 use crate::stop_reason::StopReason;
@@ -14,18 +14,18 @@ use std::time::Duration;
 
 /// How the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum LogStyle {
     /// With icons, for a terminal.
     Icons(Language),
     /// The same lines in plain words, for a pipe or a file.
-    Words(Language),
+    Plain(Language),
 }
 
 /// A request that is repeated.
 #[derive(Debug, Clone, Copy)]
-pub struct Retry<'a> {
+pub struct RetryLine<'a> {
     /// The class of the failure.
-    pub kind: ErrorKind,
+    pub kind: FailureKind,
     /// The failure in words, one line.
     pub message: &'a str,
     /// Whether text of the answer was shown, which is discarded.
@@ -36,7 +36,7 @@ pub struct Retry<'a> {
     pub max: u32,
 }
 
-impl<'a> Retry<'a> {
+impl<'a> RetryLine<'a> {
     /// Returns the retry of an `Event::Retry`, with its message as it is shown; `shown` says whether pieces of the answer were.
     pub fn of(event: &Event, message: &'a str, shown: bool) -> Option<Self> {
         let Event::Retry { retry, max_retries, answer_discarded, kind, .. } = event else { return None };
@@ -45,14 +45,14 @@ impl<'a> Retry<'a> {
     }
     fn headline(self, language: Language) -> &'static str {
         let (en, es) = match self.kind {
-            ErrorKind::Network | ErrorKind::CutStream => ("connection lost", "conexión perdida"),
-            ErrorKind::Timeout => ("no answer in time", "sin respuesta a tiempo"),
-            ErrorKind::Malformed => ("unreadable answer", "respuesta ilegible"),
-            ErrorKind::RateLimit => ("rate limit reached", "límite de peticiones alcanzado"),
-            ErrorKind::Overloaded => ("server overloaded", "servidor sobrecargado"),
-            ErrorKind::Server => ("server error", "error del servidor"),
-            ErrorKind::EmptyAnswer => ("empty answer", "respuesta vacía"),
-            ErrorKind::ToolUseFailed => ("unreadable tool call", "llamada ilegible"),
+            FailureKind::Network | FailureKind::CutStream => ("connection lost", "conexión perdida"),
+            FailureKind::Timeout => ("no answer in time", "sin respuesta a tiempo"),
+            FailureKind::Malformed => ("unreadable answer", "respuesta ilegible"),
+            FailureKind::RateLimit => ("rate limit reached", "límite de peticiones alcanzado"),
+            FailureKind::Overloaded => ("server overloaded", "servidor sobrecargado"),
+            FailureKind::Server => ("server error", "error del servidor"),
+            FailureKind::EmptyAnswer => ("empty answer", "respuesta vacía"),
+            FailureKind::ToolUseFailed => ("unreadable tool call", "llamada ilegible"),
             _ => ("request failed", "la petición falló"),
         };
         language.pick(en, es)
@@ -79,7 +79,7 @@ impl<'a> Retry<'a> {
 
 /// What the first line of a run says.
 #[derive(Debug, Clone, Copy)]
-pub struct Session<'a> {
+pub struct SessionHeader<'a> {
     /// The session.
     pub id: &'a str,
     /// `provider/model`.
@@ -94,23 +94,23 @@ pub struct Session<'a> {
     pub resumed: bool,
 }
 
-impl Form {
+impl LogStyle {
     /// The language of the lines.
     pub fn language(self) -> Language {
         match self {
-            Self::Icons(language) | Self::Words(language) => language,
+            Self::Icons(language) | Self::Plain(language) => language,
         }
     }
 
     pub(super) fn pick<'a>(self, icons: &'a str, words: &'a str) -> &'a str {
         match self {
             Self::Icons(_) => icons,
-            Self::Words(_) => words,
+            Self::Plain(_) => words,
         }
     }
 
     /// The text in the language of the lines.
-    pub(super) fn say<'a>(self, english: &'a str, spanish: &'a str) -> &'a str {
+    pub(super) fn translate<'a>(self, english: &'a str, spanish: &'a str) -> &'a str {
         self.language().pick(english, spanish)
     }
 
@@ -124,8 +124,8 @@ impl Form {
     }
 
     /// The first line.
-    pub fn session(self, session: Session<'_>) -> String {
-        let Session { id, model, agent, mode, sandbox, resumed } = session;
+    pub fn session(self, session: SessionHeader<'_>) -> String {
+        let SessionHeader { id, model, agent, mode, sandbox, resumed } = session;
         let body = match self.language() {
             Language::En => {
                 let begins = if resumed { "resumed session" } else { "session" };
@@ -138,7 +138,7 @@ impl Form {
         };
         match self {
             Self::Icons(_) => format!("─── {body} ───"),
-            Self::Words(_) => body.replace(" · ", ", "),
+            Self::Plain(_) => body.replace(" · ", ", "),
         }
     }
 
@@ -146,14 +146,14 @@ impl Form {
     pub fn step(self, step: u32, messages: usize) -> String {
         let messages = self.counted(messages, ["message", "messages"], ["mensaje", "mensajes"]);
         let (icon, arrow) = (self.pick("\n🔄 ", ""), self.pick(" →", ":"));
-        let (name, call) = (self.say("Step", "Paso"), self.say("LLM call", "llamada al LLM"));
+        let (name, call) = (self.translate("Step", "Paso"), self.translate("LLM call", "llamada al LLM"));
         format!("{icon}{name} {step}{arrow} {call} ({messages})")
     }
 
     /// The model answered.
     pub fn responded(self, tool_calls: usize, finish: &FinishReason) -> String {
         let what = match tool_calls {
-            0 => self.say("final text", "texto final").to_owned(),
+            0 => self.translate("final text", "texto final").to_owned(),
             calls => self.counted(
                 calls,
                 ["tool call", "tool calls"],
@@ -163,21 +163,23 @@ impl Form {
         let cut = match finish {
             FinishReason::Stop | FinishReason::ToolCalls => "",
             FinishReason::Length => {
-                self.say(" (cut by the output limit)", " (cortado por el límite de salida)")
+                self.translate(" (cut by the output limit)", " (cortado por el límite de salida)")
             }
             FinishReason::ContentFilter | FinishReason::Filtered(_) => {
-                self.say(" (filtered by the provider)", " (filtrado por el proveedor)")
+                self.translate(" (filtered by the provider)", " (filtrado por el proveedor)")
             }
-            FinishReason::Refusal => self.say(" (the model refused)", " (el modelo se negó)"),
+            FinishReason::Refusal => self.translate(" (the model refused)", " (el modelo se negó)"),
             FinishReason::WindowFull => {
-                self.say(" (cut by the model's window)", " (cortado por la ventana del modelo)")
+                self.translate(" (cut by the model's window)", " (cortado por la ventana del modelo)")
             }
-            FinishReason::Paused => self.say(" (paused by the provider)", " (pausado por el proveedor)"),
+            FinishReason::Paused => {
+                self.translate(" (paused by the provider)", " (pausado por el proveedor)")
+            }
             FinishReason::Other(_) => {
-                self.say(" (broken off by the provider)", " (interrumpido por el proveedor)")
+                self.translate(" (broken off by the provider)", " (interrumpido por el proveedor)")
             }
         };
-        let verb = self.say("LLM responded with", "El LLM respondió con");
+        let verb = self.translate("LLM responded with", "El LLM respondió con");
         format!("   {}{verb} {what}{cut}", self.pick("✓ ", ""))
     }
 
@@ -190,7 +192,7 @@ impl Form {
     /// How a tool call ended; `call` names it where its own line is not the one above.
     pub fn tool_ok(self, call: Option<(&str, &str)>, simulated: bool) -> String {
         let dry = if simulated {
-            self.say(" (dry run: nothing was done)", " (simulación: no se hizo nada)")
+            self.translate(" (dry run: nothing was done)", " (simulación: no se hizo nada)")
         } else {
             ""
         };
@@ -204,19 +206,19 @@ impl Form {
 
     /// A tool call was refused.
     pub fn tool_refused(self, call: Option<(&str, &str)>, reason: &str) -> String {
-        let word = self.say("REFUSED", "RECHAZADO");
+        let word = self.translate("REFUSED", "RECHAZADO");
         format!("      {}{word}{}: {reason}", self.pick("✗ ", ""), self.named(call))
     }
 
     /// A tool call waits for an answer, under this id and for this reason.
     pub fn tool_call_waits(self, id: &str, reason: &str) -> String {
-        let words = self.say("WAITS for an answer", "ESPERA respuesta");
+        let words = self.translate("WAITS for an answer", "ESPERA respuesta");
         format!("      {}{words} ({id}): {reason}", self.pick("⏸ ", ""))
     }
 
     /// A tool call waits for those before it.
     pub fn tool_waits_its_turn(self) -> String {
-        let words = self.say("WAITS for the calls before it", "ESPERA a las llamadas anteriores");
+        let words = self.translate("WAITS for the calls before it", "ESPERA a las llamadas anteriores");
         format!("      {}{words}", self.pick("⏸ ", ""))
     }
 
@@ -228,7 +230,7 @@ impl Form {
         match self {
             _ if summary.is_empty() => "",
             Self::Icons(_) => " → ",
-            Self::Words(_) => ": ",
+            Self::Plain(_) => ": ",
         }
     }
 
@@ -237,13 +239,13 @@ impl Form {
         let verdict = match verdict {
             HookVerdict::Allow => self.pick("✓", "OK"),
             HookVerdict::Block => {
-                self.pick(self.say("✗ blocked", "✗ bloqueó"), self.say("blocked", "bloqueó"))
+                self.pick(self.translate("✗ blocked", "✗ bloqueó"), self.translate("blocked", "bloqueó"))
             }
             HookVerdict::Stop => self.pick(
-                self.say("✗ ends the run", "✗ termina la ejecución"),
-                self.say("ends the run", "termina la ejecución"),
+                self.translate("✗ ends the run", "✗ termina la ejecución"),
+                self.translate("ends the run", "termina la ejecución"),
             ),
-            HookVerdict::Warn => self.pick("⚠️", self.say("warning", "aviso")),
+            HookVerdict::Warn => self.pick("⚠️", self.translate("warning", "aviso")),
         };
         format!("      {}Hook {name}: {verdict}", self.pick("🔍 ", ""))
     }
@@ -254,7 +256,7 @@ impl Form {
     }
 
     /// A request failed and is repeated after `delay`.
-    pub fn retry(self, retry: Retry<'_>, delay: Duration) -> String {
+    pub fn retry(self, retry: RetryLine<'_>, delay: Duration) -> String {
         let text = retry.text(Some(delay), self.language());
         let mut characters = text.chars();
         let first = characters.next().map(char::to_uppercase).into_iter().flatten();
@@ -262,19 +264,19 @@ impl Form {
     }
 
     /// Something worth telling.
-    pub fn notice(self, level: Level, text: &str) -> String {
+    pub fn notice(self, level: NoticeLevel, text: &str) -> String {
         let mark = match level {
-            Level::Debug => self.pick("   · ", "debug: "),
-            Level::Info => self.pick("   ", "info: "),
-            Level::Warn => self.warning(),
-            Level::Error => self.pick("❌ ", "error: "),
+            NoticeLevel::Debug => self.pick("   · ", "debug: "),
+            NoticeLevel::Info => self.pick("   ", "info: "),
+            NoticeLevel::Warn => self.warning(),
+            NoticeLevel::Error => self.pick("❌ ", "error: "),
         };
         format!("{mark}{text}")
     }
 
     /// The model could not be used.
-    pub fn model_failed(self, kind: ErrorKind, message: &str) -> String {
-        let words = self.say("LLM error", "Error del LLM");
+    pub fn model_failed(self, kind: FailureKind, message: &str) -> String {
+        let words = self.translate("LLM error", "Error del LLM");
         format!("{}{words} ({}): {message}", self.pick("❌ ", ""), kind.name())
     }
 
@@ -283,19 +285,19 @@ impl Form {
         let (icon, language) = (self.warning(), self.language());
         let (words, steps) = match reason {
             StopReason::BudgetExceeded => (
-                self.say(
+                self.translate(
                     "The rest of the budget does not pay for another call",
                     "Lo que queda del presupuesto no alcanza para otra llamada",
                 ),
-                format!(" ({steps}/{max_steps} {})", self.say("steps", "pasos")),
+                format!(" ({steps}/{max_steps} {})", self.translate("steps", "pasos")),
             ),
             StopReason::MaxSteps => (
-                self.say("Step limit reached", "Límite de pasos alcanzado"),
+                self.translate("Step limit reached", "Límite de pasos alcanzado"),
                 format!(" ({steps}/{max_steps})"),
             ),
             reason => (
-                self.say("The run ends early:", "La ejecución termina antes de tiempo:"),
-                format!(" {}", reason_in_words(reason, language)),
+                self.translate("The run ends early:", "La ejecución termina antes de tiempo:"),
+                format!(" {}", stop_reason_text(reason, language)),
             ),
         };
         format!("{icon}{words}{steps}")
@@ -304,7 +306,7 @@ impl Form {
     /// The closing call begins.
     pub fn closing(self, reason: StopReason, steps: u32) -> String {
         let steps = counted(steps, ["step", "steps"], ["paso", "pasos"], self.language());
-        format!("{}{} ({reason}, {steps})", self.pick("🔄 ", ""), self.say("Closing", "Cierre"))
+        format!("{}{} ({reason}, {steps})", self.pick("🔄 ", ""), self.translate("Closing", "Cierre"))
     }
 
     /// One more thing about a run.
@@ -314,7 +316,7 @@ impl Form {
 
     /// Tokens, cost and time of one model call.
     pub fn usage(self, usage: Option<Usage>, cost: Option<Usd>, latency: Duration) -> String {
-        let unknown = || self.say("tokens unknown", "tokens desconocidos").to_owned();
+        let unknown = || self.translate("tokens unknown", "tokens desconocidos").to_owned();
         let tokens = usage.map_or_else(unknown, |usage| tokens(usage, self.language()));
         let cost = cost.map_or_else(String::new, |cost| format!(", {cost}"));
         format!("   {tokens}{cost}, {}", duration(latency))

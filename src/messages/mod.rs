@@ -32,87 +32,93 @@ mod undo;
 mod workspace;
 
 pub use approvals::{
-    HOW_TO_ANSWER, NOTHING_WAITS, UNANSWERED, ago, answer_in_words, answered, asked, no_seal,
-    nothing_waits_under, then_resume,
+    HOW_TO_ANSWER, NO_PENDING_CALLS, NOT_ANSWERED, ago, answer_key_unusable, answer_label, approval_answered,
+    no_pending_call, pending_call_details, resume_hint,
 };
 pub use background::{
-    background_disturbed, background_end, background_ended, background_gone, background_start,
+    background_command_damage, background_commands_lost, background_end, background_ended, background_start,
 };
 pub use breakers::{
-    ANNOUNCED, back_and_forth, call_repeats, errors_in_a_row, goes_nowhere, must_change, same_call,
-    same_error, same_result, same_round, told_of_standstill,
+    ANNOUNCED_ACTION, errors_in_a_row, no_progress_last_warning, no_progress_notice, no_progress_warning,
+    repeated_call_refused, reverted_edits, same_call, same_error, same_result, same_round,
 };
 pub use closing::{
-    CALLS_USED_UP, CHANGES_NEVER_LISTED, CHANGES_NOT_LISTED, CONTINUE, GO_ON, OUTCOME_UNKNOWN,
-    arguments_changed, call_out_of_time, hook_context, leftover_kept, little_left, money_left, time_left,
-    tokens_left, too_many_calls,
+    CHANGES_NEVER_LISTED, CHANGES_NOT_LISTED, CONTINUE_CUT_ANSWER, OUTCOME_UNKNOWN, RESUME_MESSAGE,
+    TOOL_CALLS_EXHAUSTED, arguments_changed, call_timed_out, hook_context, leftover_file,
+    limits_nearly_reached, money_left, time_left, tokens_left, too_many_calls,
 };
 pub use compaction::{
-    LEFT_OUT, SUMMARY_HEADING, SUMMARY_INSTRUCTIONS, compaction, compaction_level, mechanical_summary,
+    STEPS_OMITTED, SUMMARY_HEADING, SUMMARY_INSTRUCTIONS, compaction, compaction_level, mechanical_summary,
     output_shortened, summary_request, tools_fill_window,
 };
-pub use ended::{Ending, dry_run_plan, more_planned, nothing_planned};
-pub use ending::{closing_instruction, fixed_closing, reason_in_words};
+pub use ended::{RunEndSummary, dry_run_plan, more_planned, nothing_planned};
+pub use ending::{closing_instruction, fixed_closing, stop_reason_text};
 pub use evaluation::{
-    EVALUATION_BROKEN_OFF, EVALUATION_LATE, EVALUATION_UNAFFORDABLE, EVALUATION_UNREADABLE, best_answer,
-    evaluation, evaluation_request, evaluator, findings, found_wanting,
+    EVALUATION_NO_REPLY, EVALUATION_OUT_OF_TIME, EVALUATION_OVER_BUDGET, EVALUATION_UNREADABLE,
+    answer_rejected, best_answer, evaluation, evaluation_findings, evaluation_request,
+    evaluator_instructions,
 };
 pub use events::{
-    history_given, offered, request_sent, session_place, spinner_model, spinner_tool, system_message,
+    history_added, request_sent, run_limits, session_place, spinner_model, spinner_tool, system_message,
     user_message,
 };
 pub use figures::{bytes, count, duration, thousands};
 pub use gates::{gate, gates_failed};
-pub use guardrails::{ANSWER_WITHHELD, guardrail, withheld};
-pub use home::{ANOTHER_HOME, home_unusable};
+pub use guardrails::{ANSWER_WITHHELD, guardrail_triggered, withheld_text};
+pub use home::{AGENT_HOME_HINT, directory_not_writable};
 pub use limits::{
-    Changed, code_rule_blocks, commands_changed_too_much, not_tested, too_many_commands, too_many_files,
-    too_many_lines,
+    CountedChanges, code_rule_refusal, command_changes_over_limit, tests_required, too_many_commands,
+    too_many_files, too_many_lines,
 };
-pub use log::{Form, Retry, Session};
+pub use log::{LogStyle, RetryLine, SessionHeader};
 pub use model::{
-    MODEL_NOT_READY, after_fallback, broken_off, context_overflow, marker_echoed, model_switched,
+    NO_USABLE_MODEL, context_overflow, fallbacks_failed, incomplete_answer, model_switched,
+    secret_marker_refused,
 };
-pub use money::{budget_warning, cache_lost, costs, kept_answer, money, prefix_changed, tokens};
+pub use money::{budget_warning, cache_miss, cached_answer, costs, money, prefix_changed, tokens};
 pub use preparation::{git_diff, git_diff_unknown, no_git_diff, no_plan, plan};
 pub use prompt::{
-    lasting_call, lasting_files, lasting_host, leads_elsewhere, line_cut, more_links, preview_cut,
-    prompt_choices, prompt_lasting, prompt_reason, prompt_title,
+    always_scope_call, always_scope_files, always_scope_host, line_cut, link_target, more_links, preview_cut,
+    prompt_always, prompt_choices, prompt_reason, prompt_title,
 };
 pub use records::{
-    LOG_LEVELS, answer_not_written, interrupting, journal_damaged, journal_incomplete, log_file_lost,
-    panicked, state_not_kept, state_unusable, text_missing,
+    LOG_LEVELS, answer_not_written, blob_missing, interrupting, journal_damaged, journal_incomplete,
+    log_file_failed, panicked, state_not_stored, state_unusable,
 };
 pub use refusals::{
-    asked_by_rule, cannot_wait, command_blocked, command_never_runs, command_not_known, denied_by_rule,
-    hook_blocked, links_changed, nobody_answers, not_executed, not_what_was_approved, other_arguments,
-    other_file, other_places, other_question, other_tool, protected_file, said_no, sensitive_file,
-    stopped_by_hook, tool_not_allowed, would_execute, would_fail,
+    answer_mismatch, approved_arguments_changed, approved_call_changed, asked_by_rule, cannot_be_pending,
+    command_blocked, command_never_runs, command_not_known, declined, denied_by_rule, file_changed,
+    hook_blocked, links_changed, no_approver, not_executed, paths_changed, protected_file, sensitive_file,
+    stopped_by_hook, tool_changed, tool_not_allowed, would_execute, would_fail,
 };
 pub use replay::{
-    CUT_SHORT, DID_NOT_RUN, NOT_HELD, NOTHING_TO_REPLAY, OF_A_MOMENT, OF_A_SUBAGENT, OF_THE_WEB,
-    REPLAY_ASKS_ELSE, REPLAY_INTERRUPTED, REPLAY_LATER_VERSION, REPLAY_REFUSED, REPLAYED_CUT_OFF,
-    STATE_LEFT_OUT, replay_brought, replay_caches, replay_call, replay_copy, replay_difference,
-    replay_inside, replay_left_out, replay_lost, replay_no_copy, replay_other_result, replayed,
-    replayed_calls, replayed_differs, replayed_lacks, replayed_run, replayed_same, replayed_unknown,
+    BACKGROUND_OUTPUT_CALL, DID_NOT_RUN, IN_INTERRUPTED_STEP, NOTHING_TO_REPLAY, REPLAY_INTERRUPTED,
+    REPLAY_LATER_VERSION, REPLAY_REFUSED, REPLAY_REQUEST_DIFFERS, REPLAYED_UNTIL_KILLED, STATE_LEFT_OUT,
+    SUBAGENT_CALL, UNSANDBOXED_COMMAND, WEB_CALL, replay_cache_in_workspace, replay_caches, replay_call,
+    replay_contents_missing, replay_copy, replay_difference, replay_imported, replay_left_out,
+    replay_no_copy, replay_other_result, replayed, replayed_calls, replayed_differs, replayed_record_missing,
+    replayed_run, replayed_same, replayed_unknown,
 };
-pub use report::{REPORT_FORMS, given_up, report_elsewhere, report_lost};
-pub use resumed::{goes_on_otherwise, other_now, other_tools, other_tools_told};
+pub use report::{REPORT_FORMS, model_call_abandoned, report_not_written, report_written_elsewhere};
+pub use resumed::{changed_setting, settings_changed, tool_list_changed, tool_list_changed_notice};
 pub use sandbox::{
-    NETWORK_ON, SANDBOX_OFF, around_hidden, command_disturbed, confinement_not_found, not_confined,
-    nothing_confines, nothing_to_write, sandbox_required,
+    NETWORK_ALLOWED, SANDBOX_OFF, command_damage, hidden_directory_notice, no_sandbox, not_confined,
+    sandbox_probe_failed, sandbox_required, writable_dir_missing,
 };
 pub use structured::{
-    ANSWER_NOT_STRUCTURED, answer_does_not_fit, output_schema, repair, repairing, tells_schema,
+    ANSWER_NOT_STRUCTURED, answer_schema_mismatch, contains_schema, schema_message, schema_repair,
+    schema_repair_notice,
 };
-pub use subagents::{subagent_begins, subagent_ended, subagent_in_report};
+pub use subagents::{subagent_ended, subagent_in_report, subagent_started};
 pub use trust::{
-    NO_TRUST_TO_REVOKE, NOT_TRUSTED, TRUST_NEEDS_A_PERSON, TRUST_QUESTION, TRUST_REASON, TRUST_REVOKED,
-    TRUSTED, other_content, trust_asked, trust_ended, trust_not_believed, trust_not_kept, trusted_this_run,
+    NO_TRUST_TO_REVOKE, NOT_TRUSTED, TRUST_NEEDS_TERMINAL, TRUST_QUESTION, TRUST_REASON, TRUST_REVOKED,
+    TRUSTED, trust_ended, trust_hash_mismatch, trust_not_stored, trust_record_rejected, trust_totals,
+    trusted_this_run,
 };
 pub use undo::{
-    NOTHING_CHANGED, cannot_be_undone, change_left, change_undone, change_unread, changed_by_others,
-    changes_left_out, checkpoint, checkpoints_stay, commands_not_undone, day, files_restored, in_the_way,
-    minute, modes, named, no_checkpoints, no_diff, not_kept, nothing_to_restore, restored,
+    NO_FILE_CHANGES, cannot_be_undone, changed_by_others, changes_left_out, checkpoint, checkpoints_stay,
+    commands_not_undone, contents_not_stored, day, files_restored, list_paths, minute, mode_changed,
+    no_checkpoints, no_diff, nothing_to_restore, restore_refused, restored, transaction_not_undone,
+    transaction_undone, transaction_unreadable,
 };
 pub use workspace::{executables, instructions, instructions_invisible, instructions_not_compared};

@@ -4,7 +4,7 @@ use super::figures::thousands;
 use crate::language::Language;
 
 /// Why `agent doctor` fails.
-pub const MODEL_NOT_READY: &str =
+pub const NO_USABLE_MODEL: &str =
     "a model cannot be used yet: what is missing stands above (agent help providers)";
 
 /// A prompt of about `prompt` tokens does not fit into a window of `window`, which `source` says; when it is the `first`, no
@@ -23,7 +23,7 @@ pub fn context_overflow(prompt: u64, window: u64, source: &str, first: bool) -> 
 }
 
 /// What is wrong with an answer that does not count, with what became of its calls.
-pub fn broken_off(what: &str, calls: usize) -> String {
+pub fn incomplete_answer(what: &str, calls: usize) -> String {
     match calls {
         0 => what.to_owned(),
         1 => format!("{what}; its tool call did not run"),
@@ -32,7 +32,7 @@ pub fn broken_off(what: &str, calls: usize) -> String {
 }
 
 /// Why the last of several models could not be used, and why those before it could not; `unusable` says it of each.
-pub fn after_fallback(model: &str, message: &str, unusable: &[String]) -> String {
+pub fn fallbacks_failed(model: &str, message: &str, unusable: &[String]) -> String {
     match unusable {
         [] => message.to_owned(),
         before => format!("{model}: {message}; before that, {}", before.join("; ")),
@@ -50,7 +50,7 @@ pub fn model_switched(from: &str, to: &str, language: Language) -> String {
 }
 
 /// What the model reads that wants to write the marker of a secret.
-pub fn marker_echoed(marker: &str) -> String {
+pub fn secret_marker_refused(marker: &str) -> String {
     format!(
         "`{marker}` stands for a secret that you are not shown; this call would put those words in its place. The file \
          still holds the real text: change the parts around it with edit_file, without the line of the marker."

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 
 /// What a session cost: in all, with its tokens, and by what it was spent for.
 pub fn costs(cost: &Cost, usage: Usage, language: Language) -> String {
-    let total = explained(cost.total_usd, language);
-    let (input, output) = (thousands(usage.prompt()), thousands(usage.output));
+    let total = money_with_help(cost.total_usd, language);
+    let (input, output) = (thousands(usage.prompt_tokens()), thousands(usage.output));
     let cached = thousands(usage.cached_read);
     let mut text = match language {
         Language::En => format!("Cost: {total} ({input} in / {output} out / {cached} cached)"),
@@ -39,7 +39,7 @@ pub fn budget_warning(spent: Usd, at: Usd, language: Language) -> String {
 }
 
 /// The answer comes from the development cache.
-pub fn kept_answer(language: Language) -> &'static str {
+pub fn cached_answer(language: Language) -> &'static str {
     language.pick("a kept answer: no request was made", "una respuesta guardada: no se hizo ninguna petición")
 }
 
@@ -57,7 +57,7 @@ pub fn prefix_changed(changed: &[String], language: Language) -> String {
 }
 
 /// The provider read nothing from its cache, which held `tokens` of the prompt before.
-pub fn cache_lost(tokens: u64) -> String {
+pub fn cache_miss(tokens: u64) -> String {
     format!(
         "the provider's cache gave {} tokens of the last prompt and none of this one, which begins the same",
         thousands(tokens)
@@ -65,7 +65,7 @@ pub fn cache_lost(tokens: u64) -> String {
 }
 
 /// An amount, and where it is said why nobody knows it.
-pub(super) fn explained(amount: Option<Usd>, language: Language) -> String {
+pub(super) fn money_with_help(amount: Option<Usd>, language: Language) -> String {
     let shown = money(amount, language);
     if amount.is_some() { shown } else { shown + " (agent help costs)" }
 }
@@ -78,7 +78,7 @@ pub fn money(amount: Option<Usd>, language: Language) -> String {
 
 /// `12,450 in (300 cached), 3,200 out`.
 pub fn tokens(usage: Usage, language: Language) -> String {
-    let (input, output) = (thousands(usage.prompt()), thousands(usage.output));
+    let (input, output) = (thousands(usage.prompt_tokens()), thousands(usage.output));
     let cached = match usage.cached_read {
         0 => String::new(),
         cached => format!(" ({} {})", thousands(cached), language.pick("cached", "en caché")),

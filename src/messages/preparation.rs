@@ -1,6 +1,6 @@
 //! What is said before the work begins: of a plan, and of what has changed in the repository.
 
-use super::ending::reason_in_words;
+use super::ending::stop_reason_text;
 use crate::language::Language;
 use crate::stop_reason::StopReason;
 
@@ -9,7 +9,7 @@ pub fn plan(plan: &str, unfinished: Option<StopReason>) -> String {
     let early = unfinished.map_or_else(String::new, |reason| {
         format!(
             " It did not finish ({}), so look further where it stops.",
-            reason_in_words(reason, Language::En)
+            stop_reason_text(reason, Language::En)
         )
     });
     format!(

@@ -20,13 +20,13 @@ pub fn prompt_choices(may_last: bool, language: Language) -> &'static str {
 }
 
 /// What may run unasked from then on, if the person says so.
-pub fn prompt_lasting(what: &str, language: Language) -> String {
+pub fn prompt_always(what: &str, language: Language) -> String {
     let allows = language.pick("s allows until this run ends", "s permite hasta que termine esta ejecución");
     format!("   {allows}: {what}")
 }
 
 /// What is allowed until the run ends: every change of these files by this tool.
-pub fn lasting_files(tool: &str, files: &str, language: Language) -> String {
+pub fn always_scope_files(tool: &str, files: &str, language: Language) -> String {
     match language {
         Language::En => format!("{tool} on {files}, whatever it does there"),
         Language::Es => format!("{tool} en {files}, haga lo que haga ahí"),
@@ -34,12 +34,12 @@ pub fn lasting_files(tool: &str, files: &str, language: Language) -> String {
 }
 
 /// What is allowed until the run ends: every request of this tool to this host.
-pub fn lasting_host(tool: &str, host: &str, language: Language) -> String {
+pub fn always_scope_host(tool: &str, host: &str, language: Language) -> String {
     format!("{tool} {} {host}", language.pick("on every page of", "en todas las páginas de"))
 }
 
 /// What is allowed until the run ends: this very call.
-pub fn lasting_call(tool: &str, summary: &str, language: Language) -> String {
+pub fn always_scope_call(tool: &str, summary: &str, language: Language) -> String {
     format!(
         "{}: {tool} {summary}",
         language.pick("exactly this call again", "exactamente esta llamada otra vez")
@@ -68,7 +68,7 @@ pub fn line_cut(characters: usize) -> String {
 }
 
 /// A path that is asked about is not where its name says, but at `real`, or nowhere inside of the workspace.
-pub fn leads_elsewhere(path: &str, real: Option<&str>, language: Language) -> String {
+pub fn link_target(path: &str, real: Option<&str>, language: Language) -> String {
     match (real, language) {
         (Some(real), Language::En) => format!("{path} leads through a link to {real}"),
         (None, Language::En) => format!("{path} leads through a link out of the workspace"),

@@ -20,7 +20,7 @@ pub fn answer_not_written(error: &std::io::Error) -> String {
 }
 
 /// Said once when the log file can no longer be written.
-pub fn log_file_lost(path: &std::path::Path, error: &std::io::Error) -> String {
+pub fn log_file_failed(path: &std::path::Path, error: &std::io::Error) -> String {
     format!("The log file {} is given up: {error}. The run goes on without it.", path.display())
 }
 
@@ -49,7 +49,7 @@ pub fn journal_incomplete(lines: &[usize]) -> String {
 }
 
 /// What stands in the place of a text that is not beside the journal any more, after its beginning.
-pub fn text_missing(hash: &str) -> String {
+pub fn blob_missing(hash: &str) -> String {
     format!(
         "\n[The rest is missing beside the journal of this session: texts/{}.json]",
         hash.escape_default()
@@ -62,7 +62,7 @@ pub fn state_unusable(why: &str) -> String {
 }
 
 /// Said when the state of a session could not be kept beside its journal.
-pub fn state_not_kept(error: &std::io::Error) -> String {
+pub fn state_not_stored(error: &std::io::Error) -> String {
     format!(
         "the state of the session could not be kept beside its journal, so that a resume reads more: {error}"
     )

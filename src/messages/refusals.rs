@@ -100,7 +100,7 @@ pub fn asked_by_rule(rule: &str, words: Option<&str>, language: Language) -> Str
 }
 
 /// A question that nobody is there to answer; `by_mode` where the mode asks it, and not a rule.
-pub fn nobody_answers(tool: &str, rule: &str, by_mode: bool, language: Language) -> String {
+pub fn no_approver(tool: &str, rule: &str, by_mode: bool, language: Language) -> String {
     let remedy = match (by_mode, language) {
         (true, Language::En) => {
             "A person can allow it with `--mode yolo`, look at it with `--dry-run`, or set `mode: yolo` for this agent."
@@ -128,7 +128,7 @@ pub fn nobody_answers(tool: &str, rule: &str, by_mode: bool, language: Language)
 }
 
 /// The same where the call cannot wait for an answer either.
-pub fn cannot_wait(reason: &str, language: Language) -> String {
+pub fn cannot_be_pending(reason: &str, language: Language) -> String {
     let why = language.pick(
         "It cannot wait for an answer either: it holds a secret, which is kept nowhere.",
         "Tampoco puede esperar una respuesta: contiene un secreto, que no se guarda en ninguna parte.",
@@ -137,7 +137,7 @@ pub fn cannot_wait(reason: &str, language: Language) -> String {
 }
 
 /// The person refused it, for this reason if one was given.
-pub fn said_no(reason: Option<&str>, language: Language) -> String {
+pub fn declined(reason: Option<&str>, language: Language) -> String {
     let said = reason.map_or_else(|| ".".to_owned(), |reason| format!(": {reason}"));
     match language {
         Language::En => format!(
@@ -152,7 +152,7 @@ pub fn said_no(reason: Option<&str>, language: Language) -> String {
 }
 
 /// It was approved, and `what` has changed since.
-pub fn not_what_was_approved(what: &str, language: Language) -> String {
+pub fn approved_call_changed(what: &str, language: Language) -> String {
     match language {
         Language::En => format!(
             "Approved, but not this: {what}.\nIt did not run. Look at how things are now and make the call again if it is \
@@ -166,29 +166,29 @@ pub fn not_what_was_approved(what: &str, language: Language) -> String {
 }
 
 /// What is other than what was approved: the answer is of another session or workspace, or to another question.
-pub fn other_question(language: Language) -> &'static str {
+pub fn answer_mismatch(language: Language) -> &'static str {
     language
         .pick("the answer was not given here to this question", "la respuesta no se dio aquí a esta pregunta")
 }
 
 /// The same: it is a call of another tool.
-pub fn other_tool(language: Language) -> &'static str {
+pub fn tool_changed(language: Language) -> &'static str {
     language.pick("it is another tool", "es otra herramienta")
 }
 
 /// The same: it has other arguments.
-pub fn other_arguments(language: Language) -> &'static str {
+pub fn approved_arguments_changed(language: Language) -> &'static str {
     language
         .pick("its arguments are not those that were approved", "sus argumentos no son los que se aprobaron")
 }
 
 /// The same: links lead its paths elsewhere.
-pub fn other_places(language: Language) -> &'static str {
+pub fn paths_changed(language: Language) -> &'static str {
     language.pick("its paths lead elsewhere than they did", "sus rutas llevan a otro lugar que antes")
 }
 
 /// The same: a file that it changes is another.
-pub fn other_file(path: &str, language: Language) -> String {
+pub fn file_changed(path: &str, language: Language) -> String {
     format!("{path} {}", language.pick("is not what it was", "no es lo que era"))
 }
 
@@ -251,12 +251,12 @@ mod tests {
                 protected_file("FACT", "FACT", language),
                 denied_by_rule("FACT", Some("FACT"), language),
                 asked_by_rule("FACT", Some("FACT"), language),
-                nobody_answers("FACT", "FACT", true, language),
-                nobody_answers("FACT", "FACT", false, language),
-                cannot_wait("FACT", language),
-                said_no(Some("FACT"), language),
-                not_what_was_approved("FACT", language),
-                other_file("FACT", language),
+                no_approver("FACT", "FACT", true, language),
+                no_approver("FACT", "FACT", false, language),
+                cannot_be_pending("FACT", language),
+                declined(Some("FACT"), language),
+                approved_call_changed("FACT", language),
+                file_changed("FACT", language),
                 hook_blocked("FACT", language),
                 would_execute("FACT", "FACT", language),
                 would_fail("FACT", language),

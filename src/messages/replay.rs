@@ -21,10 +21,10 @@ pub fn replayed_same(reason: Option<&str>) -> String {
 }
 
 /// Its process was killed.
-pub const REPLAYED_CUT_OFF: &str = "the same, up to where its process was killed";
+pub const REPLAYED_UNTIL_KILLED: &str = "the same, up to where its process was killed";
 
 /// The journal lacks a record.
-pub fn replayed_lacks(seq: u64) -> String {
+pub fn replayed_record_missing(seq: u64) -> String {
     format!(
         "the same, up to event {seq}, which the journal lacks: it is damaged, or the event was left out when the session was imported or \
          forked"
@@ -49,7 +49,7 @@ pub fn replay_difference(kind: &str, place: &str, recorded: &str, now: &str) -> 
 }
 
 /// What it means that a digest is another one.
-pub const REPLAY_ASKS_ELSE: &str =
+pub const REPLAY_REQUEST_DIFFERS: &str =
     "  The model would now be asked something else: a message since the request before is not what it was.\n";
 
 /// Everything that was done again.
@@ -71,18 +71,18 @@ pub const REPLAY_LATER_VERSION: &str =
 /// Reasons why a call is not done again.
 pub const DID_NOT_RUN: &str = "did not run then";
 /// The person or the time ended the run while it was at work.
-pub const CUT_SHORT: &str = "in a step that was cut short";
+pub const IN_INTERRUPTED_STEP: &str = "in a step that was cut short";
 /// What background commands have written depends on when one looks.
-pub const OF_A_MOMENT: &str = "about the output of a background command so far";
+pub const BACKGROUND_OUTPUT_CALL: &str = "about the output of a background command so far";
 /// It would ask the web.
-pub const OF_THE_WEB: &str = "of the web";
+pub const WEB_CALL: &str = "of the web";
 /// It would ask a model.
-pub const OF_A_SUBAGENT: &str = "of a subagent";
+pub const SUBAGENT_CALL: &str = "of a subagent";
 /// It is a command, and nothing would keep it from the workspace itself.
-pub const NOT_HELD: &str = "commands, which have no view of the file system of their own here";
+pub const UNSANDBOXED_COMMAND: &str = "commands, which have no view of the file system of their own here";
 
 /// Files that are named.
-const NAMED: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// Where calls are done again.
 pub fn replay_copy(workspace: &str, files: usize) -> String {
@@ -96,7 +96,7 @@ pub fn replay_call(tool: &str, summary: &str) -> String {
 }
 
 /// The session was not at work here.
-pub fn replay_brought(from: &str) -> String {
+pub fn replay_imported(from: &str) -> String {
     format!(
         "this session was brought here from {}: the copy is made of the files that are here now",
         one_line(from, VALUE_CHARS)
@@ -105,19 +105,19 @@ pub fn replay_brought(from: &str) -> String {
 
 /// What the copy lacks.
 pub fn replay_left_out(what: &[String]) -> String {
-    format!("not copied: {}", named(what))
+    format!("not copied: {}", list_names(what))
 }
 
 /// Caches, which are empty in the copy.
 pub fn replay_caches(caches: &[String]) -> String {
-    format!("empty in the copy, because they are caches: {}", named(caches))
+    format!("empty in the copy, because they are caches: {}", list_names(caches))
 }
 
 /// Files of which it is not kept any more, or never was, what they were.
-pub fn replay_lost(files: &[String]) -> String {
+pub fn replay_contents_missing(files: &[String]) -> String {
     format!(
         "not as they were then, because that is not kept here: {}; results that depend on them will differ",
-        named(files)
+        list_names(files)
     )
 }
 
@@ -127,7 +127,7 @@ pub fn replay_no_copy(workspace: &str, why: &str) -> String {
 }
 
 /// The copy would be a part of what is copied.
-pub fn replay_inside(workspace: &str, cache: &str) -> String {
+pub fn replay_cache_in_workspace(workspace: &str, cache: &str) -> String {
     format!(
         "--live-tools: {workspace} holds {cache}, where the copy would be made: set AGENT_HOME or XDG_CACHE_HOME to a \
          directory elsewhere"
@@ -166,9 +166,9 @@ pub fn replayed_calls(again: usize, taken: &BTreeMap<&'static str, usize>) -> St
     text
 }
 
-fn named(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(NAMED).map(|name| one_line(name, VALUE_CHARS)).collect();
-    let more = names.len().saturating_sub(NAMED);
+fn list_names(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(MAX_LISTED).map(|name| one_line(name, VALUE_CHARS)).collect();
+    let more = names.len().saturating_sub(MAX_LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     shown.join(", ") + &more
 }

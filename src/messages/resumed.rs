@@ -6,35 +6,35 @@ use crate::text::lines::one_line;
 const NAME_CHARS: usize = 80;
 
 /// Tells the model which tools came and went since it last heard of them.
-pub fn other_tools(removed: &[String], added: &[String]) -> String {
+pub fn tool_list_changed(removed: &[String], added: &[String]) -> String {
     format!(
         "[SYSTEM] Your tools have changed since your last step ({}). Call only those that you are offered now.",
-        came_and_went(removed, added)
+        tool_changes(removed, added)
     )
 }
 
 /// Tells people the same.
-pub fn other_tools_told(removed: &[String], added: &[String]) -> String {
+pub fn tool_list_changed_notice(removed: &[String], added: &[String]) -> String {
     format!(
         "the tools have changed since the run before, and the model is told: {}",
-        came_and_went(removed, added)
+        tool_changes(removed, added)
     )
 }
 
-fn came_and_went(removed: &[String], added: &[String]) -> String {
+fn tool_changes(removed: &[String], added: &[String]) -> String {
     let parts = [("no longer offered", removed), ("new", added)];
     let parts = parts.iter().filter(|(_, names)| !names.is_empty());
     let parts: Vec<String> = parts.map(|(what, names)| format!("{what}: {}", names.join(", "))).collect();
     parts.join("; ")
 }
 
-/// One thing that is other than in the run before, as [`goes_on_otherwise`] lists it.
-pub fn other_now(what: &str, now: &str, before: &str) -> String {
+/// One thing that is other than in the run before, as [`settings_changed`] lists it.
+pub fn changed_setting(what: &str, now: &str, before: &str) -> String {
     format!("{what} {} (before: {})", one_line(now, NAME_CHARS), one_line(before, NAME_CHARS))
 }
 
 /// Tells people what is other than in the run before.
-pub fn goes_on_otherwise(changes: &[String]) -> String {
+pub fn settings_changed(changes: &[String]) -> String {
     format!("this run is not like the one before: {}", changes.join(", "))
 }
 
@@ -45,8 +45,8 @@ mod tests {
     #[test]
     fn what_came_and_what_went_is_named_only_where_there_is_some() {
         let (one, none) = (["a".to_owned(), "b".to_owned()], []);
-        assert_eq!(came_and_went(&one, &none), "no longer offered: a, b");
-        assert_eq!(came_and_went(&none, &one), "new: a, b");
-        assert_eq!(came_and_went(&one, &one), "no longer offered: a, b; new: a, b");
+        assert_eq!(tool_changes(&one, &none), "no longer offered: a, b");
+        assert_eq!(tool_changes(&none, &one), "new: a, b");
+        assert_eq!(tool_changes(&one, &one), "no longer offered: a, b; new: a, b");
     }
 }

@@ -16,12 +16,12 @@ pub fn not_confined(meaning: &str) -> String {
 }
 
 /// What `agent doctor` says of it, above what became of each kind of confinement that it tried.
-pub fn nothing_confines(meaning: &str) -> String {
+pub fn no_sandbox(meaning: &str) -> String {
     format!("none: commands are NOT confined, {meaning}. What was tried:")
 }
 
 /// Tells people what a command did to protected files.
-pub fn command_disturbed(command: &str, what: &str) -> String {
+pub fn command_damage(command: &str, what: &str) -> String {
     format!("the command `{command}` went too far: {what}")
 }
 
@@ -29,15 +29,15 @@ pub fn command_disturbed(command: &str, what: &str) -> String {
 pub const SANDBOX_OFF: &str = "commands are NOT confined (--sandbox off): they can do what you can";
 
 /// Said where commands share the network.
-pub const NETWORK_ON: &str = "commands reach the network";
+pub const NETWORK_ALLOWED: &str = "commands reach the network";
 
 /// The warning of a run whose configuration lets commands change a directory that is not there.
-pub fn nothing_to_write(place: &str) -> String {
+pub fn writable_dir_missing(place: &str) -> String {
     format!("sandbox.writable: {place} is no directory, so commands cannot write there")
 }
 
 /// The warning of a run whose rules can hide something in a directory that commands may change by narrowing that only.
-pub fn around_hidden(place: &Path) -> String {
+pub fn hidden_directory_notice(place: &Path) -> String {
     format!(
         "commands can neither list {} nor make or remove anything directly in it, because something is hidden below and \
          only rules hold that; in its other directories they can",
@@ -46,7 +46,7 @@ pub fn around_hidden(place: &Path) -> String {
 }
 
 /// Why a run does not begin whose confinement could not be tried.
-pub fn confinement_not_found(error: &impl std::fmt::Display) -> String {
+pub fn sandbox_probe_failed(error: &impl std::fmt::Display) -> String {
     format!(
         "what confines commands here could not be tried: {error}. Nothing runs on a guess: mend that and try again, or \
          go without with `--sandbox off`"

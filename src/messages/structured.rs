@@ -3,24 +3,24 @@
 use crate::language::Language;
 
 /// How the message begins that tells the model the schema.
-const SCHEMA_TOLD: &str =
+const SCHEMA_MESSAGE_PREFIX: &str =
     "[SYSTEM] Your final answer, the one after which you call no more tools, is read by a program";
 
 /// Tells the model the schema of its final answer.
-pub fn output_schema(schema: &str) -> String {
+pub fn schema_message(schema: &str) -> String {
     format!(
-        "{SCHEMA_TOLD}. Until then work as usual. The final answer must be one JSON value that fits this JSON Schema, and \
+        "{SCHEMA_MESSAGE_PREFIX}. Until then work as usual. The final answer must be one JSON value that fits this JSON Schema, and \
          nothing else: no words before or after it, no code fence.\n\n{schema}"
     )
 }
 
 /// Whether a message tells a schema.
-pub fn tells_schema(message: &str) -> bool {
-    message.contains(SCHEMA_TOLD)
+pub fn contains_schema(message: &str) -> bool {
+    message.contains(SCHEMA_MESSAGE_PREFIX)
 }
 
 /// Tells the model what is wrong with its answer.
-pub fn repair(problems: &[String], more: bool) -> String {
+pub fn schema_repair(problems: &[String], more: bool) -> String {
     let list = problems.join("\n- ");
     let rest = if more { "\n- and more" } else { "" };
     format!(
@@ -30,7 +30,7 @@ pub fn repair(problems: &[String], more: bool) -> String {
 }
 
 /// Tells people that an answer is repaired; `asked` is what the model was told.
-pub fn repairing(asked: &str, language: Language) -> String {
+pub fn schema_repair_notice(asked: &str, language: Language) -> String {
     let problem = asked.lines().find_map(|line| line.strip_prefix("- ")).unwrap_or_default();
     let again = language.pick(
         "the answer does not fit its schema and is asked for again",
@@ -40,7 +40,7 @@ pub fn repairing(asked: &str, language: Language) -> String {
 }
 
 /// Why the run failed although the model answered.
-pub fn answer_does_not_fit(problems: &[String]) -> String {
+pub fn answer_schema_mismatch(problems: &[String]) -> String {
     let first = problems.first().map_or("", String::as_str);
     let rest = match problems.len() {
         0 | 1 => String::new(),

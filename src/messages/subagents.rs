@@ -1,17 +1,17 @@
 //! What people read about subagents.
 
 use super::figures::counted;
-use super::log::Form;
+use super::log::LogStyle;
 use crate::language::Language;
 use crate::result::RunResult;
 use crate::stop_reason::StopReason;
 
-impl Form {
+impl LogStyle {
     /// What the subagent that is called `agent` does.
     pub fn nested(self, agent: &str, line: &str) -> String {
         match self {
             Self::Icons(_) => format!("      ↳ [{agent}] {line}"),
-            Self::Words(_) => format!("      [{agent}] {line}"),
+            Self::Plain(_) => format!("      [{agent}] {line}"),
         }
     }
 
@@ -22,22 +22,22 @@ impl Form {
 
     /// A call of a subagent was refused.
     pub fn subagent_refused(self, tool: &str, reason: &str) -> String {
-        format!("{tool} {}: {reason}", self.say("refused", "rechazado"))
+        format!("{tool} {}: {reason}", self.translate("refused", "rechazado"))
     }
 
     /// A call of a subagent failed.
     pub fn subagent_error(self, tool: &str, error: &str) -> String {
-        format!("{tool} {}: {error}", self.say("failed", "falló"))
+        format!("{tool} {}: {error}", self.translate("failed", "falló"))
     }
 
     /// A hook did not allow what a subagent wanted, or had something to say.
     pub fn subagent_hook(self, hook: &str) -> String {
-        format!("hook {hook} {}", self.say("objects", "objeta"))
+        format!("hook {hook} {}", self.translate("objects", "objeta"))
     }
 }
 
 /// That a subagent begins to work, with this model.
-pub fn subagent_begins(model: &str, language: Language) -> String {
+pub fn subagent_started(model: &str, language: Language) -> String {
     let begins = language.pick("begins", "comienza");
     format!("{begins} ({model})")
 }

@@ -1,6 +1,6 @@
 //! What is said about undoing: what cannot be, and what stands in its way.
 
-use crate::change::{Change, ChangeAction, Way};
+use crate::change::{Change, ChangeAction, RestoreDirection};
 use crate::language::Language;
 use crate::text::lines::one_line;
 use jiff::Timestamp;
@@ -9,10 +9,10 @@ use std::path::Path;
 /// Characters of a path that is named.
 const PATH_CHARS: usize = 200;
 /// Paths that are named.
-const NAMED: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// A change of several files was cut off, and one of them is again as it was.
-pub fn change_undone(path: &str) -> String {
+pub fn transaction_undone(path: &str) -> String {
     format!(
         "a change of several files was interrupted; {} is again as it was before",
         one_line(path, PATH_CHARS)
@@ -20,7 +20,7 @@ pub fn change_undone(path: &str) -> String {
 }
 
 /// A change of several files was cut off, and one of them could not be put back.
-pub fn change_left(path: &str, record: &Path) -> String {
+pub fn transaction_not_undone(path: &str, record: &Path) -> String {
     format!(
         "a change of several files was interrupted; {} was changed since, or cannot be written, and stays as it is: look at it. \
          {} holds what it was before; remove that then",
@@ -30,7 +30,7 @@ pub fn change_left(path: &str, record: &Path) -> String {
 }
 
 /// A change of several files was cut off, and nobody can tell which they are.
-pub fn change_unread(record: &Path, why: &str) -> String {
+pub fn transaction_unreadable(record: &Path, why: &str) -> String {
     format!(
         "a change of several files was interrupted, and its record cannot be read ({}), so some of them may be changed and others \
          not: look at {}, which names them and holds what they were before, then remove it",
@@ -49,7 +49,7 @@ pub fn commands_not_undone(paths: &[&str], mebibytes: u64) -> String {
     format!(
         "what the command did to these files cannot be undone, because they are sensitive, hold a secret, are larger than {mebibytes} MiB, or \
          were too many to be kept: {}",
-        named(paths)
+        list_paths(paths)
     )
 }
 
@@ -68,7 +68,7 @@ pub fn checkpoint(reference: &str, left_out: &[String], language: Language) -> S
         "without these, which are sensitive, hold a secret, are too large or belong to another repository",
         "sin estos, que son sensibles, contienen un secreto, son demasiado grandes o pertenecen a otro repositorio",
     );
-    format!("{word}: {reference}, {without}: {}", named(left_out))
+    format!("{word}: {reference}, {without}: {}", list_paths(left_out))
 }
 
 /// Why there are no checkpoints in this run, although they are asked for.
@@ -88,21 +88,21 @@ pub fn checkpoints_stay(reason: &str) -> String {
 }
 
 /// A session without changes of files that stand.
-pub const NOTHING_CHANGED: &str = "no change of a file stands in this session\n";
+pub const NO_FILE_CHANGES: &str = "no change of a file stands in this session\n";
 
 /// Nothing to put back.
-pub fn nothing_to_restore(way: Way) -> &'static str {
+pub fn nothing_to_restore(way: RestoreDirection) -> &'static str {
     match way {
-        Way::Undo => "nothing to undo\n",
-        Way::Redo => "nothing to redo\n",
+        RestoreDirection::Undo => "nothing to undo\n",
+        RestoreDirection::Redo => "nothing to redo\n",
     }
 }
 
 /// Which files were put back, and what that made of each, one a line.
-pub fn restored(way: Way, changed: &[Change]) -> String {
+pub fn restored(way: RestoreDirection, changed: &[Change]) -> String {
     let word = match way {
-        Way::Undo => "undone",
-        Way::Redo => "redone",
+        RestoreDirection::Undo => "undone",
+        RestoreDirection::Redo => "redone",
     };
     let lines = changed.iter().map(|change| {
         let what = match change.action {
@@ -119,17 +119,17 @@ pub fn restored(way: Way, changed: &[Change]) -> String {
 }
 
 /// Why nothing is put back.
-pub fn in_the_way(way: Way, changed: &[String], unkept: &[(String, String)]) -> String {
+pub fn restore_refused(way: RestoreDirection, changed: &[String], unkept: &[(String, String)]) -> String {
     let (word, back) = match way {
-        Way::Undo => ("undone", "redo"),
-        Way::Redo => ("redone", "undo"),
+        RestoreDirection::Undo => ("undone", "redo"),
+        RestoreDirection::Redo => ("redone", "undo"),
     };
     let mut reasons = Vec::new();
     if !changed.is_empty() {
         reasons.push(format!(
             "somebody else has changed files in between: {}; `--force` takes them too, and `agent {back}` would bring back what \
              they hold now",
-            named(changed)
+            list_paths(changed)
         ));
     }
     if !unkept.is_empty() {
@@ -137,7 +137,7 @@ pub fn in_the_way(way: Way, changed: &[String], unkept: &[(String, String)]) -> 
         reasons.push(format!(
             "what files hold now cannot be kept: {}; `--force` takes them too, and `agent {back}` could not bring back what they \
              hold now",
-            named(&each)
+            list_paths(&each)
         ));
     }
     let reasons = reasons.join(". And ");
@@ -145,8 +145,8 @@ pub fn in_the_way(way: Way, changed: &[String], unkept: &[(String, String)]) -> 
 }
 
 /// Files that stay as they are because there is nothing to put back.
-pub fn not_kept(paths: &[String]) -> String {
-    format!("these files stay as they are, because their contents were not kept: {}", named(paths))
+pub fn contents_not_stored(paths: &[String]) -> String {
+    format!("these files stay as they are, because their contents were not kept: {}", list_paths(paths))
 }
 
 /// Said above a diff of a file that is not what the session left.
@@ -155,7 +155,7 @@ pub fn changed_by_others(path: &str) -> String {
 }
 
 /// Said above a diff of a file that had other permissions, or was a link.
-pub fn modes(path: &str, old: u32, new: u32) -> String {
+pub fn mode_changed(path: &str, old: u32, new: u32) -> String {
     format!("# {}: mode {old:06o} became {new:06o}\n", one_line(path, PATH_CHARS))
 }
 
@@ -169,7 +169,7 @@ pub fn files_restored(paths: &[String]) -> String {
     format!(
         "[SYSTEM] Since your last step the person has put files back with `agent undo` or `agent redo`. They are not what you \
          left, so read them again before you go on: {}",
-        named(paths)
+        list_paths(paths)
     )
 }
 
@@ -185,11 +185,11 @@ pub fn day(wall_ms: u64) -> String {
 }
 
 /// `paths` on one line, as many as a person reads.
-pub fn named(paths: &[impl AsRef<str>]) -> String {
-    let shown = paths.iter().take(NAMED).map(|path| one_line(path.as_ref(), PATH_CHARS));
+pub fn list_paths(paths: &[impl AsRef<str>]) -> String {
+    let shown = paths.iter().take(MAX_LISTED).map(|path| one_line(path.as_ref(), PATH_CHARS));
     let mut names: Vec<String> = shown.collect();
-    if paths.len() > NAMED {
-        names.push(format!("{} more", paths.len() - NAMED));
+    if paths.len() > MAX_LISTED {
+        names.push(format!("{} more", paths.len() - MAX_LISTED));
     }
     names.join(", ")
 }

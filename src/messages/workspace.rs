@@ -8,7 +8,7 @@ use jiff::Timestamp;
 /// Characters of a hash that tell two contents of one file apart.
 const SHORT_HASH: usize = 8;
 /// Executables that are named; the JSON document lists more.
-const NAMED: usize = 5;
+const MAX_LISTED: usize = 5;
 
 /// Which instructions a run is given, and how they differ from what the run before was given.
 pub fn instructions(file: &InstructionFile, language: Language) -> String {
@@ -20,7 +20,7 @@ pub fn instructions(file: &InstructionFile, language: Language) -> String {
             .pick("which no run has read here before", "que ninguna ejecución había leído aquí antes");
         return format!("{word}: {path} ({now}), {new}");
     };
-    let (day, then) = (day(before.at_ms), short(&before.hash));
+    let (day, then) = (utc_minute(before.at_ms), short(&before.hash));
     match language {
         _ if before.hash == *hash => {
             format!("{word}: {path} ({now}), {} {day}", language.pick("as on", "como el"))
@@ -52,7 +52,7 @@ pub fn instructions_not_compared(path: &str, why: &str) -> String {
 /// Which executables a run made or changed; nothing when there are none and everything was looked at.
 pub fn executables(found: &Executables, language: Language) -> Option<String> {
     let Executables { files, more, complete } = found;
-    let named: Vec<String> = files.iter().take(NAMED).map(|file| format!("{file:?}")).collect();
+    let named: Vec<String> = files.iter().take(MAX_LISTED).map(|file| format!("{file:?}")).collect();
     let beyond = more.saturating_add((files.len() - named.len()) as u64);
     let beyond = if beyond == 0 {
         String::new()
@@ -86,7 +86,7 @@ fn short(hash: &str) -> &str {
 }
 
 /// Date and time, UTC, to the minute.
-fn day(at_ms: u64) -> String {
+fn utc_minute(at_ms: u64) -> String {
     let at = i64::try_from(at_ms).ok().and_then(|at| Timestamp::from_millisecond(at).ok());
     let zoned = at.unwrap_or(Timestamp::UNIX_EPOCH).to_zoned(jiff::tz::TimeZone::UTC);
     zoned.strftime("%Y-%m-%d %H:%M").to_string()

@@ -11,28 +11,28 @@ pub struct Barrier(Option<Shared<oneshot::Receiver<()>>>);
 
 /// Lifts a barrier; dropped before, the barrier stays down for good.
 #[derive(Debug)]
-pub struct Lift(oneshot::Sender<()>);
+pub struct BarrierRelease(oneshot::Sender<()>);
 
 impl Barrier {
     /// A barrier that is down, and what lifts it.
-    pub fn new() -> (Lift, Self) {
+    pub fn new() -> (BarrierRelease, Self) {
         let (lift, lifted) = oneshot::channel();
-        (Lift(lift), Self(Some(lifted.shared())))
+        (BarrierRelease(lift), Self(Some(lifted.shared())))
     }
 
     /// Waits until it is lifted.
     ///
     /// # Errors
     /// When nobody will lift it any more.
-    pub async fn lifted(&self) -> io::Result<()> {
+    pub async fn wait(&self) -> io::Result<()> {
         let Some(lifted) = &self.0 else { return Ok(()) };
         lifted.clone().await.map_err(|_| io::Error::other("what had to come before has failed"))
     }
 }
 
-impl Lift {
+impl BarrierRelease {
     /// Lifts the barrier.
-    pub fn lift(self) {
+    pub fn release(self) {
         let _nobody_waits = self.0.send(());
     }
 }

@@ -1,6 +1,6 @@
 //! What a child writes: the beginning and the end in memory, everything (up to a limit) in a file when it is long.
 
-use super::recent::Recent;
+use super::recent::RecentOutput;
 use memchr::{memchr_iter, memrchr};
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ pub const HEAD_BYTES: usize = 64 * 1024;
 pub const TAIL_BYTES: usize = 64 * 1024;
 
 /// Bytes of one command's output that go to its file; a flood must not fill the disk.
-pub const MAX_KEPT_BYTES: u64 = 64 * 1024 * 1024;
+pub const MAX_STORED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Bytes read at once; the capacity of a pipe on Linux is 64 KiB.
 const READ_BYTES: usize = 32 * 1024;
@@ -39,11 +39,11 @@ pub struct Captured {
 
 impl Captured {
     /// Whether bytes between head and tail were dropped.
-    pub fn is_cut(&self) -> bool {
+    pub fn is_truncated(&self) -> bool {
         self.total > (self.head.len() + self.tail.len()) as u64
     }
 
-    fn take(&mut self, bytes: &[u8]) {
+    fn append(&mut self, bytes: &[u8]) {
         self.total = self.total.saturating_add(bytes.len() as u64);
         let line_ends = memchr_iter(b'\n', bytes).count();
         self.line_ends = self.line_ends.saturating_add(line_ends as u64);
@@ -58,14 +58,14 @@ impl Captured {
 
 /// What the file of a long output holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Kept {
+pub enum StoredOutput {
     /// There is none: all output is in the heads.
     #[default]
-    Nothing,
+    NoFile,
     /// All of the output.
-    Everything,
-    /// The first [`MAX_KEPT_BYTES`].
-    Beginning,
+    Complete,
+    /// The first [`MAX_STORED_BYTES`].
+    Truncated,
     /// It could not be written, because of this.
     Failed(String),
 }
@@ -82,23 +82,28 @@ pub(super) struct Capture<Open, File> {
     pub(super) stdout: Captured,
     pub(super) stderr: Captured,
     /// When the child last wrote something, or began.
-    pub(super) heard: Instant,
-    recent: Option<Recent>,
-    file: Keeper<Open, File>,
+    pub(super) last_output: Instant,
+    recent: Option<RecentOutput>,
+    file: OutputFileWriter<Open, File>,
 }
 
 impl<Open: FnOnce() -> io::Result<File>, File: Write> Capture<Open, File> {
     /// An empty capture. `open` makes the file for a long output when it no longer fits into memory; without it there
     /// is none. `recent` is given everything as it arrives.
-    pub(super) fn new(open: Option<Open>, recent: Option<Recent>) -> Self {
-        let file =
-            Keeper { open, file: None, partial: [Vec::new(), Vec::new()], written: 0, kept: Kept::Nothing };
+    pub(super) fn new(open: Option<Open>, recent: Option<RecentOutput>) -> Self {
+        let file = OutputFileWriter {
+            open,
+            file: None,
+            partial: [Vec::new(), Vec::new()],
+            written: 0,
+            kept: StoredOutput::NoFile,
+        };
         let (stdout, stderr) = (Captured::default(), Captured::default());
-        Self { stdout, stderr, heard: Instant::now(), recent, file }
+        Self { stdout, stderr, last_output: Instant::now(), recent, file }
     }
 
     /// Writes what was held back and says what the file holds.
-    pub(super) fn finish(&mut self) -> Kept {
+    pub(super) fn finish(&mut self) -> StoredOutput {
         for stream in [Stream::Out, Stream::Err] {
             let rest = std::mem::take(self.file.partial(stream));
             self.file.write(&rest);
@@ -107,48 +112,48 @@ impl<Open: FnOnce() -> io::Result<File>, File: Write> Capture<Open, File> {
         std::mem::take(&mut self.file.kept)
     }
 
-    fn take(&mut self, stream: Stream, bytes: &[u8]) {
-        self.heard = Instant::now();
+    fn append(&mut self, stream: Stream, bytes: &[u8]) {
+        self.last_output = Instant::now();
         if let Some(recent) = &self.recent {
-            recent.take(bytes);
+            recent.append(bytes);
         }
         let captured = match stream {
             Stream::Out => &mut self.stdout,
             Stream::Err => &mut self.stderr,
         };
-        if captured.head.len() + bytes.len() > HEAD_BYTES && self.file.begin() {
-            self.file.take(Stream::Out, &self.stdout.head);
-            self.file.take(Stream::Err, &self.stderr.head);
+        if captured.head.len() + bytes.len() > HEAD_BYTES && self.file.open_file() {
+            self.file.append(Stream::Out, &self.stdout.head);
+            self.file.append(Stream::Err, &self.stderr.head);
         }
-        self.file.take(stream, bytes);
+        self.file.append(stream, bytes);
         match stream {
-            Stream::Out => self.stdout.take(bytes),
-            Stream::Err => self.stderr.take(bytes),
+            Stream::Out => self.stdout.append(bytes),
+            Stream::Err => self.stderr.append(bytes),
         }
     }
 }
 
 /// Writes both streams to one file, whole lines in the order of their arrival.
-struct Keeper<Open, File> {
+struct OutputFileWriter<Open, File> {
     open: Option<Open>,
     file: Option<File>,
     partial: [Vec<u8>; 2],
     written: u64,
-    kept: Kept,
+    kept: StoredOutput,
 }
 
-impl<Open: FnOnce() -> io::Result<File>, File: Write> Keeper<Open, File> {
+impl<Open: FnOnce() -> io::Result<File>, File: Write> OutputFileWriter<Open, File> {
     /// Opens the file; true when it has just been opened.
-    fn begin(&mut self) -> bool {
+    fn open_file(&mut self) -> bool {
         let Some(open) = self.open.take() else { return false };
         match open() {
             Ok(file) => {
-                self.kept = Kept::Everything;
+                self.kept = StoredOutput::Complete;
                 self.file = Some(file);
                 true
             }
             Err(error) => {
-                self.kept = Kept::Failed(error.to_string());
+                self.kept = StoredOutput::Failed(error.to_string());
                 false
             }
         }
@@ -162,7 +167,7 @@ impl<Open: FnOnce() -> io::Result<File>, File: Write> Keeper<Open, File> {
         }
     }
 
-    fn take(&mut self, stream: Stream, bytes: &[u8]) {
+    fn append(&mut self, stream: Stream, bytes: &[u8]) {
         if self.file.is_none() {
             return;
         }
@@ -182,16 +187,16 @@ impl<Open: FnOnce() -> io::Result<File>, File: Write> Keeper<Open, File> {
 
     fn write(&mut self, bytes: &[u8]) {
         let Some(file) = &mut self.file else { return };
-        let room = usize::try_from(MAX_KEPT_BYTES.saturating_sub(self.written)).unwrap_or(usize::MAX);
+        let room = usize::try_from(MAX_STORED_BYTES.saturating_sub(self.written)).unwrap_or(usize::MAX);
         let (bytes, left_out) = bytes.split_at(bytes.len().min(room));
         if let Err(error) = file.write_all(bytes) {
-            self.kept = Kept::Failed(error.to_string());
+            self.kept = StoredOutput::Failed(error.to_string());
             self.file = None;
             return;
         }
         self.written = self.written.saturating_add(bytes.len() as u64);
         if !left_out.is_empty() {
-            self.kept = Kept::Beginning;
+            self.kept = StoredOutput::Truncated;
             self.close();
         }
     }
@@ -200,7 +205,7 @@ impl<Open: FnOnce() -> io::Result<File>, File: Write> Keeper<Open, File> {
     fn close(&mut self) {
         let Some(mut file) = self.file.take() else { return };
         if let Err(error) = file.flush() {
-            self.kept = Kept::Failed(error.to_string());
+            self.kept = StoredOutput::Failed(error.to_string());
         }
     }
 }
@@ -215,10 +220,13 @@ pub(super) async fn pump<Open: FnOnce() -> io::Result<File>, File: Write>(
 }
 
 /// Waits until nothing was written for as long as `idle`; for ever without it.
-pub(super) async fn silence<Open, File>(idle: Option<Duration>, capture: &Mutex<Capture<Open, File>>) {
+pub(super) async fn wait_until_idle<Open, File>(
+    idle: Option<Duration>,
+    capture: &Mutex<Capture<Open, File>>,
+) {
     let Some(idle) = idle else { return std::future::pending().await };
     loop {
-        let end = capture.lock().unwrap_or_else(PoisonError::into_inner).heard + idle;
+        let end = capture.lock().unwrap_or_else(PoisonError::into_inner).last_output + idle;
         if end <= Instant::now() {
             return;
         }
@@ -236,7 +244,7 @@ async fn read<Open: FnOnce() -> io::Result<File>, File: Write>(
     // A read error on a pipe means the same as its end: nothing more comes.
     while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
         let mut capture = capture.lock().unwrap_or_else(PoisonError::into_inner);
-        capture.take(stream, buffer.get(..count).unwrap_or_default());
+        capture.append(stream, buffer.get(..count).unwrap_or_default());
     }
 }
 
@@ -246,12 +254,12 @@ mod tests {
     use proptest::prelude::*;
     use std::io::{Read, Seek};
 
-    fn run(chunks: &[(bool, Vec<u8>)]) -> (Captured, Captured, Kept, Vec<u8>) {
+    fn run(chunks: &[(bool, Vec<u8>)]) -> (Captured, Captured, StoredOutput, Vec<u8>) {
         let mut file = tempfile::tempfile().unwrap();
         let copy = file.try_clone().unwrap();
         let mut capture = Capture::new(Some(|| Ok(copy)), None);
         for (error, bytes) in chunks {
-            capture.take(if *error { Stream::Err } else { Stream::Out }, bytes);
+            capture.append(if *error { Stream::Err } else { Stream::Out }, bytes);
         }
         let kept = capture.finish();
         let mut text = Vec::new();
@@ -264,7 +272,7 @@ mod tests {
     fn a_short_output_stays_in_memory() {
         let (stdout, stderr, kept, file) = run(&[(false, b"a\nb".to_vec()), (true, b"c\n".to_vec())]);
         assert_eq!((stdout.head.as_slice(), stdout.line_ends), (b"a\nb".as_slice(), 1));
-        assert_eq!((kept, file.len(), stderr.is_cut()), (Kept::Nothing, 0, false));
+        assert_eq!((kept, file.len(), stderr.is_truncated()), (StoredOutput::NoFile, 0, false));
     }
 
     #[test]
@@ -276,8 +284,8 @@ mod tests {
             (true, b"late\n".to_vec()),
             (false, b"ended\n".to_vec()),
         ]);
-        assert_eq!(kept, Kept::Everything);
-        assert!(!stdout.is_cut());
+        assert_eq!(kept, StoredOutput::Complete);
+        assert!(!stdout.is_truncated());
         assert_eq!(file.len() as u64, stdout.total + stderr.total);
         assert!(file.starts_with(b"early\n0123"));
         assert!(file.ends_with(b"late\nbegun ended\n"));
@@ -286,8 +294,8 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_opened_is_said_and_harms_nothing() {
         let mut capture = Capture::new(Some(|| Err::<io::Sink, _>(io::Error::other("disk full"))), None);
-        capture.take(Stream::Out, &vec![b'x'; HEAD_BYTES + 1]);
-        assert_eq!(capture.finish(), Kept::Failed("disk full".to_owned()));
+        capture.append(Stream::Out, &vec![b'x'; HEAD_BYTES + 1]);
+        assert_eq!(capture.finish(), StoredOutput::Failed("disk full".to_owned()));
         assert_eq!(capture.stdout.total, HEAD_BYTES as u64 + 1);
     }
 
@@ -298,7 +306,7 @@ mod tests {
             let mut all = Vec::new();
             for (length, byte) in chunks {
                 let chunk: Vec<u8> = (0..length).map(|i| byte.wrapping_add(i.to_le_bytes()[0])).collect();
-                captured.take(&chunk);
+                captured.append(&chunk);
                 all.extend(chunk);
             }
             prop_assert_eq!(captured.total, all.len() as u64);

@@ -1,16 +1,16 @@
 //! A child from outside: what to start, and what became of it.
 
-use super::capture::{Captured, Kept};
-use super::limits::Excess;
-use super::protected::Disturbance;
-use super::recent::Recent;
+use super::capture::{Captured, StoredOutput};
+use super::limits::ExceededLimit;
+use super::protected::ProtectedChange;
+use super::recent::RecentOutput;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// What to start and how far it may go.
 #[derive(Debug, Clone)]
-pub struct Spec {
+pub struct CommandSpec {
     /// Program and arguments; no shell is involved unless it is named here.
     pub argv: Vec<String>,
     /// Working directory, absolute.
@@ -25,7 +25,7 @@ pub struct Spec {
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ExitReason {
     /// It exited with this code.
     Code(i32),
     /// A signal ended it.
@@ -35,35 +35,35 @@ pub enum Ended {
     /// It wrote nothing for as long as it may; the tree was killed.
     Idle,
     /// It took too much of the machine; the tree was killed.
-    Exceeded(Excess),
+    Exceeded(ExceededLimit),
     /// The run was interrupted or ended; the tree was killed.
     Cancelled,
 }
 
 /// What else is wanted of a child's output.
 #[derive(Debug)]
-pub struct Keeping<Open> {
+pub struct OutputOptions<Open> {
     /// Makes the file for an output too long for memory.
-    pub open: Option<Open>,
+    pub open_file: Option<Open>,
     /// How long it may write nothing before it is ended; without it, as long as it runs.
-    pub idle: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
     /// Where the output can be read while it runs.
-    pub recent: Option<Recent>,
+    pub recent: Option<RecentOutput>,
 }
 
 /// What became of a child.
 #[derive(Debug)]
-pub struct Exit {
+pub struct CommandOutcome {
     /// How it ended.
-    pub ended: Ended,
+    pub reason: ExitReason,
     /// What it wrote to standard output.
     pub stdout: Captured,
     /// What it wrote to standard error.
     pub stderr: Captured,
     /// What the file of a long output holds.
-    pub kept: Kept,
+    pub stored: StoredOutput,
     /// The protected files that it did not leave as they were, which have been put back.
-    pub disturbed: Vec<Disturbance>,
+    pub protected_changes: Vec<ProtectedChange>,
     /// How long it ran.
     pub duration: Duration,
 }

@@ -15,11 +15,11 @@
 
 use super::descriptors;
 use super::fork_server::{SERVER_ARGUMENT, serve::serve};
-use super::limits::{self, Excess, Gauge, Reading};
-use super::network::Network;
-use super::order::{Answer, BUBBLEWRAP, LAUNCH_ARGUMENT, Order};
+use super::limits::{self, ExceededLimit, LimitMonitor, LimitStatus};
+use super::network::NetworkNamespace;
+use super::order::{BUBBLEWRAP, LAUNCH_ARGUMENT, LaunchReply, LaunchRequest};
 use super::program;
-use super::protected::{self, Sight, Snapshot};
+use super::protected::{self, GuardSnapshot, Snapshot};
 use super::sandbox::{self, View};
 use super::system::{self, Fork};
 use super::tier::Tier;
@@ -44,7 +44,7 @@ const REAP_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 250_000_000 };
 const REAP_INTERVAL_WITHOUT_PIDFD: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
 /// The bytes of answers that are passed on from inside.
-const MAX_ANSWERS: u64 = 2 * Answer::BYTES as u64;
+const MAX_REPLY_BYTES: u64 = 2 * LaunchReply::BYTES as u64;
 /// The same while a tree is close to a limit.
 const REAP_INTERVAL_NEAR_LIMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
@@ -55,7 +55,7 @@ const HOLDERS: usize = 3;
 const OOM_SCORE_ADJUSTMENT: &[u8] = b"500";
 
 /// Runs the launcher when `args` (with the program's own name first) ask for it; `None` when they do not.
-pub fn child_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+pub fn launcher_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let first = args.into_iter().nth(1)?;
     let (serves, guards) = (first == OsStr::new(SERVER_ARGUMENT), first == OsStr::new(LAUNCH_ARGUMENT));
     (serves || guards).then(|| {
@@ -65,64 +65,69 @@ pub fn child_main(args: impl IntoIterator<Item = OsString>) -> Option<ExitCode> 
         } else {
             control.map(|own| Some((File::from(own), None)))
         };
-        let done =
-            control.and_then(|beginning| beginning.map_or(Ok(()), |(control, sight)| obey(control, sight)));
+        let done = control.and_then(|beginning| {
+            beginning.map_or(Ok(()), |(control, snapshot)| run_request(control, snapshot))
+        });
         if done.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     })
 }
 
-/// Reads the order and carries it out. `sight` is how protected files were.
-fn obey(mut control: File, sight: Option<Sight>) -> io::Result<()> {
-    let network = Network::receive(&control)?;
-    let mut order = Order::read(&mut control)?;
-    let sight = sight.filter(|_| order.tier.confines());
-    if sight.is_none() && order.tier.confines() && !order.inside && !order.argv.is_empty() {
+/// Reads the request and carries it out. `snapshot` is how protected files were.
+fn run_request(mut control: File, snapshot: Option<GuardSnapshot>) -> io::Result<()> {
+    let network = NetworkNamespace::receive(&control)?;
+    let mut request = LaunchRequest::read(&mut control)?;
+    let snapshot = snapshot.filter(|_| request.tier.confines());
+    if snapshot.is_none() && request.tier.confines() && !request.in_bubblewrap && !request.argv.is_empty() {
         let error = io::Error::other("nobody knows how protected files were");
-        Answer::not_started(&error).send(&mut control);
+        LaunchReply::not_started(&error).send(&mut control);
         return Err(error);
     }
-    if order.tier == Tier::Bubblewrap && !order.inside {
-        let result = through_bubblewrap(&mut order, sight, &mut control);
+    if request.tier == Tier::Bubblewrap && !request.in_bubblewrap {
+        let result = through_bubblewrap(&mut request, snapshot, &mut control);
         return refused_if_failed(result, &mut control);
     }
-    let stdin = standard_input(&mut control, order.stdin_bytes)?;
+    let stdin = standard_input(&mut control, request.stdin_bytes)?;
     // Kernels before 5.11 cannot mark a range; std marks everything it opens itself.
     let _inherited_descriptors_stay = system::close_others_on_exec();
-    if order.makes_network {
+    if request.makes_network {
         return make_network(&control);
     }
-    limits::lower(&order.limits)?;
+    limits::apply(&request.limits)?;
     let _best_effort = File::options()
         .write(true)
         .open("/proc/self/oom_score_adj")
         .and_then(|mut file| io::Write::write_all(&mut file, OOM_SCORE_ADJUSTMENT));
-    let result = match order.tier {
-        Tier::Bubblewrap => inside(&order, &stdin, &mut control),
-        Tier::Full | Tier::Namespace => in_namespace(&order, sight, &network, &stdin, &mut control),
-        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&order, sight, &stdin, &mut control),
+    let result = match request.tier {
+        Tier::Bubblewrap => run_in_bubblewrap(&request, &stdin, &mut control),
+        Tier::Full | Tier::Namespace => in_namespace(&request, snapshot, &network, &stdin, &mut control),
+        Tier::Rules | Tier::Subreaper | Tier::Group => as_subreaper(&request, snapshot, &stdin, &mut control),
     };
     refused_if_failed(result, &mut control)
 }
 
 fn refused_if_failed(result: io::Result<()>, control: &mut File) -> io::Result<()> {
     if let Err(error) = &result {
-        Answer::refused(error).send(control);
+        LaunchReply::refused(error).send(control);
     }
     result
 }
 
-/// Has bubblewrap arrange the view and start this binary again in it, which gets the order from us as we got it.
+/// Has bubblewrap arrange the view and start this binary again in it, which gets the request from us as we got it.
 #[expect(clippy::disallowed_methods, reason = "this is where commands are started")]
-fn through_bubblewrap(order: &mut Order, sight: Option<Sight>, control: &mut File) -> io::Result<()> {
-    let baseline = sight.map(Sight::known);
+fn through_bubblewrap(
+    request: &mut LaunchRequest,
+    snapshot: Option<GuardSnapshot>,
+    control: &mut File,
+) -> io::Result<()> {
+    let baseline = snapshot.map(GuardSnapshot::wait);
     let own = File::open("/proc/self/exe")?;
     rustix::io::fcntl_setfd(&own, rustix::io::FdFlags::empty())?;
     let is_root = rustix::process::geteuid().is_root();
-    let arguments = sandbox::bubblewrap::arguments(&order.reach, &std::env::current_dir()?, is_root);
+    let arguments = sandbox::bubblewrap::arguments(&request.policy, &std::env::current_dir()?, is_root);
     let (mut ours, theirs) = UnixStream::pair()?;
     // The first process inside, and with it all others there, is ours to wait for once bubblewrap was killed.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    order.inside = true;
+    request.in_bubblewrap = true;
     let wrapper = {
         // It goes at once, and with it our copy of their end.
         let mut command = Command::new(BUBBLEWRAP);
@@ -130,36 +135,36 @@ fn through_bubblewrap(order: &mut Order, sight: Option<Sight>, control: &mut Fil
         command.env_clear().stdin(OwnedFd::from(theirs)).process_group(0).spawn()?
     };
     let wrapper = Pid::from_raw(i32::try_from(wrapper.id()).unwrap_or(0)).ok_or(io::ErrorKind::NotFound)?;
-    let told = Network::send(None, &ours)
-        .and_then(|()| io::Write::write_all(&mut ours, &order.encode()?))
-        .and_then(|()| io::copy(&mut control.take(order.stdin_bytes), &mut ours));
-    let watched = watch(control, wrapper, None, &Gauge::new(&order.limits));
-    if !matches!(watched, Watched::Ended(_)) {
+    let told = NetworkNamespace::send(None, &ours)
+        .and_then(|()| io::Write::write_all(&mut ours, &request.encode()?))
+        .and_then(|()| io::copy(&mut control.take(request.stdin_bytes), &mut ours));
+    let watched = watch(control, wrapper, None, &LimitMonitor::new(&request.limits));
+    if !matches!(watched, WatchOutcome::Ended(_)) {
         let _already_gone = rustix::process::kill_process(wrapper, Signal::KILL);
     }
     tree::sweep();
     let mut answer = match watched {
-        Watched::Exceeded(excess) => Answer::Exceeded(excess).encode().to_vec(),
-        Watched::Ended(_) | Watched::Alone | Watched::Abandoned => Vec::new(),
+        WatchOutcome::Exceeded(excess) => LaunchReply::Exceeded(excess).encode().to_vec(),
+        WatchOutcome::Ended(_) | WatchOutcome::Alone | WatchOutcome::Abandoned => Vec::new(),
     };
     // The end of the stream says that nobody inside will answer any more.
-    let _broken_off = (&mut ours).take(MAX_ANSWERS).read_to_end(&mut answer);
+    let _broken_off = (&mut ours).take(MAX_REPLY_BYTES).read_to_end(&mut answer);
     if answer.is_empty() {
         let why = told.err().and_then(|error| error.raw_os_error());
-        answer.extend(Answer::Refused(why.unwrap_or(rustix::io::Errno::PERM.raw_os_error())).encode());
+        answer.extend(LaunchReply::Refused(why.unwrap_or(rustix::io::Errno::PERM.raw_os_error())).encode());
     }
-    put_back(baseline.as_ref(), order, control, &answer);
+    restore_protected(baseline.as_ref(), request, control, &answer);
     Ok(())
 }
 
 /// Starts the command as process 1 of the namespaces that bubblewrap has made.
-fn inside(order: &Order, stdin: &OwnedFd, control: &mut File) -> io::Result<()> {
+fn run_in_bubblewrap(request: &LaunchRequest, stdin: &OwnedFd, control: &mut File) -> io::Result<()> {
     rustix::process::setsid()?;
-    sandbox::confine(&order.reach, View::Own)?;
-    start_and_reap(order, stdin, control)
+    sandbox::confine(&request.policy, View::Own)?;
+    start_and_reap(request, stdin, control)
 }
 
-/// The command's standard input: nothing, or a memory file with the bytes that follow the order.
+/// The command's standard input: nothing, or a memory file with the bytes that follow the request.
 fn standard_input(control: &mut File, bytes: u64) -> io::Result<OwnedFd> {
     if bytes == 0 {
         return Ok(File::open("/dev/null")?.into());
@@ -172,45 +177,45 @@ fn standard_input(control: &mut File, bytes: u64) -> io::Result<OwnedFd> {
 
 /// Starts the command below an init of our own.
 fn in_namespace(
-    order: &Order,
-    sight: Option<Sight>,
-    network: &Network,
+    request: &LaunchRequest,
+    snapshot: Option<GuardSnapshot>,
+    network: &NetworkNamespace,
     stdin: &OwnedFd,
     control: &mut File,
 ) -> io::Result<()> {
-    enter_namespaces(order, network)?;
+    enter_namespaces(request, network)?;
     let (held_while_we_live, lifeline) = UnixStream::pair()?;
     let alone = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
     match system::fork()? {
         Fork::Child => {
             drop(held_while_we_live);
-            let done = init(order, stdin, control, &lifeline);
+            let done = init(request, stdin, control, &lifeline);
             if done.is_ok() && has_no_children() {
-                let_go(control);
+                release_output(control);
                 let _told_by_our_end_too = rustix::io::write(&alone, &1_u64.to_ne_bytes());
             }
-            system::leave(refused_if_failed(done, control).is_ok())
+            system::exit_immediately(refused_if_failed(done, control).is_ok())
         }
         Fork::Parent(init) => {
             drop(lifeline);
-            let baseline = sight.map(Sight::known);
+            let baseline = snapshot.map(GuardSnapshot::wait);
             let _over_where_init_has_failed = io::Write::write_all(&mut &held_while_we_live, &[0]);
-            let watched = watch(control, init, Some(alone.as_fd()), &Gauge::new(&order.limits));
+            let watched = watch(control, init, Some(alone.as_fd()), &LimitMonitor::new(&request.limits));
             // Waiting for init is waiting for the whole namespace.
             let await_init = || rustix::process::waitpid(Some(init), WaitOptions::empty());
-            if matches!(watched, Watched::Abandoned | Watched::Exceeded(_)) {
+            if matches!(watched, WatchOutcome::Abandoned | WatchOutcome::Exceeded(_)) {
                 let _already_gone = rustix::process::kill_process(init, Signal::KILL);
                 let _reaped = await_init();
             }
-            if let Watched::Exceeded(excess) = watched {
-                Answer::Exceeded(excess).send(control);
+            if let WatchOutcome::Exceeded(excess) = watched {
+                LaunchReply::Exceeded(excess).send(control);
             }
-            put_back(baseline.as_ref(), order, control, &[]);
+            restore_protected(baseline.as_ref(), request, control, &[]);
             hang_up(control);
-            if matches!(watched, Watched::Alone) {
+            if matches!(watched, WatchOutcome::Alone) {
                 let _reaped = await_init();
             }
-            system::leave(true)
+            system::exit_immediately(true)
         }
     }
 }
@@ -229,12 +234,12 @@ fn has_no_children() -> bool {
 /// Lets go of the command's output and directory, and says that everything is over. The agent, which reads the output to its
 /// end, need not wait until the kernel has cleared the guard itself away.
 fn hang_up(control: &File) {
-    let_go(control);
+    release_output(control);
     let _nobody_listens = rustix::net::shutdown(control, rustix::net::Shutdown::Both);
 }
 
 /// Lets go of the command's output and directory.
-fn let_go(control: &File) {
+fn release_output(control: &File) {
     let _given_up_with_us = rustix::stdio::dup2_stdout(control)
         .and_then(|()| rustix::stdio::dup2_stderr(control))
         .and_then(|()| rustix::process::chdir("/"));
@@ -242,13 +247,13 @@ fn let_go(control: &File) {
 
 /// A new pid namespace, and for a confined command all others but that of mounts, which is for init: the guard goes on to
 /// see what there is. Its network is that of the run, where there is one.
-fn enter_namespaces(order: &Order, network: &Network) -> io::Result<()> {
+fn enter_namespaces(request: &LaunchRequest, network: &NetworkNamespace) -> io::Result<()> {
     let mut flags = UnshareFlags::NEWPID;
-    if order.tier == Tier::Full {
+    if request.tier == Tier::Full {
         flags |= UnshareFlags::NEWIPC;
-        flags.set(UnshareFlags::NEWNET, !order.reach.network && network.is_none());
+        flags.set(UnshareFlags::NEWNET, !request.policy.network && network.is_empty());
     }
-    if !network.is_none() {
+    if !network.is_empty() {
         network.join()?;
         return system::unshare(flags);
     }
@@ -260,7 +265,7 @@ fn make_network(control: &File) -> io::Result<()> {
     unshare(UnshareFlags::NEWNET)?;
     system::loopback_up()?;
     let own_users = !rustix::process::geteuid().is_root();
-    Network::send(Some(&Network::of_this_process(own_users)?), control)
+    NetworkNamespace::send(Some(&NetworkNamespace::of_this_process(own_users)?), control)
 }
 
 /// Moves into new namespaces; without root, of a new user namespace that maps only ourselves.
@@ -283,52 +288,57 @@ fn write_proc(path: &str, text: &str) -> io::Result<()> {
 
 /// Process 1 of the namespace: starts the command once the guard knows how protected files were, reaps orphans, and takes
 /// everything along when the command ends.
-fn init(order: &Order, stdin: &OwnedFd, control: &mut File, lifeline: &UnixStream) -> io::Result<()> {
-    follow_parent_into_death(lifeline)?;
+fn init(
+    request: &LaunchRequest,
+    stdin: &OwnedFd,
+    control: &mut File,
+    lifeline: &UnixStream,
+) -> io::Result<()> {
+    die_with_parent(lifeline)?;
     rustix::process::setsid()?;
     system::unshare(UnshareFlags::NEWNS)?;
-    leave_view_with_guard(lifeline);
-    if order.tier == Tier::Full {
+    pass_mounts_to_guard(lifeline);
+    if request.tier == Tier::Full {
         let place = std::env::current_dir()?;
-        sandbox::mounts::arrange(&order.reach)?;
+        sandbox::mounts::apply(&request.policy)?;
         rustix::process::chdir(place)?;
-        if !order.reach.network {
+        if !request.policy.network {
             system::loopback_up()?;
         }
-        sandbox::confine(&order.reach, View::Own)?;
+        sandbox::confine(&request.policy, View::Own)?;
     } else {
         rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
         let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
         rustix::mount::mount("proc", "/proc", "proc", flags, None)?;
     }
     (&mut &*lifeline).read_exact(&mut [0])?;
-    start_and_reap(order, stdin, control)
+    start_and_reap(request, stdin, control)
 }
 
 /// Puts our mounts into the lifeline, where the guard never reads them: they last until it is gone, so that nobody waits for
 /// the kernel to take them down, which it does slowly.
-fn leave_view_with_guard(lifeline: &UnixStream) {
+fn pass_mounts_to_guard(lifeline: &UnixStream) {
     let _taken_down_with_us = File::open("/proc/self/ns/mnt")
         .and_then(|mounts| descriptors::send(lifeline, &[0], &[mounts.as_fd()]));
 }
 
 /// Starts the command, answers when it has ended, and reaps orphans until then.
-fn start_and_reap(order: &Order, stdin: &OwnedFd, control: &mut File) -> io::Result<()> {
-    if order.argv.is_empty() {
-        attempted(order, View::Own).send(control);
+fn start_and_reap(request: &LaunchRequest, stdin: &OwnedFd, control: &mut File) -> io::Result<()> {
+    if request.argv.is_empty() {
+        probe_reply(request, View::Own).send(control);
         return Ok(());
     }
-    let main = match program::start(order, stdin, |command| command.process_group(0).spawn()) {
+    let main = match program::start(request, stdin, |command| command.process_group(0).spawn()) {
         Ok(child) => Pid::from_raw(i32::try_from(child.id()).unwrap_or(0)),
         Err(error) => {
-            Answer::not_started(&error).send(control);
+            LaunchReply::not_started(&error).send(control);
             return Ok(());
         }
     };
     loop {
         match rustix::process::wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if Some(pid) == main => {
-                answer_for(status).send(control);
+                reply_for(status).send(control);
                 return Ok(());
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -339,7 +349,7 @@ fn start_and_reap(order: &Order, stdin: &OwnedFd, control: &mut File) -> io::Res
 
 /// Dies with the guard. The guard holds the other end of `lifeline`: that it is open after the death signal was set
 /// proves that the guard did not die before.
-fn follow_parent_into_death(lifeline: &impl AsFd) -> io::Result<()> {
+fn die_with_parent(lifeline: &impl AsFd) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut ends = [PollFd::new(lifeline, PollFlags::IN)];
     rustix::event::poll(&mut ends, Some(&Timespec::default()))?;
@@ -350,9 +360,14 @@ fn follow_parent_into_death(lifeline: &impl AsFd) -> io::Result<()> {
 }
 
 /// Starts the command as our child and ends all our descendants after it.
-fn as_subreaper(order: &Order, sight: Option<Sight>, stdin: &OwnedFd, control: &mut File) -> io::Result<()> {
-    let baseline = sight.map(Sight::known);
-    let gauge = Gauge::new(&order.limits);
+fn as_subreaper(
+    request: &LaunchRequest,
+    snapshot: Option<GuardSnapshot>,
+    stdin: &OwnedFd,
+    control: &mut File,
+) -> io::Result<()> {
+    let baseline = snapshot.map(GuardSnapshot::wait);
+    let gauge = LimitMonitor::new(&request.limits);
     let guard = rustix::process::getpid();
     let holders: Vec<Pid> =
         std::iter::successors(Some(guard), |pid| tree::parent(*pid)).take(HOLDERS).collect();
@@ -361,30 +376,30 @@ fn as_subreaper(order: &Order, sight: Option<Sight>, stdin: &OwnedFd, control: &
     match system::fork()? {
         Fork::Child => {
             drop(held_while_we_live);
-            follow_parent_into_death(&lifeline)?;
+            die_with_parent(&lifeline)?;
             rustix::process::setsid()?;
-            if order.tier == Tier::Rules {
-                sandbox::confine(&order.reach, View::Shared)?;
-                sandbox::signals::spare(&holders)?;
+            if request.tier == Tier::Rules {
+                sandbox::confine(&request.policy, View::Shared)?;
+                sandbox::signals::refuse_signals_to(&holders)?;
             }
-            if order.argv.is_empty() {
-                attempted(order, View::Shared).send(control);
-            } else if let Err(error) = program::start::<()>(order, stdin, |command| Err(command.exec())) {
-                Answer::not_started(&error).send(control);
+            if request.argv.is_empty() {
+                probe_reply(request, View::Shared).send(control);
+            } else if let Err(error) = program::start::<()>(request, stdin, |command| Err(command.exec())) {
+                LaunchReply::not_started(&error).send(control);
             }
         }
         Fork::Parent(main) => {
-            system::outlive_hangup();
+            system::ignore_hangup();
             let watched = watch(control, main, None, &gauge);
             tree::sweep();
             match watched {
-                Watched::Ended(status) => answer_for(status).send(control),
-                Watched::Exceeded(excess) => Answer::Exceeded(excess).send(control),
-                Watched::Alone | Watched::Abandoned => {}
+                WatchOutcome::Ended(status) => reply_for(status).send(control),
+                WatchOutcome::Exceeded(excess) => LaunchReply::Exceeded(excess).send(control),
+                WatchOutcome::Alone | WatchOutcome::Abandoned => {}
             }
-            put_back(baseline.as_ref(), order, control, &[]);
+            restore_protected(baseline.as_ref(), request, control, &[]);
             hang_up(control);
-            system::leave(true)
+            system::exit_immediately(true)
         }
     }
     Ok(())
@@ -392,21 +407,26 @@ fn as_subreaper(order: &Order, sight: Option<Sight>, stdin: &OwnedFd, control: &
 
 /// Puts protected files back, when nothing of the command lives, and says behind `answer` which: none too, so that a report
 /// that is missing is noticed.
-fn put_back(baseline: Option<&Snapshot>, order: &Order, control: &mut File, answer: &[u8]) {
+fn restore_protected(
+    baseline: Option<&Snapshot>,
+    request: &LaunchRequest,
+    control: &mut File,
+    answer: &[u8],
+) {
     let _nobody_listens = io::Write::write_all(control, answer);
-    if let Some(baseline) = baseline.filter(|_| !order.argv.is_empty()) {
-        let report = protected::report::encode(&baseline.restore(&order.quarantine)).unwrap_or_default();
+    if let Some(baseline) = baseline.filter(|_| !request.argv.is_empty()) {
+        let report = protected::report::encode(&baseline.restore(&request.quarantine)).unwrap_or_default();
         let _nobody_listens = io::Write::write_all(control, &report);
     }
 }
 
-/// The outcome of the trial of `order`; a tier that claims nothing has none.
-fn attempted(order: &Order, view: View) -> Answer {
-    Answer::Exited(order.trial.as_ref().map_or(0, |trial| sandbox::trial::attempt(trial, view).0))
+/// The outcome of the probe of `request`; a tier that claims nothing has none.
+fn probe_reply(request: &LaunchRequest, view: View) -> LaunchReply {
+    LaunchReply::Exited(request.probe.as_ref().map_or(0, |probe| sandbox::trial::run(probe, view).0))
 }
 
 /// Why the guard no longer watches.
-enum Watched {
+enum WatchOutcome {
     /// The command has ended by itself.
     Ended(WaitStatus),
     /// It has, and but for process 1 of its namespace, which is about to end, nothing is left of it.
@@ -414,18 +434,23 @@ enum Watched {
     /// The agent wants it dead, or is dead itself.
     Abandoned,
     /// Its tree takes too much.
-    Exceeded(Excess),
+    Exceeded(ExceededLimit),
 }
 
 /// Watches `child` and what it started, reaping orphans meanwhile, until it has ended or, where it can tell that, is `alone`.
-fn watch(control: &mut File, child: Pid, alone: Option<BorrowedFd<'_>>, gauge: &Gauge) -> Watched {
+fn watch(
+    control: &mut File,
+    child: Pid,
+    alone: Option<BorrowedFd<'_>>,
+    gauge: &LimitMonitor,
+) -> WatchOutcome {
     let pidfd = rustix::process::pidfd_open(child, PidfdFlags::empty()).ok();
     let usual = if pidfd.is_some() { REAP_INTERVAL } else { REAP_INTERVAL_WITHOUT_PIDFD };
     let mut interval = usual;
     loop {
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             if pid == child {
-                return Watched::Ended(status);
+                return WatchOutcome::Ended(status);
             }
         }
         let descriptors = alone.into_iter().chain([control.as_fd()]).chain(pidfd.iter().map(AsFd::as_fd));
@@ -434,26 +459,26 @@ fn watch(control: &mut File, child: Pid, alone: Option<BorrowedFd<'_>>, gauge: &
         let woken = rustix::event::poll(&mut watched, Some(&interval));
         let mut told = watched.iter().map(|fd| !fd.revents().is_empty());
         if alone.is_some() && told.next() == Some(true) {
-            return Watched::Alone;
+            return WatchOutcome::Alone;
         }
         let told = told.next() == Some(true);
         drop(watched);
         if told && !matches!(control.read(&mut [0; 1]), Ok(1)) {
-            return Watched::Abandoned;
+            return WatchOutcome::Abandoned;
         }
         if woken == Ok(0) {
-            interval = match gauge.read(tree::usage()) {
-                Reading::Far => usual,
-                Reading::Near => REAP_INTERVAL_NEAR_LIMIT,
-                Reading::Beyond(excess) => return Watched::Exceeded(excess),
+            interval = match gauge.check(tree::usage()) {
+                LimitStatus::Below => usual,
+                LimitStatus::Near => REAP_INTERVAL_NEAR_LIMIT,
+                LimitStatus::Exceeded(excess) => return WatchOutcome::Exceeded(excess),
             };
         }
     }
 }
 
-fn answer_for(status: WaitStatus) -> Answer {
+fn reply_for(status: WaitStatus) -> LaunchReply {
     match status.terminating_signal() {
-        Some(signal) => Answer::Signalled(signal),
-        None => Answer::Exited(status.exit_status().unwrap_or(0)),
+        Some(signal) => LaunchReply::Signalled(signal),
+        None => LaunchReply::Exited(status.exit_status().unwrap_or(0)),
     }
 }

@@ -5,13 +5,13 @@ use super::capture::{self, Capture};
 use super::environment;
 use super::fork_server::{ForkServer, Guard};
 use super::limits::CommandLimits;
-use super::network::Network;
-use super::order::{Baseline, Order};
-use super::protected::{Begun, Disturbance};
+use super::network::NetworkNamespace;
+use super::order::{LaunchRequest, SnapshotRequest};
+use super::protected::{ActiveCommand, ProtectedChange};
 use super::remembered;
-use super::running::Handle;
-use super::sandbox::confinement::{Confinement, Walls};
-use super::started::{Main, NoAnswer, Tree};
+use super::running::KillHandle;
+use super::sandbox::confinement::{Confinement, PreparedSandbox};
+use super::started::{GuardError, RootProcess, RunningCommand};
 use super::umask;
 use crate::secret::Secret;
 use rustix::fs::{Mode, OFlags};
@@ -30,10 +30,10 @@ use tokio::net::unix::pipe;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use super::child::{Ended, Exit, Keeping, LaunchError, Spec};
+pub use super::child::{CommandOutcome, CommandSpec, ExitReason, LaunchError, OutputOptions};
 #[cfg(target_os = "linux")]
-pub use super::guard::child_main;
-pub use super::running::Running;
+pub use super::guard::launcher_main;
+pub use super::running::CommandRegistry;
 pub use super::tier::Tier;
 
 /// The running binary itself, whatever has become of its file since.
@@ -61,17 +61,17 @@ pub struct Launcher {
     fork_server: ForkServer,
     tier: Tier,
     /// Where the tier that works here is kept.
-    remembered: Option<Arc<Path>>,
+    tier_cache: Option<Arc<Path>>,
     pub(super) confinement: Option<Arc<Confinement>>,
     limits: CommandLimits,
-    network: Arc<OnceLock<Option<Network>>>,
-    running: Running,
+    network: Arc<OnceLock<Option<NetworkNamespace>>>,
+    running: CommandRegistry,
     barrier: Barrier,
 }
 
 impl Launcher {
     /// A launcher whose children get `environment` and never a variable that holds one of `secrets`. Until it is
-    /// [`settled`](Self::settled) it holds them by [`Tier::Group`].
+    /// [`with_detected_tier`](Self::with_detected_tier) it holds them by [`Tier::Group`].
     pub fn new(environment: BTreeMap<String, String>, secrets: Vec<Secret>) -> Self {
         Self {
             environment: environment.into(),
@@ -79,11 +79,11 @@ impl Launcher {
             executable: Path::new(OWN_EXECUTABLE).into(),
             fork_server: ForkServer::default(),
             tier: Tier::Group,
-            remembered: None,
+            tier_cache: None,
             confinement: None,
             limits: CommandLimits::default(),
             network: Arc::default(),
-            running: Running::default(),
+            running: CommandRegistry::default(),
             barrier: Barrier::default(),
         }
     }
@@ -96,32 +96,32 @@ impl Launcher {
 
     /// The same launcher, whose children are confined as far as the kernel can hold them to that.
     #[must_use]
-    pub fn confined(self, confinement: Confinement) -> Self {
+    pub fn with_confinement(self, confinement: Confinement) -> Self {
         Self { confinement: Some(confinement.into()), ..self }
     }
 
     /// The same launcher, which keeps in `file` by which tier its children are held here. What confines has another file than
     /// what does not.
     #[must_use]
-    pub fn remembering(self, file: &Path) -> Self {
-        Self { remembered: Some(file.into()), ..self }
+    pub fn with_tier_cache(self, file: &Path) -> Self {
+        Self { tier_cache: Some(file.into()), ..self }
     }
 
     /// The same launcher, each of whose children may take that much.
     #[must_use]
-    pub fn limited(self, limits: CommandLimits) -> Self {
+    pub fn with_limits(self, limits: CommandLimits) -> Self {
         Self { limits, ..self }
     }
 
     /// The same launcher, whose children are got ready and begin when `barrier` is lifted.
     #[must_use]
-    pub fn waiting_for(self, barrier: Barrier) -> Self {
+    pub fn with_barrier(self, barrier: Barrier) -> Self {
         Self { barrier, ..self }
     }
 
     /// The same launcher, whose children are held by `tier`.
     #[must_use]
-    pub fn held_by(self, tier: Tier) -> Self {
+    pub fn with_tier(self, tier: Tier) -> Self {
         Self { tier, ..self }
     }
 
@@ -130,24 +130,24 @@ impl Launcher {
     ///
     /// # Errors
     /// When that cannot be found out.
-    pub fn settled(self) -> io::Result<Self> {
-        match self.remembered.as_ref().and_then(|file| remembered::recall(file, &self.executable)) {
-            Some(tier) => Ok(self.held_by(tier)),
-            None => self.settled_anew(),
+    pub fn with_detected_tier(self) -> io::Result<Self> {
+        match self.tier_cache.as_ref().and_then(|file| remembered::load(file, &self.executable)) {
+            Some(tier) => Ok(self.with_tier(tier)),
+            None => self.with_probed_tier(),
         }
     }
 
-    /// Like [`settled`](Self::settled), by trying. A kernel can refuse today what it did not yesterday, which a remembered
+    /// Like [`with_detected_tier`](Self::with_detected_tier), by trying. A kernel can refuse today what it did not yesterday, which a remembered
     /// tier does not show.
     ///
     /// # Errors
     /// When that cannot be found out.
-    pub fn settled_anew(self) -> io::Result<Self> {
+    pub fn with_probed_tier(self) -> io::Result<Self> {
         let tier = self.find_tier()?;
-        if let Some(file) = &self.remembered {
-            remembered::remember(file, &self.executable, tier);
+        if let Some(file) = &self.tier_cache {
+            remembered::store(file, &self.executable, tier);
         }
-        Ok(self.held_by(tier))
+        Ok(self.with_tier(tier))
     }
 
     /// How children are confined and held together.
@@ -161,18 +161,18 @@ impl Launcher {
     }
 
     /// Tells which directories were those of repositories before the first command, whatever has become of them since.
-    pub fn repositories(&self) -> impl Fn(&Path) -> bool + Send + Sync + 'static {
+    pub fn repository_check(&self) -> impl Fn(&Path) -> bool + Send + Sync + 'static {
         let confinement = self.confinement.clone();
         move |directory| confinement.as_ref().is_some_and(|confinement| confinement.was_repository(directory))
     }
 
     /// A directory that children may change but neither list nor add to, because rules hold them and something is hidden below.
-    pub fn narrowed(&self) -> Option<&Path> {
-        (self.tier == Tier::Rules).then(|| self.walls())??.ok()?.around_hidden()
+    pub fn unlistable_root(&self) -> Option<&Path> {
+        (self.tier == Tier::Rules).then(|| self.sandbox())??.ok()?.first_root_with_hidden()
     }
 
     /// A handle for the signal thread that ends all children at once.
-    pub fn running(&self) -> Running {
+    pub fn registry(&self) -> CommandRegistry {
         self.running.clone()
     }
 
@@ -180,28 +180,36 @@ impl Launcher {
     ///
     /// # Errors
     /// When the program could not be started.
-    pub async fn launch(&self, spec: Spec, cancel: &CancellationToken) -> Result<Exit, LaunchError> {
-        let keeping = Keeping { open: None::<fn() -> io::Result<io::Sink>>, idle: None, recent: None };
-        self.launch_keeping(spec, keeping, cancel).await
+    pub async fn launch(
+        &self,
+        spec: CommandSpec,
+        cancel: &CancellationToken,
+    ) -> Result<CommandOutcome, LaunchError> {
+        let keeping = OutputOptions {
+            open_file: None::<fn() -> io::Result<io::Sink>>,
+            idle_timeout: None,
+            recent: None,
+        };
+        self.launch_with_output(spec, keeping, cancel).await
     }
 
     /// Like [`launch`](Self::launch), with more care for its output.
     ///
     /// # Errors
     /// When the program could not be started.
-    pub async fn launch_keeping<Open: FnOnce() -> io::Result<Sink>, Sink: Write>(
+    pub async fn launch_with_output<Open: FnOnce() -> io::Result<Sink>, Sink: Write>(
         &self,
-        spec: Spec,
-        keeping: Keeping<Open>,
+        spec: CommandSpec,
+        keeping: OutputOptions<Open>,
         cancel: &CancellationToken,
-    ) -> Result<Exit, LaunchError> {
+    ) -> Result<CommandOutcome, LaunchError> {
         let program = spec.argv.first().cloned().unwrap_or_default();
         let begun = Instant::now();
-        let capture = Mutex::new(Capture::new(keeping.open, keeping.recent));
-        let mut ended = Ok(Ended::Cancelled);
-        let mut disturbed = Vec::new();
+        let capture = Mutex::new(Capture::new(keeping.open_file, keeping.recent));
+        let mut ended = Ok(ExitReason::Cancelled);
+        let mut protected_changes = Vec::new();
         if self.tier == Tier::Group {
-            self.may_begin(cancel).await.map_err(|error| failure(&program, &error))?;
+            self.wait_for_barrier(cancel).await.map_err(|error| failure(&program, &error))?;
         }
         if !cancel.is_cancelled() {
             let (timeout, cwd) = (spec.timeout, spec.cwd.clone());
@@ -213,20 +221,21 @@ impl Launcher {
             })?;
             let pump = capture::pump(tree.stdout.take(), tree.stderr.take(), &capture);
             let mut pump = std::pin::pin!(futures_util::future::maybe_done(pump));
-            ended = if let Err(error) = self.may_begin(cancel).await {
+            ended = if let Err(error) = self.wait_for_barrier(cancel).await {
                 Err(failure(&program, &error))
             } else {
                 tokio::select! {
                     biased;
-                    () = cancel.cancelled() => Ok(Ended::Cancelled),
-                    () = tokio::time::sleep(timeout) => Ok(Ended::TimedOut),
-                    () = capture::silence(keeping.idle, &capture) => Ok(Ended::Idle),
-                    answer = tree.answer() => answer.map_err(|error| self.unanswered(&program, error)),
-                    () = async { pump.as_mut().await; std::future::pending().await } => Ok(Ended::Cancelled),
+                    () = cancel.cancelled() => Ok(ExitReason::Cancelled),
+                    () = tokio::time::sleep(timeout) => Ok(ExitReason::TimedOut),
+                    () = capture::wait_until_idle(keeping.idle_timeout, &capture) => Ok(ExitReason::Idle),
+                    answer = tree.wait() => answer.map_err(|error| self.launch_error(&program, error)),
+                    () = async { pump.as_mut().await; std::future::pending().await } => Ok(ExitReason::Cancelled),
                 }
             };
-            let told = tree.end().await;
-            disturbed = tree.begun().map(|begun| self.look_after(begun, told)).unwrap_or_default();
+            let reported = tree.end().await;
+            protected_changes =
+                tree.take_active().map(|begun| self.check_protected(begun, reported)).unwrap_or_default();
             if pump.as_mut().output_mut().is_none() {
                 let _held_open = tokio::time::timeout(DRAIN_GRACE, pump).await;
             }
@@ -235,36 +244,42 @@ impl Launcher {
         let mut capture = capture.into_inner().unwrap_or_else(PoisonError::into_inner);
         let kept = capture.finish();
         let (stdout, stderr, duration) = (capture.stdout, capture.stderr, begun.elapsed());
-        Ok(Exit { ended, stdout, stderr, kept, disturbed, duration })
+        Ok(CommandOutcome { reason: ended, stdout, stderr, stored: kept, protected_changes, duration })
     }
 
     /// Waits until children may begin, or until they need not any more.
-    async fn may_begin(&self, cancel: &CancellationToken) -> io::Result<()> {
+    async fn wait_for_barrier(&self, cancel: &CancellationToken) -> io::Result<()> {
         tokio::select! {
             biased;
             () = cancel.cancelled() => Ok(()),
-            lifted = self.barrier.lifted() => lifted,
+            lifted = self.barrier.wait() => lifted,
         }
     }
 
-    /// What a command did to protected files, of which its guard has told what it can see.
-    fn look_after(&self, begun: Begun, told: Option<Vec<Disturbance>>) -> Vec<Disturbance> {
-        let walls = self.walls().and_then(Result::ok);
-        walls.map(|walls| walls.held().after(begun, told, &walls.quarantine())).unwrap_or_default()
+    /// What a command did to protected files, of which its guard has reported what it can see.
+    fn check_protected(
+        &self,
+        begun: ActiveCommand,
+        reported: Option<Vec<ProtectedChange>>,
+    ) -> Vec<ProtectedChange> {
+        let sandbox = self.sandbox().and_then(Result::ok);
+        sandbox
+            .map(|sandbox| sandbox.protection().finish_command(begun, reported, &sandbox.quarantine()))
+            .unwrap_or_default()
     }
 
     /// What holds commands, where the tier confines them.
-    fn walls(&self) -> Option<io::Result<&Walls>> {
-        self.confinement.as_ref().filter(|_| self.tier.confines()).map(|confinement| confinement.walls())
+    fn sandbox(&self) -> Option<io::Result<&PreparedSandbox>> {
+        self.confinement.as_ref().filter(|_| self.tier.confines()).map(|confinement| confinement.sandbox())
     }
 
-    fn unanswered(&self, program: &str, error: NoAnswer) -> LaunchError {
+    fn launch_error(&self, program: &str, error: GuardError) -> LaunchError {
         match error {
-            NoAnswer::Failed(error) => failure(program, &error),
-            NoAnswer::Killed => LaunchError::Orphaned { program: program.to_owned() },
-            NoAnswer::Refused(error) => {
-                if let Some(file) = &self.remembered {
-                    remembered::forget(file);
+            GuardError::Failed(error) => failure(program, &error),
+            GuardError::Killed => LaunchError::Orphaned { program: program.to_owned() },
+            GuardError::Refused(error) => {
+                if let Some(file) = &self.tier_cache {
+                    remembered::clear(file);
                 }
                 failure(
                     program,
@@ -278,7 +293,7 @@ impl Launcher {
     }
 
     /// Starts a guard, or where there is none the command itself.
-    fn start(&self, spec: Spec) -> io::Result<Tree> {
+    fn start(&self, spec: CommandSpec) -> io::Result<RunningCommand> {
         let mut env = BTreeMap::clone(&self.environment);
         env.extend(spec.env.clone());
         environment::drop_secrets(&mut env, &self.secrets);
@@ -292,82 +307,100 @@ impl Launcher {
         let output = |pipe: io::PipeReader| pipe::Receiver::from_owned_fd(pipe.into()).map(Some);
         let (stdout, stderr) = (output(stdout.0)?, output(stderr.0)?);
         let grace = if tier.confines() { CONFINED_END_GRACE } else { END_GRACE };
-        Ok(Tree { main, stdout, stderr, reply: Vec::new(), running: self.running.add(handle), grace })
+        Ok(RunningCommand {
+            main,
+            stdout,
+            stderr,
+            reply: Vec::new(),
+            running: self.running.add(handle),
+            grace,
+        })
     }
 
     fn start_guarded(
         &self,
         tier: Tier,
-        spec: Spec,
+        spec: CommandSpec,
         mut env: BTreeMap<String, String>,
         outputs: [&dyn AsFd; 2],
-    ) -> io::Result<(Main, Handle)> {
-        let walls = self.walls().transpose()?;
-        if let Some(reason) = walls.and_then(|walls| walls.held().altered()) {
+    ) -> io::Result<(RootProcess, KillHandle)> {
+        let sandbox = self.sandbox().transpose()?;
+        if let Some(reason) = sandbox.and_then(|sandbox| sandbox.protection().block_reason()) {
             return Err(io::Error::other(reason.to_owned()));
         }
-        let reach = walls.map(|walls| walls.held().reach().clone()).unwrap_or_default();
-        let quarantine = walls.map(Walls::quarantine).unwrap_or_default();
-        if let Some(walls) = walls {
-            walls.lead(&mut env, tier);
+        let policy = sandbox.map(|sandbox| sandbox.protection().policy().clone()).unwrap_or_default();
+        let quarantine = sandbox.map(PreparedSandbox::quarantine).unwrap_or_default();
+        if let Some(sandbox) = sandbox {
+            sandbox.set_environment(&mut env, tier);
         }
         let stdin_bytes = spec.stdin.len() as u64;
-        let network = (tier == Tier::Full && !reach.network).then(|| self.network()).flatten();
-        let (argv, limits, question) = (spec.argv, self.limits, Order::question(tier));
-        let umask = umask::of_the_user();
-        let order =
-            Order { argv, reach: reach.clone(), limits, quarantine, env, umask, stdin_bytes, ..question };
-        let mut order = order.encode()?;
-        order.extend(spec.stdin);
-        let split_off = |first: bool| {
-            let baseline = Baseline { tier, reach: reach.clone() };
-            self.split_off(&spec.cwd, outputs, first.then_some(&baseline))
+        let network = (tier == Tier::Full && !policy.network).then(|| self.network()).flatten();
+        let (argv, limits, question) = (spec.argv, self.limits, LaunchRequest::without_command(tier));
+        let umask = umask::user_umask();
+        let request = LaunchRequest {
+            argv,
+            policy: policy.clone(),
+            limits,
+            quarantine,
+            env,
+            umask,
+            stdin_bytes,
+            ..question
         };
-        let ((guard, control), begun) = match walls {
-            Some(walls) => walls.held().begin(split_off).map(|(split, begun)| (split, Some(begun)))?,
-            None => (split_off(false)?, None),
+        let mut request = request.encode()?;
+        request.extend(spec.stdin);
+        let fork_guard = |first: bool| {
+            let baseline = SnapshotRequest { tier, policy: policy.clone() };
+            self.fork_guard(&spec.cwd, outputs, first.then_some(&baseline))
         };
-        Network::send(network, &control)?;
-        let handle = Handle::Control(control.try_clone()?);
+        let ((guard, control), begun) = match sandbox {
+            Some(sandbox) => {
+                sandbox.protection().start_command(fork_guard).map(|(split, begun)| (split, Some(begun)))?
+            }
+            None => (fork_guard(false)?, None),
+        };
+        NetworkNamespace::send(network, &control)?;
+        let handle = KillHandle::Control(control.try_clone()?);
         control.set_nonblocking(true)?;
         let control = tokio::net::UnixStream::from_std(control)?;
-        Ok((Main::Guard { guard, control, order, begun }, handle))
+        Ok((RootProcess::Guard { guard, control, request, active: begun }, handle))
     }
 
     /// The network that all confined commands of this run share, made when the first of them starts. Without one, where
     /// the kernel refuses it, each has its own and cannot reach the servers of others.
-    fn network(&self) -> Option<&Network> {
+    fn network(&self) -> Option<&NetworkNamespace> {
         self.network.get_or_init(|| self.make_network().ok()).as_ref()
     }
 
-    fn make_network(&self) -> io::Result<Network> {
-        let (guard, control) = self.split_off(Path::new("/"), [&null()?, &null()?], None)?;
-        let order = Order { makes_network: true, ..Order::question(Tier::Full) };
+    fn make_network(&self) -> io::Result<NetworkNamespace> {
+        let (guard, control) =
+            self.fork_guard(Path::new("/"), [&open_dev_null()?, &open_dev_null()?], None)?;
+        let request = LaunchRequest { makes_network: true, ..LaunchRequest::without_command(Tier::Full) };
         let made = control
             .set_read_timeout(Some(PROBE_TIMEOUT))
-            .and_then(|()| Network::send(None, &control))
-            .and_then(|()| (&control).write_all(&order.encode()?))
-            .and_then(|()| Network::receive(&control));
+            .and_then(|()| NetworkNamespace::send(None, &control))
+            .and_then(|()| (&control).write_all(&request.encode()?))
+            .and_then(|()| NetworkNamespace::receive(&control));
         // It ends by itself. After one that is killed every process of the machine would be looked at for what it left.
         let ended = made.is_ok() && (&control).read(&mut [0]).is_ok_and(|read| read == 0);
         if !ended {
             guard.kill();
         }
-        made.and_then(|made| if made.is_none() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(made) })
+        made.and_then(|made| if made.is_empty() { Err(io::ErrorKind::Unsupported.into()) } else { Ok(made) })
     }
 
     /// A guard in the directory `place`, whose command writes to `outputs`, and our end of its control socket.
-    pub(super) fn split_off(
+    pub(super) fn fork_guard(
         &self,
         place: &Path,
         [stdout, stderr]: [&dyn AsFd; 2],
-        baseline: Option<&Baseline>,
+        baseline: Option<&SnapshotRequest>,
     ) -> io::Result<(Guard, UnixStream)> {
         let (control, theirs) = UnixStream::pair()?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let place = rustix::fs::open(place, flags, Mode::empty())?;
         let descriptors = [theirs.as_fd(), stdout.as_fd(), stderr.as_fd(), place.as_fd()];
-        Ok((self.fork_server.split_off(|| self.own_program(), descriptors, baseline)?, control))
+        Ok((self.fork_server.fork_guard(|| self.own_program(), descriptors, baseline)?, control))
     }
 
     /// Has the process begin that guards are split off from.
@@ -388,23 +421,23 @@ fn program_command(program: impl AsRef<OsStr>) -> Command {
 
 /// Starts a command as our own child.
 fn start_command(
-    spec: &Spec,
+    spec: &CommandSpec,
     env: BTreeMap<String, String>,
     (stdout, stderr): (io::PipeWriter, io::PipeWriter),
-) -> io::Result<(Main, Handle)> {
+) -> io::Result<(RootProcess, KillHandle)> {
     let (program, args) = spec.argv.split_first().ok_or_else(|| io::Error::other("no program is named"))?;
     let mut command = program_command(program);
     command.args(args).env_clear().envs(env).current_dir(&spec.cwd).process_group(0);
     command.stdin(group_stdin(&spec.stdin)?).stdout(stdout).stderr(stderr);
     let mut command = tokio::process::Command::from(command);
-    let child = umask::with_the_users(|| command.spawn())?;
+    let child = umask::with_user_umask(|| command.spawn())?;
     let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);
     let pid = pid.ok_or_else(|| io::Error::other("it ended before it began"))?;
-    Ok((Main::Command(child), Handle::Group(pid)))
+    Ok((RootProcess::Command(child), KillHandle::Group(pid)))
 }
 
 /// Where nothing is written to.
-pub(super) fn null() -> io::Result<File> {
+pub(super) fn open_dev_null() -> io::Result<File> {
     File::options().read(true).write(true).open("/dev/null")
 }
 
@@ -425,6 +458,6 @@ fn failure(program: &str, reason: &impl ToString) -> LaunchError {
 
 /// Elsewhere there is no launcher process.
 #[cfg(not(target_os = "linux"))]
-pub fn child_main(_args: impl IntoIterator<Item = std::ffi::OsString>) -> Option<std::process::ExitCode> {
+pub fn launcher_main(_args: impl IntoIterator<Item = std::ffi::OsString>) -> Option<std::process::ExitCode> {
     None
 }

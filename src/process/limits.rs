@@ -15,7 +15,7 @@ pub const FILE_BYTES: u64 = 8 << 30;
 /// How many processes and threads a user may have beyond those of the machine and those a command may have: the launcher
 /// is to see that a command has too many before the kernel refuses it one.
 #[cfg(target_os = "linux")]
-const MORE_PROCESSES: u64 = 512;
+const PROCESS_HEADROOM: u64 = 512;
 
 /// Parts of a hundred of the memory that is free when a command begins: the rest is for the person's own programs.
 #[cfg(target_os = "linux")]
@@ -38,14 +38,14 @@ impl Default for CommandLimits {
 
 /// What a command took too much of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Excess {
+pub enum ExceededLimit {
     /// Processes and threads.
     Processes,
     /// Memory.
     Memory,
 }
 
-impl Excess {
+impl ExceededLimit {
     /// Its number on the way to the agent.
     pub(super) fn code(self) -> i32 {
         match self {
@@ -55,7 +55,7 @@ impl Excess {
     }
 
     /// The excess with this number.
-    pub(super) fn of_code(code: i32) -> Option<Self> {
+    pub(super) fn from_code(code: i32) -> Option<Self> {
         [Self::Processes, Self::Memory].into_iter().find(|excess| excess.code() == code)
     }
 
@@ -79,13 +79,13 @@ impl Excess {
 /// # Errors
 /// When the kernel refuses.
 #[cfg(target_os = "linux")]
-pub(super) fn lower(limits: &CommandLimits) -> std::io::Result<()> {
+pub(super) fn apply(limits: &CommandLimits) -> std::io::Result<()> {
     use rustix::process::Resource;
     let processes = u64::from(rustix::system::sysinfo().procs);
     lower_one(Resource::Core, 0)?;
     lower_one(Resource::Nofile, OPEN_FILES)?;
     lower_one(Resource::Fsize, FILE_BYTES)?;
-    lower_one(Resource::Nproc, processes.saturating_add(limits.processes).saturating_add(MORE_PROCESSES))
+    lower_one(Resource::Nproc, processes.saturating_add(limits.processes).saturating_add(PROCESS_HEADROOM))
 }
 
 /// Lowers a limit to `most`, where it is not lower already.
@@ -100,7 +100,7 @@ fn lower_one(resource: rustix::process::Resource, most: u64) -> std::io::Result<
 /// The limits in figures, and how close a tree is to them.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
-pub(super) struct Gauge {
+pub(super) struct LimitMonitor {
     processes: u64,
     memory_bytes: u64,
 }
@@ -118,17 +118,17 @@ pub(super) struct Usage {
 /// What a look at the tree says.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum LimitStatus {
     /// Less than half of each limit.
-    Far,
+    Below,
     /// More than half of one: worth another look soon.
     Near,
     /// Beyond a limit.
-    Beyond(Excess),
+    Exceeded(ExceededLimit),
 }
 
 #[cfg(target_os = "linux")]
-impl Gauge {
+impl LimitMonitor {
     /// The figures of `limits` now, before the command takes anything.
     pub(super) fn new(limits: &CommandLimits) -> Self {
         let free = || memory_available().map_or(u64::MAX, |bytes| bytes / 100 * MEMORY_SHARE);
@@ -136,15 +136,15 @@ impl Gauge {
     }
 
     /// How close `usage` is.
-    pub(super) fn read(&self, usage: Usage) -> Reading {
+    pub(super) fn check(&self, usage: Usage) -> LimitStatus {
         if usage.tasks > self.processes {
-            Reading::Beyond(Excess::Processes)
+            LimitStatus::Exceeded(ExceededLimit::Processes)
         } else if usage.memory_bytes > self.memory_bytes {
-            Reading::Beyond(Excess::Memory)
+            LimitStatus::Exceeded(ExceededLimit::Memory)
         } else if usage.tasks > self.processes / 2 || usage.memory_bytes > self.memory_bytes / 2 {
-            Reading::Near
+            LimitStatus::Near
         } else {
-            Reading::Far
+            LimitStatus::Below
         }
     }
 }
@@ -165,24 +165,27 @@ mod tests {
 
     #[test]
     fn a_tree_is_far_near_or_beyond() {
-        let gauge = Gauge::new(&CommandLimits { processes: 10, memory_bytes: Some(1000) });
-        let read = |tasks, memory_bytes| gauge.read(Usage { tasks, memory_bytes });
-        assert_eq!((read(5, 500), read(6, 0), read(10, 1000)), (Reading::Far, Reading::Near, Reading::Near));
-        assert_eq!(read(11, 0), Reading::Beyond(Excess::Processes));
-        assert_eq!(read(0, 1001), Reading::Beyond(Excess::Memory));
+        let gauge = LimitMonitor::new(&CommandLimits { processes: 10, memory_bytes: Some(1000) });
+        let read = |tasks, memory_bytes| gauge.check(Usage { tasks, memory_bytes });
+        assert_eq!(
+            (read(5, 500), read(6, 0), read(10, 1000)),
+            (LimitStatus::Below, LimitStatus::Near, LimitStatus::Near)
+        );
+        assert_eq!(read(11, 0), LimitStatus::Exceeded(ExceededLimit::Processes));
+        assert_eq!(read(0, 1001), LimitStatus::Exceeded(ExceededLimit::Memory));
     }
 
     #[test]
     fn without_a_number_most_of_what_is_free_is_the_limit() {
-        let gauge = Gauge::new(&CommandLimits::default());
+        let gauge = LimitMonitor::new(&CommandLimits::default());
         assert!(gauge.memory_bytes > 0 && gauge.memory_bytes < memory_available().unwrap());
     }
 
     #[test]
     fn an_excess_survives_the_way() {
-        for excess in [Excess::Processes, Excess::Memory] {
-            assert_eq!(Excess::of_code(excess.code()), Some(excess));
+        for excess in [ExceededLimit::Processes, ExceededLimit::Memory] {
+            assert_eq!(ExceededLimit::from_code(excess.code()), Some(excess));
         }
-        assert_eq!(Excess::of_code(0), None);
+        assert_eq!(ExceededLimit::from_code(0), None);
     }
 }

@@ -38,8 +38,8 @@ use crate::secret::Secret;
 
 /// Keeps the environment and the memory of this process, which hold keys, from the eyes of its own children: `/proc`
 /// shows them to every process of the same user, and only a pid namespace hides us from a command. Root sees all the same:
-/// what it must not see is overwritten ([`hide`]).
-pub fn keep_to_ourselves() {
+/// what it must not see is overwritten ([`scrub_secrets`]).
+pub fn disable_dumping() {
     #[cfg(target_os = "linux")]
     // Where the kernel refuses, we are as visible as any other program.
     let _as_visible_as_others =
@@ -47,9 +47,9 @@ pub fn keep_to_ourselves() {
 }
 
 /// Overwrites `secrets`, which have been read, in what the kernel shows of the start of this process.
-pub fn hide<'a>(secrets: impl Iterator<Item = &'a Secret>) {
+pub fn scrub_secrets<'a>(secrets: impl Iterator<Item = &'a Secret>) {
     #[cfg(target_os = "linux")]
-    traces::remove(secrets);
+    traces::scrub(secrets);
     #[cfg(not(target_os = "linux"))]
     drop(secrets);
 }

@@ -14,9 +14,9 @@ const CARRIER: [u8; 1] = [0];
 
 /// The namespaces of a run's commands, in the order in which they are joined: users (not as root), network.
 #[derive(Debug, Default)]
-pub(super) struct Network(Vec<OwnedFd>);
+pub(super) struct NetworkNamespace(Vec<OwnedFd>);
 
-impl Network {
+impl NetworkNamespace {
     /// Sends it to the other end of `socket`; without one, only the byte that says so.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ impl Network {
     }
 
     /// Whether there is none to join.
-    pub(super) fn is_none(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -68,11 +68,11 @@ mod tests {
     fn descriptors_survive_the_way_and_bytes_follow_them() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
-        let network = Network(vec![OwnedFd::from(writer)]);
-        Network::send(Some(&network), &ours).unwrap();
+        let network = NetworkNamespace(vec![OwnedFd::from(writer)]);
+        NetworkNamespace::send(Some(&network), &ours).unwrap();
         (&ours).write_all(b"order").unwrap();
         drop((network, ours));
-        let mut received = Network::receive(&theirs).unwrap();
+        let mut received = NetworkNamespace::receive(&theirs).unwrap();
         let mut rest = String::new();
         theirs.read_to_string(&mut rest).unwrap();
         assert_eq!(rest, "order");
@@ -85,9 +85,9 @@ mod tests {
     #[test]
     fn no_network_is_told_apart_from_no_message() {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        Network::send(None, &ours).unwrap();
-        assert!(Network::receive(&theirs).unwrap().is_none());
+        NetworkNamespace::send(None, &ours).unwrap();
+        assert!(NetworkNamespace::receive(&theirs).unwrap().is_empty());
         drop(ours);
-        assert!(Network::receive(&theirs).is_err());
+        assert!(NetworkNamespace::receive(&theirs).is_err());
     }
 }

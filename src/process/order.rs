@@ -1,11 +1,11 @@
 //! What the agent tells its launcher process, and the one record that comes back.
 //!
 //! Both travel over the socket that is the launcher's standard input: a byte that carries descriptors ([`super::network`]),
-//! the order as a length (u32, little endian), that many bytes of JSON and the command's standard input; the answer as five
+//! the request as a length (u32, little endian), that many bytes of JSON and the command's standard input; the answer as five
 //! bytes, a tag and an i32. A report about protected files may follow it.
 
-use super::limits::{CommandLimits, Excess};
-use super::sandbox::{Reach, Trial};
+use super::limits::{CommandLimits, ExceededLimit};
+use super::sandbox::{SandboxPolicy, SandboxProbe};
 use super::tier::Tier;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -20,25 +20,25 @@ pub(super) const BUBBLEWRAP: &str = "/usr/bin/bwrap";
 
 /// The longest JSON part the launcher reads, in bytes: a command line and an environment are each limited to 2 MiB by
 /// the kernel's default stack limit, and escapes can double them.
-const MAX_ORDER_BYTES: u32 = 16 * 1024 * 1024;
+const MAX_REQUEST_BYTES: u32 = 16 * 1024 * 1024;
 
 /// What the launcher is to start.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct LaunchRequest {
     /// How to hold the tree.
     pub(super) tier: Tier,
     /// Program and arguments; empty asks only whether the tier works.
     pub(super) argv: Vec<String>,
     /// What the command may reach, where the tier confines it.
-    pub(super) reach: Reach,
+    pub(super) policy: SandboxPolicy,
     /// What it may take of the machine.
     pub(super) limits: CommandLimits,
     /// Whether a network for the commands of a run is made instead of starting one.
     pub(super) makes_network: bool,
     /// What is tried instead of a command.
-    pub(super) trial: Option<Trial>,
+    pub(super) probe: Option<SandboxProbe>,
     /// Whether the view of the file system has been arranged already, by the program that started this launcher.
-    pub(super) inside: bool,
+    pub(super) in_bubblewrap: bool,
     /// Where what a command makes of protected files is moved to.
     pub(super) quarantine: PathBuf,
     /// The whole environment of the command.
@@ -51,39 +51,39 @@ pub(super) struct Order {
 
 /// What the fork server is to look at before the first of the commands that run at one time, so that it can be put back.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Baseline {
+pub(super) struct SnapshotRequest {
     /// What holds the command, and with it what is held.
     pub(super) tier: Tier,
     /// What it may reach.
-    pub(super) reach: Reach,
+    pub(super) policy: SandboxPolicy,
 }
 
-/// What became of the order.
+/// What became of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum LaunchReply {
     /// The command exited with this code.
     Exited(i32),
     /// A signal ended the command.
     Signalled(i32),
     /// The command took too much and was ended.
-    Exceeded(Excess),
+    Exceeded(ExceededLimit),
     /// The program could not be executed; an errno, which is never 0.
     NotStarted(i32),
     /// The kernel refuses the tier; likewise.
     Refused(i32),
 }
 
-impl Order {
-    /// An order that starts nothing: it only asks whether the tier works.
-    pub(super) fn question(tier: Tier) -> Self {
+impl LaunchRequest {
+    /// A request that starts nothing: it only asks whether the tier works.
+    pub(super) fn without_command(tier: Tier) -> Self {
         Self {
             tier,
             argv: Vec::new(),
-            reach: Reach::default(),
+            policy: SandboxPolicy::default(),
             limits: CommandLimits::default(),
             makes_network: false,
-            trial: None,
-            inside: false,
+            probe: None,
+            in_bubblewrap: false,
             quarantine: PathBuf::new(),
             env: BTreeMap::new(),
             umask: None,
@@ -94,7 +94,7 @@ impl Order {
     /// The length prefix and the JSON.
     pub(super) fn encode(&self) -> io::Result<Vec<u8>> {
         let json = serde_json::to_vec(self)?;
-        let length = u32::try_from(json.len()).ok().filter(|length| *length <= MAX_ORDER_BYTES);
+        let length = u32::try_from(json.len()).ok().filter(|length| *length <= MAX_REQUEST_BYTES);
         let length =
             length.ok_or_else(|| io::Error::other("the command and its environment are too long"))?;
         let mut bytes = length.to_le_bytes().to_vec();
@@ -108,8 +108,8 @@ impl Order {
         let mut length = [0; 4];
         from.read_exact(&mut length)?;
         let length = u32::from_le_bytes(length);
-        if length > MAX_ORDER_BYTES {
-            return Err(io::Error::other("not an order"));
+        if length > MAX_REQUEST_BYTES {
+            return Err(io::Error::other("not a request"));
         }
         let mut json = Vec::with_capacity(length as usize);
         from.take(u64::from(length)).read_to_end(&mut json)?;
@@ -117,7 +117,7 @@ impl Order {
     }
 }
 
-impl Answer {
+impl LaunchReply {
     /// The bytes of one answer.
     pub(super) const BYTES: usize = 5;
 
@@ -160,7 +160,7 @@ impl Answer {
         match tag {
             b'x' => Some(Self::Exited(value)),
             b's' => Some(Self::Signalled(value)),
-            b'l' => Excess::of_code(value).map(Self::Exceeded),
+            b'l' => ExceededLimit::from_code(value).map(Self::Exceeded),
             b'n' => Some(Self::NotStarted(value)),
             b'r' => Some(Self::Refused(value)),
             _ => None,
@@ -193,16 +193,16 @@ mod tests {
 
     #[test]
     fn an_order_survives_the_way() {
-        let order = Order {
+        let request = LaunchRequest {
             argv: vec!["sh".to_owned(), "-c".to_owned(), "echo 'ä\n'".to_owned()],
             env: BTreeMap::from([("A".to_owned(), "b=c".to_owned())]),
             stdin_bytes: 7,
-            ..Order::question(Tier::Subreaper)
+            ..LaunchRequest::without_command(Tier::Subreaper)
         };
-        let read = Order::read(&mut order.encode().unwrap().as_slice()).unwrap();
+        let read = LaunchRequest::read(&mut request.encode().unwrap().as_slice()).unwrap();
         assert_eq!(
             (read.tier, read.argv, read.env, read.stdin_bytes),
-            (order.tier, order.argv, order.env, 7)
+            (request.tier, request.argv, request.env, 7)
         );
     }
 
@@ -224,14 +224,14 @@ mod tests {
     proptest! {
         #[test]
         fn an_answer_survives_the_way(value: i32) {
-            for answer in [Answer::Exited(value), Answer::Signalled(value), Answer::NotStarted(value), Answer::Refused(value)] {
-                prop_assert_eq!(Answer::decode(&answer.encode()), Some(answer));
+            for answer in [LaunchReply::Exited(value), LaunchReply::Signalled(value), LaunchReply::NotStarted(value), LaunchReply::Refused(value)] {
+                prop_assert_eq!(LaunchReply::decode(&answer.encode()), Some(answer));
             }
         }
 
         #[test]
         fn garbage_is_no_order(bytes: Vec<u8>) {
-            prop_assert!(Order::read(&mut bytes.as_slice()).is_err());
+            prop_assert!(LaunchRequest::read(&mut bytes.as_slice()).is_err());
         }
     }
 }

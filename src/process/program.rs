@@ -1,7 +1,7 @@
 //! What is executed for a command line: the program itself where bash would do nothing but look for it and become it, which
 //! saves what bash costs (some 1 ms, most of it for its locale), else the shell.
 
-use super::order::Order;
+use super::order::LaunchRequest;
 use super::shell::BASH;
 use super::umask;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::process::Command;
 /// Words that bash does not look for in the search path: its keywords and builtins (`compgen -bk` of bash 5.2). Without
 /// `true` and `false`, which do as programs what they do as builtins, long options aside; those that differ, like `echo`,
 /// stay with bash.
-const OF_THE_SHELL: &[&str] = &[
+const SHELL_WORDS: &[&str] = &[
     ".",
     "alias",
     "bg",
@@ -98,30 +98,31 @@ const PLAIN_IN_NAMES: &str = "_-./+";
 const PLAIN_IN_ARGUMENTS: &str = "_-./+:,@%=";
 
 /// Variables that bash gives to programs otherwise than it got them, or that change what it does with a command.
-const KNOWN_TO_BASH: &[&str] = &["EXECIGNORE", "OLDPWD", "POSIXLY_CORRECT", "PWD", "SHELLOPTS", "SHLVL", "_"];
+const BASH_VARIABLES: &[&str] =
+    &["EXECIGNORE", "OLDPWD", "POSIXLY_CORRECT", "PWD", "SHELLOPTS", "SHLVL", "_"];
 
-/// Has `start` start the program of `order`, in this process or a new one, with the standard input `stdin` and the user's
+/// Has `start` start the program of `request`, in this process or a new one, with the standard input `stdin` and the user's
 /// umask: this process makes no more files of its own.
 ///
 /// # Errors
 /// When `start` fails, and fails with the shell too.
 pub(super) fn start<T>(
-    order: &Order,
+    request: &LaunchRequest,
     stdin: &OwnedFd,
     mut start: impl FnMut(&mut Command) -> io::Result<T>,
 ) -> io::Result<T> {
-    umask::set(order.umask);
+    umask::set(request.umask);
     let mut with_input = |mut command: Command| start(command.stdin(stdin.try_clone()?));
     // What cannot be executed, like a script that does not name its interpreter, bash knows to run or to complain about.
-    alone(&order.argv, &order.env)
+    direct_command(&request.argv, &request.env)
         .map(&mut with_input)
         .filter(Result::is_ok)
-        .unwrap_or_else(|| with_input(whole(&order.argv, &order.env)))
+        .unwrap_or_else(|| with_input(argv_command(&request.argv, &request.env)))
 }
 
 /// The program of `argv`, whatever it is.
 #[expect(clippy::disallowed_methods, reason = "this is where commands are started")]
-fn whole(argv: &[String], env: &BTreeMap<String, String>) -> Command {
+fn argv_command(argv: &[String], env: &BTreeMap<String, String>) -> Command {
     let (program, args) =
         argv.split_first().map_or(("", &[][..]), |(program, args)| (program.as_str(), args));
     let mut command = Command::new(program);
@@ -131,14 +132,14 @@ fn whole(argv: &[String], env: &BTreeMap<String, String>) -> Command {
 
 /// The program that bash would become for `argv`, with the environment that bash would give it.
 #[expect(clippy::disallowed_methods, reason = "this is where commands are started")]
-fn alone(argv: &[String], env: &BTreeMap<String, String>) -> Option<Command> {
+fn direct_command(argv: &[String], env: &BTreeMap<String, String>) -> Option<Command> {
     let [shell, "-c", "--", line] = argv.iter().map(String::as_str).collect::<Vec<_>>()[..] else {
         return None;
     };
-    let words = words(line).filter(|_| shell == BASH)?;
+    let words = simple_words(line).filter(|_| shell == BASH)?;
     let (name, args) = words.split_first()?;
-    let means_more = |name: &String| name.starts_with("BASH") || KNOWN_TO_BASH.contains(&name.as_str());
-    let file = find(name, env.get("PATH")?).filter(|_| !env.keys().any(means_more))?;
+    let means_more = |name: &String| name.starts_with("BASH") || BASH_VARIABLES.contains(&name.as_str());
+    let file = find_in_path(name, env.get("PATH")?).filter(|_| !env.keys().any(means_more))?;
     let mut command = Command::new(&file);
     command.arg0(name).args(args).env_clear().envs(env);
     command.env("PWD", std::env::current_dir().ok()?).env("SHLVL", "0").env("_", &file);
@@ -146,21 +147,21 @@ fn alone(argv: &[String], env: &BTreeMap<String, String>) -> Option<Command> {
 }
 
 /// The words of `line`, where it is one command of which bash would change nothing.
-fn words(line: &str) -> Option<Vec<&str>> {
+fn simple_words(line: &str) -> Option<Vec<&str>> {
     let is_plain = |word: &str, plain: &str| {
         word.chars().all(|character| character.is_ascii_alphanumeric() || plain.contains(character))
     };
     let words: Vec<&str> = line.split(' ').filter(|word| !word.is_empty()).collect();
     let (name, args) = words.split_first()?;
     let explains_itself = matches!(*name, "true" | "false") && args.iter().any(|arg| arg.starts_with("--"));
-    let is_of_the_shell = OF_THE_SHELL.contains(name) || explains_itself;
+    let is_of_the_shell = SHELL_WORDS.contains(name) || explains_itself;
     let all_plain =
         is_plain(name, PLAIN_IN_NAMES) && args.iter().all(|word| is_plain(word, PLAIN_IN_ARGUMENTS));
     (all_plain && !is_of_the_shell).then_some(words)
 }
 
 /// The file that bash would execute for `name` where the search path is `path`; `None` also where that depends on more.
-fn find(name: &str, path: &str) -> Option<PathBuf> {
+fn find_in_path(name: &str, path: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return Some(name.into());
     }
@@ -215,7 +216,11 @@ mod tests {
             "readlink /proc/self/exe",
         ] {
             let (env, argv) = (environment(&[("A-B", "c")]), argv(line));
-            assert_eq!(told(alone(&argv, &env).expect(line)), told(whole(&argv, &env)), "{line}");
+            assert_eq!(
+                told(direct_command(&argv, &env).expect(line)),
+                told(argv_command(&argv, &env)),
+                "{line}"
+            );
         }
     }
 
@@ -248,10 +253,10 @@ mod tests {
             "exit",
             "ulimit -n",
         ] {
-            assert!(alone(&argv(line), &environment(&[])).is_none(), "{line}");
+            assert!(direct_command(&argv(line), &environment(&[])).is_none(), "{line}");
         }
         let elsewhere = ["/bin/sh", "-c", "--", "true"].map(str::to_owned);
-        assert!(alone(&elsewhere, &environment(&[])).is_none());
+        assert!(direct_command(&elsewhere, &environment(&[])).is_none());
         for (name, value) in [
             ("BASH_ENV", "a"),
             ("BASH_FUNC_true%%", "() { echo a; }"),
@@ -262,13 +267,16 @@ mod tests {
             ("PATH", ":/usr/bin"),
             ("PATH", ""),
         ] {
-            assert!(alone(&argv("true"), &environment(&[(name, value)])).is_none(), "{name}={value}");
+            assert!(
+                direct_command(&argv("true"), &environment(&[(name, value)])).is_none(),
+                "{name}={value}"
+            );
         }
     }
 
     #[test]
     fn words_of_the_shell_are_those_of_the_bash_that_is_here() {
-        let listed = told(whole(&argv("compgen -bk"), &environment(&[]))).1;
+        let listed = told(argv_command(&argv("compgen -bk"), &environment(&[]))).1;
         let missing: Vec<&str> = listed
             .lines()
             .filter(|word| {
@@ -276,7 +284,7 @@ mod tests {
                     first.is_ascii_alphanumeric() || PLAIN_IN_NAMES.contains(first)
                 })
             })
-            .filter(|word| !OF_THE_SHELL.contains(word))
+            .filter(|word| !SHELL_WORDS.contains(word))
             .collect();
         assert_eq!(missing, ["false", "true"]);
     }
@@ -289,10 +297,14 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
         let line = file.to_str().unwrap().to_owned();
         let env = environment(&[]);
-        assert!(alone(&argv(&line), &env).is_some());
-        let order = Order { argv: argv(&line), env, ..Order::question(crate::process::tier::Tier::Group) };
+        assert!(direct_command(&argv(&line), &env).is_some());
+        let request = LaunchRequest {
+            argv: argv(&line),
+            env,
+            ..LaunchRequest::without_command(crate::process::tier::Tier::Group)
+        };
         let null = fs::File::open("/dev/null").unwrap().into();
-        let output = start(&order, &null, Command::output).unwrap();
+        let output = start(&request, &null, Command::output).unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "run by bash\n");
     }
 }

@@ -1,7 +1,7 @@
 //! A small world of stand-ins in which a tier is tried out: what must be out of reach is there, harmless, and watched.
 
-use super::sandbox::{Breaches, Reach, Trial, started};
-use super::scratch::private_directory;
+use super::sandbox::{Breaches, SandboxPolicy, SandboxProbe, start_time};
+use super::scratch::private_temp_dir;
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixListener;
@@ -12,25 +12,25 @@ use tempfile::TempDir;
 const LOOPBACK: &str = "127.0.0.1:0";
 
 /// The stand-ins; dropping it removes them.
-pub(super) struct ProvingGround {
+pub(super) struct ProbeDir {
     /// What the launcher process is told.
-    pub(super) trial: Trial,
+    pub(super) probe: SandboxProbe,
     /// The walls that are tried.
-    pub(super) reach: Reach,
+    pub(super) policy: SandboxPolicy,
     place: TempDir,
     udp: UdpSocket,
     _tcp: TcpListener,
     _sockets: Vec<UnixListener>,
 }
 
-impl ProvingGround {
+impl ProbeDir {
     /// Sets the stand-ins up in a directory of their own below `parent`.
     ///
     /// # Errors
     /// When it cannot be made, or this machine has no loopback device.
     #[expect(clippy::disallowed_methods, reason = "stand-ins are neither workspace nor state")]
     pub(super) fn new(parent: &Path) -> io::Result<Self> {
-        let place = private_directory(tempfile::Builder::new().prefix("trial-"), parent)?;
+        let place = private_temp_dir(tempfile::Builder::new().prefix("probe-"), parent)?;
         let root = place.path().canonicalize()?;
         let [inside, around, outside, hidden, temporary] =
             ["inside", "around", "outside", "hidden", "temporary"].map(|name| root.join(name));
@@ -47,7 +47,7 @@ impl ProvingGround {
         let agent = rustix::process::getpid().as_raw_nonzero().get();
         let name = format!("{}-{agent}", env!("CARGO_PKG_NAME"));
         let sockets = listeners(&hidden, &name)?;
-        let trial = Trial {
+        let probe = SandboxProbe {
             inside: inside.clone(),
             around: around.clone(),
             outside: outside.clone(),
@@ -56,23 +56,24 @@ impl ProvingGround {
             udp: udp.local_addr()?,
             name,
             agent,
-            agent_started: started(agent).unwrap_or(0),
+            agent_started: start_time(agent).unwrap_or(0),
         };
         let (writable, read_only, hidden) = (vec![inside, around], vec![protected], vec![hidden, nested]);
         // Below the machine's `/tmp` it would not be there, and nothing be known of how it is held.
         let visible = vec![outside];
-        let reach = Reach { writable, read_only, visible, hidden, temporary, ..Reach::default() };
-        Ok(Self { trial, reach, place, udp, _tcp: tcp, _sockets: sockets })
+        let policy =
+            SandboxPolicy { writable, read_only, visible, hidden, temporary, ..SandboxPolicy::default() };
+        Ok(Self { probe, policy, place, udp, _tcp: tcp, _sockets: sockets })
     }
 
     /// What the process inside could do, with what only we can see.
-    pub(super) fn judge(&self, breaches: Breaches) -> Breaches {
+    pub(super) fn with_received_datagram(&self, breaches: Breaches) -> Breaches {
         let arrived = self.udp.recv(&mut [0; 8]).is_ok();
         if arrived { breaches.with_datagram() } else { breaches }
     }
 
     /// Where the launcher process is started.
-    pub(super) fn place(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.place.path()
     }
 }

@@ -10,7 +10,7 @@ pub const RECENT_BYTES: usize = 256 * 1024;
 
 /// Both streams of one child, as they arrive. A clone is the same.
 #[derive(Debug, Clone, Default)]
-pub struct Recent(Arc<Shared>);
+pub struct RecentOutput(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -22,28 +22,28 @@ struct Shared {
 struct State {
     bytes: VecDeque<u8>,
     total: u64,
-    over: bool,
+    is_finished: bool,
 }
 
 /// A part of the output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct OutputPart {
     /// How many bytes of the output come before it.
     pub first: u64,
     /// The bytes.
     pub bytes: Vec<u8>,
 }
 
-impl Part {
+impl OutputPart {
     /// How many bytes of the output end with it.
     pub fn next(&self) -> u64 {
         self.first.saturating_add(self.bytes.len() as u64)
     }
 }
 
-impl Recent {
+impl RecentOutput {
     /// Adds what arrived.
-    pub fn take(&self, bytes: &[u8]) {
+    pub fn append(&self, bytes: &[u8]) {
         let mut state = self.state();
         state.total = state.total.saturating_add(bytes.len() as u64);
         let (_, bytes) = bytes.split_at(bytes.len().saturating_sub(RECENT_BYTES));
@@ -56,7 +56,7 @@ impl Recent {
 
     /// Says that nothing more comes.
     pub fn finish(&self) {
-        self.state().over = true;
+        self.state().is_finished = true;
         self.0.changed.notify_waiters();
     }
 
@@ -66,31 +66,31 @@ impl Recent {
     }
 
     /// The output from byte `from` on, as far as it is still here; at most its last `most` bytes.
-    pub fn since(&self, from: u64, most: usize) -> Part {
+    pub fn tail_from(&self, from: u64, most: usize) -> OutputPart {
         let state = self.state();
         let wanted = usize::try_from(state.total.saturating_sub(from)).unwrap_or(usize::MAX);
         let length = wanted.min(state.bytes.len()).min(most);
         let bytes = state.bytes.range(state.bytes.len().saturating_sub(length)..).copied().collect();
-        Part { first: state.total.saturating_sub(length as u64), bytes }
+        OutputPart { first: state.total.saturating_sub(length as u64), bytes }
     }
 
     /// The output from byte `from` on, or from the first that is still here; at most `most` bytes.
-    pub fn from(&self, from: u64, most: usize) -> Part {
+    pub fn read_from(&self, from: u64, most: usize) -> OutputPart {
         let state = self.state();
         let here = state.total.saturating_sub(state.bytes.len() as u64);
         let first = from.clamp(here, state.total);
         let skipped = usize::try_from(first.saturating_sub(here)).unwrap_or(usize::MAX);
-        Part { first, bytes: state.bytes.iter().skip(skipped).take(most).copied().collect() }
+        OutputPart { first, bytes: state.bytes.iter().skip(skipped).take(most).copied().collect() }
     }
 
     /// Waits until there is more than `from` bytes, or nothing more comes.
-    pub async fn more_than(&self, from: u64) {
+    pub async fn wait_for_more(&self, from: u64) {
         loop {
             let mut changed = std::pin::pin!(self.0.changed.notified());
             changed.as_mut().enable();
             {
                 let state = self.state();
-                if state.over || state.total > from {
+                if state.is_finished || state.total > from {
                     return;
                 }
             }
@@ -110,13 +110,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_waits_for_more_or_for_the_end() {
-        let recent = Recent::default();
-        recent.take(b"ready\n");
-        recent.more_than(0).await;
-        let part = recent.since(0, 100);
+        let recent = RecentOutput::default();
+        recent.append(b"ready\n");
+        recent.wait_for_more(0).await;
+        let part = recent.tail_from(0, 100);
         assert_eq!((part.bytes.as_slice(), part.next()), (b"ready\n".as_slice(), 6));
         let waiter = recent.clone();
-        let waiting = tokio::spawn(async move { waiter.more_than(6).await });
+        let waiting = tokio::spawn(async move { waiter.wait_for_more(6).await });
         recent.finish();
         waiting.await.unwrap();
     }
@@ -128,20 +128,20 @@ mod tests {
             from in 0_u64..600_000,
             most in 0_usize..300_000,
         ) {
-            let recent = Recent::default();
+            let recent = RecentOutput::default();
             let mut all = Vec::new();
             for (seed, length) in lengths.into_iter().enumerate() {
                 let chunk: Vec<u8> = (0..length).map(|i| (i / 3 + seed).to_le_bytes()[0]).collect();
-                recent.take(&chunk);
+                recent.append(&chunk);
                 all.extend(chunk);
             }
-            let part = recent.since(from, most);
+            let part = recent.tail_from(from, most);
             prop_assert_eq!(part.next(), all.len() as u64);
             prop_assert!(all.ends_with(&part.bytes));
             prop_assert!(part.bytes.len() <= most.min(RECENT_BYTES));
             let wanted = all.len().saturating_sub(usize::try_from(from).unwrap());
             prop_assert_eq!(part.bytes.len(), wanted.min(most).min(RECENT_BYTES));
-            let part = recent.from(from, most);
+            let part = recent.read_from(from, most);
             let first = usize::try_from(part.first).unwrap();
             prop_assert!(all[first..].starts_with(&part.bytes));
             prop_assert!(part.bytes.len() == most || part.next() == all.len() as u64);

@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 16 * 1024;
 
 /// What the outcome of a trial depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Circumstances {
+struct TierCacheKey {
     boot: String,
     program: (u64, u64, i64, u64),
     bubblewrap: Option<(u64, i64)>,
@@ -28,12 +28,12 @@ struct Circumstances {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Remembered {
-    circumstances: Circumstances,
+struct CachedTier {
+    circumstances: TierCacheKey,
     tier: Tier,
 }
 
-impl Circumstances {
+impl TierCacheKey {
     #[expect(clippy::disallowed_methods, reason = "small files of the kernel")]
     fn now(program: &Path) -> io::Result<Self> {
         let file = std::fs::metadata(program)?;
@@ -56,17 +56,17 @@ impl Circumstances {
 }
 
 /// The tier in `file`, if it was found as things are now.
-pub(super) fn recall(file: &Path, program: &Path) -> Option<Tier> {
+pub(super) fn load(file: &Path, program: &Path) -> Option<Tier> {
     let mut json = Vec::new();
     io::Read::read_to_end(&mut io::Read::take(std::fs::File::open(file).ok()?, MAX_BYTES), &mut json).ok()?;
-    let remembered: Remembered = serde_json::from_slice(&json).ok()?;
-    (remembered.circumstances == Circumstances::now(program).ok()?).then_some(remembered.tier)
+    let remembered: CachedTier = serde_json::from_slice(&json).ok()?;
+    (remembered.circumstances == TierCacheKey::now(program).ok()?).then_some(remembered.tier)
 }
 
 /// Keeps `tier`; where that fails it is found again next time.
-pub(super) fn remember(file: &Path, program: &Path, tier: Tier) {
+pub(super) fn store(file: &Path, program: &Path, tier: Tier) {
     let keep = || -> io::Result<()> {
-        let remembered = Remembered { circumstances: Circumstances::now(program)?, tier };
+        let remembered = CachedTier { circumstances: TierCacheKey::now(program)?, tier };
         let parent = file.parent().unwrap_or(Path::new("."));
         let mut written = tempfile::NamedTempFile::new_in(parent)?;
         serde_json::to_writer(&mut written, &remembered)?;
@@ -78,7 +78,7 @@ pub(super) fn remember(file: &Path, program: &Path, tier: Tier) {
 
 /// Forgets it, because the kernel has just refused it.
 #[expect(clippy::disallowed_methods, reason = "state of this module")]
-pub(super) fn forget(file: &Path) {
+pub(super) fn clear(file: &Path) {
     let _was_not_there = std::fs::remove_file(file);
 }
 
@@ -94,12 +94,12 @@ mod tests {
         let [file, program, other] = ["tier", "a", "b"].map(|name| place.path().join(name));
         std::fs::write(&program, "1").unwrap();
         std::fs::write(&other, "2").unwrap();
-        remember(&file, &program, Tier::Rules);
-        assert_eq!(recall(&file, &program), Some(Tier::Rules));
-        assert_eq!(recall(&file, &other), None);
+        store(&file, &program, Tier::Rules);
+        assert_eq!(load(&file, &program), Some(Tier::Rules));
+        assert_eq!(load(&file, &other), None);
         std::fs::write(&file, "{").unwrap();
-        assert_eq!(recall(&file, &program), None);
-        forget(&file);
-        assert_eq!(recall(&file, &program), None);
+        assert_eq!(load(&file, &program), None);
+        clear(&file);
+        assert_eq!(load(&file, &program), None);
     }
 }

@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// How to end one tree from anywhere.
 #[derive(Debug)]
-pub(super) enum Handle {
+pub(super) enum KillHandle {
     /// Closing it tells the launcher to end everything.
     Control(UnixStream),
     /// The group to kill.
     Group(rustix::process::Pid),
 }
 
-impl Handle {
+impl KillHandle {
     fn end(&self) {
         let _already_gone = match self {
             Self::Control(control) => control.shutdown(std::net::Shutdown::Write),
@@ -26,9 +26,9 @@ impl Handle {
 
 /// All trees that run at this moment; may be sent to another thread.
 #[derive(Debug, Clone, Default)]
-pub struct Running(Arc<Mutex<BTreeMap<u64, Handle>>>);
+pub struct CommandRegistry(Arc<Mutex<BTreeMap<u64, KillHandle>>>);
 
-impl Running {
+impl CommandRegistry {
     /// Ends all of them without waiting.
     pub fn kill_all(&self) {
         for handle in self.0.lock().unwrap_or_else(PoisonError::into_inner).values() {
@@ -36,7 +36,7 @@ impl Running {
         }
     }
 
-    pub(super) fn add(&self, handle: Handle) -> Registration {
+    pub(super) fn add(&self, handle: KillHandle) -> Registration {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = running.last_key_value().map_or(0, |(key, _)| key + 1);
         running.insert(key, handle);
@@ -46,7 +46,7 @@ impl Running {
 
 /// The entry of one tree among the running ones.
 pub(super) struct Registration {
-    running: Running,
+    running: CommandRegistry,
     key: u64,
 }
 

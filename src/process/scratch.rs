@@ -15,24 +15,24 @@ const LOCK_TRIES: usize = 20;
 
 /// A directory that nobody else looks into, and the lock that says that it is in use. Dropping it removes both.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchDir {
     place: TempDir,
     /// Goes last: what has no lock any more is never removed.
     _lock: NamedTempFile,
 }
 
-impl Scratch {
+impl ScratchDir {
     /// A new one below `parent`, which is made where it is missing; those whose run is over are removed.
     ///
     /// # Errors
     /// When it cannot be made.
     pub fn new(parent: &Path) -> io::Result<Self> {
-        make_private(parent)?;
+        create_private_dir(parent)?;
         remove_abandoned(parent);
         let lock = held_lock(parent)?;
         let place = lock.path().with_extension("");
         let name = place.file_name().unwrap_or_default();
-        let place = private_directory(tempfile::Builder::new().prefix(name).rand_bytes(0), parent)?;
+        let place = private_temp_dir(tempfile::Builder::new().prefix(name).rand_bytes(0), parent)?;
         Ok(Self { place, _lock: lock })
     }
 
@@ -58,7 +58,7 @@ fn held_lock(parent: &Path) -> io::Result<NamedTempFile> {
 ///
 /// # Errors
 /// When it cannot be made.
-pub fn make_private(directory: &Path) -> io::Result<()> {
+pub fn create_private_dir(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
@@ -67,7 +67,7 @@ pub fn make_private(directory: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// When it cannot be made.
-pub fn private_directory(name: &mut tempfile::Builder<'_, '_>, parent: &Path) -> io::Result<TempDir> {
+pub fn private_temp_dir(name: &mut tempfile::Builder<'_, '_>, parent: &Path) -> io::Result<TempDir> {
     name.permissions(Permissions::from_mode(0o700)).tempdir_in(parent)
 }
 
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn what_is_in_use_stays_and_what_a_dead_run_left_goes() {
         let parent = tempfile::tempdir().unwrap();
-        let first = Scratch::new(parent.path()).unwrap();
+        let first = ScratchDir::new(parent.path()).unwrap();
         std::fs::write(first.path().join("kept"), "x").unwrap();
         let left = parent.path().join("run-dead");
         std::fs::create_dir(&left).unwrap();
@@ -105,7 +105,7 @@ mod tests {
         for lock in &locks {
             std::fs::write(lock, "").unwrap();
         }
-        let second = Scratch::new(parent.path()).unwrap();
+        let second = ScratchDir::new(parent.path()).unwrap();
         assert!(first.path().join("kept").exists() && second.path().is_dir());
         assert!(!left.exists() && locks.iter().all(|lock| !lock.exists()));
         drop((first, second));
@@ -117,7 +117,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let begin_often = || {
             for _ in 0..200 {
-                let scratch = Scratch::new(parent.path()).unwrap();
+                let scratch = ScratchDir::new(parent.path()).unwrap();
                 std::fs::write(scratch.path().join("kept"), "x").unwrap();
             }
         };

@@ -31,7 +31,7 @@ pub(super) fn fork() -> io::Result<Fork> {
 
 /// Ends this process at once: what a forked process inherited is nothing that it should flush or free, which only costs time.
 #[expect(unsafe_code, reason = "std knows only an exit that runs what others have registered")]
-pub(super) fn leave(succeeded: bool) -> ! {
+pub(super) fn exit_immediately(succeeded: bool) -> ! {
     // SAFETY: the call takes no pointer and does not return; nothing of this process is buffered.
     unsafe { libc::_exit(i32::from(!succeeded)) }
 }
@@ -45,7 +45,7 @@ pub(super) fn unshare(flags: UnshareFlags) -> io::Result<()> {
 
 /// Has this process, which a command may have stopped, go on when the agent is gone: the kernel wakes it with a hangup.
 #[expect(unsafe_code, reason = "dispositions of signals are not in rustix")]
-pub(super) fn outlive_hangup() {
+pub(super) fn ignore_hangup() {
     // SAFETY: no handler is installed, and none was.
     let _known_signal = unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
 }
@@ -85,7 +85,7 @@ pub(super) fn set_mount(place: impl AsFd, path: &Path, attributes: MountAttribut
 }
 
 /// The same for that mount alone.
-pub(super) fn set_this_mount(place: impl AsFd, path: &Path, attributes: MountAttributes) -> io::Result<()> {
+pub(super) fn set_single_mount(place: impl AsFd, path: &Path, attributes: MountAttributes) -> io::Result<()> {
     mount_setattr(place.as_fd(), path, libc::AT_EMPTY_PATH, attributes)
 }
 

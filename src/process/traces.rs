@@ -7,13 +7,13 @@ use crate::redactor::MIN_BYTES;
 use crate::secret::Secret;
 
 /// What libraries look up while we run, and we keep whatever it holds.
-const LOOKED_UP: &[&str] = &["HOME", "PATH", "TMPDIR"];
+const VARIABLES_IN_USE: &[&str] = &["HOME", "PATH", "TMPDIR"];
 /// How the names of variables end that `reqwest` reads, whose values may hold a password that it needs.
 const PROXY: &str = "_PROXY";
 
 /// Overwrites `secrets` where the kernel shows them, once they have been read. Where it does not say where they are
 /// (without `/proc`, which then shows them to nobody), or other threads may read them already, nothing happens.
-pub(super) fn remove<'a>(secrets: impl Iterator<Item = &'a Secret>) {
+pub(super) fn scrub<'a>(secrets: impl Iterator<Item = &'a Secret>) {
     let secrets: Vec<&str> = secrets.map(Secret::expose).filter(|secret| !secret.is_empty()).collect();
     if !secrets.is_empty() {
         let _shown_to_nobody = overwrite(&secrets);
@@ -24,7 +24,7 @@ pub(super) fn remove<'a>(secrets: impl Iterator<Item = &'a Secret>) {
 #[expect(clippy::disallowed_methods, reason = "a small file of the kernel")]
 fn overwrite(secrets: &[&str]) -> Option<()> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    for (start, length) in places(&stat)? {
+    for (start, length) in argument_ranges(&stat)? {
         // SAFETY: the kernel laid out these bytes at the start of the process, in a mapping that stays, readable and
         // writable, for as long as the process lives, and has just said where. This is its only thread, so nobody
         // reads them now, and nothing in Rust holds a reference to them: the standard library keeps raw pointers, and
@@ -32,14 +32,14 @@ fn overwrite(secrets: &[&str]) -> Option<()> {
         let words = unsafe {
             std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut::<u8>(start), length)
         };
-        without(words, secrets);
+        overwrite_secrets(words, secrets);
     }
     Some(())
 }
 
 /// Where the arguments and the environment lie, as address and length, from `/proc/self/stat` (`proc_pid_stat(5)`); nothing
 /// when there are other threads.
-fn places(stat: &str) -> Option<[(usize, usize); 2]> {
+fn argument_ranges(stat: &str) -> Option<[(usize, usize); 2]> {
     // The second field, the name, may hold spaces; what follows it is counted from the third.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let field = |number: usize| fields.get(number.checked_sub(3)?)?.parse::<usize>().ok();
@@ -52,7 +52,7 @@ fn places(stat: &str) -> Option<[(usize, usize); 2]> {
 }
 
 /// Overwrites `secrets` in `words`, each of which ends with a zero byte.
-fn without(words: &mut [u8], secrets: &[&str]) {
+fn overwrite_secrets(words: &mut [u8], secrets: &[&str]) {
     for word in words.split_mut(|byte| *byte == 0).filter(|word| !is_looked_up(word)) {
         for secret in secrets {
             while let Some(start) = find(word, secret) {
@@ -77,7 +77,7 @@ fn is_looked_up(word: &[u8]) -> bool {
     let name = word.split(|byte| *byte == b'=').next().unwrap_or_default();
     let ends = name.len().checked_sub(PROXY.len()).and_then(|start| name.get(start..));
     ends.is_some_and(|ending| ending.eq_ignore_ascii_case(PROXY.as_bytes()))
-        || LOOKED_UP.iter().any(|known| known.as_bytes() == name)
+        || VARIABLES_IN_USE.iter().any(|known| known.as_bytes() == name)
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
             https_proxy=secret-1234\0secret-1234\0--api-key=secret-1234\0padded-1234==\0=secret-1234\0abc\0"
             .to_vec();
         let length = words.len();
-        without(&mut words, &["secret-1234", "abc", "padded-1234=="]);
+        overwrite_secrets(&mut words, &["secret-1234", "abc", "padded-1234=="]);
         assert_eq!(words.len(), length);
         let left = words.split(|byte| *byte == 0).filter(|word| !word.is_empty());
         let left: Vec<_> = left.map(String::from_utf8_lossy).collect();
@@ -104,8 +104,8 @@ mod tests {
             let fields: Vec<String> = (3..=52).map(|field: usize| field.to_string()).collect();
             format!("1 (a ) b) {}\n", fields.join(" ")).replace(" 20 ", &format!(" {threads} "))
         };
-        assert_eq!(places(&stat(1)), Some([(48, 1), (50, 1)]));
-        assert_eq!(places(&stat(2)), None);
-        assert_eq!(places("1 (a) S 1"), None);
+        assert_eq!(argument_ranges(&stat(1)), Some([(48, 1), (50, 1)]));
+        assert_eq!(argument_ranges(&stat(2)), None);
+        assert_eq!(argument_ranges("1 (a) S 1"), None);
     }
 }

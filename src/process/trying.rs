@@ -1,10 +1,10 @@
 //! Finds out how commands are confined here by having a launcher process try to get out.
 
-use super::launch::{Launcher, PROBE_TIMEOUT, null};
-use super::network::Network;
-use super::order::{Answer, Order};
-use super::proving_ground::ProvingGround;
-use super::sandbox::{Breaches, Reach, Trial};
+use super::launch::{Launcher, PROBE_TIMEOUT, open_dev_null};
+use super::network::NetworkNamespace;
+use super::order::{LaunchReply, LaunchRequest};
+use super::proving_ground::ProbeDir;
+use super::sandbox::{Breaches, SandboxPolicy, SandboxProbe};
 use super::tier::Tier;
 use rustix::io::Errno;
 use std::io::{self, Read, Write};
@@ -18,10 +18,10 @@ impl Launcher {
     /// When one could not be tried: that is no reason to take a weaker one.
     pub(super) fn find_tier(&self) -> io::Result<Tier> {
         for tier in self.tiers() {
-            match self.try_out(tier) {
-                Ok(breaches) if breaches.none() => return Ok(tier),
-                Err(Untried::NotDone(error)) => return Err(error),
-                Ok(_) | Err(Untried::NotHere(_)) => {}
+            match self.probe_tier(tier) {
+                Ok(breaches) if breaches.is_empty() => return Ok(tier),
+                Err(ProbeError::Inconclusive(error)) => return Err(error),
+                Ok(_) | Err(ProbeError::Unavailable(_)) => {}
             }
         }
         Ok(Tier::Group)
@@ -39,67 +39,68 @@ impl Launcher {
     ///
     /// # Errors
     /// When the kernel refuses the tier, or it cannot be tried.
-    pub fn try_out(&self, tier: Tier) -> Result<Breaches, Untried> {
+    pub fn probe_tier(&self, tier: Tier) -> Result<Breaches, ProbeError> {
         let Some(confinement) = self.confinement.as_ref().filter(|_| tier.confines()) else {
-            return self.probe(tier, Path::new("/"), Reach::default(), None);
+            return self.run_probe(tier, Path::new("/"), SandboxPolicy::default(), None);
         };
         // It begins while we make what is to be tried.
         self.start_fork_server()?;
-        let ground = confinement.walls().and_then(|walls| ProvingGround::new(walls.scratch()));
-        let ground = ground.map_err(Untried::NotDone)?;
-        let breaches = self.probe(tier, ground.place(), ground.reach.clone(), Some(ground.trial.clone()))?;
-        Ok(ground.judge(breaches))
+        let probe_dir = confinement.sandbox().and_then(|sandbox| ProbeDir::new(sandbox.scratch()));
+        let probe_dir = probe_dir.map_err(ProbeError::Inconclusive)?;
+        let breaches =
+            self.run_probe(tier, probe_dir.path(), probe_dir.policy.clone(), Some(probe_dir.probe.clone()))?;
+        Ok(probe_dir.with_received_datagram(breaches))
     }
 
-    fn probe(
+    fn run_probe(
         &self,
         tier: Tier,
         place: &Path,
-        reach: Reach,
-        trial: Option<Trial>,
-    ) -> Result<Breaches, Untried> {
-        let (guard, control) = self.split_off(place, [&null()?, &null()?], None)?;
-        let answer = ask(&control, &Order { reach, trial, ..Order::question(tier) });
+        policy: SandboxPolicy,
+        probe: Option<SandboxProbe>,
+    ) -> Result<Breaches, ProbeError> {
+        let (guard, control) = self.fork_guard(place, [&open_dev_null()?, &open_dev_null()?], None)?;
+        let answer = ask(&control, &LaunchRequest { policy, probe, ..LaunchRequest::without_command(tier) });
         guard.kill();
         match answer? {
-            Some(Answer::Exited(breaches)) => Ok(Breaches(breaches)),
-            Some(Answer::Refused(errno) | Answer::NotStarted(errno)) => {
+            Some(LaunchReply::Exited(breaches)) => Ok(Breaches(breaches)),
+            Some(LaunchReply::Refused(errno) | LaunchReply::NotStarted(errno)) => {
                 Err(io::Error::from_raw_os_error(errno).into())
             }
-            Some(Answer::Signalled(_) | Answer::Exceeded(_)) | None => {
-                Err(io::Error::other("the trial was broken off").into())
+            Some(LaunchReply::Signalled(_) | LaunchReply::Exceeded(_)) | None => {
+                Err(io::Error::other("the probe was broken off").into())
             }
         }
     }
 }
 
-/// Gives the guard behind `control` its order; what it answers.
-fn ask(mut control: &UnixStream, order: &Order) -> io::Result<Option<Answer>> {
-    let mut answer = [0; Answer::BYTES];
+/// Gives the guard behind `control` its request; what it answers.
+fn ask(mut control: &UnixStream, request: &LaunchRequest) -> io::Result<Option<LaunchReply>> {
+    let mut answer = [0; LaunchReply::BYTES];
     control.set_read_timeout(Some(PROBE_TIMEOUT))?;
-    Network::send(None, control)?;
-    control.write_all(&order.encode()?)?;
+    NetworkNamespace::send(None, control)?;
+    control.write_all(&request.encode()?)?;
     control.read_exact(&mut answer)?;
-    Ok(Answer::decode(&answer))
+    Ok(LaunchReply::decode(&answer))
 }
 
 /// Why nothing is known of what a tier holds.
 #[derive(Debug, thiserror::Error)]
-pub enum Untried {
+pub enum ProbeError {
     /// It is not to be had here.
     #[error("{0}")]
-    NotHere(io::Error),
+    Unavailable(io::Error),
     /// Another time it may be.
     #[error("could not be tried: {0}")]
-    NotDone(io::Error),
+    Inconclusive(io::Error),
 }
 
-impl From<io::Error> for Untried {
+impl From<io::Error> for ProbeError {
     fn from(error: io::Error) -> Self {
         use io::ErrorKind::{Interrupted, OutOfMemory, StorageFull, TimedOut, WouldBlock};
         // EAGAIN is `WouldBlock`: no process more, or no answer within the time that is given.
         let passes = matches!(error.kind(), Interrupted | OutOfMemory | StorageFull | TimedOut | WouldBlock);
         let no_descriptors = matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE));
-        if passes || no_descriptors { Self::NotDone(error) } else { Self::NotHere(error) }
+        if passes || no_descriptors { Self::Inconclusive(error) } else { Self::Unavailable(error) }
     }
 }

@@ -3,26 +3,26 @@
 use rustix::fs::Mode;
 use std::sync::OnceLock;
 
-/// What the user has set; nothing where [`keep`] was not called.
-static OF_THE_USER: OnceLock<u32> = OnceLock::new();
+/// What the user has set; nothing where [`save_user_umask`] was not called.
+static USER_UMASK: OnceLock<u32> = OnceLock::new();
 
 /// Keeps the user's umask for children, and of our own what it takes from others: a file that its owner may not open is one
 /// that we could not go on with. What is private says so when it is made, because a umask can only take rights away.
-pub fn keep() {
-    let of_the_user = rustix::process::umask(Mode::RWXG | Mode::RWXO);
-    rustix::process::umask(of_the_user & (Mode::RWXG | Mode::RWXO));
+pub fn save_user_umask() {
+    let user_umask = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    rustix::process::umask(user_umask & (Mode::RWXG | Mode::RWXO));
     // A second call finds our own, which is not the user's.
-    let _kept_before = OF_THE_USER.set(of_the_user.as_raw_mode());
+    let _kept_before = USER_UMASK.set(user_umask.as_raw_mode());
 }
 
 /// What the user has set, for what starts a command.
-pub(super) fn of_the_user() -> Option<u32> {
-    OF_THE_USER.get().copied()
+pub(super) fn user_umask() -> Option<u32> {
+    USER_UMASK.get().copied()
 }
 
 /// What `start` gives back, with the user's umask for what it starts: for children that no launcher process starts.
-pub(super) fn with_the_users<T>(start: impl FnOnce() -> T) -> T {
-    let ours = of_the_user().map(|umask| rustix::process::umask(Mode::from_raw_mode(umask)));
+pub(super) fn with_user_umask<T>(start: impl FnOnce() -> T) -> T {
+    let ours = user_umask().map(|umask| rustix::process::umask(Mode::from_raw_mode(umask)));
     let started = start();
     set(ours.map(Mode::as_raw_mode));
     started

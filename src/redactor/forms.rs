@@ -1,6 +1,6 @@
 //! What is a key by its form alone, wherever it comes from.
 
-use super::{Found, finder};
+use super::{SecretMatch, finder};
 use aho_corasick::AhoCorasick;
 use memchr::{memchr, memmem};
 use regex::bytes::Regex;
@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 /// What begins like this may be a key; the name is that of the marker.
-const HEADS: &[(&str, &str)] = &[
+const KEY_PREFIXES: &[(&str, &str)] = &[
     ("sk-", "API key"),
     ("sk_live_", "Stripe key"),
     ("rk_live_", "Stripe key"),
@@ -32,7 +32,7 @@ const HEADS: &[(&str, &str)] = &[
 ];
 
 /// The forms, as their issuers document them; `sk-` with the words that providers put behind it.
-const FORMS: &str = r"(?-u)\b(?:sk-[A-Za-z0-9]{20,}|sk-(?:proj|ant|or|svcacct|admin|live|test)-[A-Za-z0-9_-]{20,}|[rs]k_live_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}|glpat-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{36}|A[KS]IA[A-Z0-9]{16}\b|AIza[A-Za-z0-9_-]{35}|xox[abprs]-[A-Za-z0-9-]{10,}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})";
+const KEY_PATTERN: &str = r"(?-u)\b(?:sk-[A-Za-z0-9]{20,}|sk-(?:proj|ant|or|svcacct|admin|live|test)-[A-Za-z0-9_-]{20,}|[rs]k_live_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{22,}|glpat-[A-Za-z0-9_-]{20,}|npm_[A-Za-z0-9]{36}|A[KS]IA[A-Z0-9]{16}\b|AIza[A-Za-z0-9_-]{35}|xox[abprs]-[A-Za-z0-9-]{10,}|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,})";
 
 /// The name of a private key in PEM.
 const PEM: &str = "private key";
@@ -50,44 +50,44 @@ pub(super) const MAX_PEM_BYTES: usize = 16 << 10;
 /// The longest character of UTF-8, in bytes.
 const MAX_CHARACTER_BYTES: usize = 4;
 
-static FINDER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(FORMS).ok());
+static KEY_REGEX: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(KEY_PATTERN).ok());
 
 /// Finds what keys begin with: the forms are not made before there may be one.
-static BEGINNINGS: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| finder(HEADS.iter().map(|(head, _)| *head).chain([PEM_BEGIN])));
+static PREFIX_MATCHER: LazyLock<Option<AhoCorasick>> =
+    LazyLock::new(|| finder(KEY_PREFIXES.iter().map(|(head, _)| *head).chain([PEM_BEGIN])));
 
 /// Whether a marker of this module carries `name`.
-pub(super) fn is_name(name: &str) -> bool {
-    name == PEM || HEADS.iter().any(|(_, known)| *known == name)
+pub(super) fn is_key_kind(name: &str) -> bool {
+    name == PEM || KEY_PREFIXES.iter().any(|(_, known)| *known == name)
 }
 
 /// Whether `word`, which may still go on, is the beginning of a key.
 pub(super) fn may_become_key(word: &[u8]) -> bool {
     let is_begun = |head: &str| head.as_bytes().starts_with(word);
-    !word.is_empty() && (HEADS.iter().any(|(head, _)| is_begun(head)) || may_be_in(word))
+    !word.is_empty() && (KEY_PREFIXES.iter().any(|(head, _)| is_begun(head)) || may_contain_key(word))
 }
 
 /// Whether a key may begin somewhere in `text`: if not, neither of the following finds one.
-pub(super) fn may_be_in(text: &[u8]) -> bool {
-    BEGINNINGS.as_ref().is_none_or(|beginnings| beginnings.is_match(text))
+pub(super) fn may_contain_key(text: &[u8]) -> bool {
+    PREFIX_MATCHER.as_ref().is_none_or(|beginnings| beginnings.is_match(text))
 }
 
 /// Where keys stand in `text`, private keys aside.
-pub(super) fn keys(text: &[u8]) -> Vec<Found<'static>> {
+pub(super) fn find_keys(text: &[u8]) -> Vec<SecretMatch<'static>> {
     let name = |key: &[u8]| {
-        let head = HEADS.iter().find(|(head, _)| key.starts_with(head.as_bytes()));
+        let head = KEY_PREFIXES.iter().find(|(head, _)| key.starts_with(head.as_bytes()));
         head.map_or("key", |(_, name)| name)
     };
-    let found = FINDER.iter().flat_map(|finder| finder.find_iter(text));
-    found.map(|key| Found { range: key.range(), name: name(key.as_bytes()) }).collect()
+    let found = KEY_REGEX.iter().flat_map(|finder| finder.find_iter(text));
+    found.map(|key| SecretMatch { range: key.range(), name: name(key.as_bytes()) }).collect()
 }
 
 /// Where private keys in PEM stand in `text`; one that does not end goes as far as a key could.
-pub(super) fn private_keys(text: &[u8]) -> Vec<Found<'static>> {
+pub(super) fn find_private_keys(text: &[u8]) -> Vec<SecretMatch<'static>> {
     let mut found = Vec::new();
     let mut searched = 0;
     while let Some(key) = private_key(text.get(searched..).unwrap_or_default()) {
-        found.push(Found { range: searched + key.start..searched + key.end, name: PEM });
+        found.push(SecretMatch { range: searched + key.start..searched + key.end, name: PEM });
         searched += key.end;
     }
     found
@@ -97,7 +97,7 @@ pub(super) fn private_keys(text: &[u8]) -> Vec<Found<'static>> {
 fn private_key(text: &[u8]) -> Option<Range<usize>> {
     memmem::find_iter(text, PEM_BEGIN).find_map(|start| {
         let block = text.get(start..)?;
-        let longest = before_character(block, MAX_PEM_BYTES);
+        let longest = floor_char_boundary(block, MAX_PEM_BYTES);
         let block = block.get(..longest)?;
         let label = block.get(..PEM_BEGIN.len() + PEM_LABEL_BYTES).unwrap_or(block);
         let label = memchr(b'\n', label).and_then(|end| label.get(..end)).unwrap_or(label);
@@ -111,7 +111,7 @@ fn private_key(text: &[u8]) -> Option<Range<usize>> {
 }
 
 /// The last place up to `at` that is not within a character.
-fn before_character(text: &[u8], at: usize) -> usize {
+fn floor_char_boundary(text: &[u8], at: usize) -> usize {
     let is_within = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
     let at = at.min(text.len());
     (at.saturating_sub(MAX_CHARACTER_BYTES - 1)..=at).rev().find(|at| !is_within(at)).unwrap_or(at)

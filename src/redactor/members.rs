@@ -10,15 +10,15 @@ use std::fmt;
 ///
 /// # Errors
 /// When it is not one JSON value.
-pub fn read(json: &str) -> serde_json::Result<Value> {
+pub fn read_with_unique_keys(json: &str) -> serde_json::Result<Value> {
     let mut reader = serde_json::Deserializer::from_str(json);
-    let value = Reading.deserialize(&mut reader)?;
+    let value = UniqueKeyReader.deserialize(&mut reader)?;
     reader.end()?;
     Ok(value)
 }
 
 /// `key`, with a number where `fields` have it already.
-pub(super) fn free_key(fields: &Map<String, Value>, key: String) -> String {
+pub(super) fn unique_key(fields: &Map<String, Value>, key: String) -> String {
     if !fields.contains_key(&key) {
         return key;
     }
@@ -26,9 +26,9 @@ pub(super) fn free_key(fields: &Map<String, Value>, key: String) -> String {
     numbered.into_iter().find(|free| !fields.contains_key(free)).unwrap_or(key)
 }
 
-struct Reading;
+struct UniqueKeyReader;
 
-impl<'de> DeserializeSeed<'de> for Reading {
+impl<'de> DeserializeSeed<'de> for UniqueKeyReader {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -36,7 +36,7 @@ impl<'de> DeserializeSeed<'de> for Reading {
     }
 }
 
-impl<'de> Visitor<'de> for Reading {
+impl<'de> Visitor<'de> for UniqueKeyReader {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -78,7 +78,7 @@ impl<'de> Visitor<'de> for Reading {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
         let mut fields = Map::new();
         while let Some(key) = members.next_key::<String>()? {
-            let key = if key.contains(MARKER) { free_key(&fields, key) } else { key };
+            let key = if key.contains(MARKER) { unique_key(&fields, key) } else { key };
             fields.insert(key, members.next_value_seed(Self)?);
         }
         Ok(fields.into())
@@ -92,12 +92,12 @@ mod tests {
 
     #[test]
     fn members_that_have_become_the_same_are_numbered_and_no_others() {
-        let read = read(
+        let read = read_with_unique_keys(
             r#"{"[redacted: A]": 1, "x": [{"[redacted: A]": 2, "[redacted: A]": 3}], "[redacted: A]": 4, "x": 5}"#,
         );
         assert_eq!(read.unwrap(), serde_json::json!({"[redacted: A]": 1, "[redacted: A] (2)": 4, "x": 5}));
         for text in ["", "{} {}", "{", "nul"] {
-            super::read(text).unwrap_err();
+            super::read_with_unique_keys(text).unwrap_err();
         }
     }
 
@@ -107,7 +107,7 @@ mod tests {
             text in r#"[ \[\]{}:,"a0-9.eE+-]{0,12}|\[(null|true|-?[0-9]{1,20}|[0-9.]{1,5}e?[0-9]|"[ -!#-\[\]-~é]{0,5}"|\{"a":1,"b":\[\],"a":2\})?\]"#
         ) {
             let expected = serde_json::from_str::<Value>(&text).map_err(|error| error.to_string());
-            prop_assert_eq!(read(&text).map_err(|error| error.to_string()), expected);
+            prop_assert_eq!(read_with_unique_keys(&text).map_err(|error| error.to_string()), expected);
         }
     }
 }

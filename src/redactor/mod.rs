@@ -8,8 +8,8 @@ mod telling;
 pub mod variables;
 mod writer;
 
-pub use stream::Held;
-pub use writer::CleanWriter;
+pub use stream::PendingText;
+pub use writer::RedactingWriter;
 
 use crate::secret::Secret;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
@@ -58,7 +58,7 @@ pub struct NamedSecret {
 }
 
 /// Where a secret stands in a text, and what it is called.
-struct Found<'a> {
+struct SecretMatch<'a> {
     range: Range<usize>,
     name: &'a str,
 }
@@ -73,7 +73,7 @@ pub struct Redactor {
     /// What finds each of them, where there is no `finder`.
     finders: Vec<memmem::Finder<'static>>,
     /// Names of what was replaced in what the model reads.
-    told: Mutex<BTreeSet<String>>,
+    shown_markers: Mutex<BTreeSet<String>>,
 }
 
 impl Redactor {
@@ -83,13 +83,14 @@ impl Redactor {
             (MIN_BYTES..=MAX_VALUE_BYTES).contains(&secret.value.expose().len())
                 && secret.value.expose().chars().any(|c| !c.is_ascii_whitespace())
         });
-        let mut values: Vec<NamedSecret> = known.take(MAX_VALUES).flat_map(|known| encoded(&known)).collect();
+        let mut values: Vec<NamedSecret> =
+            known.take(MAX_VALUES).flat_map(|known| encoded_forms(&known)).collect();
         values.sort_by_key(|known| Reverse(known.value.expose().len()));
         let bytes: usize = values.iter().map(|known| known.value.expose().len()).sum();
         let at_once = values.len() >= MIN_FINDER_VALUES && bytes <= MAX_FINDER_BYTES;
         let finder = at_once.then(|| finder(values.iter().map(|known| known.value.expose()))).flatten();
         let finders = if finder.is_some() { Vec::new() } else { finders(&values) };
-        Self { finder, values, finders, told: Mutex::default() }
+        Self { finder, values, finders, shown_markers: Mutex::default() }
     }
 
     /// `text` without secrets; linear in its length.
@@ -102,37 +103,37 @@ impl Redactor {
 
     /// As [`text`](Self::text), of bytes that need not be text.
     pub fn bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let clean = replaced(Cow::Borrowed(bytes), &self.known_in(bytes));
-        if !forms::may_be_in(&clean) {
+        let clean = replace_matches(Cow::Borrowed(bytes), &self.find_known(bytes));
+        if !forms::may_contain_key(&clean) {
             return clean;
         }
-        let found = forms::private_keys(&clean);
-        let clean = replaced(clean, &found);
-        let found = forms::keys(&clean);
-        replaced(clean, &found)
+        let found = forms::find_private_keys(&clean);
+        let clean = replace_matches(clean, &found);
+        let found = forms::find_keys(&clean);
+        replace_matches(clean, &found)
     }
 
     /// Whether a known value stands in `bytes`.
-    pub fn is_known_in(&self, bytes: &[u8]) -> bool {
-        !self.known_in(bytes).is_empty()
+    pub fn contains_known(&self, bytes: &[u8]) -> bool {
+        !self.find_known(bytes).is_empty()
     }
 
     /// Where known values stand: the first in `bytes`, the longest of those that begin there, and so on behind it.
-    fn known_in(&self, bytes: &[u8]) -> Vec<Found<'_>> {
+    fn find_known(&self, bytes: &[u8]) -> Vec<SecretMatch<'_>> {
         if let Some(finder) = &self.finder {
             let known = |index: usize| self.values.get(index).map_or("secret", |known| known.name.as_str());
             return finder
                 .find_iter(bytes)
-                .map(|found| Found { range: found.range(), name: known(found.pattern().as_usize()) })
+                .map(|found| SecretMatch { range: found.range(), name: known(found.pattern().as_usize()) })
                 .collect();
         }
         let places = self.values.iter().zip(&self.finders).flat_map(|(known, finder)| {
             let length = finder.needle().len();
             finder
                 .find_iter(bytes)
-                .map(move |start| Found { range: start..start + length, name: &known.name })
+                .map(move |start| SecretMatch { range: start..start + length, name: &known.name })
         });
-        let mut found: Vec<Found<'_>> = places.collect();
+        let mut found: Vec<SecretMatch<'_>> = places.collect();
         found.sort_by_key(|found| (found.range.start, Reverse(found.range.end)));
         let mut end = 0;
         found.retain(|found| {
@@ -144,39 +145,39 @@ impl Redactor {
     }
 
     /// Replaces the secrets in `text`.
-    pub fn clean(&self, text: &mut String) {
+    pub fn redact(&self, text: &mut String) {
         if let Cow::Owned(clean) = self.text(text) {
             *text = clean;
         }
     }
 
     /// As [`clean`](Self::clean), for what the model reads: the markers are remembered, see [`echoed`](Self::echoed).
-    pub fn clean_for_model(&self, text: &mut String) {
+    pub fn redact_for_model(&self, text: &mut String) {
         if let Cow::Owned(clean) = self.text(text) {
             *text = clean;
-            self.recall(text);
+            self.remember_markers(text);
         }
     }
 
     /// Remembers the markers of this redactor in `text`, which the model has read in an earlier run.
-    pub fn recall(&self, text: &str) {
+    pub fn remember_markers(&self, text: &str) {
         let mut rest = text;
         while let Some((_, after)) = rest.split_once(MARKER) {
             let name = after.split_once(']').map_or("", |(name, _)| name);
-            if forms::is_name(name) || self.values.iter().any(|known| known.name == name) {
-                self.told().insert(name.to_owned());
+            if forms::is_key_kind(name) || self.values.iter().any(|known| known.name == name) {
+                self.shown_markers().insert(name.to_owned());
             }
             rest = after;
         }
     }
 
-    fn told(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shown_markers(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.shown_markers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A marker that the model was shown and now hands back in `arguments`: what stands behind it would be lost.
-    pub fn echoed(&self, arguments: &Value) -> Option<String> {
-        let told = self.told();
+    pub fn echoed_marker(&self, arguments: &Value) -> Option<String> {
+        let told = self.shown_markers();
         if told.is_empty() {
             return None;
         }
@@ -197,12 +198,12 @@ fn finders(values: &[NamedSecret]) -> Vec<memmem::Finder<'static>> {
 }
 
 /// `bytes` with a marker for each secret that was `found` there.
-fn replaced<'a>(bytes: Cow<'a, [u8]>, found: &[Found<'_>]) -> Cow<'a, [u8]> {
+fn replace_matches<'a>(bytes: Cow<'a, [u8]>, found: &[SecretMatch<'_>]) -> Cow<'a, [u8]> {
     if found.is_empty() {
         return bytes;
     }
     let (mut clean, mut told) = (Vec::with_capacity(bytes.len()), 0);
-    for Found { range, name } in found {
+    for SecretMatch { range, name } in found {
         clean.extend_from_slice(bytes.get(told..range.start).unwrap_or_default());
         clean.extend_from_slice(marker(name).as_bytes());
         told = range.end;
@@ -224,7 +225,7 @@ fn marker(name: &str) -> String {
 /// A secret as it is, percent-encoded, as a string of JSON, and as the middle of base64 (in both alphabets) at each of the
 /// three places it can begin there. Of one with several lines, each line that is no word counts by itself: the model is
 /// shown lines with numbers before them.
-fn encoded(known: &NamedSecret) -> Vec<NamedSecret> {
+fn encoded_forms(known: &NamedSecret) -> Vec<NamedSecret> {
     let value = known.value.expose();
     let json = Value::from(value).to_string();
     let json = json.get(1..json.len().saturating_sub(1)).unwrap_or_default().to_owned();

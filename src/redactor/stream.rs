@@ -5,11 +5,11 @@ use memchr::{memmem, memrchr_iter};
 use std::borrow::Cow;
 
 /// Bytes that wait at most: longer than any key by its form, and than the longest value with every byte encoded.
-const MAX_HELD_BYTES: usize = 3 * MAX_VALUE_BYTES;
+const MAX_PENDING_BYTES: usize = 3 * MAX_VALUE_BYTES;
 
 /// A beginning of a secret that is shorter, in bytes, is not one that a reader of pieces is kept from: a program that waits
 /// for an answer has often written such a piece.
-const MIN_BEGUN_BYTES: usize = 4;
+const MIN_PARTIAL_BYTES: usize = 4;
 
 /// What stands on both sides of the words of a PEM line.
 const DASHES: &str = "-----";
@@ -19,35 +19,35 @@ const LAST_DASHES: usize = 3;
 
 /// What has arrived and is not told yet.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct PendingText {
     bytes: Vec<u8>,
 }
 
-impl Held {
+impl PendingText {
     /// Takes a piece and gives back what can be told now.
     pub fn take(&mut self, redactor: &Redactor, piece: &str) -> String {
-        as_text(redactor.bytes(&self.ready(redactor, piece.as_bytes())).into_owned())
+        as_text(redactor.bytes(&self.push_bytes(redactor, piece.as_bytes())).into_owned())
     }
 
     /// Gives back the rest; the text is over.
     pub fn finish(&mut self, redactor: &Redactor) -> String {
-        as_text(redactor.bytes(&self.rest()).into_owned())
+        as_text(redactor.bytes(&self.take_rest()).into_owned())
     }
 
     /// Takes a piece and gives back, as it came, what ends with no beginning of a secret.
-    pub(super) fn ready<'a>(&mut self, redactor: &Redactor, piece: &'a [u8]) -> Cow<'a, [u8]> {
+    pub(super) fn push_bytes<'a>(&mut self, redactor: &Redactor, piece: &'a [u8]) -> Cow<'a, [u8]> {
         if self.bytes.is_empty() {
-            let (ready, rest) = piece.split_at(redactor.open_from(piece));
+            let (ready, rest) = piece.split_at(redactor.partial_secret_start(piece));
             self.bytes.extend_from_slice(rest);
             return Cow::Borrowed(ready);
         }
         self.bytes.extend_from_slice(piece);
-        let rest = self.bytes.split_off(redactor.open_from(&self.bytes));
+        let rest = self.bytes.split_off(redactor.partial_secret_start(&self.bytes));
         Cow::Owned(std::mem::replace(&mut self.bytes, rest))
     }
 
     /// Gives back the rest as it came.
-    pub(super) fn rest(&mut self) -> Vec<u8> {
+    pub(super) fn take_rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)
     }
 }
@@ -55,13 +55,13 @@ impl Held {
 impl Redactor {
     /// How many bytes at the end of `bytes`, which go on, may be the beginning of a secret; none where they are too few to
     /// give away anything.
-    pub fn begun_in(&self, bytes: &[u8]) -> usize {
-        let begun = bytes.len() - self.open_from(bytes);
-        if begun < MIN_BEGUN_BYTES { 0 } else { begun }
+    pub fn partial_secret_len(&self, bytes: &[u8]) -> usize {
+        let begun = bytes.len() - self.partial_secret_start(bytes);
+        if begun < MIN_PARTIAL_BYTES { 0 } else { begun }
     }
 
     /// Where in `text` a secret may begin whose end is not there yet: never within a character of a text.
-    fn open_from(&self, text: &[u8]) -> usize {
+    fn partial_secret_start(&self, text: &[u8]) -> usize {
         let values = self.values.iter().map(|known| known.value.expose()).chain([forms::PEM_BEGIN]);
         let begun = values.map(|value| overlap(text, value.as_bytes())).max().unwrap_or(0);
         let mut open = text.len() - begun;
@@ -72,11 +72,11 @@ impl Redactor {
             open = open.min(word);
         }
         open = open.min(open_block(text, open).unwrap_or(open));
-        let known = if open < text.len() { self.known_in(text) } else { Vec::new() };
+        let known = if open < text.len() { self.find_known(text) } else { Vec::new() };
         if let Some(cut) = known.iter().find(|found| found.range.start < open && open < found.range.end) {
             open = cut.range.start;
         }
-        if text.len() - open > MAX_HELD_BYTES { text.len() } else { open }
+        if text.len() - open > MAX_PENDING_BYTES { text.len() } else { open }
     }
 }
 

@@ -1,58 +1,60 @@
 //! Events without secrets.
 
 use super::Redactor;
-use super::members::free_key;
-use crate::approval::{Answer, Approval};
-use crate::compaction::Compaction;
+use super::members::unique_key;
+use crate::approval::{ApprovalAnswer, ApprovalRequest};
+use crate::compaction::CompactionEvent;
 use crate::decision::Denial;
 use crate::evaluation::Evaluation;
 use crate::event::Event;
 use crate::gate::GateResult;
-use crate::message::{Message, Part, Said};
+use crate::message::{HistoryMessage, Message, Part};
 use crate::result::{Output, RunResult};
 use serde_json::{Map, Value};
 
 impl Redactor {
     /// Replaces the secrets in everything that `event` says in words.
-    pub fn event(&self, event: &mut Event) {
+    pub fn redact_event(&self, event: &mut Event) {
         match event {
             Event::System { text }
             | Event::UserMessage { text, .. }
-            | Event::Compaction { part: Compaction::Summary { text, .. } } => self.clean_for_model(text),
+            | Event::Compaction { part: CompactionEvent::Summary { text, .. } } => {
+                self.redact_for_model(text)
+            }
             Event::History { messages } => self.given(messages),
-            Event::Notice { text, .. } => self.clean(text),
-            Event::Retry { message, .. } => self.clean(message),
+            Event::Notice { text, .. } => self.redact(text),
+            Event::Retry { message, .. } => self.redact(message),
             Event::ModelResponse { message, .. } => self.message(message),
-            Event::ModelFailed { failure, .. } => self.clean(&mut failure.message),
-            Event::ModelSwitched { because, .. } => self.clean(&mut because.message),
-            Event::ToolStart { call, summary } => {
+            Event::ModelFailed { failure, .. } => self.redact(&mut failure.message),
+            Event::ModelSwitched { because, .. } => self.redact(&mut because.message),
+            Event::ToolCallStart { call, summary } => {
                 for text in [&mut call.name, &mut call.arguments, summary] {
-                    self.clean(text);
+                    self.redact(text);
                 }
             }
-            Event::ToolEnd { .. } => self.tool_end(event),
-            Event::Subagent { event, .. } => self.event(event),
-            Event::ToolWaits { approval: Some(approval), .. } => self.approval(approval),
-            Event::ApprovalAnswered { answer: Answer::Deny { reason: Some(reason) }, .. } => {
-                self.clean(reason);
+            Event::ToolCallEnd { .. } => self.tool_end(event),
+            Event::Subagent { event, .. } => self.redact_event(event),
+            Event::ToolCallPending { approval: Some(approval), .. } => self.redact_approval(approval),
+            Event::ApprovalAnswered { answer: ApprovalAnswer::Deny { reason: Some(reason) }, .. } => {
+                self.redact(reason);
             }
             Event::Restored { changed, .. } | Event::Changing { changes: changed, .. } => {
                 for change in changed {
-                    self.clean(&mut change.path);
+                    self.redact(&mut change.path);
                 }
             }
-            Event::Checkpoint { left_out, .. } => left_out.iter_mut().for_each(|path| self.clean(path)),
+            Event::Checkpoint { left_out, .. } => left_out.iter_mut().for_each(|path| self.redact(path)),
             Event::HookEnd { hook, output, .. } => {
-                self.clean(hook);
-                self.clean(output);
+                self.redact(hook);
+                self.redact(output);
             }
             Event::Evaluation { result } => self.evaluation(result),
             Event::Gates { results } => self.gates(results),
-            Event::Guardrail { triggered } => self.clean(&mut triggered.message),
+            Event::Guardrail { triggered } => self.redact(&mut triggered.message),
             Event::RunEnd { result } => self.result(result),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
             Event::RunStart { bounds: Some(bounds), .. } => {
-                bounds.schema.iter_mut().for_each(|schema| self.clean(schema));
+                bounds.schema.iter_mut().for_each(|schema| self.redact(schema));
             }
             // Pieces of a text are put together before they are looked at: see `Held`.
             Event::TextDelta { .. }
@@ -69,45 +71,45 @@ impl Redactor {
             | Event::Compaction { .. }
             | Event::StepEnd
             | Event::StateKept { .. }
-            | Event::ToolWaits { .. }
+            | Event::ToolCallPending { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Closing { .. } => {}
         }
     }
 
-    fn given(&self, messages: &mut [Said]) {
+    fn given(&self, messages: &mut [HistoryMessage]) {
         for said in messages {
-            self.clean_for_model(&mut said.content);
+            self.redact_for_model(&mut said.content);
         }
     }
 
     fn gates(&self, results: &mut [GateResult]) {
         for result in results {
-            self.clean(&mut result.name);
-            self.clean_for_model(&mut result.output);
+            self.redact(&mut result.name);
+            self.redact_for_model(&mut result.output);
         }
     }
 
     fn evaluation(&self, evaluation: &mut Evaluation) {
         let error = evaluation.error.iter_mut().map(|error| &mut error.message);
         for text in evaluation.issues.iter_mut().chain([&mut evaluation.suggestion]).chain(error) {
-            self.clean_for_model(text);
+            self.redact_for_model(text);
         }
     }
 
     fn background(&self, event: &mut Event) {
         match event {
-            Event::BackgroundStart { command, .. } => self.clean(command),
+            Event::BackgroundStart { command, .. } => self.redact(command),
             Event::BackgroundEnd { command, outcome, .. } => {
-                self.clean(command);
-                self.clean(outcome);
+                self.redact(command);
+                self.redact(outcome);
             }
             _ => {}
         }
     }
 
     fn tool_end(&self, event: &mut Event) {
-        let Event::ToolEnd {
+        let Event::ToolCallEnd {
             name,
             summary,
             result,
@@ -121,20 +123,20 @@ impl Redactor {
         else {
             return;
         };
-        self.clean(name);
-        self.clean(summary);
+        self.redact(name);
+        self.redact(summary);
         let changed = changed.iter_mut().map(|change| &mut change.path);
         for path in changed.chain(seen.iter_mut().map(|seen| &mut seen.path)) {
-            self.clean(path);
+            self.redact(path);
         }
-        self.clean_for_model(&mut result.text);
+        self.redact_for_model(&mut result.text);
         if let Some(denial) = denial {
             self.denial(denial);
         }
     }
 
     /// Whether something that `message` says is a secret.
-    pub fn finds_in(&self, message: &Message) -> bool {
+    pub fn contains_secret(&self, message: &Message) -> bool {
         let mut clean = message.clone();
         self.message(&mut clean);
         clean != *message
@@ -144,55 +146,55 @@ impl Redactor {
     fn message(&self, message: &mut Message) {
         for part in &mut message.parts {
             match part {
-                Part::Text { text } | Part::Thinking { text, .. } => self.clean(text),
+                Part::Text { text } | Part::Thinking { text, .. } => self.redact(text),
                 Part::ToolCall(call) => {
-                    self.clean(&mut call.name);
-                    self.clean(&mut call.arguments);
+                    self.redact(&mut call.name);
+                    self.redact(&mut call.arguments);
                 }
-                Part::ToolResult(result) => self.clean(&mut result.text),
+                Part::ToolResult(result) => self.redact(&mut result.text),
             }
         }
     }
 
     /// Replaces the secrets in what a person is asked.
-    pub fn approval(&self, approval: &mut Approval) {
-        let Approval { tool, summary, reason, notes, preview, subject, .. } = approval;
+    pub fn redact_approval(&self, approval: &mut ApprovalRequest) {
+        let ApprovalRequest { tool, summary, reason, notes, preview, subject, .. } = approval;
         let paths = subject.files.iter_mut().map(|file| &mut file.path);
         for text in [tool, summary, reason].into_iter().chain(notes).chain(preview).chain(paths) {
-            self.clean(text);
+            self.redact(text);
         }
     }
 
     fn denial(&self, denial: &mut Denial) {
-        self.clean(&mut denial.summary);
-        self.clean(&mut denial.reason);
+        self.redact(&mut denial.summary);
+        self.redact(&mut denial.reason);
     }
 
     fn result(&self, result: &mut RunResult) {
         match &mut result.output {
-            Output::Text(text) => self.clean(text),
+            Output::Text(text) => self.redact(text),
             Output::Value(value) => self.value(value),
         }
         for used in &mut result.tools_used {
-            self.clean(&mut used.name);
-            used.path.iter_mut().chain(&mut used.error).for_each(|text| self.clean(text));
+            self.redact(&mut used.name);
+            used.path.iter_mut().chain(&mut used.error).for_each(|text| self.redact(text));
         }
-        result.files_modified.iter_mut().for_each(|file| self.clean(&mut file.path));
-        result.executables.files.iter_mut().for_each(|path| self.clean(path));
+        result.files_modified.iter_mut().for_each(|file| self.redact(&mut file.path));
+        result.executables.files.iter_mut().for_each(|path| self.redact(path));
         result.permission_denials.iter_mut().for_each(|denial| self.denial(denial));
         for call in &mut result.awaiting_approval {
             for text in [&mut call.tool, &mut call.summary, &mut call.reason] {
-                self.clean(text);
+                self.redact(text);
             }
         }
-        result.guardrails.iter_mut().for_each(|triggered| self.clean(&mut triggered.message));
+        result.guardrails.iter_mut().for_each(|triggered| self.redact(&mut triggered.message));
         result.evaluation.iter_mut().for_each(|evaluation| self.evaluation(evaluation));
-        result.error.iter_mut().for_each(|failure| self.clean(&mut failure.message));
+        result.error.iter_mut().for_each(|failure| self.redact(&mut failure.message));
     }
 
     fn value(&self, value: &mut Value) {
         match value {
-            Value::String(text) => self.clean(text),
+            Value::String(text) => self.redact(text),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
             Value::Object(fields) => self.fields(fields),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -202,9 +204,9 @@ impl Redactor {
     /// Keys that become the same are numbered, so that none takes the place of another.
     fn fields(&self, fields: &mut Map<String, Value>) {
         for (mut key, mut item) in std::mem::take(fields) {
-            self.clean(&mut key);
+            self.redact(&mut key);
             self.value(&mut item);
-            fields.insert(free_key(fields, key), item);
+            fields.insert(unique_key(fields, key), item);
         }
     }
 }

@@ -85,13 +85,16 @@ fn ordinary_text_is_not_copied() {
 fn a_marker_that_was_shown_is_recognised_when_it_comes_back() {
     let redactor = redactor();
     let arguments = serde_json::json!({"content": "p = [redacted: DB_PASSWORD]"});
-    assert_eq!(redactor.echoed(&arguments), None, "nobody was shown one");
+    assert_eq!(redactor.echoed_marker(&arguments), None, "nobody was shown one");
     let mut text = format!("p = {VALUE}");
-    redactor.clean_for_model(&mut text);
-    assert_eq!(redactor.echoed(&arguments).as_deref(), Some("[redacted: DB_PASSWORD]"));
-    redactor.recall("[redacted: nobody] [redacted: JWT] [redacted: ");
-    assert_eq!(redactor.echoed(&serde_json::json!("[redacted: nobody]")), None);
-    assert_eq!(redactor.echoed(&serde_json::json!("[redacted: JWT]")).as_deref(), Some("[redacted: JWT]"));
+    redactor.redact_for_model(&mut text);
+    assert_eq!(redactor.echoed_marker(&arguments).as_deref(), Some("[redacted: DB_PASSWORD]"));
+    redactor.remember_markers("[redacted: nobody] [redacted: JWT] [redacted: ");
+    assert_eq!(redactor.echoed_marker(&serde_json::json!("[redacted: nobody]")), None);
+    assert_eq!(
+        redactor.echoed_marker(&serde_json::json!("[redacted: JWT]")).as_deref(),
+        Some("[redacted: JWT]")
+    );
 }
 
 #[test]
@@ -106,11 +109,11 @@ fn the_beginning_of_a_secret_at_the_end_of_a_piece_is_found_and_little_else() {
         ("x -----BEGIN ", 11),
         ("", 0),
     ] {
-        assert_eq!(redactor.begun_in(text.as_bytes()), begun, "{text}");
+        assert_eq!(redactor.partial_secret_len(text.as_bytes()), begun, "{text}");
     }
-    assert_eq!(redactor.begun_in(b"hunter2/hun\xff"), 0, "no secret goes on with that");
-    assert_eq!(redactor.begun_in(b"\xff hunter2/hun"), 11);
-    assert_eq!(redactor.begun_in(b"\xff -----BEGIN PRIVATE KEY-----\n\xff"), 29);
+    assert_eq!(redactor.partial_secret_len(b"hunter2/hun\xff"), 0, "no secret goes on with that");
+    assert_eq!(redactor.partial_secret_len(b"\xff hunter2/hun"), 11);
+    assert_eq!(redactor.partial_secret_len(b"\xff -----BEGIN PRIVATE KEY-----\n\xff"), 29);
 }
 
 proptest! {
@@ -124,7 +127,7 @@ proptest! {
         let secret = secret.get(which).unwrap();
         let text = format!("{before} {secret}{after}");
         let redactor = redactor_beside(others);
-        let (mut held, mut told, mut rest) = (Held::default(), String::new(), text.as_str());
+        let (mut held, mut told, mut rest) = (PendingText::default(), String::new(), text.as_str());
         for size in cuts.iter().cycle() {
             if rest.is_empty() {
                 break;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 /// How the names of variables end whose values are secrets, whatever they look like, unless they are ordinary words;
 /// compared in upper case. What follows a name in the list below is one only where it looks like a key.
-const SURE: &[&str] = &[
+const SECRET_NAME_SUFFIXES: &[&str] = &[
     "API_KEY",
     "APIKEY",
     "ACCESS_KEY",
@@ -28,12 +28,12 @@ const SURE: &[&str] = &[
 ];
 
 /// How other names end whose values often are secrets: `CACHE_KEY` is a name for something, `DEPLOY_KEY` is not.
-const LIKELY: &[&str] =
+const LIKELY_SECRET_NAME_SUFFIXES: &[&str] =
     &["_KEY", "_KEY_ID", "_PAT", "_AUTH", "_JWT", "_COOKIE", "_WEBHOOK", "_WEBHOOK_URL", "_DSN"];
 
 /// What stands in for a secret where none is needed, and words that stand everywhere; compared in lower case. Shorter
 /// ones are not looked for anyway.
-const STAND_INS: &[&str] = &[
+const PLACEHOLDER_VALUES: &[&str] = &[
     "anonymous",
     "automatic",
     "changeit",
@@ -82,14 +82,18 @@ const UUID_DIGITS: usize = 32;
 pub fn secrets_in<'a>(name: &str, value: &'a str) -> impl Iterator<Item = Cow<'a, str>> + use<'a> {
     let name = name.to_ascii_uppercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
-    let is_secret = if ends(SURE) { !is_ordinary(value) } else { ends(LIKELY) && looks_like_a_key(value) };
+    let is_secret = if ends(SECRET_NAME_SUFFIXES) {
+        !is_ordinary(value)
+    } else {
+        ends(LIKELY_SECRET_NAME_SUFFIXES) && looks_like_a_key(value)
+    };
     let whole = is_secret.then_some(Cow::Borrowed(value));
-    whole.into_iter().chain(passwords_of_address(value)).filter(|secret| secret.len() >= MIN_BYTES)
+    whole.into_iter().chain(url_passwords(value)).filter(|secret| secret.len() >= MIN_BYTES)
 }
 
 /// Whether a value that was given as a key only stands in for one.
-pub fn is_stand_in(value: &str) -> bool {
-    STAND_INS.contains(&value.trim().to_ascii_lowercase().as_str())
+pub fn is_placeholder(value: &str) -> bool {
+    PLACEHOLDER_VALUES.contains(&value.trim().to_ascii_lowercase().as_str())
 }
 
 /// Whether a value is none that anybody would keep secret: a word that stands in for one, a number, a truth value, a path or
@@ -99,7 +103,7 @@ fn is_ordinary(value: &str) -> bool {
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || b".,:_-+ ".contains(&byte));
     let is_place =
         ["/", "~/", "./", "../"].iter().any(|start| value.starts_with(start)) || value.contains("://");
-    is_stand_in(value)
+    is_placeholder(value)
         || is_number
         || is_place && !value.split(['/', '?', '&', '=', '@', ':']).any(looks_like_a_key)
 }
@@ -125,14 +129,14 @@ fn is_random(word: &str) -> bool {
 
 /// The password of an address such as `postgres://user:password@host/db`: as it stands there and, where it is
 /// percent-encoded, as the server gets it.
-fn passwords_of_address(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
-    let written = written_password(value);
+fn url_passwords(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let written = raw_url_password(value);
     let meant = written.and_then(|password| percent_decode_str(password).decode_utf8().ok());
     let meant = meant.filter(|meant| written.is_some_and(|written| written != meant));
-    written.map(Cow::Borrowed).into_iter().chain(meant).filter(|password| !is_stand_in(password))
+    written.map(Cow::Borrowed).into_iter().chain(meant).filter(|password| !is_placeholder(password))
 }
 
-fn written_password(address: &str) -> Option<&str> {
+fn raw_url_password(address: &str) -> Option<&str> {
     let (_scheme, rest) = address.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let (user, _host) = authority.rsplit_once('@')?;

@@ -1,42 +1,42 @@
 //! A writer that keeps secrets out of what it passes on, for what the model may read later.
 
-use super::{Held, Redactor};
+use super::{PendingText, Redactor};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 
 /// Passes on what is written to it without secrets. What may begin one waits for what follows, or for
 /// [`flush`](Write::flush), which says that nothing does. Bytes that are no text pass as they are.
-pub struct CleanWriter<W> {
+pub struct RedactingWriter<W> {
     inner: W,
     redactor: Arc<Redactor>,
-    held: Held,
+    held: PendingText,
 }
 
-impl<W: Write> CleanWriter<W> {
+impl<W: Write> RedactingWriter<W> {
     /// Writes to `inner` what `redactor` leaves.
     pub fn new(inner: W, redactor: Arc<Redactor>) -> Self {
-        Self { inner, redactor, held: Held::default() }
+        Self { inner, redactor, held: PendingText::default() }
     }
 
     fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
         let clean = self.redactor.bytes(bytes);
         if let Cow::Owned(clean) = &clean {
-            self.redactor.recall(&String::from_utf8_lossy(clean));
+            self.redactor.remember_markers(&String::from_utf8_lossy(clean));
         }
         self.inner.write_all(&clean)
     }
 }
 
-impl<W: Write> Write for CleanWriter<W> {
+impl<W: Write> Write for RedactingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let ready = self.held.ready(&self.redactor, bytes);
+        let ready = self.held.push_bytes(&self.redactor, bytes);
         self.pass(&ready)?;
         Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let rest = self.held.rest();
+        let rest = self.held.take_rest();
         self.pass(&rest)?;
         self.inner.flush()
     }
@@ -57,11 +57,11 @@ mod tests {
     #[test]
     fn a_marker_in_what_was_kept_is_recognised_when_it_comes_back() {
         let redactor = redactor();
-        let mut writer = CleanWriter::new(Vec::new(), Arc::clone(&redactor));
+        let mut writer = RedactingWriter::new(Vec::new(), Arc::clone(&redactor));
         writer.write_all("a schlüssel-12345 b".as_bytes()).unwrap();
         writer.flush().unwrap();
         assert_eq!(writer.inner, b"a [redacted: X_TOKEN] b");
-        assert!(redactor.echoed(&serde_json::json!("[redacted: X_TOKEN]")).is_some());
+        assert!(redactor.echoed_marker(&serde_json::json!("[redacted: X_TOKEN]")).is_some());
     }
 
     #[test]
@@ -78,7 +78,7 @@ mod tests {
                 Ok(())
             }
         }
-        let mut writer = CleanWriter::new(Writes::default(), redactor());
+        let mut writer = RedactingWriter::new(Writes::default(), redactor());
         writer.write_all(&b"a\xff".repeat(1000)).unwrap();
         assert_eq!(writer.inner.0, 1);
     }
@@ -91,7 +91,7 @@ mod tests {
             cuts in proptest::collection::vec(1_usize..9, 1..60),
         ) {
             let whole = [&before[..], b" ", "schlüssel-12345".as_bytes(), b" ", &after].concat();
-            let mut writer = CleanWriter::new(Vec::new(), redactor());
+            let mut writer = RedactingWriter::new(Vec::new(), redactor());
             let mut rest = whole.as_slice();
             for size in cuts.iter().cycle() {
                 let (piece, later) = rest.split_at((*size).min(rest.len()));

@@ -8,21 +8,21 @@ use std::io;
 use std::sync::Arc;
 
 /// Tells the costs when the run ends.
-pub struct CostLines {
+pub struct CostSummary {
     terminal: Arc<Terminal>,
     language: Language,
 }
 
-impl CostLines {
+impl CostSummary {
     /// A listener that writes to the standard error of `terminal`.
     pub fn new(terminal: Arc<Terminal>, language: Language) -> Self {
         Self { terminal, language }
     }
 }
 
-impl EventSink for CostLines {
+impl EventSink for CostSummary {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         let Event::RunEnd { result } = &record.event else { return Ok(()) };
-        self.terminal.say(Style::Plain, &messages::costs(&result.cost, result.usage, self.language))
+        self.terminal.eprintln(Style::Plain, &messages::costs(&result.cost, result.usage, self.language))
     }
 }

@@ -4,7 +4,7 @@ use crate::messages;
 
 /// How much is told; each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Detail {
+pub enum Verbosity {
     /// Failures only (`--quiet`, `--log-level error`), and what was refused.
     Error,
     /// And what did not go as asked (`--json`, `--log-level warn`).
@@ -17,7 +17,7 @@ pub enum Detail {
     Debug,
 }
 
-impl Detail {
+impl Verbosity {
     /// What the flags ask for: `--quiet` wins over `-v`, which wins over `--log-level`, which wins over what
     /// `--json` and the like mean, which are for programs.
     pub fn choose(quiet: bool, verbose: u8, log_level: Option<Self>, for_programs: bool) -> Self {
@@ -32,7 +32,7 @@ impl Detail {
     }
 }
 
-impl std::str::FromStr for Detail {
+impl std::str::FromStr for Verbosity {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {

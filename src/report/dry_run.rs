@@ -45,25 +45,25 @@ impl DryRunPlan {
     }
 
     fn simulated(&mut self, event: &Event) {
-        if let Event::ToolEnd { name, summary, result, simulated: true, .. } = event {
+        if let Event::ToolCallEnd { name, summary, result, simulated: true, .. } = event {
             self.note(name, summary, &result.text);
         }
     }
 
     fn tell(&self) -> io::Result<()> {
-        self.terminal.say(Style::Bold, messages::dry_run_plan(self.language))?;
+        self.terminal.eprintln(Style::Bold, messages::dry_run_plan(self.language))?;
         if self.actions.is_empty() {
-            return self.terminal.say(Style::Plain, messages::nothing_planned(self.language));
+            return self.terminal.eprintln(Style::Plain, messages::nothing_planned(self.language));
         }
         for (number, action) in (1..).zip(&self.actions) {
-            self.terminal.say(Style::Plain, &format!("{number}. {}", action.call))?;
+            self.terminal.eprintln(Style::Plain, &format!("{number}. {}", action.call))?;
             for line in action.preview.lines().filter(|line| !line.is_empty()) {
-                self.terminal.say(Style::Dim, &format!("   {line}"))?;
+                self.terminal.eprintln(Style::Dim, &format!("   {line}"))?;
             }
         }
         match self.unlisted {
             0 => Ok(()),
-            more => self.terminal.say(Style::Plain, &messages::more_planned(more, self.language)),
+            more => self.terminal.eprintln(Style::Plain, &messages::more_planned(more, self.language)),
         }
     }
 }

@@ -1,16 +1,18 @@
 //! The human log: a run told line by line on standard error, with icons on a terminal and in plain words elsewhere.
 
-use crate::approval::Approval;
-use crate::engine::policy::{MODE_RULES, SAID_NO_RULE};
-use crate::event::{Event, EventSink, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
+use crate::approval::ApprovalRequest;
+use crate::engine::policy::{DECLINED_RULE, MODE_RULE_PREFIX};
+use crate::event::{
+    Event, EventSink, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record,
+};
 use crate::language::Language;
 use crate::message::{Message, ToolCall, ToolResult};
-use crate::messages::{self, Ending, Form, Retry, Session};
-use crate::report::detail::Detail;
-use crate::report::nested::Subagents;
+use crate::messages::{self, LogStyle, RetryLine, RunEndSummary, SessionHeader};
+use crate::report::detail::Verbosity;
+use crate::report::nested::SubagentLog;
 use crate::result::{InstructionFile, RunResult};
 use crate::stop_reason::{Status, StopReason};
-use crate::terminal::{Stdout, Style, Terminal, first_line, one_line};
+use crate::terminal::{StdoutTarget, Style, Terminal, first_line, one_line};
 use std::cell::Cell;
 use std::io;
 use std::rc::Rc;
@@ -42,11 +44,11 @@ impl AnswerShown {
 /// The listener that tells people.
 pub struct HumanLog {
     terminal: Arc<Terminal>,
-    form: Form,
-    detail: Detail,
+    log_style: LogStyle,
+    detail: Verbosity,
     session_id: Option<String>,
     /// Where the session is, until its first line is told: that comes before everything else.
-    place: Option<String>,
+    location: Option<String>,
     max_steps: u32,
     /// The call whose line stands directly above.
     named_call: Option<String>,
@@ -59,9 +61,9 @@ pub struct HumanLog {
     /// Streamed text since the last tool call, where standard output is the same terminal.
     shown_text: String,
     /// Subagents at work.
-    subagents: Subagents,
+    subagents: SubagentLog,
     /// The last failure that was told, so that the end does not repeat it.
-    told_failure: Option<String>,
+    reported_failure: Option<String>,
     answer_shown: AnswerShown,
 }
 
@@ -69,30 +71,34 @@ impl HumanLog {
     /// A log on `terminal`; `session_id` is known beforehand when a session is resumed.
     pub fn new(
         terminal: Arc<Terminal>,
-        detail: Detail,
+        detail: Verbosity,
         language: Language,
         session_id: Option<String>,
     ) -> Self {
         Self {
-            form: if terminal.rich() { Form::Icons(language) } else { Form::Words(language) },
+            log_style: if terminal.has_icons() {
+                LogStyle::Icons(language)
+            } else {
+                LogStyle::Plain(language)
+            },
             terminal,
             detail,
             session_id,
-            place: None,
+            location: None,
             max_steps: 0,
             named_call: None,
             piece_style: Style::Plain,
             streamed: false,
             thought_shown: false,
             shown_text: String::new(),
-            subagents: Subagents::default(),
-            told_failure: None,
+            subagents: SubagentLog::default(),
+            reported_failure: None,
             answer_shown: AnswerShown::default(),
         }
     }
 
     fn language(&self) -> Language {
-        self.form.language()
+        self.log_style.language()
     }
 
     /// Tells, after the run, whether the answer has already been seen.
@@ -100,11 +106,11 @@ impl HumanLog {
         self.answer_shown.clone()
     }
 
-    fn say(&self, least: Detail, style: Style, line: &str) -> io::Result<()> {
+    fn log(&self, least: Verbosity, style: Style, line: &str) -> io::Result<()> {
         if self.detail < least {
             return Ok(());
         }
-        self.terminal.say(style, line)
+        self.terminal.eprintln(style, line)
     }
 
     fn run_start(&mut self, event: &Event) -> io::Result<()> {
@@ -113,7 +119,7 @@ impl HumanLog {
         };
         self.max_steps = *max_steps;
         let short = |text: &str| one_line(text, LINE_CHARS);
-        let line = self.form.session(Session {
+        let line = self.log_style.session(SessionHeader {
             id: &short(self.session_id.as_deref().unwrap_or_default()),
             model: &short(model),
             agent: &short(agent),
@@ -121,15 +127,15 @@ impl HumanLog {
             sandbox: &short(sandbox),
             resumed: *resumed,
         });
-        self.say(Detail::Human, Style::Bold, &line)?;
-        if let Some(place) = self.place.take() {
-            self.notice(Level::Info, &place)?;
+        self.log(Verbosity::Human, Style::Bold, &line)?;
+        if let Some(place) = self.location.take() {
+            self.notice(NoticeLevel::Info, &place)?;
         }
-        self.notice(Level::Info, &messages::offered(*max_steps, tools, self.language()))
+        self.notice(NoticeLevel::Info, &messages::run_limits(*max_steps, tools, self.language()))
     }
 
     /// Shows a piece of running text; reasoning and answer stand on lines of their own.
-    fn piece(&mut self, least: Detail, style: Style, text: &str) -> io::Result<()> {
+    fn piece(&mut self, least: Verbosity, style: Style, text: &str) -> io::Result<()> {
         if self.detail < least {
             return Ok(());
         }
@@ -140,9 +146,9 @@ impl HumanLog {
     }
 
     fn text_delta(&mut self, text: &str) -> io::Result<()> {
-        self.piece(Detail::Human, Style::Plain, text)?;
-        self.streamed = self.detail >= Detail::Human;
-        let same = self.terminal.facts().stdout == Stdout::SameTerminal;
+        self.piece(Verbosity::Human, Style::Plain, text)?;
+        self.streamed = self.detail >= Verbosity::Human;
+        let same = self.terminal.stream_info().stdout == StdoutTarget::SameTerminal;
         if self.streamed && same && self.shown_text.len() <= KEPT_TEXT_BYTES {
             self.shown_text.push_str(text);
         }
@@ -154,64 +160,65 @@ impl HumanLog {
         let shown = std::mem::take(&mut self.thought_shown) || text_shown;
         self.shown_text.clear();
         let message = first_line(message, LINE_CHARS);
-        let Some(retry) = Retry::of(event, &message, shown) else { return Ok(()) };
-        let line = self.form.retry(retry, Duration::from_millis(delay_ms));
-        self.say(Detail::Warn, Style::Caution, &line)
+        let Some(retry) = RetryLine::of(event, &message, shown) else { return Ok(()) };
+        let line = self.log_style.retry(retry, Duration::from_millis(delay_ms));
+        self.log(Verbosity::Warn, Style::Warning, &line)
     }
 
     fn response(&mut self, message: &Message, finish: &FinishReason) -> io::Result<()> {
         let calls = message.tool_calls().count();
         let text = message.joined_text();
-        let thoughts = message.thoughts();
+        let thoughts = message.joined_thinking();
         if !std::mem::take(&mut self.thought_shown) && !thoughts.trim().is_empty() {
-            self.piece(Detail::Info, Style::Dim, thoughts.trim_end())?;
+            self.piece(Verbosity::Info, Style::Dim, thoughts.trim_end())?;
         }
         if !std::mem::take(&mut self.streamed) && calls > 0 && !text.trim().is_empty() {
-            self.piece(Detail::Human, Style::Plain, text.trim_end())?;
+            self.piece(Verbosity::Human, Style::Plain, text.trim_end())?;
         }
-        self.say(Detail::Human, Style::Dim, &self.form.responded(calls, finish))
+        self.log(Verbosity::Human, Style::Dim, &self.log_style.responded(calls, finish))
     }
 
     fn model_response(&mut self, event: &Event) -> io::Result<()> {
         let Event::ModelResponse { purpose, message, finish, usage, cost_usd, latency_ms } = event else {
             return Ok(());
         };
-        if !purpose.is_aside() {
+        if !purpose.is_internal() {
             self.response(message, finish)?;
         }
-        let line = self.form.usage(*usage, *cost_usd, Duration::from_millis(*latency_ms));
-        self.say(Detail::Info, Style::Dim, &line)
+        let line = self.log_style.usage(*usage, *cost_usd, Duration::from_millis(*latency_ms));
+        self.log(Verbosity::Info, Style::Dim, &line)
     }
 
-    fn remark(&mut self, event: &Event) -> io::Result<()> {
+    fn log_info_event(&mut self, event: &Event) -> io::Result<()> {
         let language = self.language();
         match event {
             Event::System { text } => {
-                self.notice(Level::Debug, &messages::system_message(text.len(), language))
+                self.notice(NoticeLevel::Debug, &messages::system_message(text.len(), language))
             }
             Event::History { messages } => {
-                self.notice(Level::Info, &messages::history_given(messages.len(), language))
+                self.notice(NoticeLevel::Info, &messages::history_added(messages.len(), language))
             }
             Event::RequestSent { attempt } => {
-                self.notice(Level::Debug, &messages::request_sent(*attempt, language))
+                self.notice(NoticeLevel::Debug, &messages::request_sent(*attempt, language))
             }
             Event::RequestPrefix { changed, .. } => self.prefix(changed),
-            Event::KeptAnswer => {
-                self.say(Detail::Human, Style::Dim, &self.form.detail(messages::kept_answer(language)))
-            }
+            Event::KeptAnswer => self.log(
+                Verbosity::Human,
+                Style::Dim,
+                &self.log_style.detail(messages::cached_answer(language)),
+            ),
             Event::Checkpoint { reference, left_out, .. } => self.checkpoint(reference, left_out),
             Event::Notice { level, text } => self.notice(*level, text),
             Event::Guardrail { triggered } => {
-                self.notice(Level::Warn, &messages::guardrail(triggered, self.language()))
+                self.notice(NoticeLevel::Warn, &messages::guardrail_triggered(triggered, self.language()))
             }
-            Event::BudgetWarning { spent_usd, at_usd } => {
-                self.notice(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd, self.language()))
-            }
+            Event::BudgetWarning { spent_usd, at_usd } => self
+                .notice(NoticeLevel::Warn, &messages::budget_warning(*spent_usd, *at_usd, self.language())),
             Event::Gates { results } => results.iter().try_for_each(|gate| {
-                self.checked(gate.passed, &messages::gate(gate, self.language()), &gate.output)
+                self.log_check(gate.passed, &messages::gate(gate, self.language()), &gate.output)
             }),
             Event::Evaluation { result } => {
-                self.checked(result.passed, &messages::evaluation(result, self.language()), "")
+                self.log_check(result.passed, &messages::evaluation(result, self.language()), "")
             }
             Event::Compaction { part } => {
                 self.notice(messages::compaction_level(part), &messages::compaction(part, self.language()))
@@ -220,140 +227,147 @@ impl HumanLog {
         }
     }
 
-    fn checked(&mut self, passed: bool, line: &str, more: &str) -> io::Result<()> {
-        let style = if passed { Style::Good } else { Style::Caution };
-        self.say(Detail::Human, style, &self.form.indented(&one_line(line, LINE_CHARS)))?;
-        if passed { Ok(()) } else { self.piece(Detail::Info, Style::Dim, more) }
+    fn log_check(&mut self, passed: bool, line: &str, more: &str) -> io::Result<()> {
+        let style = if passed { Style::Success } else { Style::Warning };
+        self.log(Verbosity::Human, style, &self.log_style.indented(&one_line(line, LINE_CHARS)))?;
+        if passed { Ok(()) } else { self.piece(Verbosity::Info, Style::Dim, more) }
     }
 
     fn tool_start(&mut self, call: &ToolCall, summary: &str) -> io::Result<()> {
         self.shown_text.clear();
         self.named_call = Some(call.id.clone());
-        let line = self.form.tool(&one_line(&call.name, LINE_CHARS), &one_line(summary, LINE_CHARS));
-        self.say(Detail::Human, Style::Plain, &line)
+        let line = self.log_style.tool(&one_line(&call.name, LINE_CHARS), &one_line(summary, LINE_CHARS));
+        self.log(Verbosity::Human, Style::Plain, &line)
     }
 
     fn checkpoint(&mut self, reference: &str, left_out: &[String]) -> io::Result<()> {
-        let level = if left_out.is_empty() { Level::Info } else { Level::Warn };
+        let level = if left_out.is_empty() { NoticeLevel::Info } else { NoticeLevel::Warn };
         self.notice(level, &messages::checkpoint(reference, left_out, self.language()))
     }
 
     fn background(&mut self, event: &Event) -> io::Result<()> {
         match event {
             Event::BackgroundStart { id, command } => {
-                self.notice(Level::Debug, &messages::background_start(id, command, self.language()))
+                self.notice(NoticeLevel::Debug, &messages::background_start(id, command, self.language()))
             }
-            Event::BackgroundEnd { id, outcome, with_run, .. } => {
-                self.notice(Level::Info, &messages::background_end(id, outcome, *with_run, self.language()))
-            }
+            Event::BackgroundEnd { id, outcome, with_run, .. } => self.notice(
+                NoticeLevel::Info,
+                &messages::background_end(id, outcome, *with_run, self.language()),
+            ),
             _ => Ok(()),
         }
     }
 
     fn tool_end(&mut self, event: &Event) -> io::Result<()> {
-        let Event::ToolEnd { name, summary, result, denial, simulated, .. } = event else { return Ok(()) };
+        let Event::ToolCallEnd { name, summary, result, denial, simulated, .. } = event else {
+            return Ok(());
+        };
         let ToolResult { call_id, is_error, .. } = result;
         let (name, summary) = (one_line(name, LINE_CHARS), one_line(summary, LINE_CHARS));
         let call =
             (self.named_call.take().as_ref() != Some(call_id)).then_some((name.as_str(), summary.as_str()));
         let (style, line) = match denial {
             Some(denial) => {
-                (Style::Caution, self.form.tool_refused(call, &first_line(&denial.reason, LINE_CHARS)))
+                (Style::Warning, self.log_style.tool_refused(call, &first_line(&denial.reason, LINE_CHARS)))
             }
             None if *is_error => {
-                (Style::Bad, self.form.tool_error(call, &one_line(result.gist(), LINE_CHARS)))
+                (Style::Error, self.log_style.tool_error(call, &one_line(result.summary_line(), LINE_CHARS)))
             }
-            None => (Style::Good, self.form.tool_ok(call, *simulated)),
+            None => (Style::Success, self.log_style.tool_ok(call, *simulated)),
         };
-        self.say(Detail::Human, style, &line)
+        self.log(Verbosity::Human, style, &line)
     }
 
     /// What a subagent does stands below the call that asked it, and the end of that call tells which it was.
     fn subagent(&mut self, call_id: &str, event: &Event) -> io::Result<()> {
-        let Some(told) = self.subagents.line(self.form, call_id, event) else { return Ok(()) };
+        let Some(told) = self.subagents.line(self.log_style, call_id, event) else { return Ok(()) };
         self.named_call = None;
-        self.say(told.least, told.style, &told.line)
+        self.log(told.min_verbosity, told.style, &told.line)
     }
 
-    fn tool_call_waits(&self, approval: Option<&Approval>) -> io::Result<()> {
+    fn tool_call_waits(&self, approval: Option<&ApprovalRequest>) -> io::Result<()> {
         let line = match approval {
-            Some(asked) => self.form.tool_call_waits(&asked.id, &one_line(&asked.reason, LINE_CHARS)),
-            None => self.form.tool_waits_its_turn(),
+            Some(asked) => self.log_style.tool_call_waits(&asked.id, &one_line(&asked.reason, LINE_CHARS)),
+            None => self.log_style.tool_waits_its_turn(),
         };
-        self.say(Detail::Human, Style::Caution, &line)
+        self.log(Verbosity::Human, Style::Warning, &line)
     }
 
     fn hook_end(&self, hook: &str, verdict: HookVerdict, output: &str) -> io::Result<()> {
         let (style, least) = match verdict {
-            HookVerdict::Allow => (Style::Dim, Detail::Human),
-            HookVerdict::Block | HookVerdict::Stop => (Style::Caution, Detail::Human),
-            HookVerdict::Warn => (Style::Caution, Detail::Warn),
+            HookVerdict::Allow => (Style::Dim, Verbosity::Human),
+            HookVerdict::Block | HookVerdict::Stop => (Style::Warning, Verbosity::Human),
+            HookVerdict::Warn => (Style::Warning, Verbosity::Warn),
         };
-        self.say(least, style, &self.form.hook(&one_line(hook, LINE_CHARS), verdict))?;
+        self.log(least, style, &self.log_style.hook(&one_line(hook, LINE_CHARS), verdict))?;
         if verdict == HookVerdict::Allow {
             return Ok(());
         }
         for line in output.lines().filter(|line| !line.trim().is_empty()).take(HOOK_LINES) {
-            self.say(least, Style::Plain, &self.form.detail(&one_line(line, LINE_CHARS)))?;
+            self.log(least, Style::Plain, &self.log_style.detail(&one_line(line, LINE_CHARS)))?;
         }
         Ok(())
     }
 
-    fn user_message(&self, text: &str, origin: Origin) -> io::Result<()> {
+    fn user_message(&self, text: &str, origin: MessageOrigin) -> io::Result<()> {
         match origin {
-            Origin::Repair => self.notice(Level::Warn, &messages::repairing(text, self.language())),
-            Origin::Breaker => self.notice(Level::Warn, &messages::told_of_standstill(text, self.language())),
+            MessageOrigin::Repair => {
+                self.notice(NoticeLevel::Warn, &messages::schema_repair_notice(text, self.language()))
+            }
+            MessageOrigin::Breaker => {
+                self.notice(NoticeLevel::Warn, &messages::no_progress_notice(text, self.language()))
+            }
             origin => {
                 let text = one_line(text, LINE_CHARS);
-                self.notice(Level::Debug, &messages::user_message(origin, &text, self.language()))
+                self.notice(NoticeLevel::Debug, &messages::user_message(origin, &text, self.language()))
             }
         }
     }
 
-    fn notice(&self, level: Level, text: &str) -> io::Result<()> {
+    fn notice(&self, level: NoticeLevel, text: &str) -> io::Result<()> {
         let (least, style) = match level {
-            Level::Debug => (Detail::Debug, Style::Dim),
-            Level::Info => (Detail::Info, Style::Dim),
-            Level::Warn => (Detail::Warn, Style::Caution),
-            Level::Error => (Detail::Error, Style::Bad),
+            NoticeLevel::Debug => (Verbosity::Debug, Style::Dim),
+            NoticeLevel::Info => (Verbosity::Info, Style::Dim),
+            NoticeLevel::Warn => (Verbosity::Warn, Style::Warning),
+            NoticeLevel::Error => (Verbosity::Error, Style::Error),
         };
-        self.say(least, style, &self.form.notice(level, &one_line(text, NOTICE_CHARS)))
+        self.log(least, style, &self.log_style.notice(level, &one_line(text, NOTICE_CHARS)))
     }
 
     /// Instructions that are as they were are of interest to nobody who did not ask.
     fn instructions(&self, file: &InstructionFile) -> io::Result<()> {
         let (least, style, level) = match &file.before {
-            Some(before) if before.hash == file.hash => (Detail::Info, Style::Dim, Level::Info),
-            Some(_) => (Detail::Warn, Style::Caution, Level::Warn),
-            None => (Detail::Human, Style::Dim, Level::Info),
+            Some(before) if before.hash == file.hash => (Verbosity::Info, Style::Dim, NoticeLevel::Info),
+            Some(_) => (Verbosity::Warn, Style::Warning, NoticeLevel::Warn),
+            None => (Verbosity::Human, Style::Dim, NoticeLevel::Info),
         };
-        self.say(least, style, &self.form.notice(level, &messages::instructions(file, self.language())))
+        self.log(least, style, &self.log_style.notice(level, &messages::instructions(file, self.language())))
     }
 
     /// What the model that failed has shown of its answer belongs to no answer.
     fn model_switched(&mut self, from: &str, to: &str) -> io::Result<()> {
         self.streamed = false;
         self.shown_text.clear();
-        self.notice(Level::Warn, &messages::model_switched(from, to, self.language()))
+        self.notice(NoticeLevel::Warn, &messages::model_switched(from, to, self.language()))
     }
 
     fn prefix(&self, changed: &[String]) -> io::Result<()> {
         if changed.is_empty() {
             return Ok(());
         }
-        self.notice(Level::Info, &messages::prefix_changed(changed, self.language()))
+        self.notice(NoticeLevel::Info, &messages::prefix_changed(changed, self.language()))
     }
 
     fn closing(&self, reason: StopReason, steps: u32) -> io::Result<()> {
-        self.say(Detail::Warn, Style::Caution, &self.form.watchdog(reason, steps, self.max_steps))?;
-        self.say(Detail::Human, Style::Plain, &self.form.closing(reason, steps))
+        self.log(Verbosity::Warn, Style::Warning, &self.log_style.watchdog(reason, steps, self.max_steps))?;
+        self.log(Verbosity::Human, Style::Plain, &self.log_style.closing(reason, steps))
     }
 
     fn run_end(&mut self, result: &RunResult) -> io::Result<()> {
         let output = result.output.text();
         let answer = output.trim();
         self.answer_shown.0.set(!answer.is_empty() && self.shown_text.trim_end().ends_with(answer));
-        let ending = Ending {
+        let summary = RunEndSummary {
             status: result.status,
             reason: result.stop_reason,
             steps: result.steps,
@@ -363,68 +377,72 @@ impl HumanLog {
             duration: Duration::try_from_secs_f64(result.duration_seconds).unwrap_or_default(),
         };
         let (style, least) = match result.status {
-            Status::Success => (Style::Good, Detail::Human),
-            Status::Partial => (Style::Caution, Detail::Warn),
-            Status::Failed => (Style::Bad, Detail::Error),
+            Status::Success => (Style::Success, Verbosity::Human),
+            Status::Partial => (Style::Warning, Verbosity::Warn),
+            Status::Failed => (Style::Error, Verbosity::Error),
         };
-        self.say(least, style, &self.form.ended(&ending))?;
+        self.log(least, style, &self.log_style.run_ended(&summary))?;
         if let Some(reason) = result.stop_reason {
-            self.say(least, Style::Plain, &self.form.why(reason))?;
+            self.log(least, Style::Plain, &self.log_style.run_end_reason(reason))?;
         }
         if let Some(error) = &result.error
-            && self.told_failure.as_ref() != Some(&error.message)
+            && self.reported_failure.as_ref() != Some(&error.message)
         {
-            self.say(least, Style::Bad, &self.form.error(&one_line(&error.message, NOTICE_CHARS)))?;
+            self.log(least, Style::Error, &self.log_style.error(&one_line(&error.message, NOTICE_CHARS)))?;
         }
-        self.say(Detail::Human, Style::Dim, &self.form.figures(&ending))?;
+        self.log(Verbosity::Human, Style::Dim, &self.log_style.figures(&summary))?;
         if let Some(text) = messages::executables(&result.executables, self.language()) {
-            self.say(Detail::Human, Style::Plain, &self.form.indented(&one_line(&text, NOTICE_CHARS)))?;
+            self.log(
+                Verbosity::Human,
+                Style::Plain,
+                &self.log_style.indented(&one_line(&text, NOTICE_CHARS)),
+            )?;
         }
         // The same model would stop at the same place: the answer says how to go on.
         let goes_on = result.status != Status::Success && result.stop_reason != Some(StopReason::ContextFull);
-        let least = if self.awaited(result)? { Detail::Error } else { Detail::Human };
+        let least = if self.log_pending_approvals(result)? { Verbosity::Error } else { Verbosity::Human };
         if let (true, Some(session)) = (goes_on, &result.session_id) {
-            self.say(least, Style::Plain, &self.form.resume(&one_line(session, LINE_CHARS)))?;
+            self.log(least, Style::Plain, &self.log_style.resume(&one_line(session, LINE_CHARS)))?;
         }
-        self.refusals(result)
+        self.log_denials(result)
     }
 
     /// Told whatever the level: nobody answers what nobody hears of. Whether there was something to tell.
-    fn awaited(&self, result: &RunResult) -> io::Result<bool> {
+    fn log_pending_approvals(&self, result: &RunResult) -> io::Result<bool> {
         let all = &result.awaiting_approval;
         let Some(first) = all.first() else { return Ok(false) };
-        self.terminal.say(Style::Caution, &self.form.waiting(all.len()))?;
+        self.terminal.eprintln(Style::Warning, &self.log_style.pending_calls(all.len()))?;
         for call in all.iter().take(LISTED_REFUSALS) {
             let [tool, summary] = [&call.tool, &call.summary].map(|text| one_line(text, LINE_CHARS));
-            self.terminal.say(Style::Plain, &self.form.awaited(&call.id, &tool, &summary))?;
+            self.terminal.eprintln(Style::Plain, &self.log_style.pending_call(&call.id, &tool, &summary))?;
         }
         if let Some(more @ 1..) = all.len().checked_sub(LISTED_REFUSALS) {
-            self.terminal.say(Style::Plain, &self.form.more(more))?;
+            self.terminal.eprintln(Style::Plain, &self.log_style.more_refusals(more))?;
         }
-        self.terminal.say(Style::Plain, &self.form.how_to_answer(&first.id))?;
+        self.terminal.eprintln(Style::Plain, &self.log_style.how_to_answer(&first.id))?;
         Ok(true)
     }
 
     /// Told whatever the level: a refusal that nobody hears of is a trap.
-    fn refusals(&self, result: &RunResult) -> io::Result<()> {
+    fn log_denials(&self, result: &RunResult) -> io::Result<()> {
         let all = &result.permission_denials;
         if all.is_empty() {
             return Ok(());
         }
-        self.terminal.say(Style::Caution, &self.form.refusals(all.len()))?;
+        self.terminal.eprintln(Style::Warning, &self.log_style.refusals(all.len()))?;
         for denial in all.iter().take(LISTED_REFUSALS) {
             let [tool, summary] = [&denial.tool, &denial.summary].map(|text| one_line(text, LINE_CHARS));
             let reason = first_line(&denial.reason, LINE_CHARS);
-            self.terminal.say(Style::Plain, &self.form.refusal(&tool, &summary, &reason))?;
+            self.terminal.eprintln(Style::Plain, &self.log_style.refusal(&tool, &summary, &reason))?;
         }
         if let Some(more @ 1..) = all.len().checked_sub(LISTED_REFUSALS) {
-            self.terminal.say(Style::Plain, &self.form.more(more))?;
+            self.terminal.eprintln(Style::Plain, &self.log_style.more_refusals(more))?;
         }
         let by = |rule: &dyn Fn(&str) -> bool| all.iter().any(|denial| rule(&denial.rule));
-        if by(&|rule| rule.starts_with(MODE_RULES)) {
-            self.terminal.say(Style::Plain, self.form.remedies())
-        } else if by(&|rule| rule != SAID_NO_RULE) {
-            self.terminal.say(Style::Plain, self.form.about_rules())
+        if by(&|rule| rule.starts_with(MODE_RULE_PREFIX)) {
+            self.terminal.eprintln(Style::Plain, self.log_style.remedies())
+        } else if by(&|rule| rule != DECLINED_RULE) {
+            self.terminal.eprintln(Style::Plain, self.log_style.about_rules())
         } else {
             Ok(())
         }
@@ -437,7 +455,7 @@ impl EventSink for HumanLog {
         match &record.event {
             Event::SessionStart { session_id, workspace, program, .. } => {
                 self.session_id = Some(session_id.clone());
-                self.place = Some(messages::session_place(workspace, program, self.language()));
+                self.location = Some(messages::session_place(workspace, program, self.language()));
                 Ok(())
             }
             event @ Event::RunStart { .. } => self.run_start(event),
@@ -445,7 +463,7 @@ impl EventSink for HumanLog {
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             event @ (Event::BackgroundStart { .. } | Event::BackgroundEnd { .. }) => self.background(event),
             Event::StepStart { purpose: Purpose::Step, messages, .. } => {
-                self.say(Detail::Human, Style::Bold, &self.form.step(step, *messages))
+                self.log(Verbosity::Human, Style::Bold, &self.log_style.step(step, *messages))
             }
             // What people do between runs is told by their commands.
             Event::StepStart { .. }
@@ -459,19 +477,19 @@ impl EventSink for HumanLog {
             Event::TextDelta { text } => self.text_delta(text),
             Event::ThinkingDelta { text } => {
                 self.thought_shown = true;
-                self.piece(Detail::Info, Style::Dim, text)
+                self.piece(Verbosity::Info, Style::Dim, text)
             }
             event @ Event::ModelResponse { .. } => self.model_response(event),
             Event::ModelFailed { failure, .. } => {
-                self.told_failure = Some(failure.message.clone());
+                self.reported_failure = Some(failure.message.clone());
                 let message = one_line(&failure.message, NOTICE_CHARS);
-                self.say(Detail::Error, Style::Bad, &self.form.model_failed(failure.kind, &message))
+                self.log(Verbosity::Error, Style::Error, &self.log_style.model_failed(failure.kind, &message))
             }
             Event::ModelSwitched { from, to, .. } => self.model_switched(from, to),
-            Event::ToolStart { call, summary } => self.tool_start(call, summary),
-            event @ Event::ToolEnd { .. } => self.tool_end(event),
+            Event::ToolCallStart { call, summary } => self.tool_start(call, summary),
+            event @ Event::ToolCallEnd { .. } => self.tool_end(event),
             Event::Subagent { call_id, event, .. } => self.subagent(call_id, event),
-            Event::ToolWaits { approval, .. } => self.tool_call_waits(approval.as_ref()),
+            Event::ToolCallPending { approval, .. } => self.tool_call_waits(approval.as_ref()),
             Event::HookEnd { hook, verdict, output, .. } => self.hook_end(hook, *verdict, output),
             event @ (Event::Checkpoint { .. }
             | Event::Gates { .. }
@@ -484,7 +502,7 @@ impl EventSink for HumanLog {
             | Event::System { .. }
             | Event::History { .. }
             | Event::RequestSent { .. }
-            | Event::Compaction { .. }) => self.remark(event),
+            | Event::Compaction { .. }) => self.log_info_event(event),
             Event::Closing { reason } => self.closing(*reason, step),
             Event::RunEnd { result } => self.run_end(result),
         }

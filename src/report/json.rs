@@ -58,16 +58,19 @@ pub fn not_started(failure: Failure, model: Option<String>) -> RunResult {
 /// When it cannot be written as JSON.
 pub fn line(value: &impl Serialize) -> io::Result<String> {
     let mut bytes = Vec::with_capacity(512);
-    value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Harmless(CompactFormatter)))?;
+    value.serialize(&mut serde_json::Serializer::with_formatter(
+        &mut bytes,
+        SanitizingFormatter(CompactFormatter),
+    ))?;
     bytes.push(b'\n');
     String::from_utf8(bytes).map_err(io::Error::other)
 }
 
 /// Writes what JSON allows raw but a terminal obeys or hides (DEL, C1, bidirectional controls, …) as `\u` escapes:
 /// the same data for every reader of JSON.
-struct Harmless(CompactFormatter);
+struct SanitizingFormatter(CompactFormatter);
 
-impl Formatter for Harmless {
+impl Formatter for SanitizingFormatter {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut written = 0;
         for (at, c) in fragment.char_indices().filter(|&(_, c)| is_hidden(c)) {
@@ -84,12 +87,12 @@ impl Formatter for Harmless {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::failure::ErrorKind;
+    use crate::failure::FailureKind;
     use proptest::prelude::*;
 
     #[test]
     fn a_run_that_never_began_is_a_whole_document() {
-        let failure = Failure { kind: ErrorKind::Usage, message: "unknown flag".into(), retryable: false };
+        let failure = Failure { kind: FailureKind::Usage, message: "unknown flag".into(), retryable: false };
         assert_eq!(
             document(&not_started(failure, None)).unwrap(),
             concat!(
@@ -108,7 +111,7 @@ mod tests {
         #[test]
         fn o01_the_document_is_the_same_data_without_hidden_characters(text in any::<String>()) {
             let mut result = not_started(
-                Failure { kind: ErrorKind::Config, message: text.clone(), retryable: false }, Some(text.clone()));
+                Failure { kind: FailureKind::Config, message: text.clone(), retryable: false }, Some(text.clone()));
             result.output = format!("{text}\u{9b}\u{e0041}\u{202e}\u{7f}\u{1b}\r\n").into();
             let json = document(&result).unwrap();
             prop_assert!(!json.trim_end_matches('\n').chars().any(|c| is_hidden(c) || c.is_control()));

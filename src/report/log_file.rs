@@ -72,7 +72,7 @@ impl EventSink for LogFile {
         self.append(record).inspect_err(|error| {
             // The emitter drops this listener after the error, so it is said once; where standard error is gone as
             // well, nobody can be told.
-            drop(self.terminal.say(Style::Caution, &messages::log_file_lost(&self.path, error)));
+            drop(self.terminal.eprintln(Style::Warning, &messages::log_file_failed(&self.path, error)));
         })
     }
 }
@@ -87,7 +87,7 @@ fn open_sized(path: &Path) -> io::Result<(File, Option<u64>)> {
     Ok((file, facts.is_file().then_some(facts.len())))
 }
 
-fn aside(path: &Path, number: u32) -> PathBuf {
+fn rotated_path(path: &Path, number: u32) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{number}"));
     PathBuf::from(name)
@@ -97,12 +97,12 @@ fn aside(path: &Path, number: u32) -> PathBuf {
 #[expect(clippy::disallowed_methods, reason = "these files belong to this module alone")]
 fn rotate(path: &Path) -> io::Result<()> {
     for number in (1..KEPT_FILES).rev() {
-        match std::fs::rename(aside(path, number), aside(path, number + 1)) {
+        match std::fs::rename(rotated_path(path, number), rotated_path(path, number + 1)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
     }
-    std::fs::rename(path, aside(path, 1))
+    std::fs::rename(path, rotated_path(path, 1))
 }
 
 #[cfg(test)]
@@ -142,9 +142,9 @@ mod tests {
         }
         let kept = std::fs::read_dir(directory.path()).unwrap().count();
         assert_eq!(kept, 4);
-        assert!(aside(&path, 3).exists() && !aside(&path, 4).exists());
+        assert!(rotated_path(&path, 3).exists() && !rotated_path(&path, 4).exists());
         for number in 1..=3 {
-            let text = std::fs::read_to_string(aside(&path, number)).unwrap();
+            let text = std::fs::read_to_string(rotated_path(&path, number)).unwrap();
             assert!(text.lines().count() == 1 || text.len() <= 400);
         }
     }

@@ -18,21 +18,21 @@ use crate::event::EventSink;
 use crate::language::Language;
 use crate::messages;
 use crate::result::{Output, RunResult};
-use crate::terminal::{Delivery, Style, Terminal};
-use costs::CostLines;
-use detail::Detail;
+use crate::terminal::{PrintOutcome, Style, Terminal};
+use costs::CostSummary;
+use detail::Verbosity;
 use dry_run::DryRunPlan;
 use human::{AnswerShown, HumanLog};
 use log_file::{LogFile, LogFileError};
-use progress::Progress;
+use progress::ProgressSpinner;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use stream::{Stream, StreamEnd};
+use stream::{JsonStream, JsonStreamGuard};
 
 /// What standard output gets at the end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum OutputFormat {
     /// The final answer.
     Text,
     /// One JSON document (`--json`).
@@ -45,11 +45,11 @@ pub enum Format {
 #[derive(Debug, Clone)]
 pub struct ReportOptions {
     /// What standard output gets.
-    pub format: Format,
+    pub format: OutputFormat,
     /// The language of what is told on standard error.
     pub language: Language,
     /// How much is told on standard error.
-    pub detail: Detail,
+    pub detail: Verbosity,
     /// Every record as JSON lines (`--log-file`).
     pub log_file: Option<PathBuf>,
     /// Also list at the end what would have been done (`--dry-run`).
@@ -61,61 +61,61 @@ pub struct ReportOptions {
 }
 
 /// The listeners of one run, the journal excepted.
-pub struct Listeners {
+pub struct EventSinks {
     /// In the order in which they are told.
     pub sinks: Vec<Box<dyn EventSink>>,
     /// Whether the final answer has already been seen where standard output would show it.
     pub answer_shown: AnswerShown,
     /// Held until the result is delivered: what is streamed stands before it.
-    pub stream_end: Option<StreamEnd>,
+    pub stream_end: Option<JsonStreamGuard>,
 }
 
 /// The listeners that `options` ask for.
 ///
 /// # Errors
 /// When the log file cannot be opened.
-pub fn listeners(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<Listeners, LogFileError> {
+pub fn build_sinks(terminal: &Arc<Terminal>, options: ReportOptions) -> Result<EventSinks, LogFileError> {
     let human = HumanLog::new(Arc::clone(terminal), options.detail, options.language, options.session_id);
     let answer_shown = human.answer_shown();
     let mut sinks: Vec<Box<dyn EventSink>> = vec![Box::new(human)];
     if let Some(path) = options.log_file {
-        sinks.push(Box::new(LogFile::open(path, options.detail >= Detail::Debug, Arc::clone(terminal))?));
+        sinks.push(Box::new(LogFile::open(path, options.detail >= Verbosity::Debug, Arc::clone(terminal))?));
     }
     if options.show_costs {
-        sinks.push(Box::new(CostLines::new(Arc::clone(terminal), options.language)));
+        sinks.push(Box::new(CostSummary::new(Arc::clone(terminal), options.language)));
     }
     if options.dry_run {
         sinks.push(Box::new(DryRunPlan::new(Arc::clone(terminal), options.language)));
     }
-    if terminal.rich() && options.detail >= Detail::Human {
-        sinks.push(Box::new(Progress::new(Arc::clone(terminal), options.language)));
+    if terminal.has_icons() && options.detail >= Verbosity::Human {
+        sinks.push(Box::new(ProgressSpinner::new(Arc::clone(terminal), options.language)));
     }
-    let stream_end = (options.format == Format::StreamJson).then(|| {
-        let (stream, end) = Stream::start(Arc::clone(terminal));
+    let stream_end = (options.format == OutputFormat::StreamJson).then(|| {
+        let (stream, end) = JsonStream::start(Arc::clone(terminal));
         sinks.push(Box::new(stream));
         end
     });
-    Ok(Listeners { sinks, answer_shown, stream_end })
+    Ok(EventSinks { sinks, answer_shown, stream_end })
 }
 
 /// Hands the result to standard output: the document, or the answer unless it was already seen there.
 ///
 /// # Errors
 /// When standard output cannot be written, which has then been said on standard error. A closed pipe is not an error.
-pub fn deliver(
+pub fn write_result(
     terminal: &Terminal,
-    format: Format,
+    format: OutputFormat,
     result: &RunResult,
     answer_shown: &AnswerShown,
-) -> io::Result<Delivery> {
+) -> io::Result<PrintOutcome> {
     let printed = match format {
-        Format::Json => terminal.print(&json::document(result)?),
-        Format::StreamJson => terminal.print(&stream::last_line(result)?),
-        Format::Text => deliver_answer(terminal, result, answer_shown),
+        OutputFormat::Json => terminal.print(&json::document(result)?),
+        OutputFormat::StreamJson => terminal.print(&stream::last_line(result)?),
+        OutputFormat::Text => deliver_answer(terminal, result, answer_shown),
     };
     if let Err(error) = &printed {
         // Nobody is left to be told when standard error is gone too; the caller still has the error.
-        drop(terminal.say(Style::Bad, &messages::answer_not_written(error)));
+        drop(terminal.eprintln(Style::Error, &messages::answer_not_written(error)));
     }
     printed
 }
@@ -125,15 +125,15 @@ fn deliver_answer(
     terminal: &Terminal,
     result: &RunResult,
     answer_shown: &AnswerShown,
-) -> io::Result<Delivery> {
+) -> io::Result<PrintOutcome> {
     match &result.output {
-        _ if answer_shown.get() => Ok(Delivery::Written),
+        _ if answer_shown.get() => Ok(PrintOutcome::Written),
         Output::Value(value) => terminal.print(&json::line(value)?),
-        Output::Text(text) if text.is_empty() => Ok(Delivery::Written),
+        Output::Text(text) if text.is_empty() => Ok(PrintOutcome::Written),
         Output::Text(text) if result.output_valid == Some(false) => {
-            terminal.say(Style::Caution, messages::ANSWER_NOT_STRUCTURED)?;
-            terminal.say(Style::Plain, text)?;
-            Ok(Delivery::Written)
+            terminal.eprintln(Style::Warning, messages::ANSWER_NOT_STRUCTURED)?;
+            terminal.eprintln(Style::Plain, text)?;
+            Ok(PrintOutcome::Written)
         }
         Output::Text(text) => terminal.print(text),
     }

@@ -8,32 +8,33 @@ use std::io;
 use std::sync::Arc;
 
 /// Keeps the status line of a terminal true. It is told after the human log, whose lines it must not precede.
-pub struct Progress {
+pub struct ProgressSpinner {
     terminal: Arc<Terminal>,
     language: Language,
     tokens: u64,
 }
 
-impl Progress {
+impl ProgressSpinner {
     /// A spinner on `terminal`.
     pub fn new(terminal: Arc<Terminal>, language: Language) -> Self {
         Self { terminal, language, tokens: 0 }
     }
 }
 
-impl EventSink for Progress {
+impl EventSink for ProgressSpinner {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         match &record.event {
             Event::StepStart { .. } => {
                 let status = messages::spinner_model(record.step, self.tokens, self.language);
                 self.terminal.show_status(&status);
             }
-            Event::ToolStart { call, summary } => {
+            Event::ToolCallStart { call, summary } => {
                 self.terminal.show_status(&messages::spinner_tool(&call.name, summary));
             }
             Event::ModelResponse { usage, .. } => {
                 if let Some(usage) = usage {
-                    self.tokens = self.tokens.saturating_add(usage.prompt()).saturating_add(usage.output);
+                    self.tokens =
+                        self.tokens.saturating_add(usage.prompt_tokens()).saturating_add(usage.output);
                 }
                 self.terminal.hide_status();
             }

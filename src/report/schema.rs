@@ -1,10 +1,10 @@
 //! JSON Schemas of what scripts read, generated from the Rust types; `config/schema/` holds them as files.
 
 use super::stats::Stats;
-use super::waiting::WaitingCalls;
+use super::waiting::PendingApprovalList;
 use crate::event::Record;
-use crate::report::account::Account;
-use crate::report::stream::Line;
+use crate::report::account::SessionReport;
+use crate::report::stream::StreamLine;
 use crate::result::RunResult;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -16,7 +16,7 @@ pub fn result() -> String {
 
 /// The schema of one line of `--output-format stream-json`.
 pub fn events() -> String {
-    text::<Line<'_>>()
+    text::<StreamLine<'_>>()
 }
 
 /// The schema of one line of `--log-file` and of what a journal holds: a record with its event.
@@ -26,7 +26,7 @@ pub fn journal() -> String {
 
 /// The schema of the document of `agent approvals list --json`.
 pub fn approvals() -> String {
-    text::<WaitingCalls>()
+    text::<PendingApprovalList>()
 }
 
 /// The schema of the document of `agent stats --json`.
@@ -36,7 +36,7 @@ pub fn stats() -> String {
 
 /// The schema of the document of `--report json`.
 pub fn report() -> String {
-    text::<Account>()
+    text::<SessionReport>()
 }
 
 /// For readers of what is written: a key that is always there is required.

@@ -1,14 +1,16 @@
 //! A scripted run for the tests of the listeners, and streams that keep what they are told.
 
 use crate::decision::Denial;
-use crate::event::{Event, FinishReason, HookVerdict, Level, Origin, Purpose, Record, SCHEMA_VERSION};
-use crate::failure::ErrorKind;
-use crate::guardrail::Counted;
+use crate::event::{
+    EVENT_SCHEMA_VERSION, Event, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record,
+};
+use crate::failure::FailureKind;
+use crate::guardrail::CallCounts;
 use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::report::json;
 use crate::result::RunResult;
 use crate::stop_reason::{Status, StopReason};
-use crate::terminal::{Facts, Terminal, Wishes};
+use crate::terminal::{StreamInfo, Terminal, TerminalEnvironment};
 use crate::usage::Usage;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -35,18 +37,18 @@ impl Write for Kept {
 }
 
 /// A terminal over kept streams, with what was printed and what was told.
-pub(crate) fn over(facts: Facts, wishes: &Wishes) -> (Arc<Terminal>, Kept, Kept) {
+pub(crate) fn over(facts: StreamInfo, wishes: &TerminalEnvironment) -> (Arc<Terminal>, Kept, Kept) {
     let (out, err) = (Kept::default(), Kept::default());
-    (Arc::new(Terminal::over(facts, wishes, Box::new(out.clone()), Box::new(err.clone()))), out, err)
+    (Arc::new(Terminal::with_streams(facts, wishes, Box::new(out.clone()), Box::new(err.clone()))), out, err)
 }
 
 /// No terminal at all.
 pub(crate) fn pipe() -> (Arc<Terminal>, Kept, Kept) {
-    over(Facts::default(), &Wishes::default())
+    over(StreamInfo::default(), &TerminalEnvironment::default())
 }
 
 pub(crate) fn record(step: u32, event: Event) -> Record {
-    Record { v: SCHEMA_VERSION, seq: 0, run: "r1".into(), step, wall_ms: 0, mono_us: 0, event }
+    Record { v: EVENT_SCHEMA_VERSION, seq: 0, run: "r1".into(), step, wall_ms: 0, mono_us: 0, event }
 }
 
 fn call(id: &str, name: &str) -> ToolCall {
@@ -54,11 +56,11 @@ fn call(id: &str, name: &str) -> ToolCall {
 }
 
 fn start(id: &str, name: &str, summary: &str) -> Event {
-    Event::ToolStart { call: call(id, name), summary: summary.into() }
+    Event::ToolCallStart { call: call(id, name), summary: summary.into() }
 }
 
 pub(crate) fn end(id: &str, name: &str, summary: &str, error: Option<&str>, denial: Option<Denial>) -> Event {
-    Event::ToolEnd {
+    Event::ToolCallEnd {
         name: name.into(),
         summary: summary.into(),
         result: ToolResult {
@@ -70,7 +72,7 @@ pub(crate) fn end(id: &str, name: &str, summary: &str, error: Option<&str>, deni
         seen: Vec::new(),
         denial,
         simulated: false,
-        counted: Counted::default(),
+        counted: CallCounts::default(),
         duration_ms: 3,
     }
 }
@@ -109,7 +111,7 @@ pub(crate) fn result(reason: StopReason, output: &str) -> RunResult {
         guardrails: Vec::new(),
         error: None,
         ..json::not_started(
-            crate::failure::Failure { kind: ErrorKind::Internal, message: String::new(), retryable: false },
+            crate::failure::Failure { kind: FailureKind::Internal, message: String::new(), retryable: false },
             Some("openai/gpt".into()),
         )
     }
@@ -147,7 +149,7 @@ fn opening() -> Vec<Event> {
             bounds: None,
         },
         Event::System { text: "You are".into() },
-        Event::UserMessage { text: "fix it".into(), origin: Origin::Prompt },
+        Event::UserMessage { text: "fix it".into(), origin: MessageOrigin::Prompt },
     ]
 }
 
@@ -163,7 +165,7 @@ fn first_step() -> Vec<Event> {
             max_retries: 5,
             answer_discarded: false,
             delay_ms: 2_000,
-            kind: ErrorKind::RateLimit,
+            kind: FailureKind::RateLimit,
             message: "429 from the server".into(),
             billed: None,
         },
@@ -182,8 +184,8 @@ fn first_step() -> Vec<Event> {
         start("c4", "run_command", "rm -r build"),
         end("c4", "run_command", "rm -r build", Some("Refused"), Some(denial())),
         Event::StepEnd,
-        Event::Notice { level: Level::Warn, text: "the index is cut".into() },
-        Event::Notice { level: Level::Info, text: "trusted".into() },
+        Event::Notice { level: NoticeLevel::Warn, text: "the index is cut".into() },
+        Event::Notice { level: NoticeLevel::Info, text: "trusted".into() },
     ]
 }
 
@@ -210,7 +212,7 @@ pub(crate) fn run() -> Vec<Record> {
 /// A run that its step limit ends and whose closing call fails.
 pub(crate) fn stopped() -> Vec<Record> {
     let failure = crate::failure::Failure {
-        kind: ErrorKind::Network,
+        kind: FailureKind::Network,
         message: "connection refused".into(),
         retryable: true,
     };

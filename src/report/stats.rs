@@ -1,7 +1,7 @@
 //! What models were asked and what it cost: the figures of `agent stats`, and its document.
 
 use super::json;
-use crate::event::{Billed, Event};
+use crate::event::{BilledUsage, Event};
 use crate::price::Usd;
 use crate::usage::Usage;
 use schemars::JsonSchema;
@@ -13,8 +13,8 @@ use std::ops::AddAssign;
 /// The version of the document.
 const SCHEMA_VERSION: u32 = 1;
 
-/// The kinds of records that [`Figures`] are counted from.
-pub const KINDS: [&str; 10] = [
+/// The kinds of records that [`UsageStats`] are counted from.
+pub const COUNTED_EVENTS: [&str; 10] = [
     "run_start",
     "model_switched",
     "request_sent",
@@ -30,7 +30,7 @@ pub const KINDS: [&str; 10] = [
 
 /// What was used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Figures {
+pub struct UsageStats {
     /// Answers of models.
     pub answers: u64,
     /// Those of them that were kept from earlier requests (`llm.cache`), and cost nothing.
@@ -55,14 +55,14 @@ pub struct Stats {
     /// What the figures are for: `session`, `model` or `day`.
     pub by: &'static str,
     /// The figures of each: a session's id, a model, a day (UTC).
-    pub groups: BTreeMap<String, Figures>,
+    pub groups: BTreeMap<String, UsageStats>,
     /// All of them together.
-    pub total: Figures,
+    pub total: UsageStats,
     /// Lines of journals that are damaged; what they held is in none of the figures.
     pub damaged_lines: u64,
 }
 
-impl AddAssign for Figures {
+impl AddAssign for UsageStats {
     fn add_assign(&mut self, other: Self) {
         self.answers = self.answers.saturating_add(other.answers);
         self.kept_answers = self.kept_answers.saturating_add(other.kept_answers);
@@ -74,23 +74,23 @@ impl AddAssign for Figures {
     }
 }
 
-impl Figures {
+impl UsageStats {
     /// What one event adds; `requested` says whether a request is under way, so that giving it up may be billed.
-    pub fn of(event: &Event, requested: bool) -> Self {
+    pub fn from_event(event: &Event, requested: bool) -> Self {
         match event {
-            Event::Subagent { event, .. } => Self::of(event, requested),
+            Event::Subagent { event, .. } => Self::from_event(event, requested),
             Event::KeptAnswer => Self { kept_answers: 1, ..Self::default() },
             Event::ModelResponse { usage, cost_usd, .. } => {
                 Self { answers: 1, ..Self::spent(usage.unwrap_or_default(), *cost_usd) }
             }
-            Event::Retry { billed: Some(Billed { usage, cost_usd }), .. }
-            | Event::ModelFailed { billed: Some(Billed { usage, cost_usd }), .. } => {
+            Event::Retry { billed: Some(BilledUsage { usage, cost_usd }), .. }
+            | Event::ModelFailed { billed: Some(BilledUsage { usage, cost_usd }), .. } => {
                 Self::spent(*usage, *cost_usd)
             }
             Event::Retry { kind, .. } => Self::unreported(kind.may_be_billed()),
             Event::ModelFailed { failure, .. } => Self::unreported(failure.kind.may_be_billed()),
             Event::ModelAbandoned { .. } => Self::unreported(requested),
-            Event::ToolEnd { result, .. } => {
+            Event::ToolCallEnd { result, .. } => {
                 Self { tool_calls: 1, tool_errors: u64::from(result.is_error), ..Self::default() }
             }
             _ => Self::default(),
@@ -110,12 +110,12 @@ impl Figures {
 impl Stats {
     /// None yet, of what `by` says.
     pub fn new(by: &'static str) -> Self {
-        let (groups, total) = (BTreeMap::new(), Figures::default());
+        let (groups, total) = (BTreeMap::new(), UsageStats::default());
         Self { schema_version: SCHEMA_VERSION, by, groups, total, damaged_lines: 0 }
     }
 
     /// Counts `figures` for the group called `name`.
-    pub fn add(&mut self, name: &str, figures: Figures) {
+    pub fn add(&mut self, name: &str, figures: UsageStats) {
         if let Some(group) = self.groups.get_mut(name) {
             *group += figures;
         } else {

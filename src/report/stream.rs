@@ -6,7 +6,7 @@
 use super::json;
 use crate::event::{Event, EventSink, Record};
 use crate::result::RunResult;
-use crate::terminal::{Delivery, Terminal};
+use crate::terminal::{PrintOutcome, Terminal};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;
@@ -24,7 +24,7 @@ const MAX_WAITING_PIECES: usize = 1 << 20;
 /// A line of the stream.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Line<'a> {
+pub enum StreamLine<'a> {
     /// Something happened.
     Event(EventLine<'a>),
     /// The stream goes on after events that the reader was too slow for.
@@ -70,7 +70,7 @@ pub struct ResultLine<'a> {
     result: &'a RunResult,
 }
 
-impl<'a> From<&'a Record> for Line<'a> {
+impl<'a> From<&'a Record> for StreamLine<'a> {
     fn from(record: &'a Record) -> Self {
         let Record { v, seq, ref run, step, wall_ms, mono_us, ref event } = *record;
         Self::Event(EventLine { event, v, seq, run, step, wall_ms, mono_us })
@@ -82,49 +82,49 @@ impl<'a> From<&'a Record> for Line<'a> {
 /// # Errors
 /// When the result cannot be written as JSON, which its types rule out.
 pub fn last_line(result: &RunResult) -> io::Result<String> {
-    json::line(&Line::Result(ResultLine { result }))
+    json::line(&StreamLine::Result(ResultLine { result }))
 }
 
 /// Tells every event but the last, which is the result's to tell.
-pub struct Stream {
+pub struct JsonStream {
     lines: Sender<Option<String>>,
     waiting: Arc<AtomicUsize>,
     missed: u64,
 }
 
 /// The end of a stream: when it is dropped, everything that waits is written first.
-pub struct StreamEnd {
+pub struct JsonStreamGuard {
     lines: Sender<Option<String>>,
     writer: Option<JoinHandle<()>>,
 }
 
-impl Stream {
+impl JsonStream {
     /// A stream on standard output.
-    pub fn start(terminal: Arc<Terminal>) -> (Self, StreamEnd) {
+    pub fn start(terminal: Arc<Terminal>) -> (Self, JsonStreamGuard) {
         let (lines, to_write) = mpsc::channel::<Option<String>>();
         let waiting = Arc::new(AtomicUsize::new(0));
         let left = Arc::clone(&waiting);
         let writer = std::thread::spawn(move || {
             while let Ok(Some(line)) = to_write.recv() {
                 // Nobody reads any more, or nobody can: the result, which is told later, says why.
-                if !matches!(terminal.print(&line), Ok(Delivery::Written)) {
+                if !matches!(terminal.print(&line), Ok(PrintOutcome::Written)) {
                     return;
                 }
                 left.fetch_sub(line.len(), Ordering::Relaxed);
             }
         });
-        let end = StreamEnd { lines: lines.clone(), writer: Some(writer) };
+        let end = JsonStreamGuard { lines: lines.clone(), writer: Some(writer) };
         (Self { lines, waiting, missed: 0 }, end)
     }
 
-    fn send(&self, line: &Line<'_>) -> io::Result<()> {
+    fn send(&self, line: &StreamLine<'_>) -> io::Result<()> {
         let line = json::line(line)?;
         self.waiting.fetch_add(line.len(), Ordering::Relaxed);
         self.lines.send(Some(line)).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
 
-impl EventSink for Stream {
+impl EventSink for JsonStream {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         if matches!(record.event, Event::RunEnd { .. }) {
             return Ok(());
@@ -136,13 +136,13 @@ impl EventSink for Stream {
         }
         if self.missed > 0 {
             let events = std::mem::take(&mut self.missed);
-            self.send(&Line::Missed(MissedLine { events }))?;
+            self.send(&StreamLine::Missed(MissedLine { events }))?;
         }
         self.send(&record.into())
     }
 }
 
-impl Drop for StreamEnd {
+impl Drop for JsonStreamGuard {
     fn drop(&mut self) {
         // A writer that has given up needs no telling.
         let _ = self.lines.send(None);
@@ -156,7 +156,7 @@ impl Drop for StreamEnd {
 mod tests {
     use super::super::script;
     use super::*;
-    use crate::terminal::{Facts, Wishes};
+    use crate::terminal::{StreamInfo, TerminalEnvironment};
     use serde_json::Value;
     use std::io::Write;
     use std::sync::{Condvar, Mutex};
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn o09_every_event_but_the_end_is_a_line_with_its_type_and_place() {
         let (terminal, out, _) = script::pipe();
-        let (mut stream, end) = Stream::start(terminal);
+        let (mut stream, end) = JsonStream::start(terminal);
         let records = script::run();
         for record in &records {
             stream.emit(record).unwrap();
@@ -203,13 +203,13 @@ mod tests {
     #[test]
     fn o09_a_reader_that_stops_holds_nothing_up_and_is_told_what_it_missed() {
         let reader = Stopped::default();
-        let terminal = Terminal::over(
-            Facts::default(),
-            &Wishes::default(),
+        let terminal = Terminal::with_streams(
+            StreamInfo::default(),
+            &TerminalEnvironment::default(),
             Box::new(reader.clone()),
             Box::<Vec<u8>>::default(),
         );
-        let (mut stream, end) = Stream::start(Arc::new(terminal));
+        let (mut stream, end) = JsonStream::start(Arc::new(terminal));
         let piece = script::record(1, Event::TextDelta { text: "x".repeat(1000) });
         for _ in 0..5_000 {
             stream.emit(&piece).unwrap();
@@ -238,9 +238,13 @@ mod tests {
                 Ok(())
             }
         }
-        let terminal =
-            Terminal::over(Facts::default(), &Wishes::default(), Box::new(Gone), Box::<Vec<u8>>::default());
-        let (mut stream, end) = Stream::start(Arc::new(terminal));
+        let terminal = Terminal::with_streams(
+            StreamInfo::default(),
+            &TerminalEnvironment::default(),
+            Box::new(Gone),
+            Box::<Vec<u8>>::default(),
+        );
+        let (mut stream, end) = JsonStream::start(Arc::new(terminal));
         stream.emit(&script::record(1, Event::StepEnd)).unwrap();
         drop(end);
         assert_eq!(
@@ -253,7 +257,7 @@ mod tests {
     fn o09_the_last_line_is_the_document() {
         let result = json::not_started(
             crate::failure::Failure {
-                kind: crate::failure::ErrorKind::Usage,
+                kind: crate::failure::FailureKind::Usage,
                 message: "no".to_owned(),
                 retryable: false,
             },

@@ -1,7 +1,7 @@
 //! The document of `agent approvals list --json`: the calls that wait for an answer.
 
 use super::json;
-use crate::approval::{Answer, Approval};
+use crate::approval::{ApprovalAnswer, ApprovalRequest};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::io;
@@ -11,29 +11,29 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// The calls that wait for an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct WaitingCalls {
+pub struct PendingApprovalList {
     /// The version of this document.
     pub schema_version: u32,
     /// The calls, those of the newest session first.
-    pub approvals: Vec<WaitingCall>,
+    pub approvals: Vec<PendingApprovalDetails>,
 }
 
 /// A call that waits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct WaitingCall {
+pub struct PendingApprovalDetails {
     /// The session, for `agent resume`.
     pub session_id: String,
     /// The question.
     #[serde(flatten)]
-    pub approval: Approval,
+    pub approval: ApprovalRequest,
     /// What was said so far; null when nobody has answered.
-    pub answer: Option<Answer>,
+    pub answer: Option<ApprovalAnswer>,
 }
 
 /// The calls as one line of JSON, ended by a newline, without a raw control or invisible character.
 ///
 /// # Errors
 /// When they cannot be written as JSON, which their types rule out.
-pub fn document(approvals: Vec<WaitingCall>) -> io::Result<String> {
-    json::line(&WaitingCalls { schema_version: SCHEMA_VERSION, approvals })
+pub fn document(approvals: Vec<PendingApprovalDetails>) -> io::Result<String> {
+    json::line(&PendingApprovalList { schema_version: SCHEMA_VERSION, approvals })
 }

@@ -20,18 +20,18 @@ const TAB_COLUMNS: usize = 8;
 
 /// Shows control bytes, bidirectional controls, zero-width and other invisible characters as escapes; keeps newline
 /// and tab. For names, commands, diffs: where a person decides by what is seen.
-pub fn harmless(text: &str) -> Cow<'_, str> {
-    replaced(text, |c| if is_hidden(c) { Fate::Show } else { Fate::Keep })
+pub fn sanitize(text: &str) -> Cow<'_, str> {
+    apply_actions(text, |c| if is_hidden(c) { CharAction::Escape } else { CharAction::Keep })
 }
 
 /// As [`harmless`] for running text: also keeps the two joiners that scripts and emoji are written with, and drops
 /// carriage returns, so that text with CRLF ends its lines as usual.
-pub fn harmless_prose(text: &str) -> Cow<'_, str> {
-    replaced(text, |c| match c {
-        '\r' => Fate::Drop,
-        '\u{200c}' | '\u{200d}' => Fate::Keep,
-        c if is_hidden(c) => Fate::Show,
-        _ => Fate::Keep,
+pub fn sanitize_prose(text: &str) -> Cow<'_, str> {
+    apply_actions(text, |c| match c {
+        '\r' => CharAction::Drop,
+        '\u{200c}' | '\u{200d}' => CharAction::Keep,
+        c if is_hidden(c) => CharAction::Escape,
+        _ => CharAction::Keep,
     })
 }
 
@@ -57,7 +57,7 @@ pub fn preview(text: &str) -> String {
             view.push('\n');
         }
         if number < head || number >= tail_from {
-            view.push_str(&both_ends(line, PREVIEW_LINE_COLUMNS));
+            view.push_str(&truncate_middle(line, PREVIEW_LINE_COLUMNS));
             view.push('\n');
         }
     }
@@ -65,31 +65,31 @@ pub fn preview(text: &str) -> String {
 }
 
 /// A line for a decision, harmless: when it takes more than `columns`, its beginning, how much is left out, and its end.
-pub fn both_ends(line: &str, columns: usize) -> String {
+pub fn truncate_middle(line: &str, columns: usize) -> String {
     let total = line.chars().count();
-    if fitting(line.chars(), columns) == total {
-        return harmless(line).into_owned();
+    if chars_that_fit(line.chars(), columns) == total {
+        return sanitize(line).into_owned();
     }
-    let tail = fitting(line.chars().rev(), columns / TAIL_SHARE);
-    let head = fitting(line.chars(), columns - columns / TAIL_SHARE);
+    let tail = chars_that_fit(line.chars().rev(), columns / TAIL_SHARE);
+    let head = chars_that_fit(line.chars(), columns - columns / TAIL_SHARE);
     let at = |count: usize| line.char_indices().nth(count).map_or(line.len(), |(at, _)| at);
     let (head_text, rest) = line.split_at(at(head));
     let tail_text = rest.get(at(total - tail) - head_text.len()..).unwrap_or_default();
     let cut = crate::messages::line_cut(total - head - tail);
-    format!("{}{cut}{}", harmless(head_text), harmless(tail_text))
+    format!("{}{cut}{}", sanitize(head_text), sanitize(tail_text))
 }
 
 /// Rows that harmless lines take on a terminal of `width` columns, at most.
-pub fn rows(lines: &str, width: usize) -> usize {
-    let of_line = |line: &str| line.chars().map(columns_of).sum::<usize>().div_ceil(width.max(1)).max(1);
+pub fn row_count(lines: &str, width: usize) -> usize {
+    let of_line = |line: &str| line.chars().map(char_columns).sum::<usize>().div_ceil(width.max(1)).max(1);
     lines.lines().map(of_line).sum()
 }
 
 /// How many of the first characters fit into `columns`.
-fn fitting(chars: impl Iterator<Item = char>, columns: usize) -> usize {
+fn chars_that_fit(chars: impl Iterator<Item = char>, columns: usize) -> usize {
     let mut left = columns;
     let fits = |c: char| {
-        let rest = left.checked_sub(columns_of(c));
+        let rest = left.checked_sub(char_columns(c));
         left = rest.unwrap_or_default();
         rest
     };
@@ -97,7 +97,7 @@ fn fitting(chars: impl Iterator<Item = char>, columns: usize) -> usize {
 }
 
 /// The columns that a character takes at most. None is free: a line of marks that stand above each other would never end.
-fn columns_of(c: char) -> usize {
+fn char_columns(c: char) -> usize {
     match c {
         '\t' => TAB_COLUMNS,
         c if is_hidden(c) => c.escape_unicode().len(),
@@ -107,14 +107,14 @@ fn columns_of(c: char) -> usize {
 }
 
 /// What becomes of one character.
-enum Fate {
+enum CharAction {
     Keep,
     Drop,
-    Show,
+    Escape,
 }
 
-fn replaced(text: &str, fate: impl Fn(char) -> Fate) -> Cow<'_, str> {
-    let Some((first, _)) = text.char_indices().find(|&(_, c)| !matches!(fate(c), Fate::Keep)) else {
+fn apply_actions(text: &str, fate: impl Fn(char) -> CharAction) -> Cow<'_, str> {
+    let Some((first, _)) = text.char_indices().find(|&(_, c)| !matches!(fate(c), CharAction::Keep)) else {
         return Cow::Borrowed(text);
     };
     let (clean, rest) = text.split_at(first);
@@ -122,9 +122,9 @@ fn replaced(text: &str, fate: impl Fn(char) -> Fate) -> Cow<'_, str> {
     out.push_str(clean);
     for c in rest.chars() {
         match fate(c) {
-            Fate::Keep => out.push(c),
-            Fate::Drop => {}
-            Fate::Show => out.extend(c.escape_unicode()),
+            CharAction::Keep => out.push(c),
+            CharAction::Drop => {}
+            CharAction::Escape => out.extend(c.escape_unicode()),
         }
     }
     Cow::Owned(out)
@@ -137,21 +137,21 @@ mod tests {
 
     #[test]
     fn ordinary_text_is_not_copied() {
-        assert!(matches!(harmless("fn main() {}\n\tlet é = '⚠️';\n"), Cow::Borrowed(_)));
+        assert!(matches!(sanitize("fn main() {}\n\tlet é = '⚠️';\n"), Cow::Borrowed(_)));
     }
 
     #[test]
     fn escape_sequences_and_invisible_characters_are_shown() {
-        assert_eq!(harmless("\u{1b}]52;c;aGk=\u{7}"), "\\u{1b}]52;c;aGk=\\u{7}");
-        assert_eq!(harmless("a\u{9b}2J"), "a\\u{9b}2J");
-        assert_eq!(harmless("if (x\u{202e} )"), "if (x\\u{202e} )");
-        assert_eq!(harmless("x\u{e0041}\u{200b}\r"), "x\\u{e0041}\\u{200b}\\u{d}");
+        assert_eq!(sanitize("\u{1b}]52;c;aGk=\u{7}"), "\\u{1b}]52;c;aGk=\\u{7}");
+        assert_eq!(sanitize("a\u{9b}2J"), "a\\u{9b}2J");
+        assert_eq!(sanitize("if (x\u{202e} )"), "if (x\\u{202e} )");
+        assert_eq!(sanitize("x\u{e0041}\u{200b}\r"), "x\\u{e0041}\\u{200b}\\u{d}");
     }
 
     #[test]
     fn prose_keeps_joiners_and_ends_crlf_lines_as_usual() {
-        assert_eq!(harmless_prose("می\u{200c}خواهم\r\n👩\u{200d}💻"), "می\u{200c}خواهم\n👩\u{200d}💻");
-        assert_eq!(harmless_prose("\u{1b}[2Jx\u{202e}"), "\\u{1b}[2Jx\\u{202e}");
+        assert_eq!(sanitize_prose("می\u{200c}خواهم\r\n👩\u{200d}💻"), "می\u{200c}خواهم\n👩\u{200d}💻");
+        assert_eq!(sanitize_prose("\u{1b}[2Jx\u{202e}"), "\\u{1b}[2Jx\\u{202e}");
     }
 
     #[test]
@@ -189,14 +189,14 @@ mod tests {
     fn class_49_a_line_is_measured_in_columns_and_nothing_is_free() {
         for (text, shown) in [("\t", 200 / 8), ("宽", 100), ("\u{301}", 200), ("\u{1b}", 200 / 6), ("é", 200)]
         {
-            assert_eq!(both_ends(&text.repeat(shown), 200), harmless(&text.repeat(shown)), "{text:?}");
-            let cut = both_ends(&text.repeat(10_000), 200);
-            let kept = cut.matches(harmless(text).as_ref()).count();
+            assert_eq!(truncate_middle(&text.repeat(shown), 200), sanitize(&text.repeat(shown)), "{text:?}");
+            let cut = truncate_middle(&text.repeat(10_000), 200);
+            let kept = cut.matches(sanitize(text).as_ref()).count();
             assert!(kept <= shown && kept + 4 > shown, "{text:?}: {kept} {cut}");
             assert!(cut.contains(" characters not shown … "), "{cut}");
-            assert!(rows(&cut, 80) <= 3, "{text:?}: {cut}");
+            assert!(row_count(&cut, 80) <= 3, "{text:?}: {cut}");
         }
-        assert_eq!(rows("a\n\nb\t", 5), 4);
+        assert_eq!(row_count("a\n\nb\t", 5), 4);
     }
 
     fn has_raw_control(text: &str) -> bool {
@@ -208,12 +208,12 @@ mod tests {
         fn no_raw_control_byte_ever_comes_out(text in any::<String>(), bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let from_bytes: String = bytes.iter().map(|&b| char::from(b)).collect();
             for text in [text, from_bytes] {
-                prop_assert!(!has_raw_control(&harmless(&text)));
-                prop_assert!(!harmless(&text).chars().any(is_hidden));
-                prop_assert!(!has_raw_control(&harmless_prose(&text)));
+                prop_assert!(!has_raw_control(&sanitize(&text)));
+                prop_assert!(!sanitize(&text).chars().any(is_hidden));
+                prop_assert!(!has_raw_control(&sanitize_prose(&text)));
                 prop_assert!(!has_raw_control(&preview(&text)));
                 prop_assert!(!one_line(&text, 50).chars().any(char::is_control));
-                prop_assert!(rows(&both_ends(&one_line(&text, 1000), 50), 25) <= 4);
+                prop_assert!(row_count(&truncate_middle(&one_line(&text, 1000), 50), 25) <= 4);
                 prop_assert!(!first_line(&text, 50).chars().any(char::is_control));
             }
         }
@@ -222,14 +222,14 @@ mod tests {
         fn pieces_give_the_same_as_the_whole(text in "[a-z\u{1b}\\[0-9;\r\n\u{9b}]{0,40}", cut in 0_usize..41) {
             let cut = (0..=cut.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
             let (first, second) = text.split_at(cut);
-            let pieces = format!("{}{}", harmless_prose(first), harmless_prose(second));
-            prop_assert_eq!(pieces, harmless_prose(&text).into_owned());
+            let pieces = format!("{}{}", sanitize_prose(first), sanitize_prose(second));
+            prop_assert_eq!(pieces, sanitize_prose(&text).into_owned());
         }
 
         #[test]
         fn harmless_text_stays_as_it_is(text in any::<String>()) {
-            let once = harmless(&text).into_owned();
-            prop_assert_eq!(harmless(&once).into_owned(), once.clone());
+            let once = sanitize(&text).into_owned();
+            prop_assert_eq!(sanitize(&once).into_owned(), once.clone());
         }
     }
 }

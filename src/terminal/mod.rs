@@ -6,6 +6,6 @@ mod spinner;
 mod streams;
 
 pub use crate::text::{invisible::is_hidden, lines::one_line};
-pub use harmless::{first_line, harmless, harmless_prose, preview};
-pub use prompt::{Answer, Question};
-pub use streams::{Delivery, Facts, Stdout, Style, Terminal, Wishes};
+pub use harmless::{first_line, preview, sanitize, sanitize_prose};
+pub use prompt::{PromptAnswer, PromptQuestion};
+pub use streams::{PrintOutcome, StdoutTarget, StreamInfo, Style, Terminal, TerminalEnvironment};

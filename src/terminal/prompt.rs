@@ -1,7 +1,7 @@
 //! A question to the person at the terminal: shown on standard error, answered with one key and Enter, to a no with a
 //! reason behind it, never waited for where nobody can answer.
 
-use super::harmless::{both_ends, preview, rows};
+use super::harmless::{preview, row_count, truncate_middle};
 use super::streams::{Style, Terminal};
 use crate::language::Language;
 use crate::messages;
@@ -25,7 +25,7 @@ const ROWS_BETWEEN: usize = 8;
 
 /// What is asked.
 #[derive(Debug, Clone, Copy)]
-pub struct Question<'a> {
+pub struct PromptQuestion<'a> {
     /// The language in which it is asked.
     pub language: Language,
     /// The call, one line: tool and summary.
@@ -36,13 +36,13 @@ pub struct Question<'a> {
     pub notes: &'a [String],
     /// The diff or the command, whole; it is shown bounded, with its size.
     pub preview: Option<&'a str>,
-    /// What [`Answer::Always`] allows from then on; absent: it is no answer.
+    /// What [`PromptAnswer::Always`] allows from then on; absent: it is no answer.
     pub lasting: Option<&'a str>,
 }
 
 /// What the person said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum PromptAnswer {
     /// Do it.
     Yes,
     /// Do it, and do not ask again about what the question said.
@@ -56,88 +56,88 @@ pub enum Answer {
 impl Terminal {
     /// Whether there is a person who sees a question and can answer it.
     pub fn can_ask(&self) -> bool {
-        self.facts().stdin && self.facts().stderr
+        self.stream_info().stdin && self.stream_info().stderr
     }
 
     /// Asks and waits for an answer or for `cancel`. What was typed before the question is thrown away: it cannot
     /// have been meant for it. Without a person it is refused at once.
-    pub async fn ask(&self, question: &Question<'_>, cancel: &CancellationToken) -> Answer {
+    pub async fn ask(&self, question: &PromptQuestion<'_>, cancel: &CancellationToken) -> PromptAnswer {
         if !self.can_ask() {
-            return Answer::No(None);
+            return PromptAnswer::No(None);
         }
         let status = self.hide_status();
         let answer = tokio::select! {
             biased;
-            () = cancel.cancelled() => Answer::Abort,
-            answer = self.ask_until_answered(question) => answer.unwrap_or(Answer::Abort),
+            () = cancel.cancelled() => PromptAnswer::Abort,
+            answer = self.ask_until_answered(question) => answer.unwrap_or(PromptAnswer::Abort),
         };
-        if let (Some(label), Answer::Yes | Answer::Always) = (status, &answer) {
+        if let (Some(label), PromptAnswer::Yes | PromptAnswer::Always) = (status, &answer) {
             self.show_status(&label);
         }
         answer
     }
 
-    async fn ask_until_answered(&self, question: &Question<'_>) -> io::Result<Answer> {
+    async fn ask_until_answered(&self, question: &PromptQuestion<'_>) -> io::Result<PromptAnswer> {
         tcflush(io::stdin(), QueueSelector::IFlush)?;
         self.show_question(question)?;
         for _ in 0..MAX_TRIES {
-            self.pose(messages::prompt_choices(question.lasting.is_some(), question.language))?;
-            let Some(line) = read_line().await? else { return Ok(Answer::Abort) };
-            self.answered();
+            self.print_prompt(messages::prompt_choices(question.lasting.is_some(), question.language))?;
+            let Some(line) = read_line().await? else { return Ok(PromptAnswer::Abort) };
+            self.end_prompt();
             match parse(&line) {
-                Some(Answer::Always) if question.lasting.is_none() => {}
+                Some(PromptAnswer::Always) if question.lasting.is_none() => {}
                 Some(answer) => return Ok(answer),
                 None => {}
             }
         }
-        Ok(Answer::No(None))
+        Ok(PromptAnswer::No(None))
     }
 
-    fn show_question(&self, question: &Question<'_>) -> io::Result<()> {
+    fn show_question(&self, question: &PromptQuestion<'_>) -> io::Result<()> {
         self.show_head(question)?;
         let Some(text) = question.preview else { return Ok(()) };
         let is_diff = text.starts_with("--- ");
         let view = preview(text);
         for line in view.lines() {
             let style = if is_diff { diff_style(line) } else { Style::Plain };
-            self.say(style, &format!("   {line}"))?;
+            self.eprintln(style, &format!("   {line}"))?;
         }
-        if rows(&view, usize::from(self.width())) > ROWS_BETWEEN {
+        if row_count(&view, usize::from(self.width())) > ROWS_BETWEEN {
             self.show_head(question)?;
         }
         Ok(())
     }
 
-    fn show_head(&self, question: &Question<'_>) -> io::Result<()> {
-        let short = |text: &str| both_ends(&one_line(text, usize::MAX), TITLE_COLUMNS);
-        self.say(Style::Bold, &messages::prompt_title(&short(question.title), question.language))?;
-        self.say(Style::Dim, &messages::prompt_reason(&short(question.reason), question.language))?;
+    fn show_head(&self, question: &PromptQuestion<'_>) -> io::Result<()> {
+        let short = |text: &str| truncate_middle(&one_line(text, usize::MAX), TITLE_COLUMNS);
+        self.eprintln(Style::Bold, &messages::prompt_title(&short(question.title), question.language))?;
+        self.eprintln(Style::Dim, &messages::prompt_reason(&short(question.reason), question.language))?;
         let mut notes = question.notes.iter();
-        notes.try_for_each(|note| self.say(Style::Caution, &format!("   {}", short(note))))?;
+        notes.try_for_each(|note| self.eprintln(Style::Warning, &format!("   {}", short(note))))?;
         let lasting =
-            question.lasting.map(|lasting| messages::prompt_lasting(&short(lasting), question.language));
-        lasting.map_or(Ok(()), |lasting| self.say(Style::Dim, &lasting))
+            question.lasting.map(|lasting| messages::prompt_always(&short(lasting), question.language));
+        lasting.map_or(Ok(()), |lasting| self.eprintln(Style::Dim, &lasting))
     }
 }
 
 fn diff_style(line: &str) -> Style {
     match line.as_bytes() {
         [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => Style::Bold,
-        [b'+', ..] => Style::Good,
-        [b'-', ..] => Style::Bad,
+        [b'+', ..] => Style::Success,
+        [b'-', ..] => Style::Error,
         [b'@', ..] => Style::Dim,
         _ => Style::Plain,
     }
 }
 
-fn parse(line: &str) -> Option<Answer> {
+fn parse(line: &str) -> Option<PromptAnswer> {
     let (word, reason) = line.trim().split_once([' ', ',', ':']).unwrap_or((line.trim(), ""));
     let reason = one_line(reason.trim(), REASON_CHARS);
     match (word.to_lowercase().as_str(), reason.is_empty()) {
-        ("y" | "yes", true) => Some(Answer::Yes),
-        ("s" | "session", true) => Some(Answer::Always),
-        ("n" | "no", is_bare) => Some(Answer::No((!is_bare).then_some(reason))),
-        ("a" | "abort", true) => Some(Answer::Abort),
+        ("y" | "yes", true) => Some(PromptAnswer::Yes),
+        ("s" | "session", true) => Some(PromptAnswer::Always),
+        ("n" | "no", is_bare) => Some(PromptAnswer::No((!is_bare).then_some(reason))),
+        ("a" | "abort", true) => Some(PromptAnswer::Abort),
         _ => None,
     }
 }
@@ -173,21 +173,21 @@ fn wait_for_line(input: impl AsFd, gone: &PipeReader) -> io::Result<Option<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::streams::{Facts, Wishes};
+    use crate::terminal::streams::{StreamInfo, TerminalEnvironment};
     use std::io::Write;
 
     #[test]
     fn only_clear_answers_are_answers() {
-        assert_eq!(parse(" Y\n"), Some(Answer::Yes));
-        assert_eq!(parse("no\n"), Some(Answer::No(None)));
+        assert_eq!(parse(" Y\n"), Some(PromptAnswer::Yes));
+        assert_eq!(parse("no\n"), Some(PromptAnswer::No(None)));
         assert_eq!(
             parse("N: use the library, please \n"),
-            Some(Answer::No(Some("use the library, please".into())))
+            Some(PromptAnswer::No(Some("use the library, please".into())))
         );
-        assert_eq!(parse("s\n"), Some(Answer::Always));
+        assert_eq!(parse("s\n"), Some(PromptAnswer::Always));
         assert_eq!(parse("yes but not now\n"), None);
         assert_eq!(parse("a no\n"), None);
-        assert_eq!(parse("a\n"), Some(Answer::Abort));
+        assert_eq!(parse("a\n"), Some(PromptAnswer::Abort));
         assert_eq!(parse("\n"), None);
         assert_eq!(parse("yn\n"), None);
     }
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(wait_for_line(&input, &gone).unwrap(), None, "end of input");
     }
 
-    const QUESTION: Question<'_> = Question {
+    const QUESTION: PromptQuestion<'_> = PromptQuestion {
         language: Language::En,
         title: "run_command → ls",
         reason: "it runs",
@@ -214,15 +214,20 @@ mod tests {
         lasting: None,
     };
 
-    fn terminal(facts: Facts) -> Terminal {
-        Terminal::over(facts, &Wishes::default(), Box::new(io::sink()), Box::new(io::sink()))
+    fn terminal(facts: StreamInfo) -> Terminal {
+        Terminal::with_streams(
+            facts,
+            &TerminalEnvironment::default(),
+            Box::new(io::sink()),
+            Box::new(io::sink()),
+        )
     }
 
     #[tokio::test]
     async fn s03_without_a_terminal_the_answer_is_no_at_once() {
-        for facts in [Facts::default(), Facts { stderr: true, ..Facts::default() }] {
+        for facts in [StreamInfo::default(), StreamInfo { stderr: true, ..StreamInfo::default() }] {
             let answer = terminal(facts).ask(&QUESTION, &CancellationToken::new()).await;
-            assert_eq!(answer, Answer::No(None));
+            assert_eq!(answer, PromptAnswer::No(None));
         }
     }
 
@@ -230,7 +235,7 @@ mod tests {
     async fn s04_a_cancelled_run_is_not_asked() {
         let cancel = CancellationToken::new();
         cancel.cancel();
-        let facts = Facts { stdin: true, stderr: true, ..Facts::default() };
-        assert_eq!(terminal(facts).ask(&QUESTION, &cancel).await, Answer::Abort);
+        let facts = StreamInfo { stdin: true, stderr: true, ..StreamInfo::default() };
+        assert_eq!(terminal(facts).ask(&QUESTION, &cancel).await, PromptAnswer::Abort);
     }
 }

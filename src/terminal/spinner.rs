@@ -39,7 +39,7 @@ impl Spinner {
     }
 
     /// Runs `write` while the spinner is off the screen.
-    pub fn beside<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.bar {
             Some(bar) => bar.suspend(write),
             None => write(),

@@ -1,6 +1,6 @@
 //! Standard output and standard error: what they are, and the only functions that write to them.
 
-use super::harmless::{harmless, harmless_prose};
+use super::harmless::{sanitize, sanitize_prose};
 use super::spinner::Spinner;
 use crate::text::lines::one_line;
 use rustix::fs::fstat;
@@ -14,7 +14,7 @@ const DEFAULT_WIDTH: u16 = 80;
 
 /// What the environment says about terminals; read by `config::load`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct TerminalEnvironment {
     /// `NO_COLOR`, set and not empty.
     pub no_color: Option<String>,
     /// `CLICOLOR_FORCE`, set and not `0`: colour even into a pipe.
@@ -25,18 +25,18 @@ pub struct Wishes {
 
 /// What the three standard streams are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct StreamInfo {
     /// Standard input is a terminal.
     pub stdin: bool,
     /// Standard error is a terminal.
     pub stderr: bool,
     /// What standard output is.
-    pub stdout: Stdout,
+    pub stdout: StdoutTarget,
 }
 
 /// What standard output is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Stdout {
+pub enum StdoutTarget {
     /// A pipe, a file, or nothing.
     #[default]
     Elsewhere,
@@ -56,11 +56,11 @@ pub enum Style {
     /// A heading.
     Bold,
     /// Went well.
-    Good,
+    Success,
     /// Needs attention.
-    Caution,
+    Warning,
     /// Went wrong.
-    Bad,
+    Error,
 }
 
 impl Style {
@@ -70,20 +70,20 @@ impl Style {
             Self::Plain => None,
             Self::Dim => Some("2"),
             Self::Bold => Some("1"),
-            Self::Good => Some("32"),
-            Self::Caution => Some("33"),
-            Self::Bad => Some("31"),
+            Self::Success => Some("32"),
+            Self::Warning => Some("33"),
+            Self::Error => Some("31"),
         }
     }
 
-    fn painted(self, text: &str) -> String {
+    fn paint(self, text: &str) -> String {
         self.code().map_or_else(|| text.to_owned(), |code| format!("\u{1b}[{code}m{text}\u{1b}[0m"))
     }
 }
 
 /// What became of text for standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
+pub enum PrintOutcome {
     /// It was written.
     Written,
     /// The reader has closed the pipe; nobody is there to be told.
@@ -93,7 +93,7 @@ pub enum Delivery {
 /// The standard streams of the process. Whatever is written through it is harmless, whole, and never mixed with the
 /// spinner.
 pub struct Terminal {
-    facts: Facts,
+    facts: StreamInfo,
     color: bool,
     /// Whether standard output takes colour.
     out_color: bool,
@@ -118,23 +118,26 @@ impl ErrorStream {
 
     fn write(&mut self, text: &str) -> io::Result<()> {
         let Self { out, spinner, .. } = self;
-        spinner.beside(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+        spinner.suspend(|| out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
 }
 
 impl Terminal {
     /// The streams of this process.
-    pub fn new(wishes: &Wishes) -> Self {
+    pub fn new(wishes: &TerminalEnvironment) -> Self {
         let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
-        let facts =
-            Facts { stdin: isatty(&stdin), stderr: isatty(&stderr), stdout: stdout_is(&stdout, &stderr) };
-        Self::over(facts, wishes, Box::new(stdout), Box::new(stderr))
+        let facts = StreamInfo {
+            stdin: isatty(&stdin),
+            stderr: isatty(&stderr),
+            stdout: stdout_target(&stdout, &stderr),
+        };
+        Self::with_streams(facts, wishes, Box::new(stdout), Box::new(stderr))
     }
 
     /// Streams that go elsewhere, with `facts` as said.
-    pub fn over(
-        facts: Facts,
-        wishes: &Wishes,
+    pub fn with_streams(
+        facts: StreamInfo,
+        wishes: &TerminalEnvironment,
         out: Box<dyn Write + Send>,
         err: Box<dyn Write + Send>,
     ) -> Self {
@@ -145,7 +148,7 @@ impl Terminal {
         Self {
             facts,
             color: !set(&wishes.no_color) && (forced || rich),
-            out_color: !set(&wishes.no_color) && (forced || !dumb && facts.stdout != Stdout::Elsewhere),
+            out_color: !set(&wishes.no_color) && (forced || !dumb && facts.stdout != StdoutTarget::Elsewhere),
             rich,
             out: Mutex::new(out),
             err: Mutex::new(ErrorStream { out: err, line_open: false, spinner: Spinner::default() }),
@@ -153,12 +156,12 @@ impl Terminal {
     }
 
     /// What the three streams are.
-    pub fn facts(&self) -> Facts {
+    pub fn stream_info(&self) -> StreamInfo {
         self.facts
     }
 
     /// Whether icons and a spinner may be shown on standard error.
-    pub fn rich(&self) -> bool {
+    pub fn has_icons(&self) -> bool {
         self.rich
     }
 
@@ -176,25 +179,25 @@ impl Terminal {
     ///
     /// # Errors
     /// When standard error cannot be written.
-    pub fn say(&self, style: Style, text: &str) -> io::Result<()> {
-        self.say_on(&mut self.lock_err(), style, text)
+    pub fn eprintln(&self, style: Style, text: &str) -> io::Result<()> {
+        self.eprintln_locked(&mut self.lock_err(), style, text)
     }
 
     /// As [`say`](Self::say) when something broke: it may have been what writes at this moment, which is not waited for.
     ///
     /// # Errors
     /// When standard error cannot be written now.
-    pub fn say_if_free(&self, style: Style, text: &str) -> io::Result<()> {
+    pub fn try_eprintln(&self, style: Style, text: &str) -> io::Result<()> {
         match self.err.try_lock() {
-            Ok(mut err) => self.say_on(&mut err, style, text),
-            Err(TryLockError::Poisoned(held)) => self.say_on(&mut held.into_inner(), style, text),
+            Ok(mut err) => self.eprintln_locked(&mut err, style, text),
+            Err(TryLockError::Poisoned(held)) => self.eprintln_locked(&mut held.into_inner(), style, text),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
 
-    fn say_on(&self, err: &mut ErrorStream, style: Style, text: &str) -> io::Result<()> {
+    fn eprintln_locked(&self, err: &mut ErrorStream, style: Style, text: &str) -> io::Result<()> {
         let start = err.close_line();
-        let block = format!("{start}{}\n", self.painted(style, &harmless(text)));
+        let block = format!("{start}{}\n", self.paint(style, &sanitize(text)));
         err.write(&block)
     }
 
@@ -203,11 +206,11 @@ impl Terminal {
     /// # Errors
     /// When standard error cannot be written.
     pub fn stream(&self, style: Style, piece: &str) -> io::Result<()> {
-        let text = harmless_prose(piece);
+        let text = sanitize_prose(piece);
         let Some(last) = text.chars().next_back() else { return Ok(()) };
         let mut err = self.lock_err();
         err.spinner.hide();
-        err.write(&self.painted(style, &text))?;
+        err.write(&self.paint(style, &text))?;
         err.line_open = last != '\n';
         Ok(())
     }
@@ -227,8 +230,8 @@ impl Terminal {
     ///
     /// # Errors
     /// When standard output cannot be written for another reason, such as a full disk.
-    pub fn print(&self, text: &str) -> io::Result<Delivery> {
-        let text = harmless_prose(text);
+    pub fn print(&self, text: &str) -> io::Result<PrintOutcome> {
+        let text = sanitize_prose(text);
         let end = if text.ends_with('\n') { "" } else { "\n" };
         self.deliver(&text, end)
     }
@@ -237,17 +240,17 @@ impl Terminal {
     ///
     /// # Errors
     /// As [`print`](Self::print).
-    pub fn print_lines(&self, lines: &[(Style, &str)]) -> io::Result<Delivery> {
+    pub fn print_lines(&self, lines: &[(Style, &str)]) -> io::Result<PrintOutcome> {
         let painted = lines.iter().map(|(style, line)| {
             let style = if self.out_color { *style } else { Style::Plain };
-            format!("{}\n", style.painted(&harmless_prose(line)))
+            format!("{}\n", style.paint(&sanitize_prose(line)))
         });
         self.deliver(&painted.collect::<String>(), "")
     }
 
-    fn deliver(&self, text: &str, end: &str) -> io::Result<Delivery> {
+    fn deliver(&self, text: &str, end: &str) -> io::Result<PrintOutcome> {
         self.hide_status();
-        if self.facts.stdout == Stdout::SameTerminal {
+        if self.facts.stdout == StdoutTarget::SameTerminal {
             self.end_line()?;
         }
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
@@ -256,8 +259,8 @@ impl Terminal {
             .and_then(|()| out.write_all(end.as_bytes()))
             .and_then(|()| out.flush());
         match written {
-            Ok(()) => Ok(Delivery::Written),
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Delivery::Closed),
+            Ok(()) => Ok(PrintOutcome::Written),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(PrintOutcome::Closed),
             Err(error) => Err(error),
         }
     }
@@ -278,22 +281,22 @@ impl Terminal {
     }
 
     /// Writes the end of a question to standard error, after which the cursor waits on the same line.
-    pub(super) fn pose(&self, question: &str) -> io::Result<()> {
+    pub(super) fn print_prompt(&self, question: &str) -> io::Result<()> {
         let mut err = self.lock_err();
         let start = err.close_line();
-        let block = format!("{start}{}", self.painted(Style::Bold, &harmless(question)));
+        let block = format!("{start}{}", self.paint(Style::Bold, &sanitize(question)));
         err.write(&block)?;
         err.line_open = true;
         Ok(())
     }
 
     /// The person has ended the line of the question by answering.
-    pub(super) fn answered(&self) {
+    pub(super) fn end_prompt(&self) {
         self.lock_err().line_open = false;
     }
 
-    fn painted(&self, style: Style, text: &str) -> String {
-        if self.color { style.painted(text) } else { text.to_owned() }
+    fn paint(&self, style: Style, text: &str) -> String {
+        if self.color { style.paint(text) } else { text.to_owned() }
     }
 
     fn lock_err(&self) -> MutexGuard<'_, ErrorStream> {
@@ -301,12 +304,12 @@ impl Terminal {
     }
 }
 
-fn stdout_is(stdout: &impl AsFd, stderr: &impl AsFd) -> Stdout {
+fn stdout_target(stdout: &impl AsFd, stderr: &impl AsFd) -> StdoutTarget {
     let device = |stat: rustix::io::Result<rustix::fs::Stat>| stat.map(|stat| stat.st_rdev).ok();
     match (isatty(stdout), isatty(stderr)) {
-        (false, _) => Stdout::Elsewhere,
-        (true, true) if device(fstat(stdout)) == device(fstat(stderr)) => Stdout::SameTerminal,
-        (true, _) => Stdout::OtherTerminal,
+        (false, _) => StdoutTarget::Elsewhere,
+        (true, true) if device(fstat(stdout)) == device(fstat(stderr)) => StdoutTarget::SameTerminal,
+        (true, _) => StdoutTarget::OtherTerminal,
     }
 }
 
@@ -339,37 +342,40 @@ mod tests {
         }
     }
 
-    fn terminal(facts: Facts, wishes: &Wishes) -> (Terminal, Kept, Kept) {
+    fn terminal(facts: StreamInfo, wishes: &TerminalEnvironment) -> (Terminal, Kept, Kept) {
         let (out, err) = (Kept::default(), Kept::default());
-        (Terminal::over(facts, wishes, Box::new(out.clone()), Box::new(err.clone())), out, err)
+        (Terminal::with_streams(facts, wishes, Box::new(out.clone()), Box::new(err.clone())), out, err)
     }
 
-    const ALL: Facts = Facts { stdin: true, stderr: true, stdout: Stdout::SameTerminal };
+    const ALL: StreamInfo = StreamInfo { stdin: true, stderr: true, stdout: StdoutTarget::SameTerminal };
 
     #[test]
     fn a_line_after_streamed_text_starts_on_its_own() {
-        let (terminal, _, err) = terminal(Facts::default(), &Wishes::default());
+        let (terminal, _, err) = terminal(StreamInfo::default(), &TerminalEnvironment::default());
         terminal.stream(Style::Plain, "half a").unwrap();
         terminal.stream(Style::Plain, " line").unwrap();
-        terminal.say(Style::Good, "next").unwrap();
+        terminal.eprintln(Style::Success, "next").unwrap();
         terminal.stream(Style::Plain, "whole\n").unwrap();
-        terminal.say(Style::Plain, "last").unwrap();
+        terminal.eprintln(Style::Plain, "last").unwrap();
         assert_eq!(err.text(), "half a line\nnext\nwhole\nlast\n");
     }
 
     #[test]
     fn a_stream_that_breaks_while_it_is_written_is_not_waited_for() {
-        let (terminal, _, err) = terminal(Facts::default(), &Wishes::default());
+        let (terminal, _, err) = terminal(StreamInfo::default(), &TerminalEnvironment::default());
         let held = terminal.lock_err();
-        assert_eq!(terminal.say_if_free(Style::Bad, "broken").unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(
+            terminal.try_eprintln(Style::Error, "broken").unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
         drop(held);
-        terminal.say_if_free(Style::Bad, "bro\u{1b}ken").unwrap();
+        terminal.try_eprintln(Style::Error, "bro\u{1b}ken").unwrap();
         assert_eq!(err.text(), "bro\\u{1b}ken\n");
     }
 
     #[test]
     fn an_escape_sequence_split_over_deltas_stays_harmless() {
-        let (terminal, _, err) = terminal(Facts::default(), &Wishes::default());
+        let (terminal, _, err) = terminal(StreamInfo::default(), &TerminalEnvironment::default());
         terminal.stream(Style::Plain, "a\u{1b}").unwrap();
         terminal.stream(Style::Plain, "[2J").unwrap();
         assert_eq!(err.text(), "a\\u{1b}[2J");
@@ -379,19 +385,25 @@ mod tests {
     fn colour_follows_the_terminal_and_the_wishes() {
         let color = |facts, wishes| terminal(facts, &wishes).0.color();
         let wish = |value: &str| Some(value.to_owned());
-        assert!(color(ALL, Wishes::default()));
-        assert!(!color(Facts::default(), Wishes::default()));
-        assert!(!color(ALL, Wishes { no_color: wish("1"), ..Wishes::default() }));
-        assert!(color(ALL, Wishes { no_color: wish(""), ..Wishes::default() }));
-        assert!(!color(ALL, Wishes { term: wish("dumb"), ..Wishes::default() }));
-        assert!(color(Facts::default(), Wishes { clicolor_force: wish("1"), ..Wishes::default() }));
-        assert!(!color(Facts::default(), Wishes { clicolor_force: wish("0"), ..Wishes::default() }));
+        assert!(color(ALL, TerminalEnvironment::default()));
+        assert!(!color(StreamInfo::default(), TerminalEnvironment::default()));
+        assert!(!color(ALL, TerminalEnvironment { no_color: wish("1"), ..TerminalEnvironment::default() }));
+        assert!(color(ALL, TerminalEnvironment { no_color: wish(""), ..TerminalEnvironment::default() }));
+        assert!(!color(ALL, TerminalEnvironment { term: wish("dumb"), ..TerminalEnvironment::default() }));
+        assert!(color(
+            StreamInfo::default(),
+            TerminalEnvironment { clicolor_force: wish("1"), ..TerminalEnvironment::default() }
+        ));
+        assert!(!color(
+            StreamInfo::default(),
+            TerminalEnvironment { clicolor_force: wish("0"), ..TerminalEnvironment::default() }
+        ));
     }
 
     #[test]
     fn colour_surrounds_text_that_cannot_end_it() {
-        let (terminal, _, err) = terminal(ALL, &Wishes::default());
-        terminal.say(Style::Bad, "no\u{1b}[0m").unwrap();
+        let (terminal, _, err) = terminal(ALL, &TerminalEnvironment::default());
+        terminal.eprintln(Style::Error, "no\u{1b}[0m").unwrap();
         assert_eq!(err.text(), "\u{1b}[31mno\\u{1b}[0m\u{1b}[0m\n");
     }
 
@@ -399,17 +411,22 @@ mod tests {
     fn a_closed_pipe_is_no_error_and_a_full_disk_is() {
         let failing = |kind| {
             let out = Kept(Arc::default(), Some(kind));
-            Terminal::over(Facts::default(), &Wishes::default(), Box::new(out), Box::new(Kept::default()))
-                .print("answer")
+            Terminal::with_streams(
+                StreamInfo::default(),
+                &TerminalEnvironment::default(),
+                Box::new(out),
+                Box::new(Kept::default()),
+            )
+            .print("answer")
         };
-        assert_eq!(failing(io::ErrorKind::BrokenPipe).unwrap(), Delivery::Closed);
+        assert_eq!(failing(io::ErrorKind::BrokenPipe).unwrap(), PrintOutcome::Closed);
         assert_eq!(failing(io::ErrorKind::StorageFull).unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 
     #[test]
     fn what_is_printed_ends_with_one_newline_and_without_control_bytes() {
-        let (terminal, out, _) = terminal(Facts::default(), &Wishes::default());
-        assert_eq!(terminal.print("one\u{7}").unwrap(), Delivery::Written);
+        let (terminal, out, _) = terminal(StreamInfo::default(), &TerminalEnvironment::default());
+        assert_eq!(terminal.print("one\u{7}").unwrap(), PrintOutcome::Written);
         terminal.print("two\n").unwrap();
         assert_eq!(out.text(), "one\\u{7}\ntwo\n");
     }

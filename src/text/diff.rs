@@ -23,25 +23,25 @@ const MAX_LINE_CHARS: usize = 500;
 
 /// The unified diff between two versions of `path`, cut; empty when they are equal.
 pub fn unified(path: &str, old: &str, new: &str) -> String {
-    cut(&whole(path, old, new))
+    truncate(&unified_full(path, old, new))
 }
 
 /// The unified diff between two versions of `path`; empty when they are equal. As long as both, so whoever shows it cuts it.
-pub fn whole(path: &str, old: &str, new: &str) -> String {
-    let (before, old, new) = around_change(old, new);
+pub fn unified_full(path: &str, old: &str, new: &str) -> String {
+    let (before, old, new) = trim_common_lines(old, new);
     let diff = TextDiff::configure().timeout(DEADLINE).diff_lines(old, new);
     let diff = diff.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string();
     if before == 0 {
         return diff;
     }
     diff.split_inclusive('\n')
-        .map(|line| moved(line, before).map_or(Cow::Borrowed(line), Cow::Owned))
+        .map(|line| shift_hunk_header(line, before).map_or(Cow::Borrowed(line), Cow::Owned))
         .collect()
 }
 
 /// Lines of one text that others take the place of, counted from 0. Either range may be empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replaced {
+pub struct LineReplacement {
     /// The lines as they were.
     pub old: Range<usize>,
     /// The lines as they become.
@@ -49,17 +49,17 @@ pub struct Replaced {
 }
 
 /// The lines that differ, in order.
-pub fn replaced(old: &str, new: &str) -> Vec<Replaced> {
-    let (before, old, new) = around_change(old, new);
+pub fn changed_lines(old: &str, new: &str) -> Vec<LineReplacement> {
+    let (before, old, new) = trim_common_lines(old, new);
     let diff = TextDiff::configure().timeout(DEADLINE).diff_lines(old, new);
     let further = |lines: Range<usize>| lines.start + before..lines.end + before;
     let differs = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal);
-    differs.map(|op| Replaced { old: further(op.old_range()), new: further(op.new_range()) }).collect()
+    differs.map(|op| LineReplacement { old: further(op.old_range()), new: further(op.new_range()) }).collect()
 }
 
 /// The parts of both texts that differ, whole lines with as many around them as a diff shows and more; and how many equal
 /// lines are left out in front. A small change of a large file is then found in a moment.
-fn around_change<'a>(old: &'a str, new: &'a str) -> (usize, &'a str, &'a str) {
+fn trim_common_lines<'a>(old: &'a str, new: &'a str) -> (usize, &'a str, &'a str) {
     let front = equal(old.as_bytes().chunks(CHUNK).zip(new.as_bytes().chunks(CHUNK)), |(a, b)| {
         a.iter().zip(b).take_while(|(a, b)| a == b).count()
     });
@@ -98,7 +98,7 @@ fn equal<'a>(
 }
 
 /// A hunk header with its lines `by` further on; nothing for any other line.
-fn moved(line: &str, by: usize) -> Option<String> {
+fn shift_hunk_header(line: &str, by: usize) -> Option<String> {
     let (old, new) = line.strip_prefix("@@ -")?.strip_suffix(" @@\n")?.split_once(" +")?;
     let range = |range: &str| {
         let (start, length) =
@@ -109,7 +109,7 @@ fn moved(line: &str, by: usize) -> Option<String> {
 }
 
 /// The first lines of a diff, and how many more there are.
-pub fn cut(whole: &str) -> String {
+pub fn truncate(whole: &str) -> String {
     let total = whole.lines().count();
     let mut out = String::with_capacity(whole.len().min(MAX_LINES * 80));
     for line in whole.split_inclusive('\n').take(MAX_LINES) {
@@ -132,7 +132,7 @@ pub fn cut(whole: &str) -> String {
 mod tests {
     use super::*;
     use crate::text::patch;
-    use crate::text::rung::Rung;
+    use crate::text::rung::MatchLevel;
     use proptest::prelude::*;
 
     #[test]
@@ -167,18 +167,18 @@ mod tests {
                 if newline { text } else { text.trim_end_matches('\n').to_owned() }
             };
             let (old, new) = (text(&old), text(&new));
-            let patch = whole("f", &old, &new);
+            let patch = unified_full("f", &old, &new);
             if patch.is_empty() {
                 prop_assert_eq!(&old, &new);
             } else {
                 let sections = patch::parse(&patch, Some("f")).unwrap();
                 let patched = patch::apply::apply(&old, sections[0].hunks()).unwrap();
                 prop_assert_eq!(&patched.text, &new);
-                prop_assert!(patched.rungs.iter().all(|rung| *rung == Rung::Exact));
+                prop_assert!(patched.match_levels.iter().all(|rung| *rung == MatchLevel::Exact));
             }
             let (was, is): (Vec<_>, Vec<_>) = (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
             let (mut made, mut at) = (Vec::<&str>::new(), 0);
-            for part in replaced(&old, &new) {
+            for part in changed_lines(&old, &new) {
                 made.extend(&was[at..part.old.start]);
                 made.extend(&is[part.new]);
                 at = part.old.end;
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_small_change_of_a_large_text_has_the_right_line_numbers() {
         let text = |line: &str| format!("{}{line}\n{}", "x\n".repeat(1000), "y\n".repeat(1000));
-        let diff = whole("f", &text("old"), &text("new"));
+        let diff = unified_full("f", &text("old"), &text("new"));
         assert_eq!(diff, "--- a/f\n+++ b/f\n@@ -998,7 +998,7 @@\n x\n x\n x\n-old\n+new\n y\n y\n y\n");
     }
 }

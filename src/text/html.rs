@@ -12,13 +12,13 @@ const MAX_INDENT: usize = 6;
 const HIDDEN: &str = "[hidden on the page:";
 
 /// Elements without content, which have no end.
-const EMPTY: [&[u8]; 13] = [
+const VOID_ELEMENTS: [&[u8]; 13] = [
     b"area", b"base", b"br", b"col", b"embed", b"hr", b"img", b"input", b"link", b"meta", b"source",
     b"track", b"wbr",
 ];
 
 /// Elements whose end need not be written: the next of the same name ends them.
-const UNENDED: [&[u8]; 8] = [b"dd", b"dt", b"li", b"option", b"p", b"td", b"th", b"tr"];
+const OPTIONAL_END_TAGS: [&[u8]; 8] = [b"dd", b"dt", b"li", b"option", b"p", b"td", b"th", b"tr"];
 
 /// The text of a page as Markdown. `resolve` makes an absolute address of a link, or nothing of one that leads nowhere.
 pub fn markdown(html: &str, resolve: &dyn Fn(&str) -> Option<String>) -> String {
@@ -85,9 +85,9 @@ impl<'a> Writer<'a> {
             let value = tag.attributes.iter().find(|(key, _)| key.as_slice() == name);
             value.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
         };
-        let is_hidden =
-            attribute(b"hidden").is_some() || attribute(b"style").is_some_and(|style| hides(&style));
-        if self.hide(tag, is_hidden) {
+        let is_hidden = attribute(b"hidden").is_some()
+            || attribute(b"style").is_some_and(|style| is_hiding_style(&style));
+        if self.open_hidden(tag, is_hidden) {
             return;
         }
         match name {
@@ -162,15 +162,15 @@ impl<'a> Writer<'a> {
 
     /// Notes an element that a browser does not show, and what opens inside of one. Whether nothing of it is shown here
     /// either.
-    fn hide(&mut self, tag: &StartTag<()>, is_hidden: bool) -> bool {
+    fn open_hidden(&mut self, tag: &StartTag<()>, is_hidden: bool) -> bool {
         let name = tag.name.as_slice();
-        let is_empty = tag.self_closing || EMPTY.contains(&name);
+        let is_empty = tag.self_closing || VOID_ELEMENTS.contains(&name);
         if is_hidden && is_empty {
             return true;
         }
         let reopens = self.hidden.as_ref().is_some_and(|(hidden, _)| hidden.as_slice() == name);
-        if reopens && UNENDED.contains(&name) {
-            self.show();
+        if reopens && OPTIONAL_END_TAGS.contains(&name) {
+            self.close_hidden();
         }
         match &mut self.hidden {
             Some((_, depth)) => *depth += usize::from(reopens && !is_empty),
@@ -189,12 +189,12 @@ impl<'a> Writer<'a> {
         let Some((hidden, depth)) = &mut self.hidden else { return };
         *depth -= usize::from(hidden.as_slice() == name);
         if *depth == 0 {
-            self.show();
+            self.close_hidden();
         }
     }
 
     /// Ends what a browser does not show.
-    fn show(&mut self) {
+    fn close_hidden(&mut self) {
         if self.hidden.take().is_none() {
             return;
         }
@@ -212,9 +212,9 @@ impl<'a> Writer<'a> {
     /// Marks of text, headings and paragraphs.
     fn inline_or_block(&mut self, name: &[u8], opens: bool) {
         match name {
-            b"strong" | b"b" => self.mark("**", opens),
-            b"em" | b"i" => self.mark("*", opens),
-            b"code" | b"kbd" | b"samp" => self.mark("`", opens),
+            b"strong" | b"b" => self.emphasis("**", opens),
+            b"em" | b"i" => self.emphasis("*", opens),
+            b"code" | b"kbd" | b"samp" => self.emphasis("`", opens),
             [b'h', level @ b'1'..=b'6'] => {
                 self.block(2);
                 if opens {
@@ -284,7 +284,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn mark(&mut self, mark: &str, opens: bool) {
+    fn emphasis(&mut self, mark: &str, opens: bool) {
         if self.preformatted.is_some() {
             return;
         }
@@ -375,14 +375,14 @@ impl<'a> Writer<'a> {
     fn finish(mut self) -> String {
         self.close_preformatted();
         self.close_link();
-        self.show();
+        self.close_hidden();
         self.out.truncate(self.out.trim_end().len());
         self.out
     }
 }
 
 /// Whether an element of this style is not seen.
-fn hides(style: &str) -> bool {
+fn is_hiding_style(style: &str) -> bool {
     style.to_ascii_lowercase().split(';').filter_map(|declaration| declaration.split_once(':')).any(
         |(key, value)| {
             let value = value.trim().trim_end_matches("!important").trim_end();

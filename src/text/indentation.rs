@@ -1,20 +1,20 @@
 //! A passage whose lines are all indented by the same more, or less, than those looked for.
 
-use crate::text::places::places;
+use crate::text::places::line_positions;
 
 /// Lines compared when looking for a passage with another indentation; one that needs more is not found.
 const MAX_COMPARED_LINES: usize = 20_000_000;
 
 /// How the indentation of a file differs from that of the passage looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shift {
+pub enum IndentShift {
     /// Each line of the file has this in front.
     Deeper(String),
     /// Each line looked for has this in front.
     Shallower(String),
 }
 
-impl Shift {
+impl IndentShift {
     /// The shift that makes `have` of `want`, if it is the same for all lines that are not blank.
     fn between(have: &[&str], want: &[&str]) -> Option<Self> {
         let mut lines = have.iter().zip(want).filter(|(have, _)| !have.trim().is_empty());
@@ -24,10 +24,10 @@ impl Shift {
             (None, Some(less)) => Self::Shallower(less.to_owned()),
             (None, None) => return None,
         };
-        lines.all(|(have, want)| shift.joins(have, want)).then_some(shift)
+        lines.all(|(have, want)| shift.maps(have, want)).then_some(shift)
     }
 
-    fn joins(&self, have: &str, want: &str) -> bool {
+    fn maps(&self, have: &str, want: &str) -> bool {
         match self {
             Self::Deeper(more) => have.strip_prefix(more.as_str()) == Some(want),
             Self::Shallower(less) => want.strip_prefix(less.as_str()) == Some(have),
@@ -47,7 +47,7 @@ impl Shift {
 }
 
 /// The first `most` places at or after `from` where `want` stands in `have` with its lines shifted by the same.
-pub fn shifted(have: &[&str], want: &[&str], from: usize, most: usize) -> Vec<(usize, Shift)> {
+pub fn find_with_shift(have: &[&str], want: &[&str], from: usize, most: usize) -> Vec<(usize, IndentShift)> {
     let have: Vec<&str> = have.iter().map(|line| line.trim_end()).collect();
     let want: Vec<&str> = want.iter().map(|line| line.trim_end()).collect();
     if want.iter().all(|line| line.is_empty()) {
@@ -56,11 +56,11 @@ pub fn shifted(have: &[&str], want: &[&str], from: usize, most: usize) -> Vec<(u
     let trimmed_have: Vec<&str> = have.iter().map(|line| line.trim_start()).collect();
     let trimmed_want: Vec<&str> = want.iter().map(|line| line.trim_start()).collect();
     let most_tried = MAX_COMPARED_LINES / want.len();
-    places(&trimmed_have, &trimmed_want, from)
+    line_positions(&trimmed_have, &trimmed_want, from)
         .take(most_tried)
         .filter_map(|at| {
             let passage = have.get(at..at + want.len())?;
-            Shift::between(passage, &want).map(|shift| (at, shift))
+            IndentShift::between(passage, &want).map(|shift| (at, shift))
         })
         .take(most)
         .collect()
@@ -74,20 +74,20 @@ mod tests {
     #[test]
     fn a_passage_is_found_when_all_its_lines_are_shifted_by_the_same() {
         let have = ["x", "    if a:", "", "      b", "y"];
-        let found = shifted(&have, &["if a:", "", "  b"], 0, 2);
-        assert_eq!(found, [(1, Shift::Deeper("    ".to_owned()))]);
-        let found = shifted(&have, &["\t    if a:", "", "\t      b"], 0, 2);
-        assert_eq!(found, [(1, Shift::Shallower("\t".to_owned()))]);
-        assert_eq!(shifted(&have, &["if a:", "", "b"], 0, 2), []);
-        assert_eq!(shifted(&have, &[""], 0, 2), []);
+        let found = find_with_shift(&have, &["if a:", "", "  b"], 0, 2);
+        assert_eq!(found, [(1, IndentShift::Deeper("    ".to_owned()))]);
+        let found = find_with_shift(&have, &["\t    if a:", "", "\t      b"], 0, 2);
+        assert_eq!(found, [(1, IndentShift::Shallower("\t".to_owned()))]);
+        assert_eq!(find_with_shift(&have, &["if a:", "", "b"], 0, 2), []);
+        assert_eq!(find_with_shift(&have, &[""], 0, 2), []);
     }
 
     #[test]
     fn new_lines_are_shifted_the_same_way_or_not_at_all() {
-        assert_eq!(Shift::Deeper("  ".to_owned()).apply("a"), Some("  a".to_owned()));
-        assert_eq!(Shift::Deeper("  ".to_owned()).apply(""), Some(String::new()));
-        assert_eq!(Shift::Shallower("  ".to_owned()).apply("  a"), Some("a".to_owned()));
-        assert_eq!(Shift::Shallower("  ".to_owned()).apply(" a"), None);
+        assert_eq!(IndentShift::Deeper("  ".to_owned()).apply("a"), Some("  a".to_owned()));
+        assert_eq!(IndentShift::Deeper("  ".to_owned()).apply(""), Some(String::new()));
+        assert_eq!(IndentShift::Shallower("  ".to_owned()).apply("  a"), Some("a".to_owned()));
+        assert_eq!(IndentShift::Shallower("  ".to_owned()).apply(" a"), None);
     }
 
     proptest! {
@@ -96,12 +96,12 @@ mod tests {
             want in prop::collection::vec("[ ]{0,3}[ab]{0,2}", 1..6), more in "[ \t]{1,4}"
         ) {
             let want: Vec<&str> = want.iter().map(|line| line.trim_end()).collect();
-            let deeper = Shift::Deeper(more.clone());
+            let deeper = IndentShift::Deeper(more.clone());
             let have: Vec<String> = want.iter().map(|line| deeper.apply(line).unwrap()).collect();
             let have: Vec<&str> = have.iter().map(String::as_str).collect();
             let expected: Vec<_> = want.iter().any(|line| !line.is_empty()).then_some((0, deeper)).into_iter().collect();
-            prop_assert_eq!(shifted(&have, &want, 0, 2), expected);
-            for (at, shift) in shifted(&want, &have, 0, 2) {
+            prop_assert_eq!(find_with_shift(&have, &want, 0, 2), expected);
+            for (at, shift) in find_with_shift(&want, &have, 0, 2) {
                 prop_assert_eq!(at, 0);
                 prop_assert!(have.iter().zip(&want).all(|(have, want)| shift.apply(have).as_deref() == Some(want)));
             }

@@ -3,19 +3,19 @@
 
 /// How deep arrays and objects may stand in each other. Answers of model servers have about ten levels; `serde_json`
 /// itself follows 128, but not where it only skips.
-pub const DEPTH_CAP: usize = 100;
+pub const MAX_DEPTH: usize = 100;
 /// The most values of one text. A parsed value takes about a hundred bytes, so this is ten MB; the largest real events
 /// have some thousands.
-pub const VALUES_CAP: usize = 100_000;
+pub const MAX_VALUES: usize = 100_000;
 
 /// A text that is not worth parsing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BoundsError {
-    /// Above [`DEPTH_CAP`].
-    #[error("it is nested deeper than {DEPTH_CAP} levels")]
+    /// Above [`MAX_DEPTH`].
+    #[error("it is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
-    /// Above [`VALUES_CAP`].
-    #[error("it holds more than {VALUES_CAP} values")]
+    /// Above [`MAX_VALUES`].
+    #[error("it holds more than {MAX_VALUES} values")]
     TooMany,
 }
 
@@ -36,10 +36,10 @@ pub fn check(json: &[u8]) -> Result<(), BoundsError> {
             b']' | b'}' => depth = depth.saturating_sub(1),
             _ => continue,
         }
-        if depth > DEPTH_CAP {
+        if depth > MAX_DEPTH {
             return Err(BoundsError::TooDeep);
         }
-        if values > VALUES_CAP {
+        if values > MAX_VALUES {
             return Err(BoundsError::TooMany);
         }
     }
@@ -65,14 +65,14 @@ mod tests {
     #[test]
     fn depth_is_bounded_and_brackets_in_strings_do_not_count() {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-        assert_eq!(check(nested(DEPTH_CAP).as_bytes()), Ok(()));
-        assert_eq!(check(nested(DEPTH_CAP + 1).as_bytes()), Err(BoundsError::TooDeep));
+        assert_eq!(check(nested(MAX_DEPTH).as_bytes()), Ok(()));
+        assert_eq!(check(nested(MAX_DEPTH + 1).as_bytes()), Err(BoundsError::TooDeep));
         assert_eq!(check("[".repeat(200_000).as_bytes()), Err(BoundsError::TooDeep));
         assert_eq!(check("{\"a\":".repeat(200_000).as_bytes()), Err(BoundsError::TooDeep));
         assert_eq!(check(format!("\"\\\"{}\"", "[".repeat(200)).as_bytes()), Ok(()));
         assert_eq!(check(br#"["a\\", "b\"]", "c"#), Ok(()), "a string without its end");
         assert_eq!(
-            check(format!(r#"["\\",{}"#, "[".repeat(DEPTH_CAP)).as_bytes()),
+            check(format!(r#"["\\",{}"#, "[".repeat(MAX_DEPTH)).as_bytes()),
             Err(BoundsError::TooDeep)
         );
         assert_eq!(check(b"\"a\\"), Ok(()), "an escape without what it escapes");
@@ -81,9 +81,9 @@ mod tests {
 
     #[test]
     fn the_number_of_values_is_bounded() {
-        assert_eq!(check(format!("[{}0]", "0,".repeat(VALUES_CAP - 2)).as_bytes()), Ok(()));
+        assert_eq!(check(format!("[{}0]", "0,".repeat(MAX_VALUES - 2)).as_bytes()), Ok(()));
         for value in ["0,", "[],", "{},", "\"\","] {
-            assert_eq!(check(value.repeat(VALUES_CAP).as_bytes()), Err(BoundsError::TooMany), "{value}");
+            assert_eq!(check(value.repeat(MAX_VALUES).as_bytes()), Err(BoundsError::TooMany), "{value}");
         }
     }
 }

@@ -11,14 +11,14 @@ pub const BOM: char = '\u{feff}';
 
 /// How a line ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum LineEnding {
     /// `\n`
     Lf,
     /// `\r\n`
     CrLf,
 }
 
-impl Ending {
+impl LineEnding {
     /// The characters themselves.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -28,7 +28,7 @@ impl Ending {
     }
 
     /// The ending that most lines of `text` have; `None` when it has no complete line.
-    pub fn of(text: &str) -> Option<Self> {
+    pub fn dominant(text: &str) -> Option<Self> {
         let all = memchr::memchr_iter(b'\n', text.as_bytes()).count();
         let crlf = memchr::memmem::find_iter(text.as_bytes(), "\r\n").count();
         match (all - crlf, crlf) {
@@ -66,7 +66,7 @@ pub fn body(line: &str) -> &str {
 }
 
 /// The number, counted from 1, of the line that holds byte `offset`.
-pub fn number_at(text: &str, offset: usize) -> usize {
+pub fn line_number_at(text: &str, offset: usize) -> usize {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     memchr::memchr_iter(b'\n', before).count() + 1
 }
@@ -105,7 +105,7 @@ pub fn one_line(text: &str, max_chars: usize) -> String {
 }
 
 /// A name as it stands in a list: control characters, such as a line break that would forge an entry, made visible.
-pub fn visible(name: &str) -> Cow<'_, str> {
+pub fn escape_controls(name: &str) -> Cow<'_, str> {
     if !name.contains(char::is_control) {
         return Cow::Borrowed(name);
     }
@@ -116,12 +116,12 @@ pub fn visible(name: &str) -> Cow<'_, str> {
 }
 
 /// `1 line`, `2 lines`.
-pub fn counted(count: usize, one: &str) -> String {
+pub fn pluralize(count: usize, one: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
 }
 
 /// The first `most` of `items` and how many more there are, in words; nothing when there are none.
-pub fn enumerated(items: impl Iterator<Item = String>, most: usize) -> Option<String> {
+pub fn list_first(items: impl Iterator<Item = String>, most: usize) -> Option<String> {
     let mut items = items.fuse();
     let first: Vec<String> = items.by_ref().take(most).collect();
     let more = items.count();
@@ -136,16 +136,16 @@ mod tests {
 
     #[test]
     fn the_ending_of_most_lines_wins_and_a_tie_is_lf() {
-        assert_eq!(Ending::of("a"), None);
-        assert_eq!(Ending::of("a\r\nb\r\nc\n"), Some(Ending::CrLf));
-        assert_eq!(Ending::of("a\r\nb\n"), Some(Ending::Lf));
+        assert_eq!(LineEnding::dominant("a"), None);
+        assert_eq!(LineEnding::dominant("a\r\nb\r\nc\n"), Some(LineEnding::CrLf));
+        assert_eq!(LineEnding::dominant("a\r\nb\n"), Some(LineEnding::Lf));
     }
 
     #[test]
     fn lines_are_counted_from_one() {
-        assert_eq!(number_at("a\nb\nc", 0), 1);
-        assert_eq!(number_at("a\nb\nc", 4), 3);
-        assert_eq!(number_at("a", 99), 1);
+        assert_eq!(line_number_at("a\nb\nc", 0), 1);
+        assert_eq!(line_number_at("a\nb\nc", 4), 3);
+        assert_eq!(line_number_at("a", 99), 1);
     }
 
     #[test]
@@ -162,21 +162,21 @@ mod tests {
 
     #[test]
     fn what_is_counted_is_told_with_its_number() {
-        assert_eq!([0, 1, 2].map(|count| counted(count, "line")), ["0 lines", "1 line", "2 lines"]);
+        assert_eq!([0, 1, 2].map(|count| pluralize(count, "line")), ["0 lines", "1 line", "2 lines"]);
     }
 
     #[test]
     fn a_long_list_ends_with_how_many_more_there_are() {
         let letters = |count: usize| ["a", "b", "c"].into_iter().take(count).map(str::to_owned);
-        assert_eq!(enumerated(letters(0), 2), None);
-        assert_eq!(enumerated(letters(2), 2).as_deref(), Some("a, b"));
-        assert_eq!(enumerated(letters(3), 2).as_deref(), Some("a, b, and 1 more"));
+        assert_eq!(list_first(letters(0), 2), None);
+        assert_eq!(list_first(letters(2), 2).as_deref(), Some("a, b"));
+        assert_eq!(list_first(letters(3), 2).as_deref(), Some("a, b, and 1 more"));
     }
 
     #[test]
     fn a_name_cannot_forge_another_line() {
-        assert_eq!(visible("a b"), "a b");
-        assert_eq!(visible("a\n📄 b\u{1b}[31m"), "a\\n📄 b\\u{1b}[31m");
+        assert_eq!(escape_controls("a b"), "a b");
+        assert_eq!(escape_controls("a\n📄 b\u{1b}[31m"), "a\\n📄 b\\u{1b}[31m");
     }
 
     #[test]
@@ -189,8 +189,8 @@ mod tests {
     proptest! {
         #[test]
         fn applying_crlf_twice_is_applying_it_once(text in "[ab\r\n]{0,40}") {
-            let once = Ending::CrLf.apply(&text);
-            prop_assert_eq!(Ending::CrLf.apply(&once), once);
+            let once = LineEnding::CrLf.apply(&text);
+            prop_assert_eq!(LineEnding::CrLf.apply(&once), once);
         }
     }
 }

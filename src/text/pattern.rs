@@ -9,7 +9,7 @@ const MAX_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// When it is no regular expression, or too large.
-pub fn exact(pattern: &str) -> Result<Regex, Error> {
+pub fn case_sensitive(pattern: &str) -> Result<Regex, Error> {
     compile(pattern, false)
 }
 
@@ -17,7 +17,7 @@ pub fn exact(pattern: &str) -> Result<Regex, Error> {
 ///
 /// # Errors
 /// As [`exact`].
-pub fn any_case(pattern: &str) -> Result<Regex, Error> {
+pub fn case_insensitive(pattern: &str) -> Result<Regex, Error> {
     compile(pattern, true)
 }
 

@@ -20,7 +20,7 @@ const PLACEHOLDER: &str = r"(?xi)
 static FINDER: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(PLACEHOLDER).ok());
 
 /// The first of the lines `new` that is a placeholder and no line of `known`.
-pub fn placeholder<'a>(new: impl Iterator<Item = &'a str>, known: &str) -> Option<&'a str> {
+pub fn find_placeholder<'a>(new: impl Iterator<Item = &'a str>, known: &str) -> Option<&'a str> {
     // Every placeholder has an ellipsis, and to make the pattern takes longer than a whole edit without one.
     let is_one = |line: &str| {
         let may_be = line.contains("...") || line.contains('…');
@@ -51,7 +51,7 @@ mod tests {
             "{/* ... rest of component ... */}",
             "# ...(rest of file unchanged)",
         ] {
-            assert_eq!(placeholder(["a", line, "b"].into_iter(), ""), Some(line.trim()), "{line}");
+            assert_eq!(find_placeholder(["a", line, "b"].into_iter(), ""), Some(line.trim()), "{line}");
         }
     }
 
@@ -69,12 +69,12 @@ mod tests {
             "// the rest of the code",
             "..existing",
         ] {
-            assert_eq!(placeholder(line.lines(), ""), None, "{line}");
+            assert_eq!(find_placeholder(line.lines(), ""), None, "{line}");
         }
     }
 
     #[test]
     fn a_line_that_is_in_the_file_already_is_no_placeholder() {
-        assert_eq!(placeholder("// ... rest of code".lines(), "x\n  // ... rest of code\n"), None);
+        assert_eq!(find_placeholder("// ... rest of code".lines(), "x\n  // ... rest of code\n"), None);
     }
 }

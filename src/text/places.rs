@@ -1,26 +1,26 @@
 //! Where some lines stand in others, in time linear in both: files and passages may be long and repetitive.
 
 /// The places at or after `from` where the lines `want` stand in `have`, in order (Knuth, Morris and Pratt).
-pub fn places(have: &[&str], want: &[&str], from: usize) -> impl Iterator<Item = usize> {
+pub fn line_positions(have: &[&str], want: &[&str], from: usize) -> impl Iterator<Item = usize> {
     // For each beginning of `want`: the length of the longest shorter beginning that it ends with.
     let mut borders = vec![0_usize; want.len()];
     let mut length = 0;
     for (at, line) in want.iter().enumerate().skip(1) {
-        length = longer(want, &borders, length, line);
+        length = extend_match(want, &borders, length, line);
         if let Some(border) = borders.get_mut(at) {
             *border = length;
         }
     }
     let mut length = 0;
     let ends = have.iter().enumerate().skip(from).filter_map(move |(at, line)| {
-        length = longer(want, &borders, length, line);
+        length = extend_match(want, &borders, length, line);
         (length == want.len()).then_some(at)
     });
     ends.map(|end| end + 1 - want.len())
 }
 
 /// How long a beginning of `want` is found with `line`, after one of `length` lines was.
-fn longer(want: &[&str], borders: &[usize], mut length: usize, line: &str) -> usize {
+fn extend_match(want: &[&str], borders: &[usize], mut length: usize, line: &str) -> usize {
     while length > 0 && want.get(length).is_none_or(|next| *next != line) {
         length = borders.get(length - 1).copied().unwrap_or(0);
     }
@@ -38,7 +38,7 @@ mod tests {
             let old: Vec<&str> = old.iter().map(String::as_str).collect();
             let want: Vec<&str> = want.iter().map(String::as_str).collect();
             let naive: Vec<usize> = (from..old.len()).filter(|at| old[*at..].starts_with(&want)).collect();
-            prop_assert_eq!(places(&old, &want, from).collect::<Vec<_>>(), naive);
+            prop_assert_eq!(line_positions(&old, &want, from).collect::<Vec<_>>(), naive);
         }
     }
 }

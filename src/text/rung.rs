@@ -1,6 +1,6 @@
 //! The ladder on which a passage is looked for: exactly as written, then without what cannot tell two passages apart.
 //!
-//! Each rung forgets a little more than the one before. A passage counts on the first rung on which it occurs, and only
+//! Each level forgets a little more than the one before. A passage counts on the first level on which it occurs, and only
 //! when it occurs there once; nothing is ever found because it is similar.
 
 use std::cell::OnceCell;
@@ -8,7 +8,7 @@ use std::cmp::min;
 
 /// What may differ between a passage as it is looked for and as it stands in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Rung {
+pub enum MatchLevel {
     /// Nothing.
     #[default]
     Exact,
@@ -22,12 +22,12 @@ pub enum Rung {
     Indentation,
 }
 
-impl Rung {
+impl MatchLevel {
     /// The rungs that forget characters and can be looked for by folding both texts.
     pub const FOLDS: [Self; 3] = [Self::Endings, Self::TrailingSpace, Self::Punctuation];
 
-    /// How the passage differs from the text where it was found on this rung; nothing when it does not.
-    pub fn allowance(self) -> Option<&'static str> {
+    /// How the passage differs from the text where it was found on this level; nothing when it does not.
+    pub fn difference(self) -> Option<&'static str> {
         match self {
             Self::Exact => None,
             Self::Endings => Some("with other line endings"),
@@ -37,7 +37,7 @@ impl Rung {
         }
     }
 
-    /// `text` without what this rung forgets. Its lines stay its lines.
+    /// `text` without what this level forgets. Its lines stay its lines.
     pub fn fold(self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for line in text.split_inclusive('\n') {
@@ -102,24 +102,24 @@ impl Rung {
 }
 
 /// A text and its folds, each made when it is first asked for.
-pub struct Folds<'a> {
+pub struct FoldedText<'a> {
     /// The text.
     pub text: &'a str,
-    folds: [OnceCell<String>; Rung::FOLDS.len()],
+    folds: [OnceCell<String>; MatchLevel::FOLDS.len()],
 }
 
-impl<'a> Folds<'a> {
+impl<'a> FoldedText<'a> {
     /// Those of `text`.
     pub fn new(text: &'a str) -> Self {
         Self { text, folds: Default::default() }
     }
 
-    /// The text as `rung` has it; the text itself where it is not one that folds.
-    pub fn on(&self, rung: Rung) -> &str {
-        let mut cells = Rung::FOLDS.into_iter().zip(&self.folds);
+    /// The text as `level` has it; the text itself where it is not one that folds.
+    pub fn at_level(&self, level: MatchLevel) -> &str {
+        let mut cells = MatchLevel::FOLDS.into_iter().zip(&self.folds);
         cells
-            .find(|(it, _)| *it == rung)
-            .map_or(self.text, |(_, cell)| cell.get_or_init(|| rung.fold(self.text)))
+            .find(|(it, _)| *it == level)
+            .map_or(self.text, |(_, cell)| cell.get_or_init(|| level.fold(self.text)))
     }
 }
 
@@ -143,41 +143,41 @@ mod tests {
 
     #[test]
     fn each_rung_forgets_a_little_more() {
-        assert_eq!(Rung::Exact.fold(FILE), FILE);
-        assert_eq!(Rung::Endings.fold(FILE), "a \n\u{201c}b\u{201d}\u{a0}\u{2013}c\t\nd ");
-        assert_eq!(Rung::TrailingSpace.fold(FILE), "a\n\u{201c}b\u{201d}\u{a0}\u{2013}c\nd ");
-        assert_eq!(Rung::Punctuation.fold(FILE), "a\n\"b\" -c\nd ");
+        assert_eq!(MatchLevel::Exact.fold(FILE), FILE);
+        assert_eq!(MatchLevel::Endings.fold(FILE), "a \n\u{201c}b\u{201d}\u{a0}\u{2013}c\t\nd ");
+        assert_eq!(MatchLevel::TrailingSpace.fold(FILE), "a\n\u{201c}b\u{201d}\u{a0}\u{2013}c\nd ");
+        assert_eq!(MatchLevel::Punctuation.fold(FILE), "a\n\"b\" -c\nd ");
     }
 
     #[test]
     fn what_is_forgotten_at_the_end_of_a_line_lies_behind_its_end() {
-        assert_eq!(Rung::TrailingSpace.unfold("a  \r\nb", 1), 1);
-        assert_eq!(Rung::TrailingSpace.unfold("a  \r\nb", 2), 5);
-        assert_eq!(Rung::Punctuation.unfold("\u{201c}b\u{201d}", 2), 4);
+        assert_eq!(MatchLevel::TrailingSpace.unfold("a  \r\nb", 1), 1);
+        assert_eq!(MatchLevel::TrailingSpace.unfold("a  \r\nb", 2), 5);
+        assert_eq!(MatchLevel::Punctuation.unfold("\u{201c}b\u{201d}", 2), 4);
     }
 
     proptest! {
         #[test]
         fn a_fold_of_a_fold_is_the_fold(text in "[ab \t\r\n\u{a0}\u{2019}\u{2014}]{0,40}") {
-            for rung in Rung::FOLDS {
+            for level in MatchLevel::FOLDS {
                 // A carriage return that two others hid is an ending only once.
                 prop_assume!(!text.contains("\r\r") && !text.contains("\r ") && !text.contains("\r\t") && !text.contains("\r\u{a0}"));
-                let once = rung.fold(&text);
-                prop_assert_eq!(rung.fold(&once), once);
+                let once = level.fold(&text);
+                prop_assert_eq!(level.fold(&once), once);
             }
         }
 
         #[test]
         fn every_place_of_a_fold_is_a_place_of_the_text(text in "[ab \t\r\n\u{a0}\u{2019}é]{0,40}") {
-            for rung in Rung::FOLDS {
-                let fold = rung.fold(&text);
-                let places: Vec<usize> = fold.char_indices().map(|(at, _)| rung.unfold(&text, at)).collect();
+            for level in MatchLevel::FOLDS {
+                let fold = level.fold(&text);
+                let places: Vec<usize> = fold.char_indices().map(|(at, _)| level.unfold(&text, at)).collect();
                 prop_assert!(places.is_sorted());
                 for ((at, character), place) in fold.char_indices().zip(places) {
                     let there = text[place..].chars().next();
                     prop_assert!(character == '\n' || there.map(plain) == Some(plain(character)), "{at}");
                 }
-                prop_assert_eq!(rung.unfold(&text, fold.len()), text.len());
+                prop_assert_eq!(level.unfold(&text, fold.len()), text.len());
             }
         }
     }

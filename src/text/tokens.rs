@@ -6,7 +6,7 @@
 /// Measured with the tokenizers of Anthropic and DeepSeek: random lower-case letters have 0.54 tokens a byte, base64
 /// 0.70 where this says 0.84, hexadecimal 0.58, minified code 0.70; source code and prose come out at about two and a
 /// half times the truth, which lasts until the provider has counted the conversation itself.
-pub fn at_most(text: &str) -> u64 {
+pub fn upper_bound(text: &str) -> u64 {
     let joined = text.bytes().filter(|byte| byte.is_ascii_lowercase() || *byte == b' ').count();
     let total = joined.saturating_mul(3).div_ceil(5).saturating_add(text.len().saturating_sub(joined));
     u64::try_from(total).unwrap_or(u64::MAX)
@@ -18,9 +18,9 @@ mod tests {
 
     #[test]
     fn words_count_three_fifths_and_everything_else_whole() {
-        assert_eq!(at_most(""), 0);
-        assert_eq!(at_most("hello word"), 6);
-        assert_eq!(at_most("12345"), 5);
-        assert_eq!(at_most("Aé{}"), 5);
+        assert_eq!(upper_bound(""), 0);
+        assert_eq!(upper_bound("hello word"), 6);
+        assert_eq!(upper_bound("12345"), 5);
+        assert_eq!(upper_bound("Aé{}"), 5);
     }
 }

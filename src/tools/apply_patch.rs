@@ -1,16 +1,16 @@
 //! `apply_patch`: applies a patch to one or several files, all hunks or none: a unified diff, or an envelope that can also
 //! add, delete and move files.
 
-use crate::text::lines::{BOM, QUOTE_CHARS, counted, one_line};
+use crate::text::lines::{BOM, QUOTE_CHARS, one_line, pluralize};
 use crate::text::patch::apply::{Patched, apply};
 use crate::text::patch::error::PatchError;
 use crate::text::patch::hunk::Hunk;
-use crate::text::patch::section::{Action, Section};
+use crate::text::patch::section::{Action, FilePatch};
 use crate::text::{diff, patch};
-use crate::tools::delete_file::DISABLED;
+use crate::tools::delete_file::DELETE_DISABLED;
 use crate::tools::guarded;
-use crate::tools::rewrite::{Loaded, Rewrite};
-use crate::tools::{Access, Plan, ToolContext, ToolOutput, Touch, TypedTool};
+use crate::tools::rewrite::{LoadedFile, Rewrite};
+use crate::tools::{Access, Plan, ToolContext, ToolOutput, TouchedFile, TypedTool};
 use crate::workspace::path::RelPath;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
@@ -53,23 +53,26 @@ impl TypedTool for ApplyPatch {
             // It will not run; what it says about itself is still judged.
             return args.path.as_deref().map_or_else(Plan::default, |path| Plan::file(path, true));
         };
-        let (added, removed) = extent(&sections);
-        let paths: Vec<&str> = sections.iter().flat_map(named).collect();
+        let (added, removed) = line_counts(&sections);
+        let paths: Vec<&str> = sections.iter().flat_map(section_paths).collect();
         let shown: Vec<String> = paths.iter().map(|path| one_line(path, QUOTE_CHARS)).collect();
         Plan {
             summary: format!("{} (+{added} -{removed})", one_line(&shown.join(", "), QUOTE_CHARS)),
-            touches: paths.iter().map(|path| Touch { path: (*path).to_owned(), write: true }).collect(),
+            touched_files: paths
+                .iter()
+                .map(|path| TouchedFile { path: (*path).to_owned(), write: true })
+                .collect(),
             ..Plan::default()
         }
     }
 
     fn rewrites(&self, args: &Args, cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
-        let (_, work) = self.work(args, cx)?;
+        let (_, work) = self.plan_changes(args, cx)?;
         Ok(work.into_iter().flat_map(|part| part.rewrites).collect())
     }
 
     fn preview(&self, args: &Args, cx: &ToolContext) -> Result<Option<String>, String> {
-        let (_, work) = self.work(args, cx)?;
+        let (_, work) = self.plan_changes(args, cx)?;
         let diffs: String = work.into_iter().map(|part| part.diff).collect();
         Ok(Some(diffs).filter(|diffs| !diffs.is_empty()))
     }
@@ -80,14 +83,14 @@ impl TypedTool for ApplyPatch {
 }
 
 impl Args {
-    fn sections(&self) -> Result<Vec<Section>, PatchError> {
+    fn sections(&self) -> Result<Vec<FilePatch>, PatchError> {
         let sections = patch::parse(&self.patch, self.path.as_deref())?;
         if sections.len() > MAX_FILES { Err(PatchError::TooManyFiles(MAX_FILES)) } else { Ok(sections) }
     }
 }
 
 /// The files that a part of a patch changes.
-fn named(section: &Section) -> impl Iterator<Item = &str> {
+fn section_paths(section: &FilePatch) -> impl Iterator<Item = &str> {
     let to = match &section.action {
         Action::Update { to, .. } => to.as_deref(),
         Action::Add(_) | Action::Delete(_) => None,
@@ -95,37 +98,42 @@ fn named(section: &Section) -> impl Iterator<Item = &str> {
     std::iter::once(section.path.as_str()).chain(to.filter(|to| *to != section.path))
 }
 
-fn extent(sections: &[Section]) -> (usize, usize) {
-    sections.iter().map(Section::extent).fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
+fn line_counts(sections: &[FilePatch]) -> (usize, usize) {
+    sections.iter().map(FilePatch::line_counts).fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1))
 }
 
 /// What one part of a patch does, worked out before anything happens.
-struct Part {
+struct SectionChange {
     rewrites: Vec<Rewrite>,
     /// One line.
-    said: String,
+    message: String,
     /// What changes, for people, and for the model unless it has just written all of it.
     diff: String,
-    is_told: bool,
+    is_diff_shown: bool,
 }
 
 impl ApplyPatch {
     fn apply(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
-        let (sections, work) = self.work(args, cx)?;
-        let diffs: String = work.iter().filter(|part| part.is_told).map(|part| part.diff.as_str()).collect();
-        let (added, removed) = extent(&sections);
+        let (sections, work) = self.plan_changes(args, cx)?;
+        let diffs: String =
+            work.iter().filter(|part| part.is_diff_shown).map(|part| part.diff.as_str()).collect();
+        let (added, removed) = line_counts(&sections);
         let heading = match work.as_slice() {
             [_] => String::new(),
             parts => format!("Patch applied to {} files: +{added} -{removed}.\n", parts.len()),
         };
-        let said: Vec<&str> = work.iter().map(|part| part.said.as_str()).collect();
-        let said = format!("{heading}{}\n{}", said.join("\n"), diff::cut(&diffs));
+        let message: Vec<&str> = work.iter().map(|part| part.message.as_str()).collect();
+        let message = format!("{heading}{}\n{}", message.join("\n"), diff::truncate(&diffs));
         let rewrites = work.into_iter().flat_map(|part| part.rewrites).collect();
-        guarded::store_all(cx, rewrites, said.trim_end().to_owned())
+        guarded::store_all(cx, rewrites, message.trim_end().to_owned())
     }
 
     /// What a call does to each file.
-    fn work(&self, args: &Args, cx: &ToolContext) -> Result<(Vec<Section>, Vec<Part>), String> {
+    fn plan_changes(
+        &self,
+        args: &Args,
+        cx: &ToolContext,
+    ) -> Result<(Vec<FilePatch>, Vec<SectionChange>), String> {
         let refused = |error: &PatchError| match &args.path {
             Some(path) => {
                 format!("Patch not applied to {}, which is untouched: {error}.", one_line(path, QUOTE_CHARS))
@@ -143,7 +151,7 @@ impl ApplyPatch {
                         one_line(&section.path, QUOTE_CHARS)
                     )
                 }
-                _ => refused(&error.of(&section.path)),
+                _ => refused(&error.in_file(&section.path)),
             })?;
             for rewrite in &part.rewrites {
                 let real = rewrite.old.as_ref().map_or(&rewrite.path, |old| &old.path);
@@ -167,45 +175,45 @@ impl ApplyPatch {
 
     fn part(
         &self,
-        section: &Section,
+        section: &FilePatch,
         cx: &ToolContext,
         refused: &dyn Fn(PatchError) -> String,
-    ) -> Result<Part, String> {
-        let path = guarded::path(cx, &section.path)?;
+    ) -> Result<SectionChange, String> {
+        let path = guarded::checked_path(cx, &section.path)?;
         match &section.action {
             Action::Add(text) => {
-                free(cx, &path)?;
-                let said = format!("File {path} created ({}).", counted(text.lines().count(), "line"));
-                let diff = diff::whole(path.as_str(), "", text);
+                check_free(cx, &path)?;
+                let message = format!("File {path} created ({}).", pluralize(text.lines().count(), "line"));
+                let diff = diff::unified_full(path.as_str(), "", text);
                 let rewrite = Rewrite::to(path, None, text.clone());
-                Ok(Part { rewrites: vec![rewrite], said, diff, is_told: false })
+                Ok(SectionChange { rewrites: vec![rewrite], message, diff, is_diff_shown: false })
             }
             Action::Delete(hunks) => {
                 if !self.allow_delete {
-                    return Err(DISABLED.to_owned());
+                    return Err(DELETE_DISABLED.to_owned());
                 }
                 let old = guarded::load_unchanged(cx, &path)?;
                 let rest = apply(&old.text, hunks).map_err(refused)?.text;
                 if !hunks.is_empty() && !rest.trim_start_matches(BOM).is_empty() {
-                    return Err(refused(PatchError::NotAll));
+                    return Err(refused(PatchError::PartialDelete));
                 }
-                let said = format!("File {path} deleted.");
-                let diff = diff::whole(path.as_str(), &old.text, "");
+                let message = format!("File {path} deleted.");
+                let diff = diff::unified_full(path.as_str(), &old.text, "");
                 let rewrite = Rewrite { path, old: Some(old), new: None, mode: None };
-                Ok(Part { rewrites: vec![rewrite], said, diff, is_told: false })
+                Ok(SectionChange { rewrites: vec![rewrite], message, diff, is_diff_shown: false })
             }
             Action::Update { to, hunks } => {
                 let old = guarded::load_unchanged(cx, &path)?;
                 let new = apply(&old.text, hunks).map_err(refused)?;
                 let to = to.as_ref().filter(|to| **to != section.path);
-                match to.map(|to| guarded::path(cx, to)).transpose()? {
-                    Some(to) => moved(cx, path, to, old, &new, hunks),
-                    None if new.text == old.text => Err(refused(PatchError::Nothing)),
+                match to.map(|to| guarded::checked_path(cx, to)).transpose()? {
+                    Some(to) => move_file(cx, path, to, old, &new, hunks),
+                    None if new.text == old.text => Err(refused(PatchError::Unchanged)),
                     None => {
-                        let said = format!("Patch applied to {path}. {}", figures(&new, hunks));
-                        let diff = diff::whole(path.as_str(), &old.text, &new.text);
+                        let message = format!("Patch applied to {path}. {}", hunk_summary(&new, hunks));
+                        let diff = diff::unified_full(path.as_str(), &old.text, &new.text);
                         let rewrite = Rewrite::to(path, Some(old), new.text);
-                        Ok(Part { rewrites: vec![rewrite], said, diff, is_told: true })
+                        Ok(SectionChange { rewrites: vec![rewrite], message, diff, is_diff_shown: true })
                     }
                 }
             }
@@ -214,26 +222,26 @@ impl ApplyPatch {
 }
 
 /// A file that gets another name, and perhaps another text; it keeps its permissions.
-fn moved(
+fn move_file(
     cx: &ToolContext,
     path: RelPath,
     to: RelPath,
-    old: Loaded,
+    old: LoadedFile,
     new: &Patched,
     hunks: &[Hunk],
-) -> Result<Part, String> {
-    free(cx, &to)?;
-    let said = format!("File {path} moved to {to}. {}", figures(new, hunks)).trim_end().to_owned();
-    let diff = format!("{path} becomes {to}\n{}", diff::whole(to.as_str(), &old.text, &new.text));
+) -> Result<SectionChange, String> {
+    check_free(cx, &to)?;
+    let message = format!("File {path} moved to {to}. {}", hunk_summary(new, hunks)).trim_end().to_owned();
+    let diff = format!("{path} becomes {to}\n{}", diff::unified_full(to.as_str(), &old.text, &new.text));
     let mode = Some(old.mode);
     let rewrites = vec![
         Rewrite { path: to, old: None, new: Some(new.text.clone()), mode },
         Rewrite { path, old: Some(old), new: None, mode: None },
     ];
-    Ok(Part { rewrites, said, diff, is_told: !hunks.is_empty() })
+    Ok(SectionChange { rewrites, message, diff, is_diff_shown: !hunks.is_empty() })
 }
 
-fn free(cx: &ToolContext, path: &RelPath) -> Result<(), String> {
+fn check_free(cx: &ToolContext, path: &RelPath) -> Result<(), String> {
     match guarded::load(cx, path) {
         Ok(None) => Ok(()),
         _ => Err(format!(
@@ -243,13 +251,13 @@ fn free(cx: &ToolContext, path: &RelPath) -> Result<(), String> {
 }
 
 /// How much changed, and which hunks were not found exactly as written.
-fn figures(new: &Patched, hunks: &[Hunk]) -> String {
+fn hunk_summary(new: &Patched, hunks: &[Hunk]) -> String {
     if hunks.is_empty() {
         return String::new();
     }
-    let mut text = format!("{} hunk(s), {} changed.", hunks.len(), counted(new.changed_lines, "line"));
-    for (number, rung) in (1..).zip(&new.rungs) {
-        if let Some(allowance) = rung.allowance() {
+    let mut text = format!("{} hunk(s), {} changed.", hunks.len(), pluralize(new.changed_lines, "line"));
+    for (number, level) in (1..).zip(&new.match_levels) {
+        if let Some(allowance) = level.difference() {
             // Writing to a String cannot fail.
             let _ = write!(text, " Hunk {number} matched {allowance}.");
         }

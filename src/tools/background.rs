@@ -1,10 +1,10 @@
 //! Background commands of a run: started, read and stopped while the work goes on, ended with the run.
 
 use crate::event::Event;
-use crate::process::capture::Kept;
-use crate::process::launch::{Ended, Keeping, LaunchError, Launcher, Spec};
-use crate::process::protected::Disturbance;
-use crate::process::recent::Recent;
+use crate::process::capture::StoredOutput;
+use crate::process::launch::{CommandSpec, ExitReason, LaunchError, Launcher, OutputOptions};
+use crate::process::protected::ProtectedChange;
+use crate::process::recent::RecentOutput;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::outputs::Outputs;
 use crate::tools::walls;
@@ -28,21 +28,21 @@ const ID_PREFIX: &str = "bg";
 
 /// The background commands of one run.
 #[derive(Debug, Default)]
-pub struct Background {
-    commands: RefCell<Vec<Rc<Command>>>,
+pub struct BackgroundCommands {
+    commands: RefCell<Vec<Rc<BackgroundCommand>>>,
     started: Cell<u32>,
 }
 
 /// The background commands of a session's earlier runs: the fold of its journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EarlierCommands {
+pub struct PreviousCommands {
     started: u32,
     /// Id and command of those that the latest run took along when it ended, in whatever way.
     pub gone: Vec<(String, String)>,
 }
 
-impl EarlierCommands {
+impl PreviousCommands {
     /// Takes note of an event.
     pub fn note(&mut self, event: &Event) {
         match event {
@@ -59,7 +59,7 @@ impl EarlierCommands {
 
 /// One background command.
 #[derive(Debug)]
-pub struct Command {
+pub struct BackgroundCommand {
     /// What the model calls it.
     pub id: String,
     /// The command, one line.
@@ -67,68 +67,68 @@ pub struct Command {
     /// The call that started it, by which a long output is kept.
     pub call_id: String,
     /// Its output so far.
-    pub recent: Recent,
+    pub recent: RecentOutput,
     /// Up to which byte the model has read the output.
     pub read: Cell<u64>,
     /// The time limit that the call named.
     pub limit: Option<Duration>,
-    begun: Instant,
-    end: Arc<OnceLock<End>>,
+    started_at: Instant,
+    end: Arc<OnceLock<CommandEnd>>,
     stop: CancellationToken,
     task: RefCell<Option<JoinHandle<()>>>,
-    start_is_news: Cell<bool>,
-    end_is_news: Cell<bool>,
-    end_is_known: Cell<bool>,
+    is_start_unreported: Cell<bool>,
+    is_end_unreported: Cell<bool>,
+    is_end_known_to_model: Cell<bool>,
 }
 
 /// How a background command ended.
 #[derive(Debug)]
-pub struct End {
+pub struct CommandEnd {
     /// How, or why it did not start.
-    pub how: Result<Ended, LaunchError>,
+    pub result: Result<ExitReason, LaunchError>,
     /// What the file of a long output holds.
-    pub kept: Kept,
+    pub stored: StoredOutput,
     /// The protected files that it did not leave as they were.
-    pub disturbed: Vec<Disturbance>,
+    pub protected_changes: Vec<ProtectedChange>,
     /// How long it ran.
     pub duration: Duration,
 }
 
-impl End {
+impl CommandEnd {
     /// What people are told of protected files that it changed, in one line.
     pub fn warning(&self) -> Option<String> {
-        walls::disturbance_in_one_line(&self.disturbed)
+        walls::protected_files_line(&self.protected_changes)
     }
 }
 
 /// Something that happened to a background command and was not told yet.
 #[derive(Debug)]
-pub enum News {
+pub enum CommandUpdate {
     /// It began.
-    Started(Rc<Command>),
+    Started(Rc<BackgroundCommand>),
     /// It ended.
     Ended {
         /// Which.
-        command: Rc<Command>,
+        command: Rc<BackgroundCommand>,
         /// Whether the model has been told by a tool.
-        known: bool,
+        is_known_to_model: bool,
     },
 }
 
-impl Command {
+impl BackgroundCommand {
     /// How it ended; `None` while it runs.
-    pub fn end(&self) -> Option<&End> {
+    pub fn end(&self) -> Option<&CommandEnd> {
         self.end.get()
     }
 
     /// How long it has run, or ran.
     pub fn age(&self) -> Duration {
-        self.end().map_or_else(|| self.begun.elapsed(), |end| end.duration)
+        self.end().map_or_else(|| self.started_at.elapsed(), |end| end.duration)
     }
 
     /// Takes note that the model was told of the end.
-    pub fn end_was_told(&self) {
-        self.end_is_known.set(true);
+    pub fn mark_end_reported(&self) {
+        self.is_end_known_to_model.set(true);
     }
 
     /// Ends it with everything it started, and waits until that is gone.
@@ -142,9 +142,9 @@ impl Command {
     }
 }
 
-impl Background {
+impl BackgroundCommands {
     /// Goes on counting behind the commands of earlier runs, because an id means one command of a session.
-    pub fn resume(&self, earlier: &EarlierCommands) {
+    pub fn resume(&self, earlier: &PreviousCommands) {
         self.started.set(earlier.started);
     }
 
@@ -155,38 +155,52 @@ impl Background {
     pub fn start(
         &self,
         launcher: &Launcher,
-        spec: Spec,
+        spec: CommandSpec,
         limit: Option<Duration>,
         (outputs, call_id): (&Rc<Outputs>, &str),
-    ) -> Result<Rc<Command>, String> {
+    ) -> Result<Rc<BackgroundCommand>, String> {
         self.make_room()?;
         self.started.set(self.started.get().saturating_add(1));
-        let (recent, stop, end) = (Recent::default(), CancellationToken::new(), Arc::new(OnceLock::new()));
-        let command = Rc::new(Command {
+        let (recent, stop, end) =
+            (RecentOutput::default(), CancellationToken::new(), Arc::new(OnceLock::new()));
+        let command = Rc::new(BackgroundCommand {
             id: format!("{ID_PREFIX}{}", self.started.get()),
             text: one_line(spec.argv.last().map(String::as_str).unwrap_or_default(), QUOTE_CHARS),
             call_id: call_id.to_owned(),
             recent: recent.clone(),
             read: Cell::new(0),
             limit,
-            begun: Instant::now(),
+            started_at: Instant::now(),
             end: Arc::clone(&end),
             stop: stop.clone(),
             task: RefCell::new(None),
-            start_is_news: Cell::new(true),
-            end_is_news: Cell::new(true),
-            end_is_known: Cell::new(false),
+            is_start_unreported: Cell::new(true),
+            is_end_unreported: Cell::new(true),
+            is_end_known_to_model: Cell::new(false),
         });
         let file = (Outputs::clone(outputs), call_id.to_owned());
-        let keeping =
-            Keeping { open: Some(move || file.0.writer(&file.1)), idle: None, recent: Some(recent.clone()) };
-        let (launcher, begun) = (launcher.clone(), command.begun);
+        let keeping = OutputOptions {
+            open_file: Some(move || file.0.writer(&file.1)),
+            idle_timeout: None,
+            recent: Some(recent.clone()),
+        };
+        let (launcher, started_at) = (launcher.clone(), command.started_at);
         let task = tokio::spawn(async move {
-            let exit = launcher.launch_keeping(spec, keeping, &stop).await;
-            let duration = begun.elapsed();
+            let exit = launcher.launch_with_output(spec, keeping, &stop).await;
+            let duration = started_at.elapsed();
             let _only_here = end.set(match exit {
-                Ok(exit) => End { how: Ok(exit.ended), kept: exit.kept, disturbed: exit.disturbed, duration },
-                Err(error) => End { how: Err(error), kept: Kept::Nothing, disturbed: Vec::new(), duration },
+                Ok(exit) => CommandEnd {
+                    result: Ok(exit.reason),
+                    stored: exit.stored,
+                    protected_changes: exit.protected_changes,
+                    duration,
+                },
+                Err(error) => CommandEnd {
+                    result: Err(error),
+                    stored: StoredOutput::NoFile,
+                    protected_changes: Vec::new(),
+                    duration,
+                },
             });
             recent.finish();
         });
@@ -206,8 +220,9 @@ impl Background {
         }
         let mut commands = self.commands.borrow_mut();
         while commands.len() >= MAX_REMEMBERED {
-            let oldest =
-                commands.iter().position(|command| command.end().is_some() && !command.end_is_news.get());
+            let oldest = commands
+                .iter()
+                .position(|command| command.end().is_some() && !command.is_end_unreported.get());
             let Some(oldest) = oldest else { break };
             commands.remove(oldest);
         }
@@ -215,7 +230,7 @@ impl Background {
     }
 
     /// All that are remembered, in the order of their start.
-    pub fn list(&self) -> Vec<Rc<Command>> {
+    pub fn list(&self) -> Vec<Rc<BackgroundCommand>> {
         self.commands.borrow().clone()
     }
 
@@ -223,7 +238,7 @@ impl Background {
     ///
     /// # Errors
     /// A text for the model that says which there are.
-    pub fn get(&self, id: &str) -> Result<Rc<Command>, String> {
+    pub fn get(&self, id: &str) -> Result<Rc<BackgroundCommand>, String> {
         let commands = self.commands.borrow();
         let found = commands.iter().find(|command| command.id == id);
         found.cloned().ok_or_else(|| {
@@ -234,18 +249,18 @@ impl Background {
     }
 
     /// What happened since the last call, in the order of the commands.
-    pub fn news(&self) -> Vec<News> {
-        let mut news = Vec::new();
+    pub fn take_updates(&self) -> Vec<CommandUpdate> {
+        let mut updates = Vec::new();
         for command in self.list() {
-            if command.start_is_news.replace(false) {
-                news.push(News::Started(Rc::clone(&command)));
+            if command.is_start_unreported.replace(false) {
+                updates.push(CommandUpdate::Started(Rc::clone(&command)));
             }
-            if command.end().is_some() && command.end_is_news.replace(false) {
-                let known = command.end_is_known.get();
-                news.push(News::Ended { command, known });
+            if command.end().is_some() && command.is_end_unreported.replace(false) {
+                let is_known_to_model = command.is_end_known_to_model.get();
+                updates.push(CommandUpdate::Ended { command, is_known_to_model });
             }
         }
-        news
+        updates
     }
 
     /// Ends all that run, and waits until they are gone.
@@ -255,13 +270,13 @@ impl Background {
             command.stop.cancel();
         }
         for command in &running {
-            command.end_was_told();
+            command.mark_end_reported();
             command.stop().await;
         }
     }
 }
 
-impl Drop for Background {
+impl Drop for BackgroundCommands {
     fn drop(&mut self) {
         for command in self.commands.get_mut() {
             command.stop.cancel();

@@ -112,7 +112,7 @@ fn t06_a_patch_of_several_files_says_what_became_of_each() {
         (LINES.replace("two", "2"), LINES.replace("one", "1"))
     );
     let plan = fixture.toolbox.get("apply_patch").unwrap().plan(&call).unwrap();
-    let touched: Vec<_> = plan.touches.iter().map(|touch| (touch.path.as_str(), touch.write)).collect();
+    let touched: Vec<_> = plan.touched_files.iter().map(|touch| (touch.path.as_str(), touch.write)).collect();
     assert_eq!(touched, [("d/new", true), ("a", true), ("b", true), ("d/b", true), ("c", true)]);
 }
 

@@ -1,10 +1,10 @@
 //! `command_output`: what a background command has written since the last look, and whether it still runs.
 
-use crate::process::capture::Kept;
+use crate::process::capture::StoredOutput;
 use crate::text::lines::{QUOTE_CHARS, one_line};
-use crate::tools::background::{Command, End};
+use crate::tools::background::{BackgroundCommand, CommandEnd};
 use crate::tools::outputs::Outputs;
-use crate::tools::run_command::ending;
+use crate::tools::run_command::end_text;
 use crate::tools::walls;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use futures_util::future::LocalBoxFuture;
@@ -50,7 +50,7 @@ impl TypedTool for CommandOutput {
             match args.id {
                 None => ToolOutput::ok(list(&cx.background.list())),
                 Some(ref id) => match cx.background.get(id) {
-                    Ok(command) => ToolOutput::ok(look(&command, &args, cx).await),
+                    Ok(command) => ToolOutput::ok(read_output(&command, &args, cx).await),
                     Err(text) => ToolOutput::error(text),
                 },
             }
@@ -59,57 +59,59 @@ impl TypedTool for CommandOutput {
 }
 
 /// One line about each.
-fn list(commands: &[std::rc::Rc<Command>]) -> String {
+fn list(commands: &[std::rc::Rc<BackgroundCommand>]) -> String {
     if commands.is_empty() {
         return "There are no background commands.".to_owned();
     }
-    commands.iter().map(|command| state(command)).collect::<Vec<_>>().join("\n")
+    commands.iter().map(|command| status_text(command)).collect::<Vec<_>>().join("\n")
 }
 
 /// What the command is, and how it is with it: one line, more where its end needs an explanation.
-pub(super) fn state(command: &Command) -> String {
-    let Command { id, text, .. } = command;
+pub(super) fn status_text(command: &BackgroundCommand) -> String {
+    let BackgroundCommand { id, text, .. } = command;
     let seconds = command.age().as_secs();
     match command.end() {
         None => format!("{id} runs since {seconds} s: {text}"),
-        Some(end) => format!("{id} ended after {seconds} s: {text}\n{}", outcome(command, end)),
+        Some(end) => format!("{id} ended after {seconds} s: {text}\n{}", background_end_text(command, end)),
     }
 }
 
 /// How it ended, in words; what it did to protected files comes first.
-pub fn outcome(command: &Command, end: &End) -> String {
-    let how = match &end.how {
-        Ok(ended) => ending(*ended, command.limit.unwrap_or_default()),
+pub fn background_end_text(command: &BackgroundCommand, end: &CommandEnd) -> String {
+    let how = match &end.result {
+        Ok(ended) => end_text(*ended, command.limit.unwrap_or_default()),
         Err(error) => format!("{error}."),
     };
-    walls::ending(&end.disturbed, how)
+    walls::with_protected_files_text(&end.protected_changes, how)
 }
 
-async fn look(command: &Command, args: &Args, cx: &ToolContext) -> String {
+async fn read_output(command: &BackgroundCommand, args: &Args, cx: &ToolContext) -> String {
     let from = args.from.unwrap_or_else(|| command.read.get());
     let wait = Duration::from_secs(args.wait.unwrap_or(0).min(MAX_WAIT_SECONDS));
     if !wait.is_zero() {
         tokio::select! {
-            () = command.recent.more_than(from) => {}
+            () = command.recent.wait_for_more(from) => {}
             () = tokio::time::sleep(wait) => {}
             () = cx.cancel.cancelled() => {}
         }
     }
     let mut part = match args.from {
-        Some(from) => command.recent.from(from, MAX_PART_BYTES),
-        None => command.recent.since(from, MAX_PART_BYTES),
+        Some(from) => command.recent.read_from(from, MAX_PART_BYTES),
+        None => command.recent.tail_from(from, MAX_PART_BYTES),
     };
     if command.end().is_none() {
         // The halves of a secret would be told one after the other.
-        let begun = cx.outputs.redactor.begun_in(&part.bytes);
+        let begun = cx.outputs.redactor.partial_secret_len(&part.bytes);
         part.bytes.truncate(part.bytes.len() - begun);
     }
     let total = command.recent.total();
     command.read.set(part.next());
-    let mut text = state(command);
+    let mut text = status_text(command);
     if part.first > from {
         let _infallible = write!(text, "\n[{} bytes of output before this left out", part.first - from);
-        let kept = command.end().is_none_or(|end| !matches!(end.kept, Kept::Nothing | Kept::Failed(_)));
+        let kept = command
+            .end()
+            .is_none_or(|end| !matches!(end.stored, StoredOutput::NoFile | StoredOutput::Failed(_)));
         let name = Outputs::name(&command.call_id);
         if kept && cx.outputs.open(&name).is_ok() {
             let _infallible = write!(text, "; read_file or grep with path \"{name}\" has them");
@@ -127,7 +129,7 @@ async fn look(command: &Command, args: &Args, cx: &ToolContext) -> String {
         let _infallible = write!(text, "\n[{} more bytes: ask again]", total - part.next());
     }
     if command.end().is_some() {
-        command.end_was_told();
+        command.mark_end_reported();
     }
     text
 }

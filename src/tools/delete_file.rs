@@ -12,13 +12,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// What the model reads where nothing may be deleted.
-pub const DISABLED: &str = "Delete operations are disabled. Set workspace.allow_delete=true to allow them.";
+pub const DELETE_DISABLED: &str =
+    "Delete operations are disabled. Set workspace.allow_delete=true to allow them.";
 
 /// Deletes files.
 #[derive(Debug)]
 pub struct DeleteFile {
     /// `workspace.allow_delete`.
-    pub allowed: bool,
+    pub allow_delete: bool,
 }
 
 /// The arguments of `delete_file`.
@@ -40,7 +41,7 @@ impl TypedTool for DeleteFile {
     }
 
     fn rewrites(&self, args: &Args, cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
-        let path = self.deletable(args, cx)?;
+        let path = self.deletable_path(args, cx)?;
         // What is no text has no diff, and can be deleted all the same.
         let old = guarded::load(cx, &path).ok().flatten();
         Ok(vec![Rewrite { path, old, new: None, mode: None }])
@@ -52,24 +53,24 @@ impl TypedTool for DeleteFile {
 }
 
 impl DeleteFile {
-    fn deletable(&self, args: &Args, cx: &ToolContext) -> Result<RelPath, String> {
-        if !self.allowed {
-            return Err(DISABLED.to_owned());
+    fn deletable_path(&self, args: &Args, cx: &ToolContext) -> Result<RelPath, String> {
+        if !self.allow_delete {
+            return Err(DELETE_DISABLED.to_owned());
         }
-        guarded::path(cx, &args.path)
+        guarded::checked_path(cx, &args.path)
     }
 
     fn delete(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
-        let path = self.deletable(args, cx)?;
+        let path = self.deletable_path(args, cx)?;
         let real = cx.workspace.resolve_directory(&path).map_err(|error| error.to_string())?;
-        let expected = cx.ledger.seen(real.as_str()).map_or(Expected::Any, Expected::Hash);
+        let expected = cx.observed_files.hash(real.as_str()).map_or(Expected::Any, Expected::Hash);
         let was = cx.workspace.state_of(&path).unwrap_or(FileState::Unknown);
         let change = Change::between(real.as_str(), ChangedBy::Tool, &was, &FileState::Absent);
         guarded::announce(cx, vec![change])?;
         let displaced = cx.workspace.remove(&path, &expected).map_err(|error| match error {
-            FileError::Missing(_) => guarded::missing(cx, &path),
+            FileError::Missing(_) => guarded::missing_file_text(cx, &path),
             error => error.to_string(),
         })?;
-        Ok(guarded::changed(cx, &displaced, format!("File {path} deleted")))
+        Ok(guarded::change_output(cx, &displaced, format!("File {path} deleted")))
     }
 }

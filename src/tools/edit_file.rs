@@ -1,10 +1,10 @@
 //! `edit_file`: replaces passages of a file that occur once, one or several in one call.
 
 use crate::text::edit::{self, Edited, Replacement};
-use crate::text::lines::counted;
-use crate::text::{diff, rung::Rung};
+use crate::text::lines::pluralize;
+use crate::text::{diff, rung::MatchLevel};
 use crate::tools::guarded;
-use crate::tools::rewrite::{Loaded, Rewrite};
+use crate::tools::rewrite::{LoadedFile, Rewrite};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::path::RelPath;
 use futures_util::future::LocalBoxFuture;
@@ -51,11 +51,11 @@ impl TypedTool for EditFile {
         let replacements = args.replacements().unwrap_or_default();
         let lines = |text: fn(&Replacement<'_>) -> usize| replacements.iter().map(text).sum::<usize>();
         let (old, new) = (lines(|it| it.old.lines().count()), lines(|it| it.new.lines().count()));
-        Plan::change(&args.path, &format!("{old}→{}", counted(new, "line")))
+        Plan::change(&args.path, &format!("{old}→{}", pluralize(new, "line")))
     }
 
     fn rewrites(&self, args: &Args, cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
-        let (path, old, new) = edited(args, cx)?;
+        let (path, old, new) = apply_edits(args, cx)?;
         Ok(vec![Rewrite::to(path, Some(old), new.text)])
     }
 
@@ -82,9 +82,9 @@ impl Args {
     }
 }
 
-fn edited(args: &Args, cx: &ToolContext) -> Result<(RelPath, Loaded, Edited), String> {
+fn apply_edits(args: &Args, cx: &ToolContext) -> Result<(RelPath, LoadedFile, Edited), String> {
     let replacements = args.replacements()?;
-    let path = guarded::path(cx, &args.path)?;
+    let path = guarded::checked_path(cx, &args.path)?;
     let old = guarded::load_unchanged(cx, &path)?;
     let new =
         edit::replace(&path.to_string(), &old.text, &replacements).map_err(|error| error.to_string())?;
@@ -92,21 +92,21 @@ fn edited(args: &Args, cx: &ToolContext) -> Result<(RelPath, Loaded, Edited), St
 }
 
 fn run(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
-    let (path, old, new) = edited(args, cx)?;
-    let said = format!(
+    let (path, old, new) = apply_edits(args, cx)?;
+    let message = format!(
         "File {path} edited{}:\n{}",
-        notes(&new.rungs),
+        notes(&new.match_levels),
         diff::unified(&path.to_string(), &old.text, &new.text)
     );
-    guarded::store(cx, &path, Some(&old), &new.text, said)
+    guarded::store(cx, &path, Some(&old), &new.text, message)
 }
 
 /// How passages were found that are not exactly what was looked for.
-fn notes(rungs: &[Rung]) -> String {
-    let note = |(number, rung): (usize, &Rung)| {
-        let what = if rungs.len() == 1 { "old_str".to_owned() } else { format!("edit {number}") };
-        rung.allowance().map(|allowance| format!("{what} matched {allowance}"))
+fn notes(match_levels: &[MatchLevel]) -> String {
+    let note = |(number, level): (usize, &MatchLevel)| {
+        let what = if match_levels.len() == 1 { "old_str".to_owned() } else { format!("edit {number}") };
+        level.difference().map(|allowance| format!("{what} matched {allowance}"))
     };
-    let notes: Vec<String> = (1..).zip(rungs).filter_map(note).collect();
+    let notes: Vec<String> = (1..).zip(match_levels).filter_map(note).collect();
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
 }

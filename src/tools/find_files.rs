@@ -1,9 +1,9 @@
 //! `find_files`: files by name.
 
-use crate::text::lines::{QUOTE_CHARS, counted, one_line, visible};
+use crate::text::lines::{QUOTE_CHARS, escape_controls, one_line, pluralize};
 use crate::tools::searching::{self, MAX_LISTED};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::workspace::walk::Wanted;
+use crate::workspace::walk::FindQuery;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -41,23 +41,23 @@ impl TypedTool for FindFiles {
 
 async fn find(args: Args, cx: &ToolContext) -> Result<String, String> {
     let base = cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
-    let glob = searching::glob(Some(&args.pattern))?;
+    let glob = searching::parse_glob(Some(&args.pattern))?;
     let workspace = (*cx.workspace).clone();
-    let listing = searching::aside(cx, move |stop| {
-        let wanted = Wanted { base: &base, glob: glob.as_ref(), directories: false, most: MAX_LISTED };
+    let listing = searching::run_blocking(cx, move |stop| {
+        let wanted = FindQuery { base: &base, glob: glob.as_ref(), directories: false, most: MAX_LISTED };
         workspace.find(&wanted, stop)
     })
     .await?
     .map_err(|error| error.to_string())?;
     let pattern = one_line(&args.pattern, QUOTE_CHARS);
-    if listing.total == 0 && !listing.cut {
+    if listing.total == 0 && !listing.is_incomplete {
         return Ok(format!("No files found matching '{pattern}'"));
     }
-    let mut out = format!("Found {} matching '{pattern}':", counted(listing.total, "file"));
+    let mut out = format!("Found {} matching '{pattern}':", pluralize(listing.total, "file"));
     for entry in &listing.entries {
         // Writing to a String cannot fail.
-        let _ = write!(out, "\n{}", visible(entry.path.as_str()));
+        let _ = write!(out, "\n{}", escape_controls(entry.path.as_str()));
     }
-    searching::listing_notes(&mut out, &listing);
+    searching::write_listing_notes(&mut out, &listing);
     Ok(out)
 }

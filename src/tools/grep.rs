@@ -1,6 +1,6 @@
 //! `grep`: plain text over the files of the workspace, or in a kept output.
 
-use crate::tools::outputs::PREFIX;
+use crate::tools::outputs::OUTPUT_PREFIX;
 use crate::tools::searching;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::path::RelPath;
@@ -46,7 +46,7 @@ impl TypedTool for Grep {
     fn plan(&self, args: &Args) -> Plan {
         let path = args.path.as_deref().unwrap_or(".");
         let plan = Plan::search(&args.text, path);
-        if path.starts_with(PREFIX) { Plan { touches: Vec::new(), ..plan } } else { plan }
+        if path.starts_with(OUTPUT_PREFIX) { Plan { touched_files: Vec::new(), ..plan } } else { plan }
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
@@ -64,7 +64,7 @@ async fn grep(args: Args, cx: &ToolContext) -> Result<String, String> {
         );
     }
     let path = args.path.as_deref().unwrap_or(".");
-    let output = path.starts_with(PREFIX).then(|| cx.outputs.open(path));
+    let output = path.starts_with(OUTPUT_PREFIX).then(|| cx.outputs.open(path));
     let base = match &output {
         Some(_) => RelPath::root(),
         None => cx.workspace.path(path).map_err(|error| error.to_string())?,
@@ -75,7 +75,7 @@ async fn grep(args: Args, cx: &ToolContext) -> Result<String, String> {
         literal: true,
         case_sensitive: args.case_sensitive.unwrap_or(true),
         base,
-        glob: searching::glob(args.file_pattern.as_deref())?,
+        glob: searching::parse_glob(args.file_pattern.as_deref())?,
         context: 0,
         most,
         hidden: Arc::clone(&cx.hidden),
@@ -83,11 +83,11 @@ async fn grep(args: Args, cx: &ToolContext) -> Result<String, String> {
     let found = if let Some(file) = output {
         let file = file.map_err(|_| format!("There is no kept output {path}."))?;
         let name = path.to_owned();
-        searching::aside(cx, move |stop| search::search_one(&file, &name, &query, stop)).await?
+        searching::run_blocking(cx, move |stop| search::search_one(&file, &name, &query, stop)).await?
     } else {
         let workspace = (*cx.workspace).clone();
-        searching::aside(cx, move |stop| workspace.search(&query, stop)).await?
+        searching::run_blocking(cx, move |stop| workspace.search(&query, stop)).await?
     };
     let results = found.map_err(|error| error.to_string())?;
-    Ok(searching::answer(&results, &args.text, searching::plain_lines(&results), most))
+    Ok(searching::format_answer(&results, &args.text, searching::format_lines(&results), most))
 }

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 
 /// Content hashes by workspace path; filled by reads and writes, restored from the journal on resume.
 #[derive(Debug, Default)]
-pub struct Ledger(RefCell<BTreeMap<String, String>>);
+pub struct ObservedFiles(RefCell<BTreeMap<String, String>>);
 
-impl Ledger {
+impl ObservedFiles {
     /// Notes that the model has seen `path` with content `hash`.
-    pub fn note(&self, path: &str, hash: &str) {
+    pub fn record(&self, path: &str, hash: &str) {
         self.0.borrow_mut().insert(path.to_owned(), hash.to_owned());
     }
 
     /// The hash `path` had when the model last saw it.
-    pub fn seen(&self, path: &str) -> Option<String> {
+    pub fn hash(&self, path: &str) -> Option<String> {
         self.0.borrow().get(path).cloned()
     }
 

@@ -1,10 +1,10 @@
 //! `list_files`: what is in a directory.
 
-use crate::text::lines::{counted, visible};
+use crate::text::lines::{escape_controls, pluralize};
 use crate::tools::searching::{self, MAX_LISTED};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
-use crate::workspace::walk::{Kind, Wanted};
+use crate::workspace::walk::{EntryKind, FindQuery};
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,13 +43,13 @@ impl TypedTool for ListFiles {
 
 async fn list(args: Args, cx: &ToolContext) -> Result<String, String> {
     let base = cx.workspace.path(args.path.as_deref().unwrap_or(".")).map_err(|error| error.to_string())?;
-    let glob = searching::glob(args.pattern.as_deref())?;
+    let glob = searching::parse_glob(args.pattern.as_deref())?;
     let (workspace, recursive) = ((*cx.workspace).clone(), args.recursive.unwrap_or(false));
-    let listing = searching::aside(cx, move |stop| {
+    let listing = searching::run_blocking(cx, move |stop| {
         // Also tells a file from a directory before a recursive walk would list it as its only entry.
         let direct = workspace.list(&base, glob.as_ref(), MAX_LISTED)?;
         if recursive {
-            let wanted = Wanted { base: &base, glob: glob.as_ref(), directories: true, most: MAX_LISTED };
+            let wanted = FindQuery { base: &base, glob: glob.as_ref(), directories: true, most: MAX_LISTED };
             workspace.find(&wanted, stop)
         } else {
             Ok(direct)
@@ -63,14 +63,14 @@ async fn list(args: Args, cx: &ToolContext) -> Result<String, String> {
     })?;
     let mut out = String::new();
     for entry in &listing.entries {
-        let icon = if entry.kind == Kind::Directory { "📁" } else { "📄" };
+        let icon = if entry.kind == EntryKind::Directory { "📁" } else { "📄" };
         // Writing to a String cannot fail.
-        let _ = writeln!(out, "{icon} {}", visible(entry.path.as_str()));
+        let _ = writeln!(out, "{icon} {}", escape_controls(entry.path.as_str()));
     }
     if listing.total == 0 {
         out.push_str(if args.pattern.is_some() { "(nothing matches)\n" } else { "(empty directory)\n" });
     }
-    let _ = write!(out, "Total: {}", counted(listing.total, "item"));
-    searching::listing_notes(&mut out, &listing);
+    let _ = write!(out, "Total: {}", pluralize(listing.total, "item"));
+    searching::write_listing_notes(&mut out, &listing);
     Ok(out)
 }

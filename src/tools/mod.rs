@@ -26,13 +26,13 @@ pub mod walls;
 pub mod web_fetch;
 pub mod write_file;
 
-use crate::change::{Change, Seen};
+use crate::change::{Change, ObservedFile};
 use crate::emit::EmitError;
 use crate::process::launch::Launcher;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use crate::tools::rewrite::Rewrite;
 use crate::workspace::Workspace;
-use crate::workspace::search::Hidden;
+use crate::workspace::search::PathFilter;
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -55,7 +55,7 @@ pub enum Access {
 
 /// A file a call is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Touch {
+pub struct TouchedFile {
     /// The path as the model gave it.
     pub path: String,
     /// Whether the call would change it.
@@ -68,7 +68,7 @@ pub struct Plan {
     /// One line for people: path, pattern or command.
     pub summary: String,
     /// The files it names.
-    pub touches: Vec<Touch>,
+    pub touched_files: Vec<TouchedFile>,
     /// The shell command it would run.
     pub command: Option<String>,
     /// The directory it would run in, as the model gave it; absent: the root.
@@ -78,7 +78,7 @@ pub struct Plan {
 }
 
 /// Tells what is about to happen to files, or says why it cannot be told.
-pub type Announce = Box<dyn Fn(Vec<Change>) -> Result<(), EmitError>>;
+pub type ChangeAnnouncer = Box<dyn Fn(Vec<Change>) -> Result<(), EmitError>>;
 
 /// What every tool may use.
 pub struct ToolContext {
@@ -87,19 +87,19 @@ pub struct ToolContext {
     /// Starts children.
     pub launcher: Rc<Launcher>,
     /// Content hashes of the files the model has seen in this session.
-    pub ledger: Rc<ledger::Ledger>,
+    pub observed_files: Rc<ledger::ObservedFiles>,
     /// Commands that run in the background.
-    pub background: Rc<background::Background>,
+    pub background: Rc<background::BackgroundCommands>,
     /// Long outputs, by call id.
     pub outputs: Rc<outputs::Outputs>,
     /// Tells whether a path is sensitive: its content is never shown, by no tool.
-    pub hidden: Hidden,
+    pub hidden: PathFilter,
     /// Fires on interrupt, time limit and the end of the run.
     pub cancel: CancellationToken,
     /// The call being run.
     pub call_id: String,
     /// Tells what the call is about to do to files, before it does it.
-    pub announce: Announce,
+    pub announce: ChangeAnnouncer,
 }
 
 /// What a tool answers.
@@ -112,22 +112,22 @@ pub struct ToolOutput {
     /// Files it changed; hooks are driven by this.
     pub changed: Vec<Change>,
     /// Files it showed to the model, with their hashes.
-    pub seen: Vec<Seen>,
+    pub seen: Vec<ObservedFile>,
     /// What the person and the journal are told besides.
     pub warning: Option<String>,
     /// What became of the command that it started.
-    pub ran: Option<Ran>,
+    pub command_outcome: Option<CommandStatus>,
 }
 
 /// What became of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ran {
+pub enum CommandStatus {
     /// It ended with exit code 0 and disturbed nothing.
-    Well,
+    Succeeded,
     /// It ended otherwise.
-    Badly,
+    Failed,
     /// It goes on in the background.
-    On,
+    Running,
 }
 
 impl Plan {
@@ -135,7 +135,7 @@ impl Plan {
     pub fn file(path: &str, write: bool) -> Self {
         Self {
             summary: one_line(path, QUOTE_CHARS),
-            touches: vec![Touch { path: path.to_owned(), write }],
+            touched_files: vec![TouchedFile { path: path.to_owned(), write }],
             ..Self::default()
         }
     }
@@ -148,7 +148,7 @@ impl Plan {
     }
 
     /// `path`, which a command names from where it runs, named from the root.
-    pub fn from_root(&self, path: &str) -> String {
+    pub fn path_from_root(&self, path: &str) -> String {
         match &self.directory {
             Some(directory) if !path.starts_with('/') => format!("{directory}/{path}"),
             _ => path.to_owned(),

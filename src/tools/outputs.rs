@@ -1,6 +1,6 @@
 //! Outputs too long for the model, kept without secrets under the name `output:CALL_ID`.
 
-use crate::redactor::{CleanWriter, Redactor};
+use crate::redactor::{RedactingWriter, Redactor};
 use crate::text::excerpt;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What the names of kept outputs begin with.
-pub const PREFIX: &str = "output:";
+pub const OUTPUT_PREFIX: &str = "output:";
 
 /// Bytes kept of one output; whoever writes one ends there.
-pub const MAX_BYTES: u64 = 64 * 1024 * 1024;
+pub const MAX_OUTPUT_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Characters per token, roughly, in every estimate (spec.md 1.5).
 pub const CHARS_PER_TOKEN: usize = 4;
@@ -29,7 +29,7 @@ pub struct Outputs {
     /// Made with mode 0700 when the first output is kept.
     pub dir: PathBuf,
     /// Where those of the session are that this one belongs to: they can be read too.
-    pub above: Option<PathBuf>,
+    pub parent: Option<PathBuf>,
     /// Keeps secrets out of the files.
     pub redactor: Arc<Redactor>,
 }
@@ -37,21 +37,21 @@ pub struct Outputs {
 impl Outputs {
     /// The name by which the output of call `call_id` is read.
     pub fn name(call_id: &str) -> String {
-        format!("{PREFIX}{}", stem(call_id))
+        format!("{OUTPUT_PREFIX}{}", stem(call_id))
     }
 
     /// Those of a subagent that call `call_id` asks: it reads these too, and keeps its own apart.
     #[must_use]
-    pub fn of_subagent(&self, call_id: &str) -> Self {
+    pub fn for_subagent(&self, call_id: &str) -> Self {
         let dir = self.dir.join(format!("subagent-{}", stem(call_id)));
-        Self { dir, above: Some(self.dir.clone()), redactor: Arc::clone(&self.redactor) }
+        Self { dir, parent: Some(self.dir.clone()), redactor: Arc::clone(&self.redactor) }
     }
 
-    /// A new file, mode 0600, for the output of call `call_id`; at most [`MAX_BYTES`] are to be written, and then flushed.
+    /// A new file, mode 0600, for the output of call `call_id`; at most [`MAX_OUTPUT_BYTES`] are to be written, and then flushed.
     ///
     /// # Errors
     /// When the directory or the file cannot be made.
-    pub fn writer(&self, call_id: &str) -> io::Result<CleanWriter<File>> {
+    pub fn writer(&self, call_id: &str) -> io::Result<RedactingWriter<File>> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.dir)?;
         let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
         let file = OpenOptions::new()
@@ -61,15 +61,15 @@ impl Outputs {
             .mode(0o600)
             .custom_flags(flags)
             .open(self.file(&stem(call_id)))?;
-        Ok(CleanWriter::new(file, Arc::clone(&self.redactor)))
+        Ok(RedactingWriter::new(file, Arc::clone(&self.redactor)))
     }
 
-    /// Keeps `bytes`, at most [`MAX_BYTES`] of them, as the output of call `call_id`; returns its name.
+    /// Keeps `bytes`, at most [`MAX_OUTPUT_BYTES`] of them, as the output of call `call_id`; returns its name.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn keep(&self, call_id: &str, bytes: &[u8]) -> io::Result<String> {
-        let most = usize::try_from(MAX_BYTES).unwrap_or(usize::MAX).min(bytes.len());
+    pub fn store(&self, call_id: &str, bytes: &[u8]) -> io::Result<String> {
+        let most = usize::try_from(MAX_OUTPUT_BYTES).unwrap_or(usize::MAX).min(bytes.len());
         let mut file = self.writer(call_id)?;
         file.write_all(bytes.get(..most).unwrap_or(bytes))?;
         file.flush()?;
@@ -81,9 +81,9 @@ impl Outputs {
     /// # Errors
     /// When there is none of that name.
     pub fn open(&self, name: &str) -> io::Result<File> {
-        let stem = stem(name.strip_prefix(PREFIX).unwrap_or(name));
-        let above = self.above.as_ref().map(|above| above.join(format!("{stem}.txt")));
-        File::open(self.file(&stem)).or_else(|error| above.map_or(Err(error), File::open))
+        let stem = stem(name.strip_prefix(OUTPUT_PREFIX).unwrap_or(name));
+        let parent = self.parent.as_ref().map(|parent| parent.join(format!("{stem}.txt")));
+        File::open(self.file(&stem)).or_else(|error| parent.map_or(Err(error), File::open))
     }
 
     /// `text` cut to `max_tokens` (0: never cut); the whole of a cut text is kept, unless the
@@ -96,7 +96,7 @@ impl Outputs {
         };
         let kept = match self.open(&Self::name(call_id)) {
             Ok(_) => Ok(Self::name(call_id)),
-            Err(_) => self.keep(call_id, text.as_bytes()),
+            Err(_) => self.store(call_id, text.as_bytes()),
         };
         match kept {
             Ok(name) => format!(
@@ -144,7 +144,7 @@ mod tests {
     fn outputs() -> (tempfile::TempDir, Outputs) {
         let dir = tempfile::tempdir().unwrap();
         let outputs =
-            Outputs { dir: dir.path().join("state/outputs"), above: None, redactor: Arc::default() };
+            Outputs { dir: dir.path().join("state/outputs"), parent: None, redactor: Arc::default() };
         (dir, outputs)
     }
 
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn kept_outputs_are_readable_by_their_owner_only() {
         let (_dir, outputs) = outputs();
-        outputs.keep("a", b"secret").unwrap();
+        outputs.store("a", b"secret").unwrap();
         let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&outputs.dir), 0o700);
         assert_eq!(mode(&outputs.dir.join("a.txt")), 0o600);
@@ -176,7 +176,7 @@ mod tests {
             let name = Outputs::name(&id);
             let file = stem(&id);
             prop_assert!(!file.is_empty() && !file.contains(['/', '.', '\0']) && file.len() <= MAX_ID_CHARS + 1);
-            prop_assert_eq!(stem(name.strip_prefix(PREFIX).unwrap()), file);
+            prop_assert_eq!(stem(name.strip_prefix(OUTPUT_PREFIX).unwrap()), file);
         }
     }
 }

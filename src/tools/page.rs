@@ -9,7 +9,7 @@ pub const MAX_SCAN_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Which lines are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Range {
+pub struct LineRange {
     /// The first line, counted from 1.
     pub start: usize,
     /// Lines at most.
@@ -21,7 +21,7 @@ pub struct Range {
 /// A page of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
-    /// Its bytes, whole lines unless `line_cut`.
+    /// Its bytes, whole lines unless `is_line_cut`.
     pub bytes: Vec<u8>,
     /// How many lines it has.
     pub lines: usize,
@@ -30,14 +30,14 @@ pub struct Page {
     /// Hash of the whole text; `None` when it is too long.
     pub hash: Option<String>,
     /// The only line of the page is longer than a page and was cut.
-    pub line_cut: bool,
+    pub is_line_cut: bool,
     /// There is a NUL byte, so this is no text.
     pub binary: bool,
 }
 
 /// Collects the page while chunks of the text pass by.
 struct Collector {
-    range: Range,
+    range: LineRange,
     page: Page,
     /// The line the next byte belongs to, counted from 1.
     line: usize,
@@ -51,7 +51,7 @@ struct Collector {
 ///
 /// # Errors
 /// When reading fails.
-pub fn read(mut reader: impl Read, range: Range) -> io::Result<Page> {
+pub fn read(mut reader: impl Read, range: LineRange) -> io::Result<Page> {
     let mut hasher = blake3::Hasher::new();
     let mut chunk = Vec::with_capacity(CHUNK_BYTES);
     let mut collector = Collector {
@@ -105,7 +105,7 @@ impl Collector {
             self.page.bytes.extend_from_slice(piece);
         } else if self.line_start == 0 {
             self.page.bytes.extend_from_slice(piece.get(..room).unwrap_or_default());
-            self.page.line_cut = true;
+            self.page.is_line_cut = true;
             self.page.lines = 1;
             self.full = true;
         } else {
@@ -137,7 +137,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn page(text: &str, start: usize, lines: usize, bytes: usize) -> (String, usize, Option<usize>) {
-        let page = read(text.as_bytes(), Range { start, lines, bytes }).unwrap();
+        let page = read(text.as_bytes(), LineRange { start, lines, bytes }).unwrap();
         (String::from_utf8(page.bytes).unwrap(), page.lines, page.total)
     }
 
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn a_page_ends_with_the_last_line_that_fits() {
         assert_eq!(page("aaa\nbbb\nccc\n", 1, 9, 9), ("aaa\nbbb\n".to_owned(), 2, Some(3)));
-        let cut = read("x".repeat(50).as_bytes(), Range { start: 1, lines: 5, bytes: 10 }).unwrap();
-        assert!(cut.line_cut && cut.bytes.len() == 10 && cut.lines == 1);
+        let cut = read("x".repeat(50).as_bytes(), LineRange { start: 1, lines: 5, bytes: 10 }).unwrap();
+        assert!(cut.is_line_cut && cut.bytes.len() == 10 && cut.lines == 1);
     }
 
     proptest! {

@@ -1,11 +1,11 @@
 //! `read_file`: a page of a file or of a kept output, with the lines it is of.
 
-use crate::change::Seen;
+use crate::change::ObservedFile;
 use crate::text::excerpt;
-use crate::text::lines::{QUOTE_CHARS, counted, one_line};
+use crate::text::lines::{QUOTE_CHARS, one_line, pluralize};
 use crate::tools::guarded;
-use crate::tools::outputs::{CHARS_PER_TOKEN, PREFIX};
-use crate::tools::page::{self, MAX_SCAN_BYTES, Page, Range};
+use crate::tools::outputs::{CHARS_PER_TOKEN, OUTPUT_PREFIX};
+use crate::tools::page::{self, LineRange, MAX_SCAN_BYTES, Page};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
 use futures_util::future::LocalBoxFuture;
@@ -51,7 +51,7 @@ impl TypedTool for ReadFile {
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        if args.path.starts_with(PREFIX) {
+        if args.path.starts_with(OUTPUT_PREFIX) {
             Plan { summary: one_line(&args.path, QUOTE_CHARS), ..Plan::default() }
         } else {
             Plan::file(&args.path, false)
@@ -66,36 +66,36 @@ impl TypedTool for ReadFile {
 impl ReadFile {
     fn read(&self, args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
         let range = self.range(args)?;
-        if args.path.starts_with(PREFIX) {
+        if args.path.starts_with(OUTPUT_PREFIX) {
             let file =
                 cx.outputs.open(&args.path).map_err(|_| format!("There is no kept output {}.", args.path))?;
             let page =
                 page::read(file, range).map_err(|error| format!("Cannot read {}: {error}", args.path))?;
-            return Ok(ToolOutput::ok(self.shown(&args.path, &page, range, Decoding::Lossy)?));
+            return Ok(ToolOutput::ok(self.page_text(&args.path, &page, range, Decoding::Lossy)?));
         }
-        let path = guarded::path(cx, &args.path)?;
+        let path = guarded::checked_path(cx, &args.path)?;
         let opened = cx.workspace.open_file(&path).map_err(|error| match error {
-            FileError::Missing(_) => guarded::missing(cx, &path),
+            FileError::Missing(_) => guarded::missing_file_text(cx, &path),
             error => error.to_string(),
         })?;
         let page = page::read(opened.file, range)
             .map_err(|error| FileError::io(&path, "read", error).to_string())?;
-        let mut output = ToolOutput::ok(self.shown(&path.to_string(), &page, range, Decoding::Strict)?);
+        let mut output = ToolOutput::ok(self.page_text(&path.to_string(), &page, range, Decoding::Strict)?);
         if let Some(hash) = page.hash {
-            cx.ledger.note(opened.path.as_str(), &hash);
-            output.seen.push(Seen { path: opened.path.as_str().to_owned(), hash });
+            cx.observed_files.record(opened.path.as_str(), &hash);
+            output.seen.push(ObservedFile { path: opened.path.as_str().to_owned(), hash });
         }
         Ok(output)
     }
 
-    fn range(&self, args: &Args) -> Result<Range, String> {
+    fn range(&self, args: &Args) -> Result<LineRange, String> {
         let start = args.start_line.unwrap_or(1);
         if start == 0 || args.limit == Some(0) {
             return Err("Invalid arguments: start_line and limit count from 1.".to_owned());
         }
         let asked = args.start_line.is_some() || args.limit.is_some();
         let room = self.room();
-        Ok(Range {
+        Ok(LineRange {
             start,
             lines: args.limit.unwrap_or(PAGE_LINES).min(PAGE_LINES),
             bytes: if asked && room > 0 { PAGE_BYTES.min(room) } else { PAGE_BYTES },
@@ -112,12 +112,18 @@ impl ReadFile {
 
     /// The page as the model reads it. A page that nobody asked for by its lines may be too long; then its middle is
     /// left out, and the answer says at which line to go on: the file itself is there, so nothing has to be kept.
-    fn shown(&self, name: &str, page: &Page, range: Range, decoding: Decoding) -> Result<String, String> {
+    fn page_text(
+        &self,
+        name: &str,
+        page: &Page,
+        range: LineRange,
+        decoding: Decoding,
+    ) -> Result<String, String> {
         if page.binary && decoding == Decoding::Strict {
             return Err(format!("File {name} is not a valid text file (UTF-8); it is binary"));
         }
         if page.lines == 0 {
-            return nothing(name, page, range);
+            return empty_page_text(name, page, range);
         }
         let text = text_of(page, name, decoding)?;
         let crlf = text.contains("\r\n");
@@ -129,7 +135,9 @@ impl ReadFile {
         let head = excerpt::whole_lines_of_head(&text, &shown);
         let mut out =
             format!("Contents of {name} (lines {}-{last} of {total}{endings}):\n{shown}", range.start);
-        let Some(note) = note(page, last, head.map(|lines| range.start + lines)) else { return Ok(out) };
+        let Some(note) = continuation_note(page, last, head.map(|lines| range.start + lines)) else {
+            return Ok(out);
+        };
         if !out.ends_with('\n') {
             out.push('\n');
         }
@@ -148,12 +156,14 @@ enum Decoding {
 }
 
 /// The answer about a page without lines.
-fn nothing(name: &str, page: &Page, range: Range) -> Result<String, String> {
+fn empty_page_text(name: &str, page: &Page, range: LineRange) -> Result<String, String> {
     match page.total {
         Some(0) => Ok(format!("Contents of {name} (empty file)")),
-        Some(total) => {
-            Err(format!("start_line {} is past the end: {name} has {}.", range.start, counted(total, "line")))
-        }
+        Some(total) => Err(format!(
+            "start_line {} is past the end: {name} has {}.",
+            range.start,
+            pluralize(total, "line")
+        )),
         None => Err(format!(
             "Line {} of {name} lies beyond the first {} MiB, which is as far as read_file looks. search_code finds text in it.",
             range.start,
@@ -163,13 +173,13 @@ fn nothing(name: &str, page: &Page, range: Range) -> Result<String, String> {
 }
 
 /// What is not shown and how to go on; `gap` is the first line that was left out of the middle.
-fn note(page: &Page, last: usize, gap: Option<usize>) -> Option<String> {
+fn continuation_note(page: &Page, last: usize, gap: Option<usize>) -> Option<String> {
     let what = match gap {
         Some(line) if page.lines > 1 => {
             return Some(format!("[The middle was left out. To go on: read_file with start_line {line}.]"));
         }
         Some(_) => format!("Line {last} was cut, it is too long; grep shows what is around a text in it."),
-        None if page.line_cut => {
+        None if page.is_line_cut => {
             format!("Line {last} was cut here, it is too long; grep shows what is around a text in it.")
         }
         None => "More lines follow.".to_owned(),
@@ -177,7 +187,7 @@ fn note(page: &Page, last: usize, gap: Option<usize>) -> Option<String> {
     let more = page.total.is_none_or(|total| last < total);
     let next =
         if more { format!(" To go on: read_file with start_line {}.", last + 1) } else { String::new() };
-    (more || gap.is_some() || page.line_cut).then(|| format!("[{what}{next}]"))
+    (more || gap.is_some() || page.is_line_cut).then(|| format!("[{what}{next}]"))
 }
 
 /// The page as text; a line that was cut may end inside a character.
@@ -187,7 +197,7 @@ fn text_of(page: &Page, name: &str, decoding: Decoding) -> Result<String, String
     }
     match std::str::from_utf8(&page.bytes) {
         Ok(text) => Ok(text.to_owned()),
-        Err(error) if page.line_cut && error.error_len().is_none() => {
+        Err(error) if page.is_line_cut && error.error_len().is_none() => {
             let whole = page.bytes.get(..error.valid_up_to()).unwrap_or_default();
             Ok(String::from_utf8_lossy(whole).into_owned())
         }

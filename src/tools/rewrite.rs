@@ -1,12 +1,12 @@
 //! What a call makes of a file, worked out before anything happens.
 
 use crate::text::diff;
-use crate::workspace::file::Known;
+use crate::workspace::file::HashedContent;
 use crate::workspace::path::RelPath;
 
 /// A text file as it was loaded.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedFile {
     /// Where it really is.
     pub path: RelPath,
     /// Its content.
@@ -17,10 +17,10 @@ pub struct Loaded {
     pub mode: u32,
 }
 
-impl Loaded {
+impl LoadedFile {
     /// Its content and hash.
-    pub fn known(&self) -> Known<'_> {
-        Known { bytes: self.text.as_bytes(), hash: &self.hash }
+    pub fn known(&self) -> HashedContent<'_> {
+        HashedContent { bytes: self.text.as_bytes(), hash: &self.hash }
     }
 }
 
@@ -30,7 +30,7 @@ pub struct Rewrite {
     /// The file, as it is named.
     pub path: RelPath,
     /// What it is; absent when it is to be made, or is no text.
-    pub old: Option<Loaded>,
+    pub old: Option<LoadedFile>,
     /// What it becomes; absent when it is to go.
     pub new: Option<String>,
     /// The permission bits of a file that is made; absent: the usual ones.
@@ -39,7 +39,7 @@ pub struct Rewrite {
 
 impl Rewrite {
     /// The rewrite of what is there, or of nothing, to `new`.
-    pub fn to(path: RelPath, old: Option<Loaded>, new: String) -> Self {
+    pub fn to(path: RelPath, old: Option<LoadedFile>, new: String) -> Self {
         Self { path, old, new: Some(new), mode: None }
     }
 
@@ -50,6 +50,6 @@ impl Rewrite {
 
     /// The diff that it makes; empty when nothing changes.
     pub fn diff(&self) -> String {
-        diff::whole(self.path.as_str(), self.old_text(), self.new.as_deref().unwrap_or_default())
+        diff::unified_full(self.path.as_str(), self.old_text(), self.new.as_deref().unwrap_or_default())
     }
 }

@@ -2,11 +2,11 @@
 
 use super::outputs::Outputs;
 use super::walls;
-use super::{Access, Plan, Ran, ToolContext, ToolOutput, TypedTool};
+use super::{Access, CommandStatus, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::messages;
-use crate::process::capture::{Captured, Kept};
+use crate::process::capture::{Captured, StoredOutput};
 use crate::process::environment;
-use crate::process::launch::{Ended, Exit, Keeping, Spec};
+use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, OutputOptions};
 use crate::process::limits::FILE_BYTES;
 use crate::process::shell;
 use crate::text::lines;
@@ -119,7 +119,7 @@ impl RunCommand {
         let limit = args.timeout.filter(|timeout| *timeout > 0).map(|timeout| self.timeout(Some(timeout)));
         let timeout =
             if args.background { limit.unwrap_or(Duration::MAX) } else { self.timeout(args.timeout) };
-        let spec = Spec {
+        let spec = CommandSpec {
             argv: shell::argv(&args.command),
             cwd: working_directory(cx, args.cwd.as_deref())?,
             env,
@@ -128,28 +128,29 @@ impl RunCommand {
         };
         if args.background {
             let command = cx.background.start(&cx.launcher, spec, limit, (&cx.outputs, &cx.call_id))?;
-            return Ok(ToolOutput { ran: Some(Ran::On), ..ToolOutput::ok(in_background(&command.id)) });
+            return Ok(ToolOutput {
+                command_outcome: Some(CommandStatus::Running),
+                ..ToolOutput::ok(background_started_text(&command.id))
+            });
         }
         let open = Some(|| cx.outputs.writer(&cx.call_id));
-        let keeping = Keeping { open, idle: self.options.idle_timeout, recent: None };
-        let exit = cx.launcher.launch_keeping(spec, keeping, &cx.cancel).await;
+        let keeping =
+            OutputOptions { open_file: open, idle_timeout: self.options.idle_timeout, recent: None };
+        let exit = cx.launcher.launch_with_output(spec, keeping, &cx.cancel).await;
         let exit = exit.map_err(|error| format!("{error}."))?;
-        let warning = walls::disturbance_in_one_line(&exit.disturbed).map(|what| {
-            messages::command_disturbed(
-                &lines::one_line(&first_line(&args.command), lines::QUOTE_CHARS),
-                &what,
-            )
+        let warning = walls::protected_files_line(&exit.protected_changes).map(|what| {
+            messages::command_damage(&lines::one_line(&first_line(&args.command), lines::QUOTE_CHARS), &what)
         });
         Ok(ToolOutput { warning, ..self.answer(exit, timeout, cx) })
     }
 
     /// What the model reads about a command that ended.
-    fn answer(&self, mut exit: Exit, timeout: Duration, cx: &ToolContext) -> ToolOutput {
+    fn answer(&self, mut exit: CommandOutcome, timeout: Duration, cx: &ToolContext) -> ToolOutput {
         let max_lines = self.options.max_output_lines;
-        let stdout = Shown::of(&exit.stdout, max_lines);
-        let stderr = Shown::of(&exit.stderr, (max_lines / 4).max(MIN_STDERR_LINES));
-        let is_error = exit.ended != Ended::Code(0) || !exit.disturbed.is_empty();
-        let end = walls::ending(&exit.disturbed, ending(exit.ended, timeout));
+        let stdout = StreamExcerpt::of(&exit.stdout, max_lines);
+        let stderr = StreamExcerpt::of(&exit.stderr, (max_lines / 4).max(MIN_STDERR_LINES));
+        let is_error = exit.reason != ExitReason::Code(0) || !exit.protected_changes.is_empty();
+        let end = walls::with_protected_files_text(&exit.protected_changes, end_text(exit.reason, timeout));
         // A failure says so first: its first line is what the log shows.
         let mut text = if is_error { format!("{end}\n") } else { String::new() };
         for (name, shown) in [("stdout", &stdout), ("stderr", &stderr)] {
@@ -158,12 +159,12 @@ impl RunCommand {
                 let _infallible = write!(text, "{name}:\n{}{line_end}", shown.text);
             }
         }
-        if exit.kept == Kept::Nothing && (stdout.is_cut || stderr.is_cut) {
-            exit.kept =
-                keep(&exit, cx).map_or_else(|error| Kept::Failed(error.to_string()), |()| Kept::Everything);
+        if exit.stored == StoredOutput::NoFile && (stdout.is_cut || stderr.is_cut) {
+            exit.stored = store_output(&exit, cx)
+                .map_or_else(|error| StoredOutput::Failed(error.to_string()), |()| StoredOutput::Complete);
         }
-        text.push_str(&whereabouts(&exit.kept, &cx.call_id));
-        if let Some(hint) = walls::hint(&exit, &cx.launcher) {
+        text.push_str(&stored_output_note(&exit.stored, &cx.call_id));
+        if let Some(hint) = walls::permission_hint(&exit, &cx.launcher) {
             text.push_str(&hint);
             text.push('\n');
         }
@@ -172,8 +173,8 @@ impl RunCommand {
         } else {
             text.push_str(&end);
         }
-        let ran = Some(if is_error { Ran::Badly } else { Ran::Well });
-        ToolOutput { text, is_error, ran, ..ToolOutput::default() }
+        let command_outcome = Some(if is_error { CommandStatus::Failed } else { CommandStatus::Succeeded });
+        ToolOutput { text, is_error, command_outcome, ..ToolOutput::default() }
     }
 }
 
@@ -188,7 +189,7 @@ impl TypedTool for RunCommand {
     fn plan(&self, args: &RunCommandArgs) -> Plan {
         Plan {
             summary: summary(args),
-            touches: Vec::new(),
+            touched_files: Vec::new(),
             command: Some(as_typed(args)),
             directory: args.cwd.clone(),
             ..Plan::default()
@@ -218,7 +219,7 @@ fn as_typed(args: &RunCommandArgs) -> String {
 }
 
 /// What the model reads about a command that goes on.
-fn in_background(id: &str) -> String {
+fn background_started_text(id: &str) -> String {
     format!(
         "Started in the background: {id}\nIt runs until it ends, stop_command ends it, or the run is over. Its output: \
          command_output with id \"{id}\"."
@@ -251,7 +252,7 @@ fn working_directory(cx: &ToolContext, cwd: Option<&str>) -> Result<PathBuf, Str
 }
 
 /// Writes an output that fitted into memory, but not into the answer, to the file of the call.
-fn keep(exit: &Exit, cx: &ToolContext) -> io::Result<()> {
+fn store_output(exit: &CommandOutcome, cx: &ToolContext) -> io::Result<()> {
     let mut file = cx.outputs.writer(&cx.call_id)?;
     for captured in [&exit.stdout, &exit.stderr] {
         let (first, second) = captured.tail.as_slices();
@@ -263,60 +264,62 @@ fn keep(exit: &Exit, cx: &ToolContext) -> io::Result<()> {
 }
 
 /// Where the rest of a cut output is.
-fn whereabouts(kept: &Kept, call_id: &str) -> String {
+fn stored_output_note(kept: &StoredOutput, call_id: &str) -> String {
     let name = Outputs::name(call_id);
     match kept {
-        Kept::Nothing => String::new(),
-        Kept::Everything => format!("[All of the output: read_file or grep with path \"{name}\"]\n"),
-        Kept::Beginning => {
+        StoredOutput::NoFile => String::new(),
+        StoredOutput::Complete => format!("[All of the output: read_file or grep with path \"{name}\"]\n"),
+        StoredOutput::Truncated => {
             format!("[The first 64 MiB of the output: read_file or grep with path \"{name}\"]\n")
         }
-        Kept::Failed(reason) => format!("[The rest of the output is lost, it could not be kept: {reason}]\n"),
+        StoredOutput::Failed(reason) => {
+            format!("[The rest of the output is lost, it could not be kept: {reason}]\n")
+        }
     }
 }
 
 /// How the command ended: the first line about a failure, the last one about a success.
-pub fn ending(ended: Ended, timeout: Duration) -> String {
+pub fn end_text(ended: ExitReason, timeout: Duration) -> String {
     match ended {
-        Ended::Code(0) => "exit_code: 0".to_owned(),
-        Ended::Signal(FILE_SIZE_SIGNAL) | Ended::Code(FILE_SIZE_CODE) => format!(
+        ExitReason::Code(0) => "exit_code: 0".to_owned(),
+        ExitReason::Signal(FILE_SIZE_SIGNAL) | ExitReason::Code(FILE_SIZE_CODE) => format!(
             "Command failed: a file grew beyond {} GiB, the largest that a command may write.\nWrite less, or several \
              files.",
             FILE_BYTES >> 30
         ),
-        Ended::Code(code) => format!("Command failed with exit_code: {code}"),
-        Ended::Signal(signal) => {
+        ExitReason::Code(code) => format!("Command failed with exit_code: {code}"),
+        ExitReason::Signal(signal) => {
             let code = SIGNAL_EXIT_BASE.saturating_add(signal);
             format!("Command failed with exit_code: {code} (ended by signal {signal})")
         }
-        Ended::TimedOut => format!(
+        ExitReason::TimedOut => format!(
             "Command timed out after {} s and was ended with everything it started.\nGive a larger `timeout` (at most \
              {MAX_TIMEOUT_SECONDS} s), split the work into smaller commands, and start nothing that serves or waits \
              for ever.",
             timeout.as_secs_f64()
         ),
-        Ended::Idle => "Command ended with everything it started: it wrote nothing for longer than `commands.idle_timeout` \
+        ExitReason::Idle => "Command ended with everything it started: it wrote nothing for longer than `commands.idle_timeout` \
                         allows.\nUse flags that show progress, and nothing that waits for input or for ever."
             .to_owned(),
-        Ended::Exceeded(excess) => format!("Command ended with everything it started: {}.", excess.advice()),
-        Ended::Cancelled => "Command interrupted and ended with everything it started.".to_owned(),
+        ExitReason::Exceeded(excess) => format!("Command ended with everything it started: {}.", excess.advice()),
+        ExitReason::Cancelled => "Command interrupted and ended with everything it started.".to_owned(),
     }
 }
 
 /// The part of a stream that the model reads.
-struct Shown {
+struct StreamExcerpt {
     text: String,
     is_cut: bool,
 }
 
-impl Shown {
+impl StreamExcerpt {
     /// At most `max_lines` lines: the first half of them from the beginning, a quarter from the end.
     fn of(captured: &Captured, max_lines: usize) -> Self {
         let (first, second) = captured.tail.as_slices();
         let tail = [first, second].concat();
         let ends_inside_line = tail.last().or(captured.head.last()).is_some_and(|byte| *byte != b'\n');
         let total = captured.line_ends.saturating_add(u64::from(ends_inside_line));
-        if captured.is_cut() {
+        if captured.is_truncated() {
             let (head, tail) = (String::from_utf8_lossy(&captured.head), String::from_utf8_lossy(&tail));
             // The line that the head breaks off in and the one that the tail begins in are not whole.
             let head: Vec<&str> = head.lines().take(max_lines / 2).collect();

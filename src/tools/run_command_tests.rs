@@ -1,6 +1,6 @@
 use super::*;
 use crate::process::launch::Launcher;
-use crate::tools::ledger::Ledger;
+use crate::tools::ledger::ObservedFiles;
 use crate::workspace::Workspace;
 use std::path::Path;
 use std::rc::Rc;
@@ -13,9 +13,9 @@ fn context(dir: &Path) -> ToolContext {
     ToolContext {
         workspace: Rc::new(Workspace::open(dir).unwrap()),
         launcher: Rc::new(Launcher::new(env, Vec::new())),
-        ledger: Rc::new(Ledger::default()),
+        observed_files: Rc::new(ObservedFiles::default()),
         background: Rc::default(),
-        outputs: Rc::new(Outputs { dir: outputs, above: None, redactor: std::sync::Arc::default() }),
+        outputs: Rc::new(Outputs { dir: outputs, parent: None, redactor: std::sync::Arc::default() }),
         hidden: std::sync::Arc::new(|_| false),
         cancel: CancellationToken::new(),
         call_id: "c1".to_owned(),

@@ -66,14 +66,14 @@ async fn search(args: Args, cx: &ToolContext) -> Result<String, String> {
         literal: false,
         case_sensitive: args.case_sensitive.unwrap_or(true),
         base,
-        glob: searching::glob(args.file_pattern.as_deref())?,
+        glob: searching::parse_glob(args.file_pattern.as_deref())?,
         context: args.context_lines.unwrap_or(DEFAULT_CONTEXT).min(MAX_CONTEXT),
         most,
         hidden: Arc::clone(&cx.hidden),
     };
     let workspace = (*cx.workspace).clone();
-    let results = searching::aside(cx, move |stop| workspace.search(&query, stop))
+    let results = searching::run_blocking(cx, move |stop| workspace.search(&query, stop))
         .await?
         .map_err(|error| error.to_string())?;
-    Ok(searching::answer(&results, &args.pattern, searching::blocks(&results), most))
+    Ok(searching::format_answer(&results, &args.pattern, searching::format_blocks(&results), most))
 }

@@ -1,8 +1,8 @@
 //! What the tools that look through the workspace share: a thread of their own, a time limit, and how results read.
 
-use crate::text::lines::{QUOTE_CHARS, counted, one_line, visible};
+use crate::text::lines::{QUOTE_CHARS, escape_controls, one_line, pluralize};
 use crate::tools::ToolContext;
-use crate::workspace::search::{Found, Results};
+use crate::workspace::search::{ResultLine, SearchResults};
 use crate::workspace::walk::{Listing, MAX_ENTRIES};
 use globset::{GlobBuilder, GlobMatcher};
 use std::fmt::Write as _;
@@ -33,7 +33,7 @@ impl Drop for StopOnDrop {
 ///
 /// # Errors
 /// When the work died.
-pub async fn aside<T: Send + 'static>(
+pub async fn run_blocking<T: Send + 'static>(
     cx: &ToolContext,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Result<T, String> {
@@ -58,7 +58,7 @@ pub async fn aside<T: Send + 'static>(
 ///
 /// # Errors
 /// A text for the model when it cannot be read.
-pub fn glob(pattern: Option<&str>) -> Result<Option<GlobMatcher>, String> {
+pub fn parse_glob(pattern: Option<&str>) -> Result<Option<GlobMatcher>, String> {
     let pattern = pattern.map(|pattern| pattern.trim_start_matches("./"));
     let Some(pattern) = pattern.filter(|pattern| !pattern.is_empty()) else { return Ok(None) };
     GlobBuilder::new(pattern)
@@ -69,16 +69,16 @@ pub fn glob(pattern: Option<&str>) -> Result<Option<GlobMatcher>, String> {
 }
 
 /// What a listing left out.
-pub fn listing_notes(out: &mut String, listing: &Listing) {
+pub fn write_listing_notes(out: &mut String, listing: &Listing) {
     let missing = listing.total.saturating_sub(listing.entries.len());
     // Writing to a String cannot fail.
     if missing > 0 {
         let _ = write!(out, "\n[{missing} more are not shown; narrow the pattern or the path.]");
     }
     if listing.unreadable > 0 {
-        let _ = write!(out, "\n[{} left out: {UNREADABLE}]", counted(listing.unreadable, "place"));
+        let _ = write!(out, "\n[{} left out: {UNREADABLE}]", pluralize(listing.unreadable, "place"));
     }
-    if listing.cut {
+    if listing.is_incomplete {
         let _ = write!(out, "\n[{}]", cut_note());
     }
 }
@@ -91,7 +91,7 @@ fn cut_note() -> String {
 }
 
 /// Results with context, one block for each run of lines: `📄 file:line`, hits marked with `>`.
-pub fn blocks(results: &Results) -> String {
+pub fn format_blocks(results: &SearchResults) -> String {
     let mut out = String::new();
     for (path, lines) in &results.files {
         for run in lines.chunk_by(|a, b| b.number == a.number + 1) {
@@ -99,9 +99,9 @@ pub fn blocks(results: &Results) -> String {
             if !out.is_empty() {
                 out.push('\n');
             }
-            let _ = writeln!(out, "📄 {}:{}", visible(path), hit.number);
+            let _ = writeln!(out, "📄 {}:{}", escape_controls(path), hit.number);
             let width = run.last().map_or(1, |line| line.number.to_string().len());
-            for Found { number, text, matched } in run {
+            for ResultLine { number, text, matched } in run {
                 let mark = if *matched { '>' } else { ' ' };
                 let _ = writeln!(out, "{mark} {number:width$} | {text}");
             }
@@ -111,24 +111,24 @@ pub fn blocks(results: &Results) -> String {
 }
 
 /// Results without context, `file:line: text`.
-pub fn plain_lines(results: &Results) -> String {
+pub fn format_lines(results: &SearchResults) -> String {
     let mut out = String::new();
     for (path, lines) in &results.files {
         for line in lines.iter().filter(|line| line.matched) {
-            let _ = writeln!(out, "{}:{}: {}", visible(path), line.number, line.text);
+            let _ = writeln!(out, "{}:{}: {}", escape_controls(path), line.number, line.text);
         }
     }
     out
 }
 
 /// The whole answer: `body`, or that nothing was found, and what was left out.
-pub fn answer(results: &Results, wanted: &str, body: String, most: usize) -> String {
+pub fn format_answer(results: &SearchResults, wanted: &str, body: String, most: usize) -> String {
     let mut out = if results.hits == 0 {
         format!("No results for '{}'\n", one_line(wanted, QUOTE_CHARS))
     } else {
         body
     };
-    if results.more {
+    if results.has_more {
         let _ = writeln!(
             out,
             "[Limit: the first {most} matching lines by path; there are more. Narrow the pattern or the path, or raise max_results.]"
@@ -138,10 +138,10 @@ pub fn answer(results: &Results, wanted: &str, body: String, most: usize) -> Str
         [(results.hidden, "sensitive"), (results.too_large, "too large"), (results.unreadable, UNREADABLE)]
     {
         if count > 0 {
-            let _ = writeln!(out, "[{} left out: {why}]", counted(count, "file"));
+            let _ = writeln!(out, "[{} left out: {why}]", pluralize(count, "file"));
         }
     }
-    if results.cut {
+    if results.is_incomplete {
         let _ = writeln!(out, "[{}]", cut_note());
     }
     out.truncate(out.trim_end().len());

@@ -1,8 +1,8 @@
 //! `stop_command`: ends a background command with everything it started.
 
 use crate::text::lines::{QUOTE_CHARS, one_line};
-use crate::tools::background::End;
-use crate::tools::command_output::state;
+use crate::tools::background::CommandEnd;
+use crate::tools::command_output::status_text;
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use futures_util::future::LocalBoxFuture;
 use schemars::JsonSchema;
@@ -37,14 +37,14 @@ impl TypedTool for StopCommand {
                 Err(text) => return ToolOutput::error(text),
             };
             if command.end().is_some() {
-                command.end_was_told();
-                return ToolOutput::ok(format!("It has ended already.\n{}", state(&command)));
+                command.mark_end_reported();
+                return ToolOutput::ok(format!("It has ended already.\n{}", status_text(&command)));
             }
-            command.end_was_told();
+            command.mark_end_reported();
             command.stop().await;
             let seconds = command.age().as_secs();
             let stopped = format!("Stopped {} after {seconds} s: {}", command.id, command.text);
-            match command.end().and_then(End::warning) {
+            match command.end().and_then(CommandEnd::warning) {
                 Some(warning) => ToolOutput::error(format!("{stopped}\nCommand failed: {warning}")),
                 None => ToolOutput::ok(stopped),
             }

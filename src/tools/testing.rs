@@ -26,11 +26,11 @@ impl Fixture {
         let cx = ToolContext {
             workspace: Rc::new(Workspace::open(&root).unwrap()),
             launcher: Rc::new(Launcher::new(std::collections::BTreeMap::new(), Vec::new())),
-            ledger: Rc::default(),
+            observed_files: Rc::default(),
             background: Rc::default(),
             outputs: Rc::new(Outputs {
                 dir: dir.path().join("outputs"),
-                above: None,
+                parent: None,
                 redactor: Arc::default(),
             }),
             hidden: Arc::new(|path| path == ".env"),

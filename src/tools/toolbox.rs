@@ -122,7 +122,7 @@ fn file_tools(options: ToolOptions) -> Vec<Box<dyn Tool>> {
         Box::new(WriteFile),
         Box::new(EditFile),
         Box::new(ApplyPatch { allow_delete: options.allow_delete }),
-        Box::new(DeleteFile { allowed: options.allow_delete }),
+        Box::new(DeleteFile { allow_delete: options.allow_delete }),
         Box::new(ListFiles),
         Box::new(FindFiles),
         Box::new(SearchCode),

@@ -45,7 +45,7 @@ fn t02_a_range_of_lines_is_read_and_how_to_go_on_is_said() {
 #[test]
 fn t02_kept_outputs_are_read_and_searched_by_name() {
     let fixture = Fixture::new();
-    fixture.cx.outputs.keep("call_9", b"alpha\nbeta\n").unwrap();
+    fixture.cx.outputs.store("call_9", b"alpha\nbeta\n").unwrap();
     assert!(fixture.ok("read_file", &json!({"path": "output:call_9", "start_line": 2})).contains("\nbeta\n"));
     assert_eq!(fixture.ok("grep", &json!({"path": "output:call_9", "text": "bet"})), "output:call_9:2: beta");
     assert!(fixture.fails("read_file", &json!({"path": "output:../x"})).contains("no kept output"));
@@ -185,7 +185,7 @@ fn every_tool_says_in_a_line_what_it_will_do_and_names_the_files_it_touches() {
         ("grep", json!({"text": "x", "path": "a"}), false, "\"x\" in a"),
     ] {
         let plan = fixture.toolbox.get(tool).unwrap().plan(&args).unwrap();
-        assert_eq!(plan.touches, [super::Touch { path: "a".to_owned(), write }], "{tool}");
+        assert_eq!(plan.touched_files, [super::TouchedFile { path: "a".to_owned(), write }], "{tool}");
         assert_eq!(plan.summary, summary, "{tool}");
     }
 }

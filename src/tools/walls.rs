@@ -1,8 +1,8 @@
 //! What the model reads when a command met the walls around it: protected files that were put back, and hints what to ask
 //! the person for where the network is off or a write was refused.
 
-use crate::process::launch::{Ended, Exit, Launcher};
-use crate::process::protected::{Act, Disturbance};
+use crate::process::launch::{CommandOutcome, ExitReason, Launcher};
+use crate::process::protected::{ChangeKind, ProtectedChange};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use std::fmt::Write as _;
 const MAX_NAMED: usize = 10;
 
 /// The end of a stream that is looked at for messages, in bytes: programs say last why they gave up.
-const LOOKED_AT_BYTES: usize = 8 * 1024;
+const SCANNED_BYTES: usize = 8 * 1024;
 
 /// The same of a command that succeeded.
-const LOOKED_AT_BYTES_OF_SUCCESS: usize = 512;
+const SCANNED_BYTES_ON_SUCCESS: usize = 512;
 
 /// What programs say when they find no network: the resolver and the C library's words for errors, and what curl, git, pip,
 /// npm, cargo, go, apt, wget and Python's and Node's own libraries make of them.
@@ -49,8 +49,8 @@ const REFUSED_WRITE: &[&str] = &["read-only file system", "erofs"];
 const REFUSED_BY_RULES: &[&str] = &["permission denied", "eacces"];
 
 /// What the model reads about how a command ended: what it did to protected files before `how`.
-pub fn ending(disturbed: &[Disturbance], how: String) -> String {
-    let Some(disturbance) = disturbance(disturbed) else { return how };
+pub fn with_protected_files_text(protected_changes: &[ProtectedChange], how: String) -> String {
+    let Some(disturbance) = protected_files_text(protected_changes) else { return how };
     format!(
         "Command failed: {disturbance}\nDo without; if the task needs such a change, say so, so that the person can make \
          it.\n{how}"
@@ -58,18 +58,20 @@ pub fn ending(disturbed: &[Disturbance], how: String) -> String {
 }
 
 /// That protected files were changed, and what became of them; `None` when none was.
-pub fn disturbance(disturbed: &[Disturbance]) -> Option<String> {
-    if disturbed.is_empty() {
+pub fn protected_files_text(protected_changes: &[ProtectedChange]) -> Option<String> {
+    if protected_changes.is_empty() {
         return None;
     }
-    let (back, left): (Vec<_>, Vec<_>) = disturbed.iter().partition(|one| one.left.is_none());
+    let (back, left): (Vec<_>, Vec<_>) =
+        protected_changes.iter().partition(|one| one.restore_error.is_none());
     let left = left.iter().map(|one| {
-        let why = one.left.as_deref().unwrap_or_default();
-        format!("{:?} ({}): {why}", one.path, was(one.act))
+        let why = one.restore_error.as_deref().unwrap_or_default();
+        format!("{:?} ({}): {why}", one.path, was(one.kind))
     });
-    let back = back.iter().map(|one| format!("{:?} ({}, now {})", one.path, was(one.act), is_now(one.act)));
-    let places: BTreeSet<_> = disturbed.iter().filter_map(|one| one.moved_to.as_ref()?.parent()).collect();
-    let who = if disturbed.iter().any(|one| one.shared) {
+    let back = back.iter().map(|one| format!("{:?} ({}, now {})", one.path, was(one.kind), is_now(one.kind)));
+    let places: BTreeSet<_> =
+        protected_changes.iter().filter_map(|one| one.moved_to.as_ref()?.parent()).collect();
+    let who = if protected_changes.iter().any(|one| one.ran_concurrently) {
         "it, or a command that ran at the same time,"
     } else {
         "it"
@@ -88,8 +90,8 @@ pub fn disturbance(disturbed: &[Disturbance]) -> Option<String> {
 }
 
 /// The same as one line, for people.
-pub fn disturbance_in_one_line(disturbed: &[Disturbance]) -> Option<String> {
-    let text = disturbance(disturbed)?;
+pub fn protected_files_line(protected_changes: &[ProtectedChange]) -> Option<String> {
+    let text = protected_files_text(protected_changes)?;
     Some(text.lines().map(str::trim_start).collect::<Vec<_>>().join(" "))
 }
 
@@ -106,29 +108,29 @@ fn list(heading: &str, items: impl ExactSizeIterator<Item = String>) -> String {
     format!("\n{heading}:\n  {}.", named.join(",\n  "))
 }
 
-fn was(act: Act) -> &'static str {
+fn was(act: ChangeKind) -> &'static str {
     match act {
-        Act::Created => "created",
-        Act::Changed => "changed",
-        Act::Removed => "removed",
+        ChangeKind::Created => "created",
+        ChangeKind::Changed => "changed",
+        ChangeKind::Removed => "removed",
     }
 }
 
-fn is_now(act: Act) -> &'static str {
+fn is_now(act: ChangeKind) -> &'static str {
     match act {
-        Act::Created => "removed",
-        Act::Changed | Act::Removed => "restored",
+        ChangeKind::Created => "removed",
+        ChangeKind::Changed | ChangeKind::Removed => "restored",
     }
 }
 
 /// What to ask the person for, when a command failed at the walls.
-pub fn hint(exit: &Exit, launcher: &Launcher) -> Option<String> {
+pub fn permission_hint(exit: &CommandOutcome, launcher: &Launcher) -> Option<String> {
     let tier = launcher.tier();
-    if !tier.confines() || matches!(exit.ended, Ended::TimedOut | Ended::Cancelled) {
+    if !tier.confines() || matches!(exit.reason, ExitReason::TimedOut | ExitReason::Cancelled) {
         return None;
     }
     // The last of a pipe can succeed where the first has failed, and text about failures is no failure.
-    let looked_at = if exit.ended == Ended::Code(0) { LOOKED_AT_BYTES_OF_SUCCESS } else { LOOKED_AT_BYTES };
+    let looked_at = if exit.reason == ExitReason::Code(0) { SCANNED_BYTES_ON_SUCCESS } else { SCANNED_BYTES };
     let said = [&exit.stderr, &exit.stdout].map(|stream| {
         let (first, second) = stream.tail.as_slices();
         let all = [stream.head.as_slice(), first, second].concat();
@@ -138,7 +140,7 @@ pub fn hint(exit: &Exit, launcher: &Launcher) -> Option<String> {
     let says = |words: &[&str]| words.iter().any(|word| said.iter().any(|text| text.contains(word)));
     let off = !launcher.has_network() && says(NO_NETWORK);
     let refused = says(REFUSED_WRITE) || !tier.has_own_view() && says(REFUSED_BY_RULES);
-    let refused = refused && exit.ended != Ended::Code(0);
+    let refused = refused && exit.reason != ExitReason::Code(0);
     match (off, refused) {
         (true, _) => Some(
             "[The network is off for commands: only the person can allow it, with --allow-net. Do what is possible \
@@ -160,17 +162,17 @@ mod tests {
 
     #[test]
     fn each_protected_file_is_named_with_what_became_of_it() {
-        let one = |path: &str, left: Option<&str>| Disturbance {
+        let one = |path: &str, left: Option<&str>| ProtectedChange {
             path: path.to_owned(),
-            act: Act::Created,
-            left: left.map(str::to_owned),
+            kind: ChangeKind::Created,
+            restore_error: left.map(str::to_owned),
             moved_to: Some("/state/quarantine/1/000-x".into()),
-            shared: false,
+            ran_concurrently: false,
         };
-        assert_eq!(disturbance(&[]), None);
+        assert_eq!(protected_files_text(&[]), None);
         let both = [one("/ws/.envrc", None), one("/ws/\u{1b}[2J\n", Some("it is large"))];
         assert_eq!(
-            disturbance(&both).unwrap(),
+            protected_files_text(&both).unwrap(),
             r#"it changed protected files, which no command may: configuration of git, agents and editors can make programs run later, and others the person has protected.
 These could NOT be put back, a person must look at them:
   "/ws/\u{1b}[2J\n" (created): it is large.
@@ -178,18 +180,20 @@ Put back:
   "/ws/.envrc" (created, now removed).
 What the command made of them is kept in /state/quarantine/1."#
         );
-        assert!(!disturbance(&both[1..]).unwrap().contains("Put back"), "nothing was");
-        let told = disturbance_in_one_line(&both).unwrap();
+        assert!(!protected_files_text(&both[1..]).unwrap().contains("Put back"), "nothing was");
+        let told = protected_files_line(&both).unwrap();
         assert!(
             told.contains(r#"it is large. Put back: "/ws/.envrc" (created, now removed). What"#),
             "{told}"
         );
         assert_eq!(told.lines().count(), 1);
-        let shared = both.map(|one| Disturbance { shared: true, ..one });
+        let shared = both.map(|one| ProtectedChange { ran_concurrently: true, ..one });
         assert!(
-            disturbance(&shared).unwrap().starts_with("it, or a command that ran at the same time, changed")
+            protected_files_text(&shared)
+                .unwrap()
+                .starts_with("it, or a command that ran at the same time, changed")
         );
         let many: Vec<_> = (0..30).map(|number| one(&number.to_string(), None)).collect();
-        assert!(disturbance(&many).unwrap().contains(",\n  and 20 more."));
+        assert!(protected_files_text(&many).unwrap().contains(",\n  and 20 more."));
     }
 }

@@ -1,7 +1,7 @@
 //! `web_fetch`: one page of the web as text, from hosts that the user allows and addresses that are public.
 
 use super::{Access, Plan, ToolContext, ToolOutput, TypedTool};
-use crate::fetch::{Answer, Body, FetchError, Fetcher, target};
+use crate::fetch::{FetchError, Fetcher, PageBody, PageResponse, target};
 use crate::text::html;
 use crate::text::lines::{QUOTE_CHARS, one_line};
 use encoding_rs::{Encoding, UTF_8};
@@ -20,7 +20,7 @@ const CHARSET_BYTES: usize = 1024;
 /// Bytes in which a NUL tells that something is no text, whatever it is called.
 const SNIFFED_BYTES: usize = 8000;
 /// Media types besides `text/*` and those that end in `+json` or `+xml` that are text.
-const TEXTS: [&str; 9] = [
+const TEXT_MEDIA_TYPES: [&str; 9] = [
     "application/ecmascript",
     "application/graphql",
     "application/javascript",
@@ -47,12 +47,12 @@ pub struct Args {
     url: String,
     /// HEAD: only the status and the headers. Default: GET.
     #[serde(default)]
-    method: Verb,
+    method: FetchMethod,
 }
 
 /// How a page is asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-pub enum Verb {
+pub enum FetchMethod {
     /// The page.
     #[default]
     #[serde(rename = "GET")]
@@ -70,15 +70,15 @@ impl TypedTool for WebFetch {
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        let page = target::page(&args.url).ok();
+        let page = target::parse_page_url(&args.url).ok();
         let host = page.as_ref().and_then(Url::host_str).map(str::to_owned);
         let shown = page.map_or_else(|| args.url.clone(), String::from);
         Plan { summary: one_line(&shown, QUOTE_CHARS), host, ..Plan::default() }
     }
 
     fn preview(&self, args: &Args, _cx: &ToolContext) -> Result<Option<String>, String> {
-        let method = if args.method == Verb::Head { "HEAD" } else { "GET" };
-        Ok(Some(format!("{method} {}", self.accepted(args)?)))
+        let method = if args.method == FetchMethod::Head { "HEAD" } else { "GET" };
+        Ok(Some(format!("{method} {}", self.allowed_url(args)?)))
     }
 
     fn run<'a>(&'a self, args: Args, cx: &'a ToolContext) -> LocalBoxFuture<'a, ToolOutput> {
@@ -93,36 +93,36 @@ impl TypedTool for WebFetch {
 }
 
 impl WebFetch {
-    fn accepted(&self, args: &Args) -> Result<Url, String> {
-        let url = target::page(&args.url)?;
-        self.fetcher.allowed(&url).map_err(|error| error.to_string())?;
+    fn allowed_url(&self, args: &Args) -> Result<Url, String> {
+        let url = target::parse_page_url(&args.url)?;
+        self.fetcher.check_host(&url).map_err(|error| error.to_string())?;
         Ok(url)
     }
 
     async fn fetch(&self, args: &Args) -> Result<ToolOutput, String> {
-        let url = self.accepted(args)?;
+        let url = self.allowed_url(args)?;
         let told = |error: FetchError| error.to_string();
-        let method = if args.method == Verb::Head { Method::HEAD } else { Method::GET };
+        let method = if args.method == FetchMethod::Head { Method::HEAD } else { Method::GET };
         let answer = self.fetcher.fetch(method, url).await.map_err(told)?;
         let (is_error, base) = (!answer.is_success(), answer.url.clone());
         let mut text = head(&answer);
-        if args.method == Verb::Head {
+        if args.method == FetchMethod::Head {
             text.push_str(&headers(&answer));
         } else {
             let kind = MediaType::of(answer.content_type());
-            let length = answer.announced_length();
-            if let Some(encoding) = answer.encoding() {
+            let length = answer.content_length();
+            if let Some(encoding) = answer.content_encoding() {
                 let encoding = one_line(encoding, QUOTE_CHARS);
                 return Err(format!(
                     "{text}\nIt is encoded ({encoding}), which was not asked for, so nothing of it is shown."
                 ));
             }
             if !kind.is_text() {
-                return Err(format!("{text}\n{}", refused(&kind.name, length)));
+                return Err(format!("{text}\n{}", not_text_message(&kind.name, length)));
             }
             let body = answer.read().await.map_err(told)?;
-            let shown = shown(&body, &kind, &base)
-                .ok_or_else(|| format!("{text}\n{}", refused(&kind.name, length)))?;
+            let shown = body_text(&body, &kind, &base)
+                .ok_or_else(|| format!("{text}\n{}", not_text_message(&kind.name, length)))?;
             text.push_str(&shown);
         }
         Ok(ToolOutput { text, is_error, ..ToolOutput::default() })
@@ -130,12 +130,12 @@ impl WebFetch {
 }
 
 /// The first lines of an answer: how it went and where from.
-fn head(answer: &Answer) -> String {
+fn head(answer: &PageResponse) -> String {
     let kind = MediaType::of(answer.content_type());
     format!("{} from {} ({})", answer.status_line(), answer.url, kind.name)
 }
 
-fn headers(answer: &Answer) -> String {
+fn headers(answer: &PageResponse) -> String {
     let mut text = String::new();
     for (name, value) in answer.headers().take(MAX_HEADERS) {
         let value: String = value.chars().take(HEADER_CHARS).collect();
@@ -144,13 +144,13 @@ fn headers(answer: &Answer) -> String {
     text
 }
 
-fn refused(kind: &str, length: Option<u64>) -> String {
+fn not_text_message(kind: &str, length: Option<u64>) -> String {
     let length = length.map_or_else(|| "of unknown length".to_owned(), |length| format!("{length} bytes"));
     format!("It is not text ({kind}, {length}), so nothing of it is shown.")
 }
 
 /// The body as a model reads it; nothing where it is no text.
-fn shown(body: &Body, kind: &MediaType, base: &Url) -> Option<String> {
+fn body_text(body: &PageBody, kind: &MediaType, base: &Url) -> Option<String> {
     let beginning = body.bytes.get(..SNIFFED_BYTES).unwrap_or(&body.bytes);
     let (text, encoding, _) = kind.encoding(beginning).decode(&body.bytes);
     if encoding == UTF_8 && beginning.contains(&0) {
@@ -195,7 +195,7 @@ impl MediaType {
             || name.starts_with("text/")
             || name.ends_with("+json")
             || name.ends_with("+xml")
-            || TEXTS.contains(&name)
+            || TEXT_MEDIA_TYPES.contains(&name)
     }
 
     fn is_html(&self) -> bool {
@@ -222,9 +222,9 @@ mod tests {
     use super::*;
 
     fn read(content_type: &str, bytes: &[u8]) -> Option<String> {
-        let body = Body { bytes: bytes.to_vec(), is_cut: false };
+        let body = PageBody { bytes: bytes.to_vec(), is_cut: false };
         let kind = MediaType::of(Some(content_type));
-        let text = shown(&body, &kind, &Url::parse("https://h/a/b").unwrap())?;
+        let text = body_text(&body, &kind, &Url::parse("https://h/a/b").unwrap())?;
         Some(text.split_once("\n\n").unwrap().1.to_owned())
     }
 
@@ -257,7 +257,7 @@ mod tests {
         }
         assert_eq!(MediaType::of(Some("x\u{1b}[2J/y")).name, "unnamed type");
         assert_eq!(
-            refused("image/png", Some(3)),
+            not_text_message("image/png", Some(3)),
             "It is not text (image/png, 3 bytes), so nothing of it is shown."
         );
     }

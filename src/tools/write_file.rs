@@ -1,9 +1,9 @@
 //! `write_file`: makes a file, overwrites one the model has read, or appends to one.
 
-use crate::text::lines::{counted, quoted};
-use crate::text::placeholder::placeholder;
+use crate::text::lines::{pluralize, quoted};
+use crate::text::placeholder::find_placeholder;
 use crate::tools::guarded;
-use crate::tools::rewrite::{Loaded, Rewrite};
+use crate::tools::rewrite::{LoadedFile, Rewrite};
 use crate::tools::{Access, Plan, ToolContext, ToolOutput, TypedTool};
 use crate::workspace::error::FileError;
 use crate::workspace::path::RelPath;
@@ -42,7 +42,7 @@ impl TypedTool for WriteFile {
     type Args = Args;
 
     fn plan(&self, args: &Args) -> Plan {
-        let lines = counted(args.content.lines().count(), "line");
+        let lines = pluralize(args.content.lines().count(), "line");
         match args.mode {
             Some(Mode::Append) => Plan::change(&args.path, &format!("+{lines}")),
             Some(Mode::Overwrite) | None => Plan::change(&args.path, &lines),
@@ -50,8 +50,8 @@ impl TypedTool for WriteFile {
     }
 
     fn rewrites(&self, args: &Args, cx: &ToolContext) -> Result<Vec<Rewrite>, String> {
-        let (path, old) = writable(args, cx)?;
-        let new = args.written(old.as_ref());
+        let (path, old) = load_target(args, cx)?;
+        let new = args.new_text(old.as_ref());
         Ok(vec![Rewrite::to(path, old, new)])
     }
 
@@ -66,28 +66,28 @@ impl Args {
     }
 
     /// The whole text the file is to have.
-    fn written(&self, old: Option<&Loaded>) -> String {
+    fn new_text(&self, old: Option<&LoadedFile>) -> String {
         match old {
             None => self.content.clone(),
             Some(old) if self.appends() => {
-                let added = guarded::in_the_manner_of(guarded::without_bom(&old.text), &self.content);
+                let added = guarded::match_file_format(guarded::without_bom(&old.text), &self.content);
                 format!("{}{added}", old.text)
             }
-            Some(old) => guarded::in_the_manner_of(&old.text, &self.content),
+            Some(old) => guarded::match_file_format(&old.text, &self.content),
         }
     }
 }
 
 /// The file as it is now, if it is there and may be written.
-fn writable(args: &Args, cx: &ToolContext) -> Result<(RelPath, Option<Loaded>), String> {
-    let path = guarded::path(cx, &args.path)?;
+fn load_target(args: &Args, cx: &ToolContext) -> Result<(RelPath, Option<LoadedFile>), String> {
+    let path = guarded::checked_path(cx, &args.path)?;
     let old = guarded::load(cx, &path)?;
     if let Some(old) = &old
         && !args.appends()
     {
-        match cx.ledger.seen(old.path.as_str()) {
-            Some(seen) if seen == old.hash => whole(args, old)?,
-            Some(_) => return Err(FileError::Changed { path, kept: None }.to_string()),
+        match cx.observed_files.hash(old.path.as_str()) {
+            Some(seen) if seen == old.hash => check_nothing_left_out(args, old)?,
+            Some(_) => return Err(FileError::Changed { path, other_version: None }.to_string()),
             None => {
                 return Err(format!(
                     "File {path} exists and you have not read it: read_file it first, or change a part with edit_file."
@@ -99,8 +99,8 @@ fn writable(args: &Args, cx: &ToolContext) -> Result<(RelPath, Option<Loaded>), 
 }
 
 /// A text that takes the place of another must not leave out what that has.
-fn whole(args: &Args, old: &Loaded) -> Result<(), String> {
-    let left_out = placeholder(args.content.lines(), &old.text);
+fn check_nothing_left_out(args: &Args, old: &LoadedFile) -> Result<(), String> {
+    let left_out = find_placeholder(args.content.lines(), &old.text);
     left_out.map_or(Ok(()), |line| {
         Err(format!(
             "File {} is untouched: content leaves out what the file has, the line {} would stand there as it is. Write every line, or change a part with edit_file.",
@@ -111,12 +111,12 @@ fn whole(args: &Args, old: &Loaded) -> Result<(), String> {
 }
 
 fn write(args: &Args, cx: &ToolContext) -> Result<ToolOutput, String> {
-    let (path, old) = writable(args, cx)?;
+    let (path, old) = load_target(args, cx)?;
     let count = args.content.chars().count();
-    let said = match (&old, args.appends()) {
+    let message = match (&old, args.appends()) {
         (None, _) => format!("File {path} created successfully ({count} characters)"),
         (Some(_), true) => format!("File {path}: appended content to it successfully ({count} characters)"),
         (Some(_), false) => format!("File {path} overwritten successfully ({count} characters)"),
     };
-    guarded::store(cx, &path, old.as_ref(), &args.written(old.as_ref()), said)
+    guarded::store(cx, &path, old.as_ref(), &args.new_text(old.as_ref()), message)
 }

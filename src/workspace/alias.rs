@@ -22,8 +22,8 @@ pub fn folded(name: &str) -> String {
 /// The parts of `path` in every way that a file system may read it: a backslash may divide it, a colon may begin the
 /// name of a stream, trailing dots and blanks may not count, and wide or ornate letters may be plain ones. What the
 /// system at hand makes of it is among them.
-pub fn readings(path: &str) -> Vec<Vec<String>> {
-    let mut readings = Vec::new();
+pub fn path_variants(path: &str) -> Vec<Vec<String>> {
+    let mut path_variants = Vec::new();
     for divided in [false, true] {
         for streams in [false, true] {
             for compatible in [false, true] {
@@ -32,15 +32,15 @@ pub fn readings(path: &str) -> Vec<Vec<String>> {
                     && (!streams || path.contains(':'))
                     && (!compatible || !path.is_ascii());
                 if differs {
-                    readings.push(reading(path, divided, streams, compatible));
+                    path_variants.push(path_variant(path, divided, streams, compatible));
                 }
             }
         }
     }
-    readings
+    path_variants
 }
 
-fn reading(path: &str, divided: bool, streams: bool, compatible: bool) -> Vec<String> {
+fn path_variant(path: &str, divided: bool, streams: bool, compatible: bool) -> Vec<String> {
     let form = if compatible {
         ComposingNormalizerBorrowed::new_nfkc()
     } else {
@@ -117,7 +117,7 @@ mod tests {
             ".g\u{fe0f}it",
             ".𝐠it",
         ] {
-            assert!(readings(name).contains(&vec![".git".to_owned()]), "{name:?}");
+            assert!(path_variants(name).contains(&vec![".git".to_owned()]), "{name:?}");
         }
         assert_eq!(folded(".vſcode"), ".vscode");
         assert_eq!(folded("STRASSE"), folded("Straße"));
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_backslash_divides_a_path_or_is_a_part_of_a_name() {
-        let parts = |path: &str| readings(path).iter().map(|parts| parts.join("|")).collect::<Vec<_>>();
+        let parts = |path: &str| path_variants(path).iter().map(|parts| parts.join("|")).collect::<Vec<_>>();
         assert_eq!(parts("a/b"), ["a|b"]);
         assert_eq!(parts(r"v/a\..\..\b"), [r"v|a\..\..\b", "b"]);
     }
@@ -152,7 +152,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_reading_of_the_system_at_hand_comes_first(path in "[a-z./ ~\\\\:]{0,20}") {
-            let all = readings(&path);
+            let all = path_variants(&path);
             prop_assert!(!all.is_empty());
             let parts = path.split('/').all(|part| part != "..");
             prop_assert!(!parts || all[0].iter().all(|part| path.contains(part.as_str())));

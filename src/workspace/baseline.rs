@@ -6,7 +6,7 @@
 use crate::change::{Change, ChangeAction, ChangedBy, FileState};
 use crate::workspace::Workspace;
 use crate::workspace::contents::MAX_FILE_BYTES;
-use crate::workspace::snapshot::{Difference, Look, Snapshot};
+use crate::workspace::snapshot::{Difference, FileStamp, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -30,13 +30,13 @@ const MAX_CHANGES: usize = 10_000;
 
 /// What one command changed.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Changes {
+pub struct CommandChanges {
     /// By path; without hashes where contents are not kept.
     pub listed: Vec<Change>,
     /// How many more there are.
     pub left_out: usize,
     /// Those of the listed whose content before was to be kept, and was not.
-    pub unkept: Vec<String>,
+    pub not_stored: Vec<String>,
 }
 
 /// Bytes of what is written of a baseline: more than the largest one that is looked at.
@@ -60,7 +60,7 @@ pub struct Baseline {
 
 /// A baseline as it is written.
 #[derive(Serialize, Deserialize)]
-struct Written<L, H> {
+struct StoredBaseline<L, H> {
     looks: L,
     hashes: H,
 }
@@ -72,10 +72,10 @@ impl Baseline {
     }
 
     /// The baseline that a process has written to `place` before it was killed.
-    pub fn of_the_dead(workspace: Workspace, place: &Path) -> Option<Self> {
+    pub fn load(workspace: Workspace, place: &Path) -> Option<Self> {
         let mut text = Vec::new();
         File::open(place).ok()?.take(MAX_WRITTEN_BYTES).read_to_end(&mut text).ok()?;
-        let Written { looks, hashes } = serde_json::from_slice(&text).ok()?;
+        let StoredBaseline { looks, hashes } = serde_json::from_slice(&text).ok()?;
         Some(Self { workspace, place: None, looks: Some(looks), hashes, misses: 0, is_ahead: true })
     }
 
@@ -92,7 +92,7 @@ impl Baseline {
     }
 
     /// Looks before a command: keeps whatever is not kept yet. `false` when there are too many files to be compared.
-    pub fn prepare(&mut self) -> bool {
+    pub fn before_command(&mut self) -> bool {
         let now = self.snapshot();
         let before = self.looks.take().unwrap_or_default();
         if let Some(now) = &now {
@@ -118,7 +118,7 @@ impl Baseline {
     fn write(&mut self, looks: &Snapshot) {
         let Some(place) = self.place.as_ref().filter(|_| self.is_ahead) else { return };
         let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(place);
-        let written = Written { looks, hashes: &self.hashes };
+        let written = StoredBaseline { looks, hashes: &self.hashes };
         let done = file.and_then(|file| {
             let mut file = BufWriter::new(file);
             serde_json::to_writer(&mut file, &written)?;
@@ -128,7 +128,7 @@ impl Baseline {
     }
 
     /// Looks after a command: what is different. Nothing when there are too many files to be compared.
-    pub fn changes(&mut self) -> Option<Changes> {
+    pub fn after_command(&mut self) -> Option<CommandChanges> {
         let before = self.looks.take()?;
         let now = self.snapshot()?;
         let differences = before.differences(&now);
@@ -138,7 +138,7 @@ impl Baseline {
         self.keep(new.collect());
         let changes = differences.iter().zip(was).map(|(it, was)| self.change(&before, it, &was)).collect();
         self.looks = Some(now);
-        Some(self.told(changes))
+        Some(self.summarize(changes))
     }
 
     fn change(&self, before: &Snapshot, difference: &Difference, was: &FileState) -> Change {
@@ -151,29 +151,29 @@ impl Baseline {
     }
 
     /// What a file is that looks like this, as far as its content is kept.
-    fn state(&self, path: &str, look: Option<Look>) -> FileState {
+    fn state(&self, path: &str, look: Option<FileStamp>) -> FileState {
         match (look, self.hashes.get(path)) {
             (None, _) => FileState::Absent,
-            (Some(look), Some(hash)) => FileState::with(hash.clone(), look.mode),
+            (Some(look), Some(hash)) => FileState::from_mode(hash.clone(), look.mode),
             (Some(_), None) => FileState::Unknown,
         }
     }
 
-    fn told(&self, mut changes: Vec<Change>) -> Changes {
+    fn summarize(&self, mut changes: Vec<Change>) -> CommandChanges {
         // A file that was only touched.
-        changes.retain(|change| change.before.is_none() || change.was() != change.became());
+        changes.retain(|change| change.before.is_none() || change.before_state() != change.after_state());
         let left_out = changes.len().saturating_sub(MAX_CHANGES);
         changes.truncate(MAX_CHANGES);
-        let keeps = self.workspace.displaced().is_some();
+        let keeps = self.workspace.content_store().is_some();
         let is_lost =
             |change: &&Change| keeps && change.before.is_none() && change.action != ChangeAction::Created;
-        let unkept = changes.iter().filter(is_lost).map(|change| change.path.clone()).collect();
-        Changes { listed: changes, left_out, unkept }
+        let not_stored = changes.iter().filter(is_lost).map(|change| change.path.clone()).collect();
+        CommandChanges { listed: changes, left_out, not_stored }
     }
 
     /// Keeps `files`, the smallest first, as far as the limits allow.
     fn keep(&mut self, mut files: Vec<(String, u64)>) {
-        let Some(contents) = self.workspace.displaced().cloned() else { return };
+        let Some(contents) = self.workspace.content_store().cloned() else { return };
         let (began, mut bytes) = (Instant::now(), 0u64);
         files.retain(|(_, size)| *size <= MAX_FILE_BYTES);
         files.sort_unstable_by_key(|(_, size)| *size);
@@ -183,7 +183,7 @@ impl Baseline {
                 return;
             }
             let named = self.workspace.path(&path).ok();
-            if let Some(hash) = named.and_then(|named| self.workspace.keep(&named, &contents).ok()) {
+            if let Some(hash) = named.and_then(|named| self.workspace.store(&named, &contents).ok()) {
                 self.hashes.insert(path, hash);
                 self.is_ahead = true;
             }
@@ -195,7 +195,7 @@ impl Baseline {
 #[expect(clippy::disallowed_methods, reason = "the test is the command that changes files")]
 mod tests {
     use super::*;
-    use crate::workspace::contents::Contents;
+    use crate::workspace::contents::ContentStore;
     use crate::workspace::file::hash;
     use std::path::Path;
 
@@ -204,7 +204,7 @@ mod tests {
         std::fs::create_dir_all(&root).unwrap();
         let workspace = Workspace::open(&root).unwrap();
         if keeps {
-            workspace.keep_displaced(Contents::new(dir.join("contents"), std::sync::Arc::default()));
+            workspace.set_content_store(ContentStore::new(dir.join("contents"), std::sync::Arc::default()));
         }
         Baseline::new(workspace, None)
     }
@@ -217,11 +217,11 @@ mod tests {
         for name in ["changed", "gone", "same"] {
             std::fs::write(root.join(name), name).unwrap();
         }
-        assert!(baseline.prepare());
+        assert!(baseline.before_command());
         std::fs::write(root.join("changed"), "otherwise").unwrap();
         std::fs::remove_file(root.join("gone")).unwrap();
         std::fs::write(root.join("made"), "made").unwrap();
-        let found = baseline.changes().unwrap();
+        let found = baseline.after_command().unwrap();
         let told: Vec<_> = found
             .listed
             .iter()
@@ -236,13 +236,13 @@ mod tests {
                 ("made", None, some("made"))
             ]
         );
-        assert!(found.unkept.is_empty());
-        let contents = baseline.workspace.displaced().unwrap();
+        assert!(found.not_stored.is_empty());
+        let contents = baseline.workspace.content_store().unwrap();
         for text in ["gone", "changed"] {
             assert_eq!(contents.get(&hash(text.as_bytes())), Some(text.as_bytes().to_vec()));
         }
-        assert!(baseline.prepare());
-        assert_eq!(baseline.changes(), Some(Changes::default()));
+        assert!(baseline.before_command());
+        assert_eq!(baseline.after_command(), Some(CommandChanges::default()));
     }
 
     #[test]
@@ -252,20 +252,20 @@ mod tests {
         let (file, place) = (dir.path().join("ws/a"), dir.path().join("written"));
         baseline.place = Some(place.clone());
         let found_dead = |baseline: &Baseline| {
-            let mut dead = Baseline::of_the_dead(baseline.workspace.clone(), &place).unwrap();
-            dead.changes().unwrap().listed.into_iter().map(|change| change.path).collect::<Vec<_>>()
+            let mut dead = Baseline::load(baseline.workspace.clone(), &place).unwrap();
+            dead.after_command().unwrap().listed.into_iter().map(|change| change.path).collect::<Vec<_>>()
         };
         for text in ["one", "other", "third"] {
             std::fs::write(&file, text).unwrap();
-            assert!(baseline.prepare());
+            assert!(baseline.before_command());
             assert!(found_dead(&baseline).is_empty(), "{text}");
         }
         std::fs::remove_file(&place).unwrap();
-        assert!(baseline.prepare());
+        assert!(baseline.before_command());
         assert!(!place.exists(), "written again, with nothing new");
         std::fs::write(&file, "by a command").unwrap();
-        assert_eq!(baseline.changes().unwrap().listed.len(), 1);
-        assert!(baseline.prepare());
+        assert_eq!(baseline.after_command().unwrap().listed.len(), 1);
+        assert!(baseline.before_command());
         assert!(found_dead(&baseline).is_empty());
     }
 
@@ -275,10 +275,10 @@ mod tests {
         let mut baseline = baseline(dir.path(), true);
         let file = dir.path().join("ws/a");
         std::fs::write(&file, "a").unwrap();
-        assert!(baseline.prepare());
+        assert!(baseline.before_command());
         let touched = File::options().write(true).open(&file).unwrap();
         touched.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
-        assert_eq!(baseline.changes(), Some(Changes::default()));
+        assert_eq!(baseline.after_command(), Some(CommandChanges::default()));
     }
 
     #[test]
@@ -287,10 +287,10 @@ mod tests {
         let mut baseline = baseline(dir.path(), true);
         let file = File::create_new(dir.path().join("ws/large")).unwrap();
         file.set_len(MAX_FILE_BYTES + 1).unwrap();
-        assert!(baseline.prepare());
+        assert!(baseline.before_command());
         file.set_len(1).unwrap();
-        let found = baseline.changes().unwrap();
-        assert_eq!(found.unkept, ["large"]);
+        let found = baseline.after_command().unwrap();
+        assert_eq!(found.not_stored, ["large"]);
         assert_eq!(found.listed[0].after, Some(hash(b"\0")));
     }
 
@@ -298,9 +298,9 @@ mod tests {
     fn without_a_place_to_keep_them_changes_are_listed_all_the_same() {
         let dir = tempfile::tempdir().unwrap();
         let mut baseline = baseline(dir.path(), false);
-        assert!(baseline.prepare());
+        assert!(baseline.before_command());
         std::fs::write(dir.path().join("ws/a"), "a").unwrap();
-        let found = baseline.changes().unwrap();
-        assert_eq!((found.listed.len(), &found.listed[0].after, found.unkept.len()), (1, &None, 0));
+        let found = baseline.after_command().unwrap();
+        assert_eq!((found.listed.len(), &found.listed[0].after, found.not_stored.len()), (1, &None, 0));
     }
 }

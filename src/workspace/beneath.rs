@@ -22,12 +22,12 @@ pub enum LastLink {
     /// It stands for what it points to.
     Follow,
     /// It is meant itself.
-    Keep,
+    NoFollow,
 }
 
 /// Why a path below the directory could not be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BeneathError {
+pub enum ResolveError {
     /// A link leads out.
     Escape,
     /// Too many links.
@@ -36,7 +36,7 @@ pub enum BeneathError {
     Io(Errno),
 }
 
-impl From<Errno> for BeneathError {
+impl From<Errno> for ResolveError {
     fn from(error: Errno) -> Self {
         Self::Io(error)
     }
@@ -44,13 +44,13 @@ impl From<Errno> for BeneathError {
 
 /// A held directory.
 #[derive(Debug)]
-pub struct Beneath {
+pub struct RootDir {
     dir: OwnedFd,
     openat2: AtomicBool,
     renameat2: AtomicBool,
 }
 
-impl Beneath {
+impl RootDir {
     /// Holds `dir`.
     pub fn new(dir: OwnedFd) -> Self {
         Self { dir, openat2: AtomicBool::new(cfg!(target_os = "linux")), renameat2: AtomicBool::new(true) }
@@ -60,7 +60,7 @@ impl Beneath {
     ///
     /// # Errors
     /// When a link leads out or in a circle, or the system refuses.
-    pub fn open(&self, path: &RelPath, flags: OFlags) -> Result<(OwnedFd, RelPath), BeneathError> {
+    pub fn open(&self, path: &RelPath, flags: OFlags) -> Result<(OwnedFd, RelPath), ResolveError> {
         match self.open_plain(path, flags, Mode::empty()) {
             Ok(file) => return Ok((file, path.clone())),
             // A link in the middle is not a directory; one at the end is a loop to O_NOFOLLOW.
@@ -104,17 +104,17 @@ impl Beneath {
     ///
     /// # Errors
     /// When a link is absolute, leads out or in a circle, or the system refuses.
-    pub fn resolve(&self, path: &RelPath, last: LastLink) -> Result<RelPath, BeneathError> {
+    pub fn resolve(&self, path: &RelPath, last: LastLink) -> Result<RelPath, ResolveError> {
         let mut pending: VecDeque<String> = path.parts().map(str::to_owned).collect();
         let (mut real, mut dirs, mut links) = (Vec::<String>::new(), Vec::<OwnedFd>::new(), 0_usize);
         while let Some(part) = pending.pop_front() {
             if part == ".." {
-                real.pop().ok_or(BeneathError::Escape)?;
+                real.pop().ok_or(ResolveError::Escape)?;
                 dirs.pop();
                 continue;
             }
             let here = dirs.last().unwrap_or(&self.dir).as_fd();
-            if pending.is_empty() && last == LastLink::Keep {
+            if pending.is_empty() && last == LastLink::NoFollow {
                 real.push(part);
                 break;
             }
@@ -122,7 +122,7 @@ impl Beneath {
                 Ok(target) => {
                     links += 1;
                     if links > MAX_LINKS {
-                        return Err(BeneathError::LinkLoop);
+                        return Err(ResolveError::LinkLoop);
                     }
                     follow(target.to_str().map_err(|_| Errno::ILSEQ)?, &mut pending)?;
                 }
@@ -133,16 +133,16 @@ impl Beneath {
                 }
                 Err(Errno::NOENT) => {
                     real.push(part);
-                    return absent(real, pending);
+                    return missing_path(real, pending);
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(RelPath::of_parts(&real))
+        Ok(RelPath::from_parts(&real))
     }
 
     /// Whether there is something at `path`, be it a link.
-    pub fn has(&self, path: &RelPath) -> bool {
+    pub fn exists(&self, path: &RelPath) -> bool {
         rustix::fs::statat(&self.dir, path.as_str(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
@@ -199,16 +199,16 @@ impl Beneath {
 
     /// Does as if the system knew neither openat2 nor renameat2.
     #[cfg(test)]
-    pub fn use_old_calls(&self) {
+    pub fn disable_new_syscalls(&self) {
         self.openat2.store(false, Ordering::Relaxed);
         self.renameat2.store(false, Ordering::Relaxed);
     }
 }
 
 /// Puts the parts of a link's target in front of what is still to do.
-fn follow(target: &str, pending: &mut VecDeque<String>) -> Result<(), BeneathError> {
+fn follow(target: &str, pending: &mut VecDeque<String>) -> Result<(), ResolveError> {
     if target.starts_with('/') {
-        return Err(BeneathError::Escape);
+        return Err(ResolveError::Escape);
     }
     for part in target.rsplit('/').filter(|part| !matches!(*part, "" | ".")) {
         pending.push_front(part.to_owned());
@@ -217,12 +217,12 @@ fn follow(target: &str, pending: &mut VecDeque<String>) -> Result<(), BeneathErr
 }
 
 /// The path of something that does not exist yet.
-fn absent(mut real: Vec<String>, pending: VecDeque<String>) -> Result<RelPath, BeneathError> {
+fn missing_path(mut real: Vec<String>, pending: VecDeque<String>) -> Result<RelPath, ResolveError> {
     if pending.iter().any(|part| part == "..") {
-        return Err(BeneathError::Io(Errno::NOENT));
+        return Err(ResolveError::Io(Errno::NOENT));
     }
     real.extend(pending);
-    Ok(RelPath::of_parts(&real))
+    Ok(RelPath::from_parts(&real))
 }
 
 /// The directory `part` of `dir`, which must not be a link.

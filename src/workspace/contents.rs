@@ -5,8 +5,8 @@
 //! tears is noticed by its hash, and is as if it had not been kept.
 
 use crate::redactor::Redactor;
-use crate::source::Source;
-use crate::workspace::file::{HASH_DIGITS, Known, hash};
+use crate::source::Clock;
+use crate::workspace::file::{HASH_DIGITS, HashedContent, hash};
 use rustix::fs::{AtFlags, CWD, OFlags, Timespec, Timestamps, UTIME_NOW};
 use rustix::process::geteuid;
 use std::collections::{HashMap, HashSet};
@@ -43,7 +43,7 @@ const INDEX: &str = "index";
 
 /// Why a content was not kept.
 #[derive(Debug, thiserror::Error)]
-pub enum Unkept {
+pub enum StoreError {
     /// It is too large.
     #[error("it is larger than {} MiB", MAX_FILE_BYTES >> 20)]
     TooLarge,
@@ -58,7 +58,7 @@ pub enum Unkept {
     Secret,
     /// Pipes, devices and sockets have no content to keep.
     #[error("it is neither a regular file nor a link")]
-    NoFile,
+    NotAFile,
     /// The system said no.
     #[error("{0}")]
     Io(#[from] io::Error),
@@ -66,7 +66,7 @@ pub enum Unkept {
 
 /// The contents of one workspace, shared by its sessions; a clone is the same.
 #[derive(Clone)]
-pub struct Contents {
+pub struct ContentStore {
     dir: PathBuf,
     redactor: Arc<Redactor>,
     /// Nothing until it is needed.
@@ -76,32 +76,32 @@ pub struct Contents {
 /// What is known of the packs.
 struct Packs {
     dir: PathBuf,
-    places: HashMap<String, Place>,
+    locations: HashMap<String, ContentLocation>,
     /// Packs that this process has used: they are among the newest then.
     used: HashSet<Arc<Path>>,
     /// The pack of this process, once it has kept something.
-    own: Option<Own>,
+    own: Option<OwnPack>,
     /// Bytes that this process has added.
     added: u64,
 }
 
 /// Where a content is.
 #[derive(Clone)]
-struct Place {
+struct ContentLocation {
     pack: Arc<Path>,
     offset: u64,
     length: u64,
 }
 
 /// A pack that grows.
-struct Own {
+struct OwnPack {
     path: Arc<Path>,
     pack: File,
     index: File,
     length: u64,
 }
 
-impl Contents {
+impl ContentStore {
     /// Those in `dir`, which is made when the first is kept. None of them holds a secret that `redactor` knows.
     pub fn new(dir: PathBuf, redactor: Arc<Redactor>) -> Self {
         Self { dir, redactor, packs: Arc::default() }
@@ -111,54 +111,54 @@ impl Contents {
     ///
     /// # Errors
     /// When it is too large, holds a secret, or cannot be read or written.
-    pub fn keep(&self, file: &File) -> Result<String, Unkept> {
+    pub fn store(&self, file: &File) -> Result<String, StoreError> {
         let metadata = file.metadata()?;
         let size = metadata.len();
         if !metadata.is_file() {
-            return Err(Unkept::NoFile);
+            return Err(StoreError::NotAFile);
         }
         if size > MAX_FILE_BYTES {
-            return Err(Unkept::TooLarge);
+            return Err(StoreError::TooLarge);
         }
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
         // It may grow meanwhile.
         if file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)? as u64 > MAX_FILE_BYTES {
-            return Err(Unkept::TooLarge);
+            return Err(StoreError::TooLarge);
         }
-        self.keep_bytes(&bytes)
+        self.store_bytes(&bytes)
     }
 
     /// Keeps a content; returns its hash.
     ///
     /// # Errors
     /// When it is too large, holds a secret, or cannot be written.
-    pub fn keep_bytes(&self, bytes: &[u8]) -> Result<String, Unkept> {
+    pub fn store_bytes(&self, bytes: &[u8]) -> Result<String, StoreError> {
         let hash = hash(bytes);
-        self.keep_known(Known { bytes, hash: &hash }).map(|()| hash)
+        self.store_hashed(HashedContent { bytes, hash: &hash }).map(|()| hash)
     }
 
     /// Keeps a content whose hash is known.
     ///
     /// # Errors
     /// When it is too large, holds a secret, or cannot be written.
-    pub fn keep_known(&self, Known { bytes, hash }: Known<'_>) -> Result<(), Unkept> {
+    pub fn store_hashed(&self, HashedContent { bytes, hash }: HashedContent<'_>) -> Result<(), StoreError> {
         if bytes.len() as u64 > MAX_FILE_BYTES {
-            return Err(Unkept::TooLarge);
+            return Err(StoreError::TooLarge);
         }
-        if self.redactor.is_known_in(bytes) {
-            return Err(Unkept::Secret);
+        if self.redactor.contains_known(bytes) {
+            return Err(StoreError::Secret);
         }
-        self.with_packs(|packs| if packs.renew(hash) { Ok(()) } else { packs.add(hash, bytes) })
+        self.with_packs(|packs| if packs.touch(hash) { Ok(()) } else { packs.add(hash, bytes) })
     }
 
     /// Whether the content with this hash is kept, and stays so for as long as what is kept now.
-    pub fn holds(&self, hash: &str) -> bool {
-        self.with_packs(|packs| packs.renew(hash))
+    pub fn contains(&self, hash: &str) -> bool {
+        self.with_packs(|packs| packs.touch(hash))
     }
 
     /// The content with this hash; none when it was not kept, has gone or is damaged.
     pub fn get(&self, hash: &str) -> Option<Vec<u8>> {
-        let place = self.with_packs(|packs| packs.places.get(hash).cloned())?;
+        let place = self.with_packs(|packs| packs.locations.get(hash).cloned())?;
         let length = usize::try_from(place.length.min(MAX_FILE_BYTES)).ok()?;
         let mut bytes = vec![0; length];
         open_own(&place.pack).ok()?.read_exact_at(&mut bytes, place.offset).ok()?;
@@ -182,7 +182,7 @@ impl Contents {
 impl Packs {
     /// Those in `dir`, as their indexes tell.
     fn of(dir: &Path) -> Self {
-        let mut places = HashMap::new();
+        let mut locations = HashMap::new();
         for index in files(dir, INDEX) {
             let pack: Arc<Path> = index.with_extension(PACK).into();
             let Ok(size) = pack.symlink_metadata().map(|file| file.len()) else { continue };
@@ -193,16 +193,17 @@ impl Packs {
             for line in lines.chunks_exact(LINE_BYTES) {
                 let Some((hash, offset, length)) = read_line(line) else { continue };
                 if offset.checked_add(length).is_some_and(|end| end <= size) {
-                    places.insert(hash.to_owned(), Place { pack: Arc::clone(&pack), offset, length });
+                    locations
+                        .insert(hash.to_owned(), ContentLocation { pack: Arc::clone(&pack), offset, length });
                 }
             }
         }
-        Self { dir: dir.to_owned(), places, used: HashSet::new(), own: None, added: 0 }
+        Self { dir: dir.to_owned(), locations, used: HashSet::new(), own: None, added: 0 }
     }
 
     /// Whether a content is kept already; its pack is among the newest then.
-    fn renew(&mut self, hash: &str) -> bool {
-        let Some(place) = self.places.get(hash) else { return false };
+    fn touch(&mut self, hash: &str) -> bool {
+        let Some(place) = self.locations.get(hash) else { return false };
         if self.used.contains(&place.pack) {
             return true;
         }
@@ -211,22 +212,22 @@ impl Packs {
         let pack = Arc::clone(&place.pack);
         // One that has gone meanwhile holds nothing any more.
         if rustix::fs::utimensat(CWD, &*pack, &times, AtFlags::SYMLINK_NOFOLLOW).is_err() {
-            self.places.retain(|_, place| place.pack != pack);
+            self.locations.retain(|_, place| place.pack != pack);
             return false;
         }
         self.used.insert(pack)
     }
 
-    fn add(&mut self, hash: &str, bytes: &[u8]) -> Result<(), Unkept> {
+    fn add(&mut self, hash: &str, bytes: &[u8]) -> Result<(), StoreError> {
         let length = bytes.len() as u64;
         if self.added.saturating_add(length) > MAX_RUN_BYTES {
-            return Err(Unkept::Full);
+            return Err(StoreError::Full);
         }
         let mut own = match self.own.take() {
             Some(own) => own,
-            None => Own::create(&self.dir)?,
+            None => OwnPack::create(&self.dir)?,
         };
-        let place = Place { pack: Arc::clone(&own.path), offset: own.length, length };
+        let place = ContentLocation { pack: Arc::clone(&own.path), offset: own.length, length };
         // A pack that could not be written whole is not written to again.
         own.pack.write_all(bytes)?;
         own.index.write_all(line(hash, place.offset, length).as_bytes())?;
@@ -234,15 +235,15 @@ impl Packs {
         self.used.insert(Arc::clone(&own.path));
         self.own = Some(own);
         self.added = self.added.saturating_add(length.max(1));
-        self.places.insert(hash.to_owned(), place);
+        self.locations.insert(hash.to_owned(), place);
         Ok(())
     }
 }
 
-impl Own {
+impl OwnPack {
     fn create(dir: &Path) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-        let name = Source::new().short_id();
+        let name = Clock::new().short_id();
         let make = |extension: &str| {
             let path = dir.join(&name).with_extension(extension);
             let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path)?;

@@ -9,28 +9,28 @@ use crate::workspace::replace::Expected;
 use proptest::prelude::*;
 use std::os::unix::fs::PermissionsExt;
 
-fn open(dir: &Path) -> Contents {
+fn open(dir: &Path) -> ContentStore {
     let secret = NamedSecret { name: "X_TOKEN".to_owned(), value: Secret::new("correct-horse-battery") };
-    Contents::new(dir.join("contents"), Arc::new(Redactor::new([secret])))
+    ContentStore::new(dir.join("contents"), Arc::new(Redactor::new([secret])))
 }
 
-fn contents() -> (tempfile::TempDir, Contents) {
+fn contents() -> (tempfile::TempDir, ContentStore) {
     let dir = tempfile::tempdir().unwrap();
     let contents = open(dir.path());
     (dir, contents)
 }
 
-fn try_keep(contents: &Contents, bytes: &[u8]) -> Result<String, Unkept> {
+fn try_keep(contents: &ContentStore, bytes: &[u8]) -> Result<String, StoreError> {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
-    contents.keep(&File::open(file.path()).unwrap())
+    contents.store(&File::open(file.path()).unwrap())
 }
 
-fn keep(contents: &Contents, bytes: &[u8]) -> String {
+fn keep(contents: &ContentStore, bytes: &[u8]) -> String {
     try_keep(contents, bytes).unwrap()
 }
 
-fn pack(contents: &Contents) -> PathBuf {
+fn pack(contents: &ContentStore) -> PathBuf {
     let mut packs = files(&contents.dir, PACK);
     assert_eq!(packs.len(), 1);
     packs.remove(0)
@@ -101,8 +101,8 @@ fn a_file_that_is_too_large_and_a_secret_are_not_kept() {
     let file = File::create_new(dir.path().join("large")).unwrap();
     file.set_len(MAX_FILE_BYTES + 1).unwrap();
     let file = File::open(dir.path().join("large")).unwrap();
-    assert!(matches!(contents.keep(&file), Err(Unkept::TooLarge)));
-    assert!(matches!(try_keep(&contents, b"token: correct-horse-battery"), Err(Unkept::Secret)));
+    assert!(matches!(contents.store(&file), Err(StoreError::TooLarge)));
+    assert!(matches!(try_keep(&contents, b"token: correct-horse-battery"), Err(StoreError::Secret)));
     assert!(!contents.dir.exists());
 }
 
@@ -110,7 +110,7 @@ fn a_file_that_is_too_large_and_a_secret_are_not_kept() {
 fn a_run_keeps_no_more_than_it_may() {
     let (_dir, contents) = contents();
     contents.with_packs(|packs| packs.added = MAX_RUN_BYTES - 1);
-    assert!(matches!(try_keep(&contents, b"ab"), Err(Unkept::Full)));
+    assert!(matches!(try_keep(&contents, b"ab"), Err(StoreError::Full)));
 }
 
 #[test]
@@ -118,12 +118,14 @@ fn the_packs_that_were_used_longest_ago_go_when_there_are_too_many() {
     let (dir, old) = contents();
     let (kept, other) = (keep(&old, b"old"), open(dir.path()));
     let new = keep(&other, b"new");
-    let file = File::options().append(true).open(&*old.with_packs(|packs| packs.places[&kept].pack.clone()));
+    let file =
+        File::options().append(true).open(&*old.with_packs(|packs| packs.locations[&kept].pack.clone()));
     file.unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     assert_eq!(keep(&open(dir.path()), b"old"), kept, "which makes it one of the newest");
     prune(&old.dir, 6, 2);
     assert!(open(dir.path()).get(&kept).is_some() && open(dir.path()).get(&new).is_some());
-    let file = File::options().append(true).open(&*other.with_packs(|packs| packs.places[&new].pack.clone()));
+    let file =
+        File::options().append(true).open(&*other.with_packs(|packs| packs.locations[&new].pack.clone()));
     file.unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
     prune(&old.dir, 5, 2);
     assert!(open(dir.path()).get(&kept).is_some() && open(dir.path()).get(&new).is_none());
@@ -131,17 +133,17 @@ fn the_packs_that_were_used_longest_ago_go_when_there_are_too_many() {
     assert_eq!(std::fs::read_dir(&old.dir).unwrap().count(), 0, "with their indexes");
     let mut packs = old.packs.lock().unwrap().take().unwrap();
     packs.used.clear();
-    assert!(!packs.renew(&kept), "one that has gone meanwhile");
+    assert!(!packs.touch(&kept), "one that has gone meanwhile");
 }
 
 /// A workspace with the file `a`, which holds `old`.
-fn a_file_whose_content_is_kept() -> (tempfile::TempDir, Contents, Workspace, RelPath) {
+fn a_file_whose_content_is_kept() -> (tempfile::TempDir, ContentStore, Workspace, RelPath) {
     let (dir, contents) = contents();
     let root = dir.path().join("ws");
     std::fs::create_dir(&root).unwrap();
     std::fs::write(root.join("a"), "old").unwrap();
     let workspace = Workspace::open(&root).unwrap();
-    workspace.keep_displaced(contents.clone());
+    workspace.set_content_store(contents.clone());
     let path = workspace.path("a").unwrap();
     (dir, contents, workspace, path)
 }
@@ -157,18 +159,22 @@ fn a_content_is_kept_before_it_is_displaced() {
     );
     std::os::unix::fs::symlink("a", workspace.root().join("link")).unwrap();
     let removed = workspace.remove(&workspace.path("link").unwrap(), &Expected::Any).unwrap();
-    assert_eq!((removed.unkept, contents.get(&hash(b"a"))), (None, Some(b"a".to_vec())), "what it points to");
+    assert_eq!(
+        (removed.store_error, contents.get(&hash(b"a"))),
+        (None, Some(b"a".to_vec())),
+        "what it points to"
+    );
 }
 
 #[test]
 fn what_is_kept_already_is_kept_of_an_expected_change_and_of_no_other() {
     let (_dir, contents, workspace, path) = a_file_whose_content_is_kept();
-    contents.keep_known(Known { bytes: b"old", hash: &hash(b"old") }).unwrap();
-    assert!(contents.holds(&hash(b"old")) && !contents.holds(&hash(b"new")));
+    contents.store_hashed(HashedContent { bytes: b"old", hash: &hash(b"old") }).unwrap();
+    assert!(contents.contains(&hash(b"old")) && !contents.contains(&hash(b"new")));
     let done = workspace.replace(&path, &Expected::Hash(hash(b"old")), b"new").unwrap();
-    assert_eq!((done.unkept, contents.get(&hash(b"old"))), (None, Some(b"old".to_vec())));
+    assert_eq!((done.store_error, contents.get(&hash(b"old"))), (None, Some(b"old".to_vec())));
     let done = workspace.replace(&path, &Expected::Any, b"newer").unwrap();
-    assert_eq!((done.unkept, contents.get(&hash(b"new"))), (None, Some(b"new".to_vec())));
+    assert_eq!((done.store_error, contents.get(&hash(b"new"))), (None, Some(b"new".to_vec())));
 }
 
 proptest! {
@@ -188,7 +194,7 @@ proptest! {
             }
         }
         let workspace = Workspace::open(&root).unwrap();
-        workspace.keep_displaced(contents);
+        workspace.set_content_store(contents);
         let mut done = Vec::new();
         for (file, bytes) in changes {
             let path = workspace.path(names[file]).unwrap();
@@ -200,14 +206,14 @@ proptest! {
         }
         let later = open(dir.path());
         for displaced in done.into_iter().rev() {
-            prop_assert_eq!(&displaced.unkept, &None);
+            prop_assert_eq!(&displaced.store_error, &None);
             let (path, was) = (&displaced.path, &displaced.was);
             match was.hash() {
                 Some(hash) => {
                     let bytes = later.get(hash).unwrap();
-                    workspace.put_back(path, &displaced.became, &bytes, was).unwrap();
+                    workspace.restore(path, &displaced.became, &bytes, was).unwrap();
                 }
-                None => drop(workspace.take_away(path, &displaced.became).unwrap()),
+                None => drop(workspace.remove_current(path, &displaced.became).unwrap()),
             }
         }
         for (name, bytes) in names.iter().zip(before) {

@@ -23,7 +23,7 @@ const OWN: u32 = 0o700;
 
 /// Why there is no copy.
 #[derive(Debug, thiserror::Error)]
-pub enum NoCopy {
+pub enum CopyError {
     /// It has too many entries.
     #[error("it has more than {MAX_ENTRIES} files and directories")]
     TooMany,
@@ -42,7 +42,7 @@ pub enum NoCopy {
 
 /// What a copy has, and what it lacks.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Copied {
+pub struct CopySummary {
     /// How many files and links it has.
     pub files: usize,
     /// Caches, which are there and empty: directories that a tool has tagged as such.
@@ -58,14 +58,14 @@ pub struct Copied {
 ///
 /// # Errors
 /// When it is too large, or the copy cannot be written.
-pub fn duplicate(
+pub fn copy_workspace(
     from: &Path,
     to: &Path,
     redactor: &Redactor,
     unseen: &BTreeSet<PathBuf>,
-) -> Result<Copied, NoCopy> {
-    let (copied, directories) = (Copied::default(), vec![PathBuf::new()]);
-    let mut copying = Copying { from, to, redactor, unseen, copied, directories, entries: 0, bytes: 0 };
+) -> Result<CopySummary, CopyError> {
+    let (copied, directories) = (CopySummary::default(), vec![PathBuf::new()]);
+    let mut copying = Copier { from, to, redactor, unseen, copied, directories, entries: 0, bytes: 0 };
     while let Some(directory) = copying.directories.pop() {
         copying.directory(&directory)?;
     }
@@ -74,20 +74,20 @@ pub fn duplicate(
     Ok(copying.copied)
 }
 
-struct Copying<'a> {
+struct Copier<'a> {
     from: &'a Path,
     to: &'a Path,
     redactor: &'a Redactor,
     unseen: &'a BTreeSet<PathBuf>,
-    copied: Copied,
+    copied: CopySummary,
     /// Those that are made and still empty, from the root.
     directories: Vec<PathBuf>,
     entries: usize,
     bytes: u64,
 }
 
-impl Copying<'_> {
-    fn directory(&mut self, directory: &Path) -> Result<(), NoCopy> {
+impl Copier<'_> {
+    fn directory(&mut self, directory: &Path) -> Result<(), CopyError> {
         let Ok(entries) = self.from.join(directory).read_dir() else {
             self.leave_out(directory);
             return Ok(());
@@ -95,7 +95,7 @@ impl Copying<'_> {
         for entry in entries.flatten() {
             self.entries = self.entries.saturating_add(1);
             if self.entries > MAX_ENTRIES {
-                return Err(NoCopy::TooMany);
+                return Err(CopyError::TooMany);
             }
             let path = directory.join(entry.file_name());
             match entry.metadata() {
@@ -106,7 +106,7 @@ impl Copying<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, path: &Path, metadata: &Metadata) -> Result<(), NoCopy> {
+    fn entry(&mut self, path: &Path, metadata: &Metadata) -> Result<(), CopyError> {
         let (from, to) = (self.from.join(path), self.to.join(path));
         let leads_away = path.file_name().is_some_and(repositories::is_git) && !metadata.is_dir();
         if self.unseen.contains(&from) {
@@ -136,21 +136,21 @@ impl Copying<'_> {
         Ok(())
     }
 
-    fn file(&mut self, path: &Path, from: &Path, to: &Path) -> Result<(), NoCopy> {
+    fn file(&mut self, path: &Path, from: &Path, to: &Path) -> Result<(), CopyError> {
         let Ok((source, metadata)) = open(from) else {
             self.leave_out(path);
             return Ok(());
         };
         self.bytes = self.bytes.saturating_add(metadata.len());
         if self.bytes > MAX_BYTES {
-            return Err(NoCopy::TooLarge);
+            return Err(CopyError::TooLarge);
         }
         let mut bytes = Vec::new();
         let read = (&source).take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
         let is_large = bytes.len() as u64 > MAX_FILE_BYTES;
         // What a repository has packed is compressed: nobody can find a secret in it.
         let is_packed = path.iter().any(|part| part == OsStr::new(repositories::GIT));
-        if read.is_err() || is_large && !is_packed || self.redactor.is_known_in(&bytes) {
+        if read.is_err() || is_large && !is_packed || self.redactor.contains_known(&bytes) {
             self.leave_out(path);
             return Ok(());
         }
@@ -179,9 +179,9 @@ fn open(path: &Path) -> io::Result<(File, Metadata)> {
     if metadata.is_file() { Ok((file, metadata)) } else { Err(io::ErrorKind::InvalidInput.into()) }
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> NoCopy {
+fn at(path: &Path) -> impl FnOnce(io::Error) -> CopyError {
     let path = path.to_owned();
-    move |source| NoCopy::Io { path, source }
+    move |source| CopyError::Io { path, source }
 }
 
 #[cfg(test)]
@@ -192,7 +192,7 @@ mod tests {
     use crate::secret::Secret;
 
     /// A directory with these files, an empty one beside it, and what is left out of a copy of the one in the other.
-    fn copied(files: &[(&str, &str)], redactor: &Redactor) -> (tempfile::TempDir, Copied) {
+    fn copied(files: &[(&str, &str)], redactor: &Redactor) -> (tempfile::TempDir, CopySummary) {
         let dir = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = dir.path().join("from").join(path);
@@ -202,7 +202,8 @@ mod tests {
         std::fs::create_dir(dir.path().join("to")).unwrap();
         symlink("/elsewhere", dir.path().join("from/link")).unwrap();
         let unseen = BTreeSet::from([dir.path().join("from/keys")]);
-        let done = duplicate(&dir.path().join("from"), &dir.path().join("to"), redactor, &unseen).unwrap();
+        let done =
+            copy_workspace(&dir.path().join("from"), &dir.path().join("to"), redactor, &unseen).unwrap();
         (dir, done)
     }
 
@@ -210,7 +211,7 @@ mod tests {
     fn files_links_repositories_and_what_is_ignored_are_copied_as_they_are() {
         let files = [(".gitignore", "x"), ("x/y", "1"), (".git/HEAD", "ref"), ("empty", "")];
         let (dir, done) = copied(&files, &Redactor::default());
-        assert_eq!(done, Copied { files: files.len() + 1, ..Copied::default() });
+        assert_eq!(done, CopySummary { files: files.len() + 1, ..CopySummary::default() });
         let to = dir.path().join("to");
         for (path, text) in files {
             assert_eq!(std::fs::read_to_string(to.join(path)).unwrap(), text);

@@ -1,6 +1,6 @@
 //! What can go wrong with the workspace and its files, worded for the model.
 
-use crate::workspace::beneath::BeneathError;
+use crate::workspace::beneath::ResolveError;
 use crate::workspace::path::RelPath;
 use std::io;
 
@@ -54,7 +54,7 @@ pub enum FileError {
     #[error(
         "Security error: Path '{0}' is inside a .git directory; no tool writes there. Use git in run_command, or say in your answer what a person should change."
     )]
-    Protected(RelPath),
+    GitInternal(RelPath),
     /// It decides what git does in a repository that is not called `.git`, or would make a directory one.
     #[error(
         "Security error: Path '{0}' is configuration of a repository, or makes its directory one; no tool writes there. Use git in run_command, or say in your answer what a person should change."
@@ -64,10 +64,10 @@ pub enum FileError {
     #[error(
         "Security error: Path '{0}' is what a protected name, such as .vscode, leads to through a link; no tool writes there. Say in your answer what a person should change."
     )]
-    LedTo(RelPath),
+    ProtectedLink(RelPath),
     /// It really is a file that is kept from tools.
     #[error("Security error: Path '{0}' leads to a file that is kept from tools. Go on without it.")]
-    Kept(RelPath),
+    ProtectedFile(RelPath),
     /// There is nothing there.
     #[error("File does not exist: {0}")]
     Missing(RelPath),
@@ -94,12 +94,12 @@ pub enum FileError {
     #[error("File {0} already exists.")]
     Exists(RelPath),
     /// Its content is not what was expected; what is there now stays.
-    #[error("File {path} changed since it was read: read it again, then repeat the change.{}", other_version(.kept.as_ref()))]
+    #[error("File {path} changed since it was read: read it again, then repeat the change.{}", other_version_text(.other_version.as_ref()))]
     Changed {
         /// The file.
         path: RelPath,
         /// Where the content that could not be put back lies.
-        kept: Option<RelPath>,
+        other_version: Option<RelPath>,
     },
     /// Anything else.
     #[error("Cannot {action} {path}: {source}")]
@@ -113,7 +113,7 @@ pub enum FileError {
     },
 }
 
-fn other_version(kept: Option<&RelPath>) -> String {
+fn other_version_text(kept: Option<&RelPath>) -> String {
     kept.map_or_else(String::new, |path| {
         format!(" Two programs wrote it at once; the other version is in {path}.")
     })
@@ -121,11 +121,11 @@ fn other_version(kept: Option<&RelPath>) -> String {
 
 impl FileError {
     /// What `error`, met while walking to `path`, means.
-    pub fn at(path: &RelPath, error: BeneathError) -> Self {
+    pub fn at(path: &RelPath, error: ResolveError) -> Self {
         match error {
-            BeneathError::Escape => Self::Escape(path.clone()),
-            BeneathError::LinkLoop => Self::LinkLoop(path.clone()),
-            BeneathError::Io(error) => Self::io(path, "open", error.into()),
+            ResolveError::Escape => Self::Escape(path.clone()),
+            ResolveError::LinkLoop => Self::LinkLoop(path.clone()),
+            ResolveError::Io(error) => Self::io(path, "open", error.into()),
         }
     }
 

@@ -28,11 +28,11 @@ const CACHE_TAG: &str = "CACHEDIR.TAG";
 
 /// The executables below `root` that have changed since `began` on the wall clock. Git's own directories and the caches
 /// of tools that were there before are left out; links are not followed.
-pub fn changed_since(root: &Path, began: Duration) -> Executables {
-    look(root, began.saturating_sub(TICK), MAX_ENTRIES, MAX_TIME)
+pub fn executables_changed_since(root: &Path, began: Duration) -> Executables {
+    scan(root, began.saturating_sub(TICK), MAX_ENTRIES, MAX_TIME)
 }
 
-fn look(root: &Path, since: Duration, max_entries: usize, max_time: Duration) -> Executables {
+fn scan(root: &Path, since: Duration, max_entries: usize, max_time: Duration) -> Executables {
     let started = Instant::now();
     let mut found = Executables::default();
     let mut directories = VecDeque::from([root.to_owned()]);
@@ -146,7 +146,7 @@ mod tests {
         let set = Duration::from_secs(1);
         let file = fs::File::options().write(true).open(root.join("new")).unwrap();
         file.set_modified(std::time::UNIX_EPOCH + set).unwrap();
-        let found = look(root, began, MAX_ENTRIES, Duration::MAX);
+        let found = scan(root, began, MAX_ENTRIES, Duration::MAX);
         assert!(found.complete);
         assert_eq!(found.files, [".venv/bin/python", "chmod", "fresh/new", "new", "other-name", "rewritten"]);
     }
@@ -160,15 +160,15 @@ mod tests {
         }
         make(root, "near", 0o755);
         let began = Duration::ZERO;
-        let all = look(root, began, MAX_ENTRIES, Duration::MAX);
+        let all = scan(root, began, MAX_ENTRIES, Duration::MAX);
         assert_eq!((all.files.len(), all.more, all.complete), (MAX_FILES, 6, true));
-        let cut = look(root, began, 10, Duration::MAX);
+        let cut = scan(root, began, 10, Duration::MAX);
         assert!(!cut.complete && cut.files.contains(&"near".to_owned()));
-        let late = look(root, began, MAX_ENTRIES, Duration::ZERO);
+        let late = scan(root, began, MAX_ENTRIES, Duration::ZERO);
         assert!(late.complete, "a small tree is looked at however slow the machine is");
         for at in 0..CLOCK_INTERVAL {
             make(root, &format!("many/{at}"), 0o644);
         }
-        assert!(!look(root, began, MAX_ENTRIES, Duration::ZERO).complete);
+        assert!(!scan(root, began, MAX_ENTRIES, Duration::ZERO).complete);
     }
 }

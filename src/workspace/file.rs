@@ -29,7 +29,7 @@ pub struct Content {
 
 /// A content whose [`hash`] is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known<'a> {
+pub struct HashedContent<'a> {
     /// All of it.
     pub bytes: &'a [u8],
     /// Its hash.
@@ -38,7 +38,7 @@ pub struct Known<'a> {
 
 /// A regular file, open for reading.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedFile {
     /// The open file.
     pub file: File,
     /// Where it really is, links resolved.
@@ -77,7 +77,7 @@ pub fn hash_reader(mut reader: impl Read) -> io::Result<String> {
 ///
 /// # Errors
 /// When reading fails.
-pub fn is_all_of(mut bytes: &[u8], mut reader: impl Read) -> io::Result<bool> {
+pub fn equals_reader(mut bytes: &[u8], mut reader: impl Read) -> io::Result<bool> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {
         match reader.read(&mut chunk) {
@@ -104,19 +104,19 @@ impl Workspace {
     ///
     /// # Errors
     /// When it is absent, not a regular file, outside, sensitive or unreadable.
-    pub fn open_file(&self, path: &RelPath) -> Result<Opened, FileError> {
+    pub fn open_file(&self, path: &RelPath) -> Result<OpenedFile, FileError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let (fd, real) = self.beneath().open(path, flags).map_err(|error| match error {
+        let (fd, real) = self.root_dir().open(path, flags).map_err(|error| match error {
             // A socket cannot be opened at all.
-            super::beneath::BeneathError::Io(Errno::NXIO | Errno::NODEV) => FileError::Special(path.clone()),
+            super::beneath::ResolveError::Io(Errno::NXIO | Errno::NODEV) => FileError::Special(path.clone()),
             error => FileError::at(path, error),
         })?;
-        if self.is_kept(&real, false) {
-            return Err(FileError::Kept(path.clone()));
+        if self.is_protected(&real, false) {
+            return Err(FileError::ProtectedFile(path.clone()));
         }
         let stat = rustix::fs::fstat(&fd).map_err(|error| FileError::io(path, "read", error.into()))?;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => Ok(Opened {
+            FileType::RegularFile => Ok(OpenedFile {
                 file: File::from(fd),
                 path: real,
                 size: u64::try_from(stat.st_size).unwrap_or(0),
@@ -156,13 +156,16 @@ mod tests {
     fn a_content_is_compared_to_its_end() {
         for length in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 1] {
             let bytes: Vec<u8> = (0..length).map(|at| u8::try_from(at % 251).unwrap()).collect();
-            assert!(is_all_of(&bytes, bytes.as_slice()).unwrap(), "{length}");
+            assert!(equals_reader(&bytes, bytes.as_slice()).unwrap(), "{length}");
             let longer = [&bytes[..], b"x"].concat();
-            assert!(!is_all_of(&bytes, longer.as_slice()).unwrap() && !is_all_of(&longer, &*bytes).unwrap());
+            assert!(
+                !equals_reader(&bytes, longer.as_slice()).unwrap()
+                    && !equals_reader(&longer, &*bytes).unwrap()
+            );
             for at in [0, length / 2, length.saturating_sub(1)].into_iter().filter(|at| *at < length) {
                 let mut other = bytes.clone();
                 other[at] ^= 1;
-                assert!(!is_all_of(&bytes, other.as_slice()).unwrap(), "{length}: {at}");
+                assert!(!equals_reader(&bytes, other.as_slice()).unwrap(), "{length}: {at}");
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The project overview in the system message: how many files, which languages, the tree; bounded in time and size.
 
-use crate::source::Source;
+use crate::source::Clock;
 use crate::text::lines::one_line;
 use crate::workspace::walk::has_plain_ignore_files;
 use globset::{Glob, GlobSet, GlobSetBuilder};
@@ -90,7 +90,7 @@ struct Found {
 pub fn project_index(
     root: &Path,
     options: &IndexOptions,
-    source: &Source,
+    source: &Clock,
 ) -> Result<Option<String>, globset::Error> {
     let deadline = source.elapsed().saturating_add(options.time);
     let late = || source.elapsed() > deadline;
@@ -390,7 +390,7 @@ mod tests {
     }
 
     fn index(root: &Path, options: &IndexOptions) -> String {
-        project_index(root, options, &Source::new()).unwrap().unwrap()
+        project_index(root, options, &Clock::new()).unwrap().unwrap()
     }
 
     #[test]
@@ -506,6 +506,6 @@ mod tests {
 
     #[test]
     fn an_empty_project_has_no_overview() {
-        assert_eq!(project_index(project(&[]).path(), &options(), &Source::new()).unwrap(), None);
+        assert_eq!(project_index(project(&[]).path(), &options(), &Clock::new()).unwrap(), None);
     }
 }

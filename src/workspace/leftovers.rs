@@ -43,7 +43,7 @@ impl Workspace {
     }
 
     fn temporary_names(&self, directory: &RelPath) -> Vec<String> {
-        let Ok(opened) = self.beneath().open_directory(directory) else { return Vec::new() };
+        let Ok(opened) = self.root_dir().open_directory(directory) else { return Vec::new() };
         let Ok(entries) = Dir::read_from(&opened) else { return Vec::new() };
         entries
             .take(MAX_LISTED)

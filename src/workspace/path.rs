@@ -103,7 +103,7 @@ impl RelPath {
     }
 
     /// The path made of `parts`, which are plain names.
-    pub fn of_parts<T: std::borrow::Borrow<str>>(parts: &[T]) -> Self {
+    pub fn from_parts<T: std::borrow::Borrow<str>>(parts: &[T]) -> Self {
         Self(parts.join("/"))
     }
 
@@ -111,7 +111,7 @@ impl RelPath {
     pub fn is_git_internal(&self) -> bool {
         let short = alias::short_name(GIT);
         let is_git = |part: &String| part == GIT || short.is_some() && alias::as_short_name(part) == short;
-        alias::readings(&self.0).iter().flatten().any(is_git)
+        alias::path_variants(&self.0).iter().flatten().any(is_git)
     }
 }
 

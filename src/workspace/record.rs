@@ -3,7 +3,7 @@
 //! A record is locked for as long as the process lives that wrote it. One that can be locked is of a process that died. One
 //! that could not undo everything is set aside, not removed: it holds what the files were.
 
-use crate::source::Source;
+use crate::source::Clock;
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -14,13 +14,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// How the name of a whole record ends.
-const WHOLE: &str = "json";
+const COMPLETE_EXTENSION: &str = "json";
 
 /// How the name of one that is being written ends.
-const PART: &str = "part";
+const PARTIAL_EXTENSION: &str = "part";
 
 /// How the name of one ends that is set aside.
-const ASIDE: &str = "aside";
+const SET_ASIDE_EXTENSION: &str = "aside";
 
 /// Largest record that is written or read; the texts of all files of a transaction, escaped.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -30,17 +30,17 @@ const MAX_RECORDS: usize = 1000;
 
 /// A record that this process has locked; removed when dropped, unless it was set aside.
 #[derive(Debug)]
-pub struct Held {
+pub struct LockedRecord {
     path: PathBuf,
     file: File,
     is_aside: bool,
 }
 
-impl Held {
+impl LockedRecord {
     /// Lets it stay, under a name that no start looks at; says where.
     pub fn set_aside(&mut self) -> PathBuf {
         self.is_aside = true;
-        let aside = self.path.with_extension(ASIDE);
+        let aside = self.path.with_extension(SET_ASIDE_EXTENSION);
         // Where it keeps its name the next start says so again.
         if rustix::fs::renameat_with(CWD, &self.path, CWD, &aside, RenameFlags::NOREPLACE).is_ok() {
             self.path = aside;
@@ -49,7 +49,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for LockedRecord {
     fn drop(&mut self) {
         if !self.is_aside {
             // What stays is looked at again by the next start, and finds all files as they were or are to be.
@@ -60,16 +60,16 @@ impl Drop for Held {
 
 /// What a process that died has left.
 #[derive(Debug)]
-pub enum Abandoned<R> {
+pub enum AbandonedRecord<R> {
     /// A record, locked.
-    Record(Held, R),
+    Record(LockedRecord, R),
     /// A whole record that cannot be read, which stays.
-    Unread(Unread),
+    Unreadable(UnreadableRecord),
 }
 
 /// A whole record that cannot be read.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Unread {
+pub struct UnreadableRecord {
     /// Where it lies now.
     pub path: PathBuf,
     /// Why it cannot be read.
@@ -80,25 +80,25 @@ pub struct Unread {
 ///
 /// # Errors
 /// When it is larger than what is read again, or the system refuses; nothing is left then.
-pub fn write(dir: &Path, record: &impl Serialize) -> io::Result<Held> {
+pub fn write(dir: &Path, record: &impl Serialize) -> io::Result<LockedRecord> {
     write_up_to(MAX_BYTES, dir, record)
 }
 
-fn write_up_to(limit: u64, dir: &Path, record: &impl Serialize) -> io::Result<Held> {
+fn write_up_to(limit: u64, dir: &Path, record: &impl Serialize) -> io::Result<LockedRecord> {
     let text = serde_json::to_vec(record)?;
     if text.len() as u64 > limit {
         let message = format!("{}: change fewer in one call.", too_large(limit));
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
     }
     DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
-    let name = Source::new().short_id();
-    let part = dir.join(format!("{name}.{PART}"));
+    let name = Clock::new().short_id();
+    let part = dir.join(format!("{name}.{PARTIAL_EXTENSION}"));
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
-    let mut held = Held { path: part, file, is_aside: false };
+    let mut held = LockedRecord { path: part, file, is_aside: false };
     rustix::fs::flock(&held.file, FlockOperation::NonBlockingLockExclusive)?;
     held.file.write_all(&text)?;
     held.file.sync_all()?;
-    let whole = dir.join(format!("{name}.{WHOLE}"));
+    let whole = dir.join(format!("{name}.{COMPLETE_EXTENSION}"));
     rustix::fs::rename(&held.path, &whole)?;
     held.path = whole;
     let opened = rustix::fs::open(dir, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
@@ -111,30 +111,37 @@ fn too_large(limit: u64) -> String {
 }
 
 /// What processes that died have left in `dir`. Half a record is removed: nothing was changed before it was whole.
-pub fn abandoned<R: DeserializeOwned>(dir: &Path) -> Vec<Abandoned<R>> {
+pub fn abandoned<R: DeserializeOwned>(dir: &Path) -> Vec<AbandonedRecord<R>> {
     let Ok(entries) = dir.read_dir() else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let ends = |path: &Path, end: &str| path.extension().is_some_and(|extension| extension == end);
-    let paths = paths.filter(|path| ends(path, WHOLE) || ends(path, PART)).take(MAX_RECORDS);
+    let paths = paths
+        .filter(|path| ends(path, COMPLETE_EXTENSION) || ends(path, PARTIAL_EXTENSION))
+        .take(MAX_RECORDS);
     paths
         .filter_map(|path| {
-            let is_whole = ends(&path, WHOLE);
+            let is_whole = ends(&path, COMPLETE_EXTENSION);
             let mut held = match lock(&path) {
                 Ok(held) => held?,
                 Err(error) => {
-                    return is_whole.then(|| Abandoned::Unread(Unread { path, why: error.to_string() }));
+                    return is_whole.then(|| {
+                        AbandonedRecord::Unreadable(UnreadableRecord { path, why: error.to_string() })
+                    });
                 }
             };
             Some(match is_whole.then(|| read(&held.file))? {
-                Ok(record) => Abandoned::Record(held, record),
-                Err(error) => Abandoned::Unread(Unread { path: held.set_aside(), why: error.to_string() }),
+                Ok(record) => AbandonedRecord::Record(held, record),
+                Err(error) => AbandonedRecord::Unreadable(UnreadableRecord {
+                    path: held.set_aside(),
+                    why: error.to_string(),
+                }),
             })
         })
         .collect()
 }
 
 /// Locks what nobody else holds; nothing where somebody does, or where it has gone.
-fn lock(path: &Path) -> io::Result<Option<Held>> {
+fn lock(path: &Path) -> io::Result<Option<LockedRecord>> {
     let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits().cast_signed();
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -148,7 +155,7 @@ fn lock(path: &Path) -> io::Result<Option<Held>> {
     let opened = file.metadata()?;
     let is_it = |there: Metadata| (there.dev(), there.ino()) == (opened.dev(), opened.ino());
     let is_there = path.symlink_metadata().is_ok_and(is_it);
-    Ok(is_there.then(|| Held { path: path.to_owned(), file, is_aside: false }))
+    Ok(is_there.then(|| LockedRecord { path: path.to_owned(), file, is_aside: false }))
 }
 
 fn read<R: DeserializeOwned>(file: &File) -> io::Result<R> {

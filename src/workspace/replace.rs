@@ -7,19 +7,19 @@
 use crate::change::FileState;
 use crate::workspace::Workspace;
 use crate::workspace::beneath::LastLink;
-use crate::workspace::contents::{Contents, Unkept};
+use crate::workspace::contents::{ContentStore, StoreError};
 use crate::workspace::error::FileError;
-use crate::workspace::file::{Known, hash};
+use crate::workspace::file::{HashedContent, hash};
 use crate::workspace::path::RelPath;
-use crate::workspace::target::Target;
+use crate::workspace::target::ReplaceTarget;
 use rustix::fs::Mode;
 
-pub(super) use crate::workspace::target::New;
+pub(super) use crate::workspace::target::NewEntry;
 pub use crate::workspace::target::{Expected, TEMPORARY_PREFIX};
 
 /// What a change displaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Displaced {
+pub struct AppliedChange {
     /// Where the file really is, links resolved.
     pub path: RelPath,
     /// What it was before.
@@ -29,9 +29,9 @@ pub struct Displaced {
     /// How many directories were made for it.
     pub directories: u32,
     /// Why the system did not confirm that the change is on disk; the change stands.
-    pub unsynced: Option<String>,
+    pub sync_error: Option<String>,
     /// Why the content before could not be kept: the change cannot be undone. Nothing is kept where nobody asked for it.
-    pub unkept: Option<String>,
+    pub store_error: Option<String>,
 }
 
 impl Workspace {
@@ -46,7 +46,7 @@ impl Workspace {
         path: &RelPath,
         expected: &Expected<'_>,
         bytes: &[u8],
-    ) -> Result<Displaced, FileError> {
+    ) -> Result<AppliedChange, FileError> {
         self.replace_with_mode(path, expected, bytes, None)
     }
 
@@ -54,13 +54,13 @@ impl Workspace {
     ///
     /// # Errors
     /// As [`replace`](Self::replace).
-    pub fn replace_with_known(
+    pub fn replace_with_hashed(
         &self,
         path: &RelPath,
         expected: &Expected<'_>,
-        new: Known<'_>,
-    ) -> Result<Displaced, FileError> {
-        self.set(path, LastLink::Follow, expected, New::File(new, None))
+        new: HashedContent<'_>,
+    ) -> Result<AppliedChange, FileError> {
+        self.set(path, LastLink::Follow, expected, NewEntry::File(new, None))
     }
 
     /// As [`replace`](Self::replace); the file gets the permission bits `mode`.
@@ -73,9 +73,9 @@ impl Workspace {
         expected: &Expected<'_>,
         bytes: &[u8],
         mode: Option<Mode>,
-    ) -> Result<Displaced, FileError> {
-        let new = Known { bytes, hash: &hash(bytes) };
-        self.set(path, LastLink::Follow, expected, New::File(new, mode))
+    ) -> Result<AppliedChange, FileError> {
+        let new = HashedContent { bytes, hash: &hash(bytes) };
+        self.set(path, LastLink::Follow, expected, NewEntry::File(new, mode))
     }
 
     /// As [`replace`](Self::replace), for whatever a name may hold; a link that is the last part of `path` is followed or
@@ -85,27 +85,32 @@ impl Workspace {
         path: &RelPath,
         last: LastLink,
         expected: &Expected<'_>,
-        new: New<'_>,
-    ) -> Result<Displaced, FileError> {
-        let set = |target: &Target<'_>| self.fill(target, last, expected, new);
-        let (displaced, directories) = self.beside(path, last, set)?;
-        Ok(Displaced { directories, ..displaced })
+        new: NewEntry<'_>,
+    ) -> Result<AppliedChange, FileError> {
+        let set = |target: &ReplaceTarget<'_>| self.write_target(target, last, expected, new);
+        let (displaced, directories) = self.with_target(path, last, set)?;
+        Ok(AppliedChange { directories, ..displaced })
     }
 
     /// Does `work` in the directory of `path`, which is made, and says how many directories were; where it fails they go again.
-    pub(super) fn beside<T>(
+    pub(super) fn with_target<T>(
         &self,
         path: &RelPath,
         last: LastLink,
-        work: impl FnOnce(&Target<'_>) -> Result<T, FileError>,
+        work: impl FnOnce(&ReplaceTarget<'_>) -> Result<T, FileError>,
     ) -> Result<(T, u32), FileError> {
-        let real = self.writable(path, last)?;
+        let real = self.resolve_writable(path, last)?;
         let (parent, name) = real.split_last().ok_or_else(|| FileError::Directory(path.clone()))?;
-        let made = self.beneath().make_directory(&parent);
+        let made = self.root_dir().make_directory(&parent);
         let (directory, directories) =
             made.map_err(|error| FileError::io(path, "open the directory of", error.into()))?;
-        let target =
-            Target { beneath: self.beneath(), path: &real, parent: &parent, directory: &directory, name };
+        let target = ReplaceTarget {
+            root_dir: self.root_dir(),
+            path: &real,
+            parent: &parent,
+            directory: &directory,
+            name,
+        };
         let done = work(&target);
         if done.is_err() {
             self.remove_directories([(real.clone(), directories)]);
@@ -113,39 +118,39 @@ impl Workspace {
         done.map(|done| (done, directories))
     }
 
-    fn fill(
+    fn write_target(
         &self,
-        target: &Target<'_>,
+        target: &ReplaceTarget<'_>,
         last: LastLink,
         expected: &Expected<'_>,
-        new: New<'_>,
-    ) -> Result<Displaced, FileError> {
+        new: NewEntry<'_>,
+    ) -> Result<AppliedChange, FileError> {
         let real = target.path;
         let old = target.stat(last)?;
         match (&old, expected) {
             (Some(_), Expected::Absent) => return Err(FileError::Exists(real.clone())),
             (None, Expected::Hash(_) | Expected::Content(_)) => return Err(target.changed(None)),
-            (Some(old), _) => target.may_be_written(old)?,
+            (Some(old), _) => target.check_writable(old)?,
             (None, _) => {}
         }
-        let keep = |contents: &Contents| match expected {
+        let keep = |contents: &ContentStore| match expected {
             // Nothing else will be displaced.
-            Expected::Hash(hash) if contents.holds(hash) => Ok(hash.clone()),
-            Expected::Content(known) => contents.keep_known(*known).map(|()| known.hash.to_owned()),
-            _ => target.keep(contents),
+            Expected::Hash(hash) if contents.contains(hash) => Ok(hash.clone()),
+            Expected::Content(known) => contents.store_hashed(*known).map(|()| known.hash.to_owned()),
+            _ => target.store(contents),
         };
-        let keep = || self.displaced().filter(|_| old.is_some()).map(keep);
+        let keep = || self.content_store().filter(|_| old.is_some()).map(keep);
         let (mut temporary, became, kept) = target.write_temporary(new, old.as_ref(), keep)?;
         let was = if let Some(old) = old {
             let written = became.hash().unwrap_or_default();
-            FileState::with(target.exchange(&mut temporary, expected, written)?, old.st_mode)
+            FileState::from_mode(target.exchange(&mut temporary, expected, written)?, old.st_mode)
         } else {
             target.place_new(&temporary, expected)?;
             FileState::Absent
         };
         drop(temporary);
-        let (unsynced, unkept) = (target.sync(), unkept(kept, was.hash()));
-        Ok(Displaced { path: real.clone(), was, became, directories: 0, unsynced, unkept })
+        let (sync_error, store_error) = (target.sync(), unkept(kept, was.hash()));
+        Ok(AppliedChange { path: real.clone(), was, became, directories: 0, sync_error, store_error })
     }
 
     /// Removes the regular file or symbolic link `path`; a link's target stays.
@@ -153,32 +158,37 @@ impl Workspace {
     /// # Errors
     /// When the file is not as `expected`, is a directory or special file, is outside, is part of `.git`, or the
     /// system refuses; the file is untouched then.
-    pub fn remove(&self, path: &RelPath, expected: &Expected<'_>) -> Result<Displaced, FileError> {
-        let real = self.writable(path, LastLink::Keep)?;
+    pub fn remove(&self, path: &RelPath, expected: &Expected<'_>) -> Result<AppliedChange, FileError> {
+        let real = self.resolve_writable(path, LastLink::NoFollow)?;
         let (parent, name) = real.split_last().ok_or_else(|| FileError::Directory(path.clone()))?;
         let directory = self
-            .beneath()
+            .root_dir()
             .open_directory(&parent)
             .map_err(|error| FileError::io(path, "open the directory of", error.into()))?;
-        let target =
-            Target { beneath: self.beneath(), path: &real, parent: &parent, directory: &directory, name };
-        let kept = self.displaced().map(|contents| target.keep(contents));
+        let target = ReplaceTarget {
+            root_dir: self.root_dir(),
+            path: &real,
+            parent: &parent,
+            directory: &directory,
+            name,
+        };
+        let kept = self.content_store().map(|contents| target.store(contents));
         let was = target.set_aside_and_remove(expected)?;
-        let (unsynced, unkept) = (target.sync(), unkept(kept, was.hash()));
+        let (sync_error, store_error) = (target.sync(), unkept(kept, was.hash()));
         let became = FileState::Absent;
-        Ok(Displaced { path: real.clone(), was, became, directories: 0, unsynced, unkept })
+        Ok(AppliedChange { path: real.clone(), was, became, directories: 0, sync_error, store_error })
     }
 
-    fn writable(&self, path: &RelPath, last: LastLink) -> Result<RelPath, FileError> {
-        let real = self.beneath().resolve(path, last).map_err(|error| FileError::at(path, error))?;
+    fn resolve_writable(&self, path: &RelPath, last: LastLink) -> Result<RelPath, FileError> {
+        let real = self.root_dir().resolve(path, last).map_err(|error| FileError::at(path, error))?;
         if path.is_git_internal() || real.is_git_internal() {
-            return Err(FileError::Protected(path.clone()));
+            return Err(FileError::GitInternal(path.clone()));
         }
-        if self.is_kept(&real, true) {
-            return Err(FileError::Kept(path.clone()));
+        if self.is_protected(&real, true) {
+            return Err(FileError::ProtectedFile(path.clone()));
         }
-        if self.is_led_to(&real) {
-            return Err(FileError::LedTo(path.clone()));
+        if self.is_protected_link_target(&real) {
+            return Err(FileError::ProtectedLink(path.clone()));
         }
         if self.changes_repository(&real) {
             return Err(FileError::Repository(path.clone()));
@@ -188,10 +198,10 @@ impl Workspace {
 }
 
 /// Why what was displaced is not what was kept.
-fn unkept(kept: Option<Result<String, Unkept>>, displaced: Option<&str>) -> Option<String> {
+fn unkept(kept: Option<Result<String, StoreError>>, displaced: Option<&str>) -> Option<String> {
     match kept? {
         Ok(hash) if Some(hash.as_str()) == displaced => None,
-        Ok(_) => Some(Unkept::Changed.to_string()),
+        Ok(_) => Some(StoreError::Changed.to_string()),
         Err(reason) => Some(reason.to_string()),
     }
 }

@@ -1,7 +1,7 @@
 //! What no tool changes of a git repository, however its directory is called: judged by what lies around a file when it is
 //! changed.
 
-use crate::process::sandbox::repositories::{GIT, held, is_bare, is_kept_from_tools};
+use crate::process::sandbox::repositories::{GIT, is_bare, is_protected_from_tools, protected_paths};
 use crate::workspace::Workspace;
 use crate::workspace::alias;
 use crate::workspace::path::RelPath;
@@ -16,14 +16,14 @@ impl Workspace {
         let parts: Vec<&str> = real.parts().collect();
         (0..parts.len()).any(|depth| {
             let (directory, below) = parts.split_at(depth);
-            let directory = RelPath::of_parts(directory);
-            let has = |name: &str| self.beneath().has(&directory.join(name));
-            let readings = alias::readings(&below.join("/"));
+            let directory = RelPath::from_parts(directory);
+            let has = |name: &str| self.root_dir().exists(&directory.join(name));
+            let path_variants = alias::path_variants(&below.join("/"));
             if is_bare(has) || self.was_repository(&directory) {
-                return readings.iter().any(|below| is_kept_from_tools(below));
+                return path_variants.iter().any(|below| is_protected_from_tools(below));
             }
             let makes = |name: &str| {
-                readings
+                path_variants
                     .iter()
                     .any(|below| below.first().is_some_and(|first| first.eq_ignore_ascii_case(name)))
             };
@@ -35,17 +35,19 @@ impl Workspace {
     pub fn is_in_repository_below(&self, path: &RelPath) -> bool {
         let parts: Vec<&str> = path.parts().collect();
         (1..parts.len()).any(|depth| {
-            let directory = RelPath::of_parts(parts.get(..depth).unwrap_or_default());
-            self.beneath().has(&directory.join(GIT))
+            let directory = RelPath::from_parts(parts.get(..depth).unwrap_or_default());
+            self.root_dir().exists(&directory.join(GIT))
         })
     }
 
     /// Whether the repository of the workspace takes configuration or hooks from there.
     fn is_named_by_repository(&self, real: &RelPath) -> bool {
-        let held = held(&self.root().join(GIT), self.root());
+        let held = protected_paths(&self.root().join(GIT), self.root());
         let names = held.iter().filter_map(|path| path.strip_prefix(self.root()).ok()?.to_str());
-        let readings = alias::readings(real.as_str());
-        names.flat_map(alias::readings).any(|held| readings.iter().any(|path| path.starts_with(&held)))
+        let path_variants = alias::path_variants(real.as_str());
+        names
+            .flat_map(alias::path_variants)
+            .any(|held| path_variants.iter().any(|path| path.starts_with(&held)))
     }
 
     fn was_repository(&self, directory: &RelPath) -> bool {

@@ -3,11 +3,11 @@
 use crate::change::FileState;
 use crate::workspace::Workspace;
 use crate::workspace::beneath::LastLink;
-use crate::workspace::contents::{Contents, Unkept};
+use crate::workspace::contents::{ContentStore, StoreError};
 use crate::workspace::error::FileError;
-use crate::workspace::file::{Known, hash, hash_reader};
+use crate::workspace::file::{HashedContent, hash, hash_reader};
 use crate::workspace::path::RelPath;
-use crate::workspace::replace::{Displaced, Expected, New};
+use crate::workspace::replace::{AppliedChange, Expected, NewEntry};
 use rustix::fs::{AtFlags, FileType, Mode};
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -19,7 +19,7 @@ impl Workspace {
     /// When it is neither a file nor a link, or cannot be read.
     pub fn state_of(&self, path: &RelPath) -> Result<FileState, FileError> {
         if let Some((to, mode)) = self.link_at(path)? {
-            return Ok(FileState::with(hash(&to), mode));
+            return Ok(FileState::from_mode(hash(&to), mode));
         }
         let opened = match self.open_file(path) {
             Err(FileError::Missing(_) | FileError::NotDirectory(_)) => return Ok(FileState::Absent),
@@ -27,7 +27,7 @@ impl Workspace {
         };
         let io = |error| FileError::io(path, "read", error);
         let mode = opened.file.metadata().map_err(io)?.mode();
-        Ok(FileState::with(hash_reader(opened.file).map_err(io)?, mode))
+        Ok(FileState::from_mode(hash_reader(opened.file).map_err(io)?, mode))
     }
 
     /// The content of `path`, of a link what it points to; at most `limit` bytes.
@@ -44,12 +44,12 @@ impl Workspace {
     /// Keeps the content of `path`, of a link what it points to; returns its hash.
     ///
     /// # Errors
-    /// When it is no file that tools may see, or [`Contents`] does not keep it.
-    pub fn keep(&self, path: &RelPath, contents: &Contents) -> Result<String, Unkept> {
-        let unread = |error: FileError| Unkept::Io(std::io::Error::other(error));
+    /// When it is no file that tools may see, or [`ContentStore`] does not keep it.
+    pub fn store(&self, path: &RelPath, contents: &ContentStore) -> Result<String, StoreError> {
+        let unread = |error: FileError| StoreError::Io(std::io::Error::other(error));
         match self.link_at(path).map_err(unread)? {
-            Some((to, _)) => contents.keep_bytes(&to),
-            None => contents.keep(&self.open_file(path).map_err(unread)?.file),
+            Some((to, _)) => contents.store_bytes(&to),
+            None => contents.store(&self.open_file(path).map_err(unread)?.file),
         }
     }
 
@@ -57,26 +57,29 @@ impl Workspace {
     ///
     /// # Errors
     /// As [`replace`](Self::replace).
-    pub fn put_back(
+    pub fn restore(
         &self,
         path: &RelPath,
         now: &FileState,
         bytes: &[u8],
         wanted: &FileState,
-    ) -> Result<Displaced, FileError> {
+    ) -> Result<AppliedChange, FileError> {
         let new = if wanted.is_link() {
-            New::Link(bytes)
+            NewEntry::Link(bytes)
         } else {
-            New::File(Known { bytes, hash: &hash(bytes) }, wanted.mode().map(Mode::from_raw_mode))
+            NewEntry::File(
+                HashedContent { bytes, hash: &hash(bytes) },
+                wanted.mode().map(Mode::from_raw_mode),
+            )
         };
-        self.set(path, LastLink::Keep, &expected(now), new)
+        self.set(path, LastLink::NoFollow, &expected(now), new)
     }
 
     /// Removes what `path` holds, which must be as `now`.
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
-    pub fn take_away(&self, path: &RelPath, now: &FileState) -> Result<Displaced, FileError> {
+    pub fn remove_current(&self, path: &RelPath, now: &FileState) -> Result<AppliedChange, FileError> {
         self.remove(path, &expected(now))
     }
 
@@ -101,7 +104,7 @@ impl Workspace {
         // One inside of another is after it, by name.
         for directory in directories.into_iter().rev() {
             let Some((parent, name)) = directory.split_last() else { continue };
-            let Ok(parent) = self.beneath().open_directory(&parent) else { continue };
+            let Ok(parent) = self.root_dir().open_directory(&parent) else { continue };
             // One that holds something stays.
             let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
         }
@@ -111,7 +114,7 @@ impl Workspace {
     fn link_at(&self, path: &RelPath) -> Result<Option<(Vec<u8>, u32)>, FileError> {
         let real = self.resolve_directory(path)?;
         let Some((parent, name)) = real.split_last() else { return Ok(None) };
-        let Ok(directory) = self.beneath().open_directory(&parent) else { return Ok(None) };
+        let Ok(directory) = self.root_dir().open_directory(&parent) else { return Ok(None) };
         let Ok(stat) = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else {
             return Ok(None);
         };

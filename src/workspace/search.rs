@@ -39,7 +39,7 @@ const MAX_PATTERN_BYTES: usize = 10 * 1024 * 1024;
 const MAX_REASON_BYTES: usize = 1000;
 
 /// Tells whether a path, from the workspace root, must not be shown.
-pub type Hidden = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+pub type PathFilter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// What to search for, and where.
 #[derive(Clone)]
@@ -59,12 +59,12 @@ pub struct Query {
     /// Matching lines kept.
     pub most: usize,
     /// Files that must not be shown.
-    pub hidden: Hidden,
+    pub hidden: PathFilter,
 }
 
 /// A line of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct ResultLine {
     /// Counted from 1.
     pub number: u64,
     /// Its text without ending, cut.
@@ -75,13 +75,13 @@ pub struct Found {
 
 /// The results of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Results {
+pub struct SearchResults {
     /// Lines by file, sorted by path.
-    pub files: BTreeMap<String, Vec<Found>>,
+    pub files: BTreeMap<String, Vec<ResultLine>>,
     /// Matching lines in `files`.
     pub hits: usize,
     /// There are more matching lines.
-    pub more: bool,
+    pub has_more: bool,
     /// Files left out because they are too large.
     pub too_large: usize,
     /// Files left out because they must not be shown.
@@ -89,7 +89,7 @@ pub struct Results {
     /// Files that could not be read to the end, and directories whose ignore file is no plain file.
     pub unreadable: usize,
     /// The search ended early: too many entries, or it was told to stop.
-    pub cut: bool,
+    pub is_incomplete: bool,
 }
 
 /// Why a search could not begin.
@@ -108,7 +108,7 @@ impl Workspace {
     ///
     /// # Errors
     /// When the pattern is wrong or the place is absent, outside or unreadable.
-    pub fn search(&self, query: &Query, stop: &AtomicBool) -> Result<Results, SearchError> {
+    pub fn search(&self, query: &Query, stop: &AtomicBool) -> Result<SearchResults, SearchError> {
         let matcher = query.matcher()?;
         let walk = self.walk(&query.base)?;
         let job = Job {
@@ -117,7 +117,7 @@ impl Workspace {
             walk: &walk,
             stop,
             visited: AtomicUsize::new(0),
-            results: Mutex::new(Results::default()),
+            results: Mutex::new(SearchResults::default()),
         };
         walk.builder.build_parallel().run(|| {
             let (mut searcher, matcher, job) = (searcher(query.context), matcher.clone(), &job);
@@ -130,8 +130,8 @@ impl Workspace {
             })
         });
         let mut results = job.results.into_inner().unwrap_or_else(PoisonError::into_inner);
-        results.cut |= stop.load(Ordering::Relaxed);
-        results.unreadable += walk.refused();
+        results.is_incomplete |= stop.load(Ordering::Relaxed);
+        results.unreadable += walk.skipped();
         results.trim(query.most);
         Ok(results)
     }
@@ -141,12 +141,17 @@ impl Workspace {
 ///
 /// # Errors
 /// When the pattern is wrong.
-pub fn search_one(file: &File, name: &str, query: &Query, stop: &AtomicBool) -> Result<Results, SearchError> {
+pub fn search_one(
+    file: &File,
+    name: &str,
+    query: &Query,
+    stop: &AtomicBool,
+) -> Result<SearchResults, SearchError> {
     let matcher = query.matcher()?;
     let mut searcher = searcher(query.context);
     searcher.set_binary_detection(BinaryDetection::none());
     let mut lines = Lines::new(&matcher, query.most, stop);
-    let mut results = Results::default();
+    let mut results = SearchResults::default();
     if searcher.search_file(&matcher, file, &mut lines).is_err() {
         results.unreadable += 1;
     }
@@ -185,7 +190,7 @@ fn searcher(context: usize) -> Searcher {
         .build()
 }
 
-impl Results {
+impl SearchResults {
     /// Drops the last lines by path until at most `most` match.
     fn trim(&mut self, most: usize) {
         while self.hits > most {
@@ -200,7 +205,7 @@ impl Results {
             if !lines.iter().any(|line| line.matched) {
                 last.remove();
             }
-            self.more = true;
+            self.has_more = true;
         }
     }
 }
@@ -212,7 +217,7 @@ struct Job<'a> {
     walk: &'a Walk,
     stop: &'a AtomicBool,
     visited: AtomicUsize,
-    results: Mutex<Results>,
+    results: Mutex<SearchResults>,
 }
 
 impl Job<'_> {
@@ -221,7 +226,7 @@ impl Job<'_> {
             return WalkState::Quit;
         }
         if self.visited.fetch_add(1, Ordering::Relaxed) >= MAX_ENTRIES {
-            self.note(|results| results.cut = true);
+            self.note(|results| results.is_incomplete = true);
             return WalkState::Quit;
         }
         if !entry.file_type().is_some_and(|kind| kind.is_file()) {
@@ -253,7 +258,7 @@ impl Job<'_> {
     fn search_file(&self, path: &RelPath, searcher: &mut Searcher, matcher: &RegexMatcher) {
         let opened = match self.workspace.open_file(path) {
             Ok(opened) => opened,
-            Err(FileError::Kept(_)) => return self.note(|results| results.hidden += 1),
+            Err(FileError::ProtectedFile(_)) => return self.note(|results| results.hidden += 1),
             Err(_) => return self.note(|results| results.unreadable += 1),
         };
         // A base that is a link has another name than the files below it.
@@ -290,7 +295,7 @@ impl Job<'_> {
         });
     }
 
-    fn note(&self, change: impl FnOnce(&mut Results)) {
+    fn note(&self, change: impl FnOnce(&mut SearchResults)) {
         change(&mut self.results.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -298,7 +303,7 @@ impl Job<'_> {
 /// Collects the lines of one file.
 struct Lines<'a> {
     matcher: &'a RegexMatcher,
-    found: Vec<Found>,
+    found: Vec<ResultLine>,
     hits: usize,
     most: usize,
     binary: bool,
@@ -313,7 +318,7 @@ impl<'a> Lines<'a> {
     fn push(&mut self, number: Option<u64>, bytes: &[u8], matched: bool) {
         let hit = if matched { self.matcher.find(bytes).ok().flatten() } else { None };
         let text = shown(bytes, hit.map_or(0, |hit| hit.start()));
-        self.found.push(Found { number: number.unwrap_or(0), text, matched });
+        self.found.push(ResultLine { number: number.unwrap_or(0), text, matched });
     }
 }
 

@@ -21,13 +21,13 @@ pub(super) const CACHE_TAG: &str = "CACHEDIR.TAG";
 /// What every file and link that is not ignored looks like, and which directories there are.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    files: BTreeMap<String, Look>,
+    files: BTreeMap<String, FileStamp>,
     directories: BTreeSet<String>,
 }
 
 /// What a file looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Look {
+pub struct FileStamp {
     /// Bytes.
     pub size: u64,
     /// Its kind and permission bits (`st_mode`).
@@ -43,9 +43,9 @@ pub struct Difference {
     /// The file.
     pub path: String,
     /// What it looked like.
-    pub before: Option<Look>,
+    pub before: Option<FileStamp>,
     /// What it looks like.
-    pub after: Option<Look>,
+    pub after: Option<FileStamp>,
 }
 
 impl Snapshot {
@@ -66,7 +66,7 @@ impl Snapshot {
             .git_global(false)
             .git_exclude(false)
             .parents(false)
-            .filter_entry(is_looked_at)
+            .filter_entry(is_scanned)
             .build();
         for (count, entry) in walk.enumerate() {
             if count > entries || (count % 256 == 0 && began.elapsed() > MAX_TIME) {
@@ -85,7 +85,7 @@ impl Snapshot {
         if kind.is_dir() {
             self.directories.insert(path);
         } else if let (true, Ok(metadata)) = (kind.is_file() || kind.is_symlink(), entry.metadata()) {
-            let look = Look {
+            let look = FileStamp {
                 size: metadata.size(),
                 mode: metadata.mode(),
                 modified_s: metadata.mtime(),
@@ -122,7 +122,7 @@ impl Snapshot {
 }
 
 /// Whether to look at an entry: not into what tools made and can make again, nor where ignore files cannot be read.
-fn is_looked_at(entry: &DirEntry) -> bool {
+fn is_scanned(entry: &DirEntry) -> bool {
     if entry.depth() == 0 || !entry.file_type().is_some_and(|kind| kind.is_dir()) {
         return true;
     }

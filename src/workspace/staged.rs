@@ -4,13 +4,13 @@ use crate::change::FileState;
 use crate::workspace::Workspace;
 use crate::workspace::beneath::LastLink;
 use crate::workspace::error::FileError;
-use crate::workspace::file::{Known, hash};
+use crate::workspace::file::{HashedContent, hash};
 use crate::workspace::path::RelPath;
-use crate::workspace::replace::{Displaced, Expected, New};
+use crate::workspace::replace::{AppliedChange, Expected, NewEntry};
 use rustix::fs::Mode;
 
 /// A temporary file that is to take the place of a file.
-pub(super) struct Staged {
+pub(super) struct StagedFile {
     /// The file, links resolved.
     path: RelPath,
     /// The name of the temporary file beside it.
@@ -31,35 +31,39 @@ impl Workspace {
         path: &RelPath,
         bytes: &[u8],
         mode: Option<Mode>,
-    ) -> Result<Staged, FileError> {
-        let (staged, directories) = self.beside(path, LastLink::Follow, |target| {
+    ) -> Result<StagedFile, FileError> {
+        let (staged, directories) = self.with_target(path, LastLink::Follow, |target| {
             let old = target.stat(LastLink::Follow)?;
-            let new = New::File(Known { bytes, hash: &hash(bytes) }, mode);
+            let new = NewEntry::File(HashedContent { bytes, hash: &hash(bytes) }, mode);
             let (mut temporary, state, ()) = target.write_temporary(new, old.as_ref(), || ())?;
-            temporary.keep = true;
+            temporary.persist = true;
             let (path, name) = (target.path.clone(), temporary.name.clone());
-            Ok(Staged { path, name, state, directories: 0 })
+            Ok(StagedFile { path, name, state, directories: 0 })
         })?;
-        Ok(Staged { directories, ..staged })
+        Ok(StagedFile { directories, ..staged })
     }
 
     /// Gives what was staged its place.
     ///
     /// # Errors
     /// When the file is not as `expected`, or the system refuses; the file is untouched then, and nothing is left.
-    pub(super) fn place(&self, staged: &Staged, expected: &Expected<'_>) -> Result<Displaced, FileError> {
-        let made = New::Made(&staged.name, &staged.state);
+    pub(super) fn commit_staged(
+        &self,
+        staged: &StagedFile,
+        expected: &Expected<'_>,
+    ) -> Result<AppliedChange, FileError> {
+        let made = NewEntry::Staged(&staged.name, &staged.state);
         match self.set(&staged.path, LastLink::Follow, expected, made) {
-            Ok(displaced) => Ok(Displaced { directories: staged.directories, ..displaced }),
+            Ok(displaced) => Ok(AppliedChange { directories: staged.directories, ..displaced }),
             Err(error) => {
-                self.discard(staged);
+                self.discard_staged(staged);
                 Err(error)
             }
         }
     }
 
     /// Removes what was staged and has no place; what somebody else has left under its name stays.
-    pub(super) fn discard(&self, staged: &Staged) {
+    pub(super) fn discard_staged(&self, staged: &StagedFile) {
         if let (Some((parent, _)), Some(hash)) = (staged.path.split_last(), staged.state.hash()) {
             // What cannot be removed is harmless, hidden, and recognisable by its name.
             let _ = self.remove(&parent.join(&staged.name), &Expected::Hash(hash.to_owned()));
@@ -85,13 +89,13 @@ mod tests {
         let path = workspace.path("new/deep/file").unwrap();
         let staged = workspace.stage(&path, b"new", None).unwrap();
         assert_eq!(staged.directories, 2);
-        workspace.discard(&staged);
+        workspace.discard_staged(&staged);
         assert_eq!(names(dir.path()), 0);
 
         let staged = workspace.stage(&path, b"new", None).unwrap();
         let deep = dir.path().join("new/deep");
         std::fs::write(deep.join(&staged.name), "a save by another program").unwrap();
-        let error = workspace.place(&staged, &Expected::Hash("another".to_owned())).unwrap_err();
+        let error = workspace.commit_staged(&staged, &Expected::Hash("another".to_owned())).unwrap_err();
         assert!(matches!(error, FileError::Changed { .. }), "{error}");
         assert_eq!(names(&deep), 1);
     }

@@ -2,13 +2,13 @@
 //! neither.
 
 use crate::change::FileState;
-use crate::source::Source;
-use crate::workspace::beneath::{Beneath, LastLink};
-use crate::workspace::contents::{Contents, Unkept};
+use crate::source::Clock;
+use crate::workspace::beneath::{LastLink, RootDir};
+use crate::workspace::contents::{ContentStore, StoreError};
 use crate::workspace::error::FileError;
-use crate::workspace::file::{Known, hash, hash_reader, is_all_of};
+use crate::workspace::file::{HashedContent, equals_reader, hash, hash_reader};
 use crate::workspace::path::RelPath;
-use crate::workspace::temporary::Temporary;
+use crate::workspace::temporary::TempFile;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
@@ -39,38 +39,38 @@ pub enum Expected<'a> {
     /// It must have this content hash.
     Hash(String),
     /// It must have this content.
-    Content(Known<'a>),
+    Content(HashedContent<'a>),
     /// It may be anything, or nothing.
     Any,
 }
 
 /// What a name is to hold.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum New<'a> {
+pub(super) enum NewEntry<'a> {
     /// A file with this content, and these permission bits or those of what it replaces.
-    File(Known<'a>, Option<Mode>),
+    File(HashedContent<'a>, Option<Mode>),
     /// A link to this.
     Link(&'a [u8]),
     /// The temporary file with this name, which lies beside it and is this.
-    Made(&'a str, &'a FileState),
+    Staged(&'a str, &'a FileState),
 }
 
 /// A name in a held directory.
-pub(super) struct Target<'a> {
-    pub(super) beneath: &'a Beneath,
+pub(super) struct ReplaceTarget<'a> {
+    pub(super) root_dir: &'a RootDir,
     pub(super) path: &'a RelPath,
     pub(super) parent: &'a RelPath,
     pub(super) directory: &'a OwnedFd,
     pub(super) name: &'a str,
 }
 
-impl Target<'_> {
+impl ReplaceTarget<'_> {
     fn io(&self, error: Errno) -> FileError {
         FileError::io(self.path, "write", error.into())
     }
 
     pub(super) fn changed(&self, kept: Option<&str>) -> FileError {
-        FileError::Changed { path: self.path.clone(), kept: kept.map(|name| self.parent.join(name)) }
+        FileError::Changed { path: self.path.clone(), other_version: kept.map(|name| self.parent.join(name)) }
     }
 
     /// What the name holds now; `None` when nothing.
@@ -79,7 +79,7 @@ impl Target<'_> {
             Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => Ok(Some(stat)),
                 FileType::Directory => Err(FileError::Directory(self.path.clone())),
-                FileType::Symlink if last == LastLink::Keep => Ok(Some(stat)),
+                FileType::Symlink if last == LastLink::NoFollow => Ok(Some(stat)),
                 // It was resolved a moment ago, so it was put there since.
                 FileType::Symlink => Err(self.changed(None)),
                 _ => Err(FileError::Special(self.path.clone())),
@@ -91,7 +91,7 @@ impl Target<'_> {
 
     /// A name can be given to other content by whoever may write the directory; a file that is kept from being written,
     /// or belongs to somebody else, is to stay as it is all the same.
-    pub(super) fn may_be_written(&self, old: &Stat) -> Result<(), FileError> {
+    pub(super) fn check_writable(&self, old: &Stat) -> Result<(), FileError> {
         if FileType::from_raw_mode(old.st_mode) == FileType::Symlink {
             return Ok(());
         }
@@ -103,17 +103,17 @@ impl Target<'_> {
     /// is not said otherwise. Also says what it is.
     pub(super) fn write_temporary<T>(
         &self,
-        new: New<'_>,
+        new: NewEntry<'_>,
         old: Option<&Stat>,
         meanwhile: impl FnOnce() -> T,
-    ) -> Result<(Temporary<'_>, FileState, T), FileError> {
-        let (Known { bytes, hash }, mode) = match new {
-            New::File(content, mode) => (content, mode),
-            New::Link(to) => {
+    ) -> Result<(TempFile<'_>, FileState, T), FileError> {
+        let (HashedContent { bytes, hash }, mode) = match new {
+            NewEntry::File(content, mode) => (content, mode),
+            NewEntry::Link(to) => {
                 let done = meanwhile();
-                return Ok((self.create_link(to)?, FileState::with(hash(to), LINK_MODE), done));
+                return Ok((self.create_link(to)?, FileState::from_mode(hash(to), LINK_MODE), done));
             }
-            New::Made(name, state) => {
+            NewEntry::Staged(name, state) => {
                 return Ok((self.temporary(name.to_owned()), state.clone(), meanwhile()));
             }
         };
@@ -126,29 +126,29 @@ impl Target<'_> {
         file.write_all(bytes).map_err(|error| FileError::io(self.path, "write", error))?;
         let made = rustix::fs::fstat(&file).map_err(|error| self.io(error))?;
         if let Some(old) = old {
-            give_away(&file, &made, old);
+            copy_owner(&file, &made, old);
         }
         let kept = || old.map(|old| Mode::from_raw_mode(old.st_mode));
         let mode = mode.or_else(kept).unwrap_or(Mode::from_raw_mode(made.st_mode)) & PERMISSIONS;
         if private {
             rustix::fs::fchmod(&file, mode).map_err(|error| self.io(error))?;
         }
-        let (synced, done) = synced(&file, bytes.len(), meanwhile);
+        let (synced, done) = sync_while(&file, bytes.len(), meanwhile);
         synced.map_err(|error| FileError::io(self.path, "write", error))?;
-        Ok((temporary, FileState::file(hash.to_owned(), mode.as_raw_mode()), done))
+        Ok((temporary, FileState::regular_file(hash.to_owned(), mode.as_raw_mode()), done))
     }
 
-    fn create_link(&self, to: &[u8]) -> Result<Temporary<'_>, FileError> {
+    fn create_link(&self, to: &[u8]) -> Result<TempFile<'_>, FileError> {
         let name = temporary_name();
         rustix::fs::symlinkat(to, self.directory, &name).map_err(|error| self.io(error))?;
         Ok(self.temporary(name))
     }
 
-    fn temporary(&self, name: String) -> Temporary<'_> {
-        Temporary { directory: self.directory.as_fd(), name, keep: false }
+    fn temporary(&self, name: String) -> TempFile<'_> {
+        TempFile { directory: self.directory.as_fd(), name, persist: false }
     }
 
-    fn create_temporary(&self, mode: Mode) -> Result<(Temporary<'_>, OwnedFd), FileError> {
+    fn create_temporary(&self, mode: Mode) -> Result<(TempFile<'_>, OwnedFd), FileError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for _ in 0..NAME_TRIES {
             let name = temporary_name();
@@ -164,7 +164,7 @@ impl Target<'_> {
     /// Gives the temporary file the name, which must be free.
     pub(super) fn place_new(
         &self,
-        temporary: &Temporary<'_>,
+        temporary: &TempFile<'_>,
         expected: &Expected<'_>,
     ) -> Result<(), FileError> {
         let taken = || match expected {
@@ -192,7 +192,7 @@ impl Target<'_> {
     /// Swaps the temporary file with the target and checks what was displaced; returns its hash.
     pub(super) fn exchange(
         &self,
-        temporary: &mut Temporary<'_>,
+        temporary: &mut TempFile<'_>,
         expected: &Expected<'_>,
         written: &str,
     ) -> Result<String, FileError> {
@@ -212,20 +212,20 @@ impl Target<'_> {
     }
 
     /// Undoes an exchange that displaced something unexpected.
-    fn swap_back(&self, temporary: &mut Temporary<'_>, written: &str) -> Result<String, FileError> {
+    fn swap_back(&self, temporary: &mut TempFile<'_>, written: &str) -> Result<String, FileError> {
         let undone = self.rename(&temporary.name, self.name, RenameFlags::EXCHANGE);
         if undone.is_ok() && self.hash_of(&temporary.name).is_ok_and(|found| found == written) {
             return Err(self.changed(None));
         }
         // Somebody wrote our version in the instant it was there, or it cannot be put back: both stay.
-        temporary.keep = true;
+        temporary.persist = true;
         Err(self.changed(Some(&temporary.name)))
     }
 
     /// Where the system cannot exchange names: looks, then renames. The gap between the two is all that is lost.
     fn check_and_rename(
         &self,
-        temporary: &Temporary<'_>,
+        temporary: &TempFile<'_>,
         expected: &Expected<'_>,
     ) -> Result<String, FileError> {
         let found = self.hash_of(self.name).map_err(|error| self.io(error))?;
@@ -253,19 +253,19 @@ impl Target<'_> {
         match self.hash_of(&aside) {
             Ok(found) if matches(expected, &found) => {
                 match rustix::fs::unlinkat(self.directory, &aside, AtFlags::empty()) {
-                    Ok(()) => Ok(FileState::with(found, old.st_mode)),
+                    Ok(()) => Ok(FileState::from_mode(found, old.st_mode)),
                     Err(error) => {
                         let kept = FileError::io(self.path, "delete", error.into());
-                        self.put_back(&aside).and(Err(kept))
+                        self.restore_name(&aside).and(Err(kept))
                     }
                 }
             }
-            _ => self.put_back(&aside).and(Err(self.changed(None))),
+            _ => self.restore_name(&aside).and(Err(self.changed(None))),
         }
     }
 
     /// Gives what was set aside its name again; fails when that is taken, and says where the content lies.
-    fn put_back(&self, aside: &str) -> Result<(), FileError> {
+    fn restore_name(&self, aside: &str) -> Result<(), FileError> {
         let moved = match self.move_to_free_name(aside, self.name) {
             // A directory that took the name meanwhile can have no second one; nor can it take the place of a file.
             Err(Errno::PERM) if self.is_directory(aside) => {
@@ -283,26 +283,26 @@ impl Target<'_> {
 
     /// Keeps the content that is about to be displaced, of a link what it points to; returns its hash. Only a regular file is
     /// opened: whoever opens a pipe takes what is in it.
-    pub(super) fn keep(&self, contents: &Contents) -> Result<String, Unkept> {
+    pub(super) fn store(&self, contents: &ContentStore) -> Result<String, StoreError> {
         let stat = rustix::fs::statat(self.directory, self.name, AtFlags::SYMLINK_NOFOLLOW);
         let stat = stat.map_err(io::Error::from)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {}
             FileType::Symlink => {
                 let to = rustix::fs::readlinkat(self.directory, self.name, Vec::new());
-                return contents.keep_bytes(to.map_err(io::Error::from)?.as_bytes());
+                return contents.store_bytes(to.map_err(io::Error::from)?.as_bytes());
             }
-            _ => return Err(Unkept::NoFile),
+            _ => return Err(StoreError::NotAFile),
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(self.directory, self.name, flags, Mode::empty());
-        contents.keep(&File::from(opened.map_err(io::Error::from)?))
+        contents.store(&File::from(opened.map_err(io::Error::from)?))
     }
 
     /// The content hash of what was displaced to `name`. It is compared where it is known, which is faster.
     fn displaced_hash(&self, name: &str, expected: &Expected<'_>) -> Result<String, Errno> {
         match (expected, self.open_regular(name)?) {
-            (Expected::Content(known), Some(file)) if is_all_of(known.bytes, &file).unwrap_or(false) => {
+            (Expected::Content(known), Some(file)) if equals_reader(known.bytes, &file).unwrap_or(false) => {
                 Ok(known.hash.to_owned())
             }
             _ => self.hash_of(name),
@@ -335,7 +335,7 @@ impl Target<'_> {
     }
 
     fn rename(&self, from: &str, to: &str, flags: RenameFlags) -> Result<(), Errno> {
-        self.beneath.rename(self.directory, from, to, flags)
+        self.root_dir.rename(self.directory, from, to, flags)
     }
 
     /// Makes the change of names durable, or says why that is not certain. The change has happened either way.
@@ -350,7 +350,7 @@ impl Target<'_> {
 
 /// Syncs `file`, to which so many bytes were written, and does `work` meanwhile where waiting for the disk takes longer than a
 /// thread does to begin.
-fn synced<T>(file: &File, bytes: usize, work: impl FnOnce() -> T) -> (io::Result<()>, T) {
+fn sync_while<T>(file: &File, bytes: usize, work: impl FnOnce() -> T) -> (io::Result<()>, T) {
     if bytes < LARGE_BYTES {
         let done = work();
         return (file.sync_all(), done);
@@ -364,7 +364,7 @@ fn synced<T>(file: &File, bytes: usize, work: impl FnOnce() -> T) -> (io::Result
 }
 
 /// Gives `file` to whom `old` belongs.
-fn give_away(file: &File, made: &Stat, old: &Stat) {
+fn copy_owner(file: &File, made: &Stat, old: &Stat) {
     if (made.st_uid, made.st_gid) != (old.st_uid, old.st_gid) {
         let (user, group) = (rustix::fs::Uid::from_raw(old.st_uid), rustix::fs::Gid::from_raw(old.st_gid));
         // Only root may give a file away; anyone else keeps what he wrote, as every editor does.
@@ -387,5 +387,5 @@ fn is_unsupported(error: Errno) -> bool {
 }
 
 fn temporary_name() -> String {
-    format!("{TEMPORARY_PREFIX}{}-{}", std::process::id(), Source::new().short_id())
+    format!("{TEMPORARY_PREFIX}{}-{}", std::process::id(), Clock::new().short_id())
 }

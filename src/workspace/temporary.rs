@@ -4,18 +4,18 @@ use rustix::fd::BorrowedFd;
 use rustix::fs::AtFlags;
 
 /// A temporary file, unlinked when dropped unless it was kept or has become something else.
-pub(super) struct Temporary<'a> {
+pub(super) struct TempFile<'a> {
     /// The directory that it lies in.
     pub directory: BorrowedFd<'a>,
     /// Its name there.
     pub name: String,
     /// Whether it stays.
-    pub keep: bool,
+    pub persist: bool,
 }
 
-impl Drop for Temporary<'_> {
+impl Drop for TempFile<'_> {
     fn drop(&mut self) {
-        if !self.keep {
+        if !self.persist {
             // A leftover is harmless, hidden, and recognisable by its name.
             let _ = rustix::fs::unlinkat(self.directory, &self.name, AtFlags::empty());
         }

@@ -4,9 +4,9 @@ use crate::workspace::Workspace;
 use crate::workspace::error::FileError;
 use crate::workspace::file::{hash, hash_reader};
 use crate::workspace::path::RelPath;
-use crate::workspace::record::{self, Abandoned, Held, Unread};
-use crate::workspace::replace::{Displaced, Expected};
-use crate::workspace::staged::Staged;
+use crate::workspace::record::{self, AbandonedRecord, LockedRecord, UnreadableRecord};
+use crate::workspace::replace::{AppliedChange, Expected};
+use crate::workspace::staged::StagedFile;
 use rustix::fs::Mode;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// A text file as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Version {
+pub struct OriginalFile {
     /// Its text.
     pub text: String,
     /// Its permission bits.
@@ -23,11 +23,11 @@ pub struct Version {
 
 /// What becomes of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct FileEdit {
     /// The file.
     pub path: RelPath,
     /// What it must be; `None`: it must not exist.
-    pub before: Option<Version>,
+    pub before: Option<OriginalFile>,
     /// What it becomes; `None`: it goes.
     pub after: Option<String>,
     /// The permission bits of a file that is made.
@@ -36,12 +36,12 @@ pub struct Step {
 
 /// Why none of the changes happened.
 #[derive(Debug, thiserror::Error)]
-#[error("{error}{}", not_undone(.left))]
-pub struct Failed {
+#[error("{error}{}", not_undone(.not_restored))]
+pub struct TransactionError {
     /// What was refused.
     pub error: FileError,
     /// Files that were changed before and could not be put back.
-    pub left: Vec<RelPath>,
+    pub not_restored: Vec<RelPath>,
 }
 
 fn not_undone(left: &[RelPath]) -> String {
@@ -58,16 +58,16 @@ fn not_undone(left: &[RelPath]) -> String {
 
 /// What undoes a step.
 #[derive(Debug, Serialize, Deserialize)]
-struct Undo {
+struct UndoEntry {
     path: String,
-    before: Option<Version>,
+    before: Option<OriginalFile>,
     /// The hash of its content after the step; absent when it is gone.
     after: Option<String>,
 }
 
 /// A file of a transaction that was cut off, which stays as it is.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Left {
+pub struct NotRestored {
     /// From the workspace root.
     pub path: String,
     /// The record that holds what it was.
@@ -76,13 +76,13 @@ pub struct Left {
 
 /// What became of transactions that were cut off.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Recovered {
+pub struct Recovery {
     /// Files that are again as they were before.
     pub restored: Vec<String>,
     /// Files that are as somebody else has made them since, or could not be put back.
-    pub left: Vec<Left>,
+    pub not_restored: Vec<NotRestored>,
     /// Records of transactions that cannot be read: nobody knows what they changed.
-    pub unread: Vec<Unread>,
+    pub unreadable: Vec<UnreadableRecord>,
 }
 
 impl Workspace {
@@ -90,30 +90,30 @@ impl Workspace {
     ///
     /// # Errors
     /// When one of them is refused; those before are undone then.
-    pub fn replace_all(&self, steps: &[Step]) -> Result<Vec<Displaced>, Failed> {
-        let undo: Vec<Undo> = steps.iter().map(Undo::of).collect();
+    pub fn replace_all(&self, steps: &[FileEdit]) -> Result<Vec<AppliedChange>, TransactionError> {
+        let undo: Vec<UndoEntry> = steps.iter().map(UndoEntry::of).collect();
         // One file changes in one step, whatever happens.
         let records = self.0.records.get().filter(|_| steps.len() > 1);
         let recorded = records.map(|dir| record::write(dir, &undo)).transpose();
         let _held = recorded.map_err(|error| {
             let path = steps.first().map_or_else(RelPath::root, |step| step.path.clone());
-            Failed {
+            TransactionError {
                 error: FileError::Io { path, action: "record what undoes the change of", source: error },
-                left: Vec::new(),
+                not_restored: Vec::new(),
             }
         })?;
         let mut staged = self.stage_all(steps)?.into_iter();
         let mut done = Vec::with_capacity(steps.len());
         for (step, new) in steps.iter().zip(staged.by_ref()) {
-            match self.take(step, new.as_ref()) {
+            match self.apply(step, new.as_ref()) {
                 Ok(displaced) => done.push(displaced),
                 Err(error) => {
-                    staged.rev().flatten().for_each(|unused| self.discard(&unused));
+                    staged.rev().flatten().for_each(|unused| self.discard_staged(&unused));
                     let undone = undo.iter().zip(&done).rev().zip(steps.iter().take(done.len()).rev());
                     let left = undone.filter(|((undo, _), _)| self.undo(undo).is_none());
                     let left = left.map(|(_, step)| step.path.clone()).collect();
                     self.remove_directories(done.into_iter().map(|it| (it.path, it.directories)));
-                    return Err(Failed { error, left });
+                    return Err(TransactionError { error, not_restored: left });
                 }
             }
         }
@@ -121,16 +121,16 @@ impl Workspace {
     }
 
     /// What the files are to hold, beside them; nothing for those that go.
-    fn stage_all(&self, steps: &[Step]) -> Result<Vec<Option<Staged>>, Failed> {
-        let mut staged: Vec<Option<Staged>> = Vec::with_capacity(steps.len());
+    fn stage_all(&self, steps: &[FileEdit]) -> Result<Vec<Option<StagedFile>>, TransactionError> {
+        let mut staged: Vec<Option<StagedFile>> = Vec::with_capacity(steps.len());
         for step in steps {
             let mode = step.mode.map(Mode::from_raw_mode);
             let new = step.after.as_ref().map(|text| self.stage(&step.path, text.as_bytes(), mode));
             match new.transpose() {
                 Ok(new) => staged.push(new),
                 Err(error) => {
-                    staged.iter().rev().flatten().for_each(|unused| self.discard(unused));
-                    return Err(Failed { error, left: Vec::new() });
+                    staged.iter().rev().flatten().for_each(|unused| self.discard_staged(unused));
+                    return Err(TransactionError { error, not_restored: Vec::new() });
                 }
             }
         }
@@ -138,19 +138,19 @@ impl Workspace {
     }
 
     /// Undoes the transactions that processes now dead did not end.
-    pub fn recover(&self) -> Recovered {
-        let mut recovered = Recovered::default();
-        let records = self.0.records.get().map(|dir| record::abandoned::<Vec<Undo>>(dir));
+    pub fn recover(&self) -> Recovery {
+        let mut recovered = Recovery::default();
+        let records = self.0.records.get().map(|dir| record::abandoned::<Vec<UndoEntry>>(dir));
         for abandoned in records.into_iter().flatten() {
             match abandoned {
-                Abandoned::Record(held, record) => self.undo_all(held, record, &mut recovered),
-                Abandoned::Unread(unread) => recovered.unread.push(unread),
+                AbandonedRecord::Record(held, record) => self.undo_all(held, record, &mut recovered),
+                AbandonedRecord::Unreadable(unread) => recovered.unreadable.push(unread),
             }
         }
         recovered
     }
 
-    fn undo_all(&self, mut held: Held, record: Vec<Undo>, recovered: &mut Recovered) {
+    fn undo_all(&self, mut held: LockedRecord, record: Vec<UndoEntry>, recovered: &mut Recovery) {
         for undo in record.into_iter().rev() {
             let undone = self.undo(&undo);
             if undone.is_some() {
@@ -159,29 +159,31 @@ impl Workspace {
             match undone {
                 Some(true) => recovered.restored.push(undo.path),
                 Some(false) => {}
-                None => recovered.left.push(Left { path: undo.path, record: held.set_aside() }),
+                None => {
+                    recovered.not_restored.push(NotRestored { path: undo.path, record: held.set_aside() })
+                }
             }
         }
     }
 
     /// Removes what the step has left beside a file that is as it was before.
-    fn clear_after(&self, undo: &Undo) {
+    fn clear_after(&self, undo: &UndoEntry) {
         if let Ok(path) = self.path(&undo.path) {
             let before = undo.before.as_ref().map(|before| hash(before.text.as_bytes()));
             self.clear_leftovers(&path, before.as_deref());
         }
     }
 
-    fn take(&self, step: &Step, new: Option<&Staged>) -> Result<Displaced, FileError> {
+    fn apply(&self, step: &FileEdit, new: Option<&StagedFile>) -> Result<AppliedChange, FileError> {
         let expected = expected(step.before.as_ref().map(|before| hash(before.text.as_bytes())));
         match new {
-            Some(staged) => self.place(staged, &expected),
+            Some(staged) => self.commit_staged(staged, &expected),
             None => self.remove(&step.path, &expected),
         }
     }
 
     /// Whether a step had to be undone; `None` when the file is neither as before nor as after it, or cannot be put back.
-    fn undo(&self, undo: &Undo) -> Option<bool> {
+    fn undo(&self, undo: &UndoEntry) -> Option<bool> {
         let path = self.path(&undo.path).ok()?;
         let now = match self.open_file(&path) {
             Ok(opened) => Some(hash_reader(opened.file).ok()?),
@@ -196,7 +198,7 @@ impl Workspace {
         }
         let expected = expected(now);
         let undone = match &undo.before {
-            Some(Version { text, mode }) => {
+            Some(OriginalFile { text, mode }) => {
                 let mode = Some(Mode::from_raw_mode(*mode));
                 self.replace_with_mode(&path, &expected, text.as_bytes(), mode)
             }
@@ -206,8 +208,8 @@ impl Workspace {
     }
 }
 
-impl Undo {
-    fn of(step: &Step) -> Self {
+impl UndoEntry {
+    fn of(step: &FileEdit) -> Self {
         Self {
             path: step.path.as_str().to_owned(),
             before: step.before.clone(),
@@ -258,14 +260,14 @@ mod tests {
         write(&root.join("a"), "one");
         write(&root.join("b"), "two");
         let workspace = Workspace::open(&root).unwrap();
-        workspace.keep_records_in(records.clone());
+        workspace.set_undo_log_dir(records.clone());
         Place { _dir: dir, root, records, workspace }
     }
 
-    fn step(workspace: &Workspace, path: &str, before: Option<&str>, after: Option<&str>) -> Step {
-        let before = before.map(|text| Version { text: text.to_owned(), mode: 0o644 });
+    fn step(workspace: &Workspace, path: &str, before: Option<&str>, after: Option<&str>) -> FileEdit {
+        let before = before.map(|text| OriginalFile { text: text.to_owned(), mode: 0o644 });
         let path = workspace.path(path).unwrap();
-        Step { path, before, after: after.map(str::to_owned), mode: None }
+        FileEdit { path, before, after: after.map(str::to_owned), mode: None }
     }
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -317,19 +319,19 @@ mod tests {
     }
 
     /// What a process that was killed after `done` of the steps leaves, recovered.
-    fn killed_after(done: usize) -> (Recovered, Vec<(String, String)>) {
+    fn killed_after(done: usize) -> (Recovery, Vec<(String, String)>) {
         let Place { root, records, workspace, .. } = &place();
         let steps = [
             step(workspace, "a", Some("one"), Some("1")),
             step(workspace, "b", Some("two"), None),
             step(workspace, "c", None, Some("3")),
         ];
-        let undo: Vec<Undo> = steps.iter().map(Undo::of).collect();
+        let undo: Vec<UndoEntry> = steps.iter().map(UndoEntry::of).collect();
         std::fs::create_dir(records).unwrap();
         write(&records.join("1.json"), &serde_json::to_string(&undo).unwrap());
         let staged = workspace.stage_all(&steps).unwrap_or_else(|failed| panic!("{failed}"));
         for (step, new) in steps.iter().zip(staged).take(done) {
-            workspace.take(step, new.as_ref()).unwrap();
+            workspace.apply(step, new.as_ref()).unwrap();
         }
         let recovered = workspace.recover();
         assert_eq!(contents(records), []);
@@ -341,30 +343,33 @@ mod tests {
         for done in 0..=3 {
             let (recovered, files) = killed_after(done);
             assert_eq!(files, pairs(&[("a", "one"), ("b", "two")]), "after {done}");
-            assert_eq!((recovered.restored.len(), recovered.left.len()), (done, 0));
+            assert_eq!((recovered.restored.len(), recovered.not_restored.len()), (done, 0));
         }
     }
 
     #[test]
     fn what_somebody_made_of_a_file_since_stays() {
         let Place { root, records, workspace, .. } = &place();
-        let undo = Undo::of(&step(workspace, "a", Some("zero"), Some("1")));
+        let undo = UndoEntry::of(&step(workspace, "a", Some("zero"), Some("1")));
         std::fs::create_dir(records).unwrap();
         write(&records.join("1.json"), &serde_json::to_string(&[undo]).unwrap());
         let record = records.join("1.aside");
-        assert_eq!(workspace.recover().left, [Left { path: "a".to_owned(), record: record.clone() }]);
+        assert_eq!(
+            workspace.recover().not_restored,
+            [NotRestored { path: "a".to_owned(), record: record.clone() }]
+        );
         assert_eq!(contents(root), pairs(&[("a", "one"), ("b", "two")]));
-        assert_eq!(workspace.recover(), Recovered::default());
+        assert_eq!(workspace.recover(), Recovery::default());
         assert!(contents(records)[0].1.contains("zero"), "what it was is not lost");
     }
 
     #[test]
     fn the_record_of_a_living_process_is_left_alone_and_half_a_record_goes() {
         let Place { records, workspace, .. } = &place();
-        let undo = Undo::of(&step(workspace, "a", Some("zero"), Some("one")));
+        let undo = UndoEntry::of(&step(workspace, "a", Some("zero"), Some("one")));
         let held = record::write(records, &[undo]).unwrap();
         write(&records.join("1.part"), "[{");
-        assert_eq!(workspace.recover(), Recovered::default());
+        assert_eq!(workspace.recover(), Recovery::default());
         assert_eq!(contents(records).len(), 1);
         drop(held);
         assert_eq!(contents(records), []);
@@ -375,14 +380,14 @@ mod tests {
         let Place { root, records, workspace, .. } = &place();
         std::fs::create_dir(records).unwrap();
         write(&records.join("1.json"), "[{");
-        let told = workspace.recover().unread;
-        let [Unread { path, why }] = told.as_slice() else { panic!("{told:?}") };
+        let told = workspace.recover().unreadable;
+        let [UnreadableRecord { path, why }] = told.as_slice() else { panic!("{told:?}") };
         assert_eq!((path, why.contains("EOF")), (&records.join("1.aside"), true), "{why}");
-        assert_eq!(workspace.recover(), Recovered::default());
+        assert_eq!(workspace.recover(), Recovery::default());
         assert_eq!(contents(records), pairs(&[("1.aside", "[{")]));
         // Nor does another one of that name take its place.
         write(&records.join("1.json"), "{}");
-        assert_eq!(workspace.recover().unread[0].path, records.join("1.json"));
+        assert_eq!(workspace.recover().unreadable[0].path, records.join("1.json"));
         assert_eq!(contents(records), pairs(&[("1.aside", "[{"), ("1.json", "{}")]));
         assert_eq!(contents(root), pairs(&[("a", "one"), ("b", "two")]));
     }
@@ -394,7 +399,7 @@ mod tests {
         for name in ["1.json", "2.part"] {
             std::os::unix::fs::symlink("nowhere", records.join(name)).unwrap();
         }
-        let told = workspace.recover().unread;
+        let told = workspace.recover().unreadable;
         assert_eq!(told.iter().map(|it| &it.path).collect::<Vec<_>>(), [&records.join("1.json")]);
         assert!(records.join("1.json").is_symlink());
     }
@@ -403,7 +408,7 @@ mod tests {
     fn a_file_that_is_made_gets_its_mode() {
         use std::os::unix::fs::PermissionsExt;
         let Place { root, workspace, .. } = &place();
-        let step = Step { mode: Some(0o750), ..step(workspace, "c", None, Some("3")) };
+        let step = FileEdit { mode: Some(0o750), ..step(workspace, "c", None, Some("3")) };
         workspace.replace_all(&[step]).unwrap();
         assert_eq!(root.join("c").metadata().unwrap().permissions().mode() & 0o7777, 0o750);
     }

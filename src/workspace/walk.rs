@@ -38,7 +38,7 @@ const MAX_THREADS: usize = 8;
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum EntryKind {
     /// A directory.
     Directory,
     /// A regular file, or a symbolic link.
@@ -51,7 +51,7 @@ pub struct Entry {
     /// From the workspace root.
     pub path: RelPath,
     /// What it is.
-    pub kind: Kind,
+    pub kind: EntryKind,
 }
 
 /// The entries found, sorted by path.
@@ -64,7 +64,7 @@ pub struct Listing {
     /// Directories left out because they, or their ignore files, could not be read.
     pub unreadable: usize,
     /// The walk ended early: too many entries, or it was told to stop.
-    pub cut: bool,
+    pub is_incomplete: bool,
 }
 
 impl Listing {
@@ -90,11 +90,11 @@ impl Workspace {
     ) -> Result<Listing, FileError> {
         let real = self.resolve(path)?;
         let io = |error: rustix::io::Errno| FileError::io(path, "list", error.into());
-        let directory = self.beneath().open_directory(&real).map_err(io)?;
+        let directory = self.root_dir().open_directory(&real).map_err(io)?;
         let (mut found, mut listing) = (BTreeSet::new(), Listing::default());
         for (visited, entry) in Dir::read_from(&directory).map_err(io)?.enumerate() {
             if visited >= MAX_ENTRIES {
-                listing.cut = true;
+                listing.is_incomplete = true;
                 break;
             }
             let entry = entry.map_err(io)?;
@@ -104,9 +104,9 @@ impl Workspace {
                 continue;
             }
             let kind = match entry.file_type() {
-                FileType::Directory => Kind::Directory,
+                FileType::Directory => EntryKind::Directory,
                 FileType::Unknown => kind_of(&directory, entry.file_name()),
-                _ => Kind::File,
+                _ => EntryKind::File,
             };
             listing.total += 1;
             Listing::add(&mut found, Entry { path: path.join(&name), kind }, most);
@@ -119,12 +119,12 @@ impl Workspace {
     ///
     /// # Errors
     /// When `path` is absent, outside or unreadable.
-    pub fn find(&self, wanted: &Wanted<'_>, stop: &AtomicBool) -> Result<Listing, FileError> {
+    pub fn find(&self, wanted: &FindQuery<'_>, stop: &AtomicBool) -> Result<Listing, FileError> {
         let walk = self.walk(wanted.base)?;
         let (mut found, mut listing) = (BTreeSet::new(), Listing::default());
         for (visited, entry) in walk.builder.build().enumerate() {
             if visited >= MAX_ENTRIES || stop.load(Ordering::Relaxed) {
-                listing.cut = true;
+                listing.is_incomplete = true;
                 break;
             }
             let Ok(entry) = entry else {
@@ -136,7 +136,7 @@ impl Workspace {
             let Some(path) = walk.path_of(&entry).filter(|_| !skipped) else { continue };
             if wanted.matches(&path) {
                 listing.total += 1;
-                let kind = if directory { Kind::Directory } else { Kind::File };
+                let kind = if directory { EntryKind::Directory } else { EntryKind::File };
                 Listing::add(&mut found, Entry { path, kind }, wanted.most);
             }
         }
@@ -144,7 +144,7 @@ impl Workspace {
         let counted = found.len();
         listing.entries = found.into_iter().filter(|entry| self.is_there(&entry.path)).collect();
         listing.total -= counted - listing.entries.len();
-        listing.unreadable += walk.refused();
+        listing.unreadable += walk.skipped();
         Ok(listing)
     }
 
@@ -195,7 +195,7 @@ impl Workspace {
 
 /// What a search for names wants.
 #[derive(Debug)]
-pub struct Wanted<'a> {
+pub struct FindQuery<'a> {
     /// Where it begins.
     pub base: &'a RelPath,
     /// Which names; all when absent.
@@ -206,7 +206,7 @@ pub struct Wanted<'a> {
     pub most: usize,
 }
 
-impl Wanted<'_> {
+impl FindQuery<'_> {
     fn matches(&self, path: &RelPath) -> bool {
         self.glob.is_none_or(|glob| glob_matches(glob, self.base, path))
     }
@@ -233,7 +233,7 @@ pub(super) struct Walk {
 
 impl Walk {
     /// How many directories were not entered because of their ignore files.
-    pub(super) fn refused(&self) -> usize {
+    pub(super) fn skipped(&self) -> usize {
         self.refused.load(Ordering::Relaxed)
     }
 
@@ -276,9 +276,9 @@ fn is_hidden(name: &OsStr) -> bool {
     name.as_encoded_bytes().first() == Some(&b'.')
 }
 
-fn kind_of(directory: &rustix::fd::OwnedFd, name: &std::ffi::CStr) -> Kind {
+fn kind_of(directory: &rustix::fd::OwnedFd, name: &std::ffi::CStr) -> EntryKind {
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => Kind::Directory,
-        _ => Kind::File,
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => EntryKind::Directory,
+        _ => EntryKind::File,
     }
 }

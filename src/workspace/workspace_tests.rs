@@ -142,7 +142,7 @@ fn a_file_is_replaced_only_if_it_is_as_expected() {
     for workspace in place.both() {
         place.write("a", "theirs");
         let wrong = workspace.replace(&rel("a"), &Expected::Hash(hash(b"mine")), b"new");
-        assert!(matches!(wrong, Err(FileError::Changed { kept: None, .. })));
+        assert!(matches!(wrong, Err(FileError::Changed { other_version: None, .. })));
         assert!(matches!(workspace.replace(&rel("a"), &Expected::Absent, b"new"), Err(FileError::Exists(_))));
         assert!(matches!(
             workspace.remove(&rel("a"), &Expected::Hash(hash(b"mine"))),

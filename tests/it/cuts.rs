@@ -4,19 +4,19 @@
 
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::wire_server::{WireServer, head};
-use agent::llm::format::Format;
+use agent::llm::format::WireFormat;
 use agent::llm::framing::Framing;
 use agent::llm::quirks::Quirks;
 use agent::llm::scripted::render::{body, events};
 use agent::llm::scripted::{Script, Turn};
 use std::io::Write;
 
-pub const FORMATS: [(Format, &str); 5] = [
-    (Format::ChatCompletions, "openai/m"),
-    (Format::Messages, "anthropic/m"),
-    (Format::Ollama, "ollama/m"),
-    (Format::Gemini, "gemini/m"),
-    (Format::Responses, "openai-responses/m"),
+pub const FORMATS: [(WireFormat, &str); 5] = [
+    (WireFormat::ChatCompletions, "openai/m"),
+    (WireFormat::Messages, "anthropic/m"),
+    (WireFormat::Ollama, "ollama/m"),
+    (WireFormat::Gemini, "gemini/m"),
+    (WireFormat::Responses, "openai-responses/m"),
 ];
 
 /// How many runs of one format there are at one time: most of them wait before they ask again.
@@ -36,7 +36,7 @@ struct Wire {
 
 impl Wire {
     /// The answer as a stream, `chunked` or up to the end of the connection.
-    fn stream(format: Format, turn: &Turn, chunked: bool) -> Self {
+    fn stream(format: WireFormat, turn: &Turn, chunked: bool) -> Self {
         let (kind, end) = match format.codec(Quirks::default()).framing() {
             Framing::Sse => ("text/event-stream", "\n\n"),
             Framing::Ndjson => ("application/x-ndjson", "\n"),
@@ -61,7 +61,7 @@ impl Wire {
     }
 
     /// The answer as a document whose length is known.
-    fn document(format: Format, turn: &Turn) -> Self {
+    fn document(format: WireFormat, turn: &Turn) -> Self {
         let body = body(format, turn, 0);
         let headers = format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
         let start = head("200 OK", &headers);
@@ -101,7 +101,7 @@ fn each_cut(
 }
 
 /// Does something for each format at one time.
-fn in_each_format(run: impl Fn(Format, &str) + Sync) {
+fn in_each_format(run: impl Fn(WireFormat, &str) + Sync) {
     let run = &run;
     std::thread::scope(|scope| {
         for (format, model) in FORMATS {

@@ -3,8 +3,8 @@
 #[path = "../fuzz/src/checks.rs"]
 mod checks;
 
-use agent::failure::ErrorKind;
-use agent::llm::format::Format;
+use agent::failure::FailureKind;
+use agent::llm::format::WireFormat;
 use checks::{TARGETS, answer, receive};
 use serde_json::json;
 use std::path::Path;
@@ -22,7 +22,7 @@ fn files(folder: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 /// The streams of `tests/wire` with their formats.
-fn streams() -> Vec<(String, Format, Vec<u8>)> {
+fn streams() -> Vec<(String, WireFormat, Vec<u8>)> {
     let format = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
         let named = text.split(['\r', '\n']).find_map(|line| line.strip_prefix(": format: "));
@@ -69,8 +69,8 @@ fn an_answer_cut_at_any_byte_is_asked_for_again_even_inside_a_character() {
         }
         for cut in 0..stream.len() {
             let (part, _) = receive(format, true, &[&stream[..cut]]);
-            let kind = part.err().map_or(ErrorKind::CutStream, |error| error.kind);
-            assert_eq!(kind, ErrorKind::CutStream, "{name} cut at {cut}");
+            let kind = part.err().map_or(FailureKind::CutStream, |error| error.kind);
+            assert_eq!(kind, FailureKind::CutStream, "{name} cut at {cut}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::support::server::Server;
 use crate::support::wire_server::{WireServer, events, head};
 use agent::event::FinishReason;
-use agent::failure::ErrorKind;
+use agent::failure::FailureKind;
 use agent::http::Deadlines;
 use agent::llm::catalog::Provider;
 use agent::llm::connect::{ModelOptions, connect};
@@ -11,8 +11,8 @@ use agent::llm::local::probe;
 use agent::llm::{LlmClient, LlmError, Progress, Request, Response, ToolDefinition};
 use agent::message::{Message, Role, ToolResult};
 use agent::secret::Secret;
-use agent::source::Source;
-use agent::text::mark::Mark;
+use agent::source::Clock;
+use agent::text::mark::Delimiter;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ fn options(server: &Server) -> ModelOptions {
 }
 
 async fn client(options: &ModelOptions) -> Box<dyn LlmClient> {
-    connect(options, &|_| None, Rc::new(Source::new())).await.unwrap()
+    connect(options, &|_| None, Rc::new(Clock::new())).await.unwrap()
 }
 
 fn tools() -> Vec<ToolDefinition> {
@@ -101,7 +101,7 @@ fn lr1_rate_limits_and_overload_are_retried_other_errors_are_not() {
     assert_eq!((outcome.text().as_str(), requests, outcome.retries.len()), ("done", 3, 2));
     for status in [400, 404, 422] {
         let (outcome, requests) = once(&format!("turns:\n{}", error(status)), true);
-        assert_eq!((outcome.error().kind, requests), (ErrorKind::Request, 1), "{status}");
+        assert_eq!((outcome.error().kind, requests), (FailureKind::Request, 1), "{status}");
     }
 }
 
@@ -119,7 +119,7 @@ fn lr1_a_reset_connection_and_a_server_that_never_answers_are_retried() {
 #[test]
 fn lr1_an_exhausted_quota_is_not_retried() {
     let (outcome, requests) = once("turns:\n- error: {status: 429, code: insufficient_quota}", true);
-    assert_eq!((outcome.error().kind, requests), (ErrorKind::Quota, 1));
+    assert_eq!((outcome.error().kind, requests), (FailureKind::Quota, 1));
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn lr2_each_form_of_retry_after_is_obeyed_and_nonsense_is_not() {
                     }
                     None => assert_eq!(
                         (outcome.error().kind, server.requests().len()),
-                        (ErrorKind::RateLimit, 1),
+                        (FailureKind::RateLimit, 1),
                         "{header}"
                     ),
                 }
@@ -192,7 +192,7 @@ fn lr3_back_off_grows_and_jitters() {
 #[test]
 fn lr4_after_the_retries_the_call_fails() {
     let (outcome, requests) = once(&format!("turns:\n{}", error(503).repeat(9)), true);
-    assert_eq!((outcome.error().kind, requests), (ErrorKind::Overloaded, 6));
+    assert_eq!((outcome.error().kind, requests), (FailureKind::Overloaded, 6));
     assert!(outcome.error().message.contains("after 6 attempts"), "{}", outcome.error());
 }
 
@@ -253,7 +253,7 @@ fn a_stream_cut_after_any_event_is_an_error_in_every_format() {
                     Err(error) => error.kind,
                 };
                 let expected =
-                    if told && cut < stream.len() { ErrorKind::Network } else { ErrorKind::CutStream };
+                    if told && cut < stream.len() { FailureKind::Network } else { FailureKind::CutStream };
                 assert_eq!(kind, expected, "{file} cut at {cut}");
             }
         }
@@ -276,13 +276,13 @@ fn a_connection_that_breaks_after_the_reason_for_the_end_breaks_nothing() {
             |message: &Message| message.tool_calls().map(|call| call.arguments.clone()).collect::<Vec<_>>();
         let answer = broken(mark).unwrap().message;
         assert_eq!((answer.joined_text(), calls(&answer)), (whole.joined_text(), calls(&whole)), "{file}");
-        assert_eq!(broken(reason).unwrap_err().kind, ErrorKind::Network, "{file}");
+        assert_eq!(broken(reason).unwrap_err().kind, FailureKind::Network, "{file}");
     }
     // Here a reason in an event does not say that it is the last.
     let stream = stream("gemini_stop_in_every_event.sse");
     let (second, _) = stream.match_indices("data: ").nth(1).unwrap();
     let cut = broken_off("gemini/m", stream.as_bytes(), second, true).response;
-    assert_eq!(cut.unwrap_err().kind, ErrorKind::Network);
+    assert_eq!(cut.unwrap_err().kind, FailureKind::Network);
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn a_stream_without_further_events_is_abandoned() {
     let server = Server::start("turns:\n- {text: abc, chunk: 1, fault: {stall: 1}}");
     let deadlines = Deadlines { silence: Duration::from_millis(200), ..Deadlines::default() };
     let outcome = once_with(&ModelOptions { deadlines, retries: 0, ..options(&server) }, true);
-    assert_eq!(outcome.error().kind, ErrorKind::Timeout);
+    assert_eq!(outcome.error().kind, FailureKind::Timeout);
     assert!(outcome.error().message.contains("stopped arriving"), "{}", outcome.error());
     server.wait_for_disconnect();
 }
@@ -321,7 +321,7 @@ fn the_deadline_of_a_call_includes_its_retries() {
             Request { messages: &messages, tools: &[], stream: true, deadline, ..Request::default() };
         client.complete(&request, &mut |_| {}).await
     });
-    assert_eq!(outcome.unwrap_err().kind, ErrorKind::Timeout);
+    assert_eq!(outcome.unwrap_err().kind, FailureKind::Timeout);
     server.wait_for_disconnect();
 }
 
@@ -358,7 +358,7 @@ fn l16_a_refused_key_is_not_retried_and_never_shown() {
         let options = ModelOptions { api_key: Some(Secret::new("sk-secret")), ..options(&server) };
         let outcome = once_with(&options, true);
         let requests = server.requests();
-        assert_eq!((outcome.error().kind, requests.len()), (ErrorKind::Auth, 1));
+        assert_eq!((outcome.error().kind, requests.len()), (FailureKind::Auth, 1));
         assert_eq!(requests[0].headers["authorization"], "Bearer sk-secret");
         assert!(!outcome.error().message.contains("sk-secret"), "{}", outcome.error());
         assert!(outcome.error().message.contains("--api-key"), "{}", outcome.error());
@@ -420,7 +420,7 @@ fn an_empty_answer_is_asked_for_once_more_and_then_an_error() {
     let (outcome, requests) = once("turns:\n- text: ''\n- text: done", true);
     assert_eq!((outcome.text().as_str(), requests), ("done", 2));
     let (outcome, requests) = once("turns:\n- {text: '', repeat: 5}", false);
-    assert_eq!((outcome.error().kind, requests), (ErrorKind::EmptyAnswer, 2));
+    assert_eq!((outcome.error().kind, requests), (FailureKind::EmptyAnswer, 2));
 }
 
 #[test]
@@ -435,8 +435,9 @@ fn steps_share_one_connection_and_the_prefix_stays_the_same() {
         let first = ask(client.as_ref(), &messages, true).await.response.unwrap();
         let call_id = first.message.tool_calls().next().unwrap().id.clone();
         messages.push(Arc::new(first.message));
-        let result = ToolResult { call_id, text: Mark::of("").around("content"), is_error: false };
-        messages.push(Arc::new(Message::results(vec![result])));
+        let result =
+            ToolResult { call_id, text: Delimiter::for_session("").wrap("content"), is_error: false };
+        messages.push(Arc::new(Message::tool_results(vec![result])));
         assert_eq!(ask(client.as_ref(), &messages, true).await.text(), "done");
     });
     let requests = server.requests();
@@ -455,12 +456,12 @@ fn a_server_that_is_not_a_model_server_is_named_as_such() {
         ("fault: {http: {body: '{\"ok\": true}'}}", "choices"),
     ] {
         let (outcome, requests) = once(&format!("turns:\n- {turn}"), true);
-        assert_eq!((outcome.error().kind, requests), (ErrorKind::Malformed, 1), "{turn}");
+        assert_eq!((outcome.error().kind, requests), (FailureKind::Malformed, 1), "{turn}");
         assert!(outcome.error().message.contains(word), "{}", outcome.error());
     }
     let server = Server::start("turns:\n- fault: {raw: \"SSH-2.0-OpenSSH\\r\\n\"}");
     let outcome = once_with(&ModelOptions { retries: 0, ..options(&server) }, true);
-    assert_eq!(outcome.error().kind, ErrorKind::Network);
+    assert_eq!(outcome.error().kind, FailureKind::Network);
 }
 
 #[test]
@@ -491,7 +492,7 @@ fn a_server_that_is_absent_is_said_to_be() {
     let options = ModelOptions { retries: 0, ..options(&server) };
     drop(server);
     let outcome = once_with(&options, true);
-    assert_eq!(outcome.error().kind, ErrorKind::Network);
+    assert_eq!(outcome.error().kind, FailureKind::Network);
     assert!(outcome.error().message.contains("is the server running?"), "{}", outcome.error());
 }
 
@@ -502,7 +503,7 @@ fn an_endless_error_body_and_an_endless_answer_are_cut() {
     assert!(outcome.error().message.len() < 600);
     let (outcome, _) =
         once(&format!("turns:\n- fault: {{http: {{body: 'data: {}'}}}}", "x".repeat(9_000_000)), true);
-    assert_eq!(outcome.error().kind, ErrorKind::Malformed);
+    assert_eq!(outcome.error().kind, FailureKind::Malformed);
 }
 
 #[test]
@@ -521,8 +522,8 @@ fn a_script_is_a_model_and_a_missing_one_is_a_configuration_error() {
     let scripted = ModelOptions { model, ..ModelOptions::default() };
     assert_eq!(once_with(&scripted, true).shown, "played");
     let missing = ModelOptions { model: Some("scripted:/nowhere.yaml".into()), ..ModelOptions::default() };
-    let error = runtime().block_on(connect(&missing, &|_| None, Rc::new(Source::new()))).err().unwrap();
-    assert!(error.kind == ErrorKind::Config && error.message.contains("/nowhere.yaml"), "{error}");
+    let error = runtime().block_on(connect(&missing, &|_| None, Rc::new(Clock::new()))).err().unwrap();
+    assert!(error.kind == FailureKind::Config && error.message.contains("/nowhere.yaml"), "{error}");
 }
 
 #[test]
@@ -537,7 +538,7 @@ fn an_answer_that_never_ends_meets_the_deadline_of_the_whole() {
     let server = Server::start("turns:\n- {text: abcdefghijkl, chunk: 1, chunk_delay_ms: 50}");
     let deadlines = Deadlines { whole: Duration::from_millis(300), ..Deadlines::default() };
     let outcome = once_with(&ModelOptions { deadlines, ..options(&server) }, true);
-    assert_eq!(outcome.error().kind, ErrorKind::Timeout);
+    assert_eq!(outcome.error().kind, FailureKind::Timeout);
     assert!(outcome.error().message.contains("not complete within"), "{}", outcome.error());
 }
 
@@ -570,7 +571,7 @@ fn a_server_without_tls_is_told_apart_from_one_that_is_absent() {
     });
     let options = ModelOptions { model: Some("m".into()), api_base: Some(base), ..ModelOptions::default() };
     let outcome = once_with(&options, true);
-    assert_eq!(outcome.error().kind, ErrorKind::Network);
+    assert_eq!(outcome.error().kind, FailureKind::Network);
     assert!(
         outcome.error().message.contains("TLS failed") && outcome.retries.is_empty(),
         "{}",
@@ -605,6 +606,6 @@ fn a_compressed_answer_is_read_and_one_that_is_cut_is_an_error() {
         ModelOptions { model: Some("m".into()), api_base: Some(base), retries: 0, ..ModelOptions::default() };
     assert_eq!(once_with(&options, false).text(), "done");
     let cut = once_with(&options, false);
-    assert_eq!(cut.error().kind, ErrorKind::Network, "{}", cut.error());
+    assert_eq!(cut.error().kind, FailureKind::Network, "{}", cut.error());
     server.join().unwrap();
 }

@@ -2,8 +2,8 @@
 
 use crate::support::run::{Finished, Lab};
 use crate::support::server::{Server, WINDOW};
-use agent::llm::inquiry::Question;
-use agent::llm::local::window;
+use agent::llm::inquiry::WindowEndpoint;
+use agent::llm::local::query_window;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -59,7 +59,7 @@ fn a_server_that_does_not_say_what_its_model_holds_is_no_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let ask = || runtime.block_on(window(&base, &[], Question::OllamaShow, "m"));
+    let ask = || runtime.block_on(query_window(&base, &[], WindowEndpoint::OllamaShow, "m"));
     let answers = [
         "404 Not Found\r\ncontent-length: 0\r\n\r\n",
         "200 OK\r\ncontent-length: 3\r\n\r\n<p>",

@@ -2,13 +2,13 @@
 #![expect(clippy::disallowed_methods, reason = "these tests start, watch and kill processes themselves")]
 
 use agent::process::barrier::Barrier;
-use agent::process::capture::{HEAD_BYTES, Kept, TAIL_BYTES};
+use agent::process::capture::{HEAD_BYTES, StoredOutput, TAIL_BYTES};
 use agent::process::environment;
-use agent::process::launch::{Ended, Exit, Keeping, Launcher, Spec, Tier};
-use agent::process::limits::{CommandLimits, Excess};
-use agent::process::recent::Recent;
+use agent::process::launch::{CommandOutcome, CommandSpec, ExitReason, Launcher, OutputOptions, Tier};
+use agent::process::limits::{CommandLimits, ExceededLimit};
+use agent::process::recent::RecentOutput;
 use agent::process::sandbox::confinement::Confinement;
-use agent::process::sandbox::ground::Ground;
+use agent::process::sandbox::ground::SandboxSettings;
 use agent::secret::Secret;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The ways to hold a tree that this kernel allows: a subreaper always, a namespace on most.
 fn tiers() -> &'static [Tier] {
-    let launcher = Launcher::new(BTreeMap::new(), Vec::new()).with_executable(binary()).settled().unwrap();
+    let launcher =
+        Launcher::new(BTreeMap::new(), Vec::new()).with_executable(binary()).with_detected_tier().unwrap();
     let has_namespaces = launcher.tier() == Tier::Namespace;
     if has_namespaces { &[Tier::Namespace, Tier::Subreaper] } else { &[Tier::Subreaper] }
 }
@@ -42,11 +43,11 @@ fn binary() -> PathBuf {
 fn launcher(tier: Tier) -> Launcher {
     let full = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
     let env = environment::child_environment(&full, &BTreeMap::new(), Path::new("/nowhere"), &[]);
-    Launcher::new(env, vec![Secret::new("sk-very-secret")]).with_executable(binary()).held_by(tier)
+    Launcher::new(env, vec![Secret::new("sk-very-secret")]).with_executable(binary()).with_tier(tier)
 }
 
-fn script(text: &str) -> Spec {
-    Spec {
+fn script(text: &str) -> CommandSpec {
+    CommandSpec {
         argv: ["/bin/sh", "-c", text].map(str::to_owned).to_vec(),
         cwd: "/".into(),
         env: BTreeMap::new(),
@@ -59,7 +60,7 @@ fn block<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
 
-fn run(tier: Tier, spec: Spec) -> Exit {
+fn run(tier: Tier, spec: CommandSpec) -> CommandOutcome {
     block(launcher(tier).launch(spec, &CancellationToken::new())).unwrap()
 }
 
@@ -121,19 +122,19 @@ const STAYERS: usize = 7;
 fn the_exit_code_both_streams_and_the_signal_are_told() {
     for &tier in tiers() {
         let exit = run(tier, script("echo out; echo err >&2; exit 3"));
-        assert_eq!(exit.ended, Ended::Code(3));
+        assert_eq!(exit.reason, ExitReason::Code(3));
         assert_eq!(
             (text(&exit.stdout.head), text(&exit.stderr.head)),
             ("out\n".to_owned(), "err\n".to_owned())
         );
-        assert_eq!(run(tier, script("kill -TERM $$")).ended, Ended::Signal(15));
+        assert_eq!(run(tier, script("kill -TERM $$")).reason, ExitReason::Signal(15));
     }
 }
 
 #[test]
 fn a_program_that_is_not_there_is_a_launch_error() {
     for &tier in tiers() {
-        let spec = Spec { argv: vec!["/no/such/program".to_owned()], ..script("") };
+        let spec = CommandSpec { argv: vec!["/no/such/program".to_owned()], ..script("") };
         let error = block(launcher(tier).launch(spec, &CancellationToken::new())).unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -146,8 +147,9 @@ fn a_program_that_is_not_there_is_a_launch_error() {
 fn t15_a_timeout_kills_children_and_setsid_escapees() {
     for &tier in tiers() {
         let seconds = unique_seconds();
-        let exit = run(tier, Spec { timeout: Duration::from_millis(500), ..script(&busy_tree(&seconds)) });
-        assert_eq!((exit.ended, count_sleepers(&seconds)), (Ended::TimedOut, 0));
+        let exit =
+            run(tier, CommandSpec { timeout: Duration::from_millis(500), ..script(&busy_tree(&seconds)) });
+        assert_eq!((exit.reason, count_sleepers(&seconds)), (ExitReason::TimedOut, 0));
         assert!(exit.duration < Duration::from_millis(500) + ALLOWED);
     }
 }
@@ -157,7 +159,7 @@ fn class_44_what_a_finished_command_leaves_behind_dies_with_it() {
     for &tier in tiers() {
         let seconds = unique_seconds();
         let exit = run(tier, script(&format!("{} exit 0", stayers(&seconds))));
-        assert_eq!((exit.ended, count_sleepers(&seconds)), (Ended::Code(0), 0));
+        assert_eq!((exit.reason, count_sleepers(&seconds)), (ExitReason::Code(0), 0));
         assert!(exit.duration < ALLOWED, "a grandchild that holds the pipe was waited for");
     }
 }
@@ -176,7 +178,7 @@ fn a_cancelled_command_ends_with_its_tree() {
             })
         };
         let exit = block(launcher.launch(script(&busy_tree(&seconds)), &cancel)).unwrap();
-        assert_eq!((exit.ended, count_sleepers(&seconds)), (Ended::Cancelled, 0));
+        assert_eq!((exit.reason, count_sleepers(&seconds)), (ExitReason::Cancelled, 0));
         assert!(watcher.join().unwrap().elapsed() < ALLOWED);
     }
 }
@@ -198,7 +200,7 @@ fn a_pipe_that_a_stranger_holds_open_is_not_waited_for() {
         };
         let exit = block(launcher.launch(script(&format!("echo out; sleep {seconds}")), &cancel)).unwrap();
         let (_held, cancelled) = stranger.join().unwrap();
-        assert_eq!((exit.ended, text(&exit.stdout.head)), (Ended::Cancelled, "out\n".to_owned()));
+        assert_eq!((exit.reason, text(&exit.stdout.head)), (ExitReason::Cancelled, "out\n".to_owned()));
         assert!(cancelled.elapsed() < ALLOWED, "{tier:?}: {:?}", cancelled.elapsed());
     }
 }
@@ -208,7 +210,7 @@ fn everything_running_can_be_ended_from_another_thread() {
     for &tier in tiers() {
         let seconds = unique_seconds();
         let launcher = launcher(tier);
-        let running = launcher.running();
+        let running = launcher.registry();
         let killer = {
             let seconds = seconds.clone();
             std::thread::spawn(move || {
@@ -230,7 +232,7 @@ fn a_command_begins_when_what_comes_before_it_is_done_and_never_where_that_fails
     for tier in tiers().iter().copied().chain([Tier::Group]) {
         let mark = script(&format!("echo x > '{}'", marker.display()));
         let launch = |barrier: Barrier, cancel: CancellationToken| {
-            let (launcher, mark) = (launcher(tier).waiting_for(barrier), mark.clone());
+            let (launcher, mark) = (launcher(tier).with_barrier(barrier), mark.clone());
             async move { launcher.launch(mark, &cancel).await }
         };
         let (lift, barrier) = Barrier::new();
@@ -242,16 +244,16 @@ fn a_command_begins_when_what_comes_before_it_is_done_and_never_where_that_fails
         let cancel = CancellationToken::new();
         let given_up = async {
             let (exit, ()) = tokio::join!(launch(barrier, cancel.clone()), async { cancel.cancel() });
-            exit.map(|exit| exit.ended)
+            exit.map(|exit| exit.reason)
         };
-        assert!(matches!(block(given_up), Ok(Ended::Cancelled)), "{tier:?}");
+        assert!(matches!(block(given_up), Ok(ExitReason::Cancelled)), "{tier:?}");
         assert!(!marker.exists(), "{tier:?}");
         drop(held);
 
         let (lift, barrier) = Barrier::new();
         let begun =
-            async { tokio::join!(launch(barrier, CancellationToken::new()), async { lift.lift() }).0 };
-        assert_eq!(block(begun).unwrap().ended, Ended::Code(0), "{tier:?}");
+            async { tokio::join!(launch(barrier, CancellationToken::new()), async { lift.release() }).0 };
+        assert_eq!(block(begun).unwrap().reason, ExitReason::Code(0), "{tier:?}");
         std::fs::remove_file(&marker).unwrap();
     }
 }
@@ -259,21 +261,21 @@ fn a_command_begins_when_what_comes_before_it_is_done_and_never_where_that_fails
 /// A launcher that confines commands to the directory `workspace` of `place`.
 fn confined(place: &Path) -> Launcher {
     let below = |name: &str| place.join(name);
-    let ground = Ground {
+    let settings = SandboxSettings {
         workspace: below("workspace"),
         home: None,
         variables: BTreeMap::new(),
         writable: Vec::new(),
         hidden: Vec::new(),
         trusted: Vec::new(),
-        settled: Vec::new(),
+        own_configuration: Vec::new(),
         protected: Vec::new(),
         network: false,
         caches: below("caches"),
         temporary: below("tmp"),
         quarantine: below("quarantine"),
     };
-    launcher(Tier::Subreaper).confined(Confinement::new(ground)).settled().unwrap()
+    launcher(Tier::Subreaper).with_confinement(Confinement::new(settings)).with_detected_tier().unwrap()
 }
 
 #[test]
@@ -283,16 +285,21 @@ fn what_a_person_changes_after_a_command_that_never_began_is_not_put_back() {
     let envrc = root.join("workspace/.envrc");
     std::fs::create_dir_all(root.join("workspace")).unwrap();
     let launcher = confined(&root);
-    let spec = Spec { cwd: root.join("workspace"), ..script("true") };
+    let spec = CommandSpec { cwd: root.join("workspace"), ..script("true") };
     let (lift, barrier) = Barrier::new();
     drop(lift);
-    let never = launcher.clone().waiting_for(barrier);
+    let never = launcher.clone().with_barrier(barrier);
     block(never.launch(spec.clone(), &CancellationToken::new())).unwrap_err();
     let run = || block(launcher.launch(spec.clone(), &CancellationToken::new())).unwrap();
     run();
     std::fs::write(&envrc, "export A=1\n").unwrap();
     let exit = run();
-    assert_eq!((exit.ended, exit.disturbed.len()), (Ended::Code(0), 0), "{:?}", exit.disturbed);
+    assert_eq!(
+        (exit.reason, exit.protected_changes.len()),
+        (ExitReason::Code(0), 0),
+        "{:?}",
+        exit.protected_changes
+    );
     assert_eq!(std::fs::read_to_string(&envrc).unwrap(), "export A=1\n");
 }
 
@@ -414,7 +421,7 @@ fn a_command_cannot_end_its_own_guard_inside_a_namespace() {
         return;
     }
     let exit = run(Tier::Namespace, script("kill -9 1; kill -9 $PPID; kill -TERM 1; echo alive; exit 4"));
-    assert_eq!((exit.ended, text(&exit.stdout.head)), (Ended::Code(4), "alive\n".to_owned()));
+    assert_eq!((exit.reason, text(&exit.stdout.head)), (ExitReason::Code(4), "alive\n".to_owned()));
 }
 
 #[test]
@@ -433,7 +440,7 @@ fn t17_standard_input_is_empty_or_what_was_given() {
     for &tier in tiers() {
         assert_eq!(text(&run(tier, script("cat; echo end")).stdout.head), "end\n");
         let long = "0123456789".repeat(100_000);
-        let exit = run(tier, Spec { stdin: long.into_bytes(), ..script("wc -c") });
+        let exit = run(tier, CommandSpec { stdin: long.into_bytes(), ..script("wc -c") });
         assert_eq!(text(&exit.stdout.head).trim(), "1000000");
     }
 }
@@ -443,12 +450,13 @@ fn a_flood_is_bounded_in_memory_and_kept_in_the_file() {
     for &tier in tiers() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let copy = file.reopen().unwrap();
-        let keeping = Keeping { open: Some(|| Ok(copy)), idle: None, recent: None };
+        let keeping = OutputOptions { open_file: Some(|| Ok(copy)), idle_timeout: None, recent: None };
         let spec = script("yes 0123456789abcde | head -c 50000000");
-        let exit = block(launcher(tier).launch_keeping(spec, keeping, &CancellationToken::new())).unwrap();
+        let exit =
+            block(launcher(tier).launch_with_output(spec, keeping, &CancellationToken::new())).unwrap();
         assert_eq!(
-            (exit.ended, exit.stdout.total, exit.kept),
-            (Ended::Code(0), 50_000_000, Kept::Everything)
+            (exit.reason, exit.stdout.total, exit.stored),
+            (ExitReason::Code(0), 50_000_000, StoredOutput::Complete)
         );
         assert_eq!((exit.stdout.head.len(), exit.stdout.tail.len()), (HEAD_BYTES, TAIL_BYTES));
         assert_eq!(
@@ -463,7 +471,7 @@ fn t20_the_environment_is_what_was_allowed_and_given_but_never_a_secret() {
     for &tier in tiers() {
         let env = [("X", "given"), ("KEY", "sk-very-secret"), ("AUTH", "Bearer sk-very-secret")];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let exit = run(tier, Spec { argv: vec!["env".to_owned()], env, ..script("") });
+        let exit = run(tier, CommandSpec { argv: vec!["env".to_owned()], env, ..script("") });
         let mut lines: Vec<String> = text(&exit.stdout.head).lines().map(str::to_owned).collect();
         lines.sort();
         let path = "PATH=/usr/local/bin:/usr/bin:/bin";
@@ -484,9 +492,10 @@ fn a_command_has_its_own_session_no_core_files_and_no_foreign_descriptors() {
 #[test]
 fn the_tier_is_found_by_trying() {
     let launcher = Launcher::new(BTreeMap::new(), Vec::new());
-    let words = launcher.with_executable("/bin/true".into()).settled().unwrap().tier();
+    let words = launcher.with_executable("/bin/true".into()).with_detected_tier().unwrap().tier();
     assert_eq!(words, Tier::Group, "a program that is no launcher offers no tier");
-    let launcher = Launcher::new(BTreeMap::new(), Vec::new()).with_executable(binary()).settled().unwrap();
+    let launcher =
+        Launcher::new(BTreeMap::new(), Vec::new()).with_executable(binary()).with_detected_tier().unwrap();
     assert_ne!(launcher.tier(), Tier::Group);
 }
 
@@ -536,13 +545,13 @@ fn class_44_a_chain_of_processes_that_replace_each_other_is_caught() {
         // Each link starts the next in a session of its own and ends; should one escape, it stops with the directory.
         let link = "[ -d . ] && [ -e chain ] && { setsid sh chain & }";
         std::fs::write(dir.path().join("chain"), link).unwrap();
-        let spec = Spec {
+        let spec = CommandSpec {
             cwd: dir.path().into(),
             timeout: Duration::from_millis(300),
             ..script("sh chain; sleep 60")
         };
         let exit = run(tier, spec);
-        assert_eq!(exit.ended, Ended::TimedOut);
+        assert_eq!(exit.reason, ExitReason::TimedOut);
         // A sweep has to be faster than the chain, which on a machine with other work takes it a while.
         assert!(exit.duration < Duration::from_secs(8), "{tier:?} took {:?}", exit.duration);
         let links = std::fs::read_dir("/proc")
@@ -554,10 +563,10 @@ fn class_44_a_chain_of_processes_that_replace_each_other_is_caught() {
 }
 
 /// What `text` comes to under these limits, and how many of its sleepers are left.
-fn limited(tier: Tier, limits: CommandLimits, text: &str, seconds: &str) -> (Ended, usize) {
-    let launcher = launcher(tier).limited(limits);
+fn limited(tier: Tier, limits: CommandLimits, text: &str, seconds: &str) -> (ExitReason, usize) {
+    let launcher = launcher(tier).with_limits(limits);
     let exit = block(launcher.launch(script(text), &CancellationToken::new())).unwrap();
-    (exit.ended, count_sleepers(seconds))
+    (exit.reason, count_sleepers(seconds))
 }
 
 #[test]
@@ -568,9 +577,9 @@ fn class_45_a_tree_of_too_many_processes_is_ended_and_one_of_just_enough_is_not(
         // A bomb that is over after two hundred.
         let bomb = format!("i=0; while [ $i -lt 200 ]; do sleep {seconds} & i=$((i+1)); done; wait");
         let ended = limited(tier, limits, &bomb, &seconds);
-        assert_eq!(ended, (Ended::Exceeded(Excess::Processes), 0), "{tier:?}");
+        assert_eq!(ended, (ExitReason::Exceeded(ExceededLimit::Processes), 0), "{tier:?}");
         let few = "i=0; while [ $i -lt 20 ]; do sleep 1 & i=$((i+1)); done; wait";
-        assert_eq!(limited(tier, limits, few, &seconds).0, Ended::Code(0), "{tier:?}");
+        assert_eq!(limited(tier, limits, few, &seconds).0, ExitReason::Code(0), "{tier:?}");
     }
 }
 
@@ -582,7 +591,7 @@ fn class_45_a_tree_that_takes_too_much_memory_is_ended() {
         // `tail` holds all that it may have to print, and nobody takes it.
         let hog = format!("head -c 200000000 /dev/zero | tail -c 200000000 | sleep {seconds}");
         let ended = limited(tier, limits, &hog, &seconds);
-        assert_eq!(ended, (Ended::Exceeded(Excess::Memory), 0), "{tier:?}");
+        assert_eq!(ended, (ExitReason::Exceeded(ExceededLimit::Memory), 0), "{tier:?}");
     }
 }
 
@@ -590,9 +599,9 @@ fn class_45_a_tree_that_takes_too_much_memory_is_ended() {
 fn class_45_a_file_beyond_the_longest_is_not_written() {
     for &tier in tiers() {
         let dir = tempfile::tempdir().unwrap();
-        let spec = Spec { cwd: dir.path().into(), ..script("exec truncate -s 9G big") };
+        let spec = CommandSpec { cwd: dir.path().into(), ..script("exec truncate -s 9G big") };
         let exit = run(tier, spec);
-        assert_eq!(exit.ended, Ended::Signal(25), "{tier:?}: SIGXFSZ");
+        assert_eq!(exit.reason, ExitReason::Signal(25), "{tier:?}: SIGXFSZ");
         assert!(std::fs::metadata(dir.path().join("big")).unwrap().len() <= 8 << 30);
     }
 }
@@ -602,26 +611,30 @@ fn class_45_a_command_that_falls_silent_is_ended_and_one_that_goes_on_is_not() {
     for &tier in tiers() {
         let seconds = unique_seconds();
         let run = |text: &str, idle| {
-            let keeping =
-                Keeping { open: None::<fn() -> std::io::Result<std::fs::File>>, idle, recent: None };
-            block(launcher(tier).launch_keeping(script(text), keeping, &CancellationToken::new())).unwrap()
+            let keeping = OutputOptions {
+                open_file: None::<fn() -> std::io::Result<std::fs::File>>,
+                idle_timeout: idle,
+                recent: None,
+            };
+            block(launcher(tier).launch_with_output(script(text), keeping, &CancellationToken::new()))
+                .unwrap()
         };
         let exit = run(&format!("echo begun; {}", busy_tree(&seconds)), Some(Duration::from_millis(500)));
         assert_eq!(
-            (exit.ended, text(&exit.stdout.head), count_sleepers(&seconds)),
-            (Ended::Idle, "begun\n".to_owned(), 0)
+            (exit.reason, text(&exit.stdout.head), count_sleepers(&seconds)),
+            (ExitReason::Idle, "begun\n".to_owned(), 0)
         );
         assert!(exit.duration < Duration::from_millis(500) + 2 * ALLOWED, "{:?}", exit.duration);
         let exit = run("for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done", Some(Duration::from_secs(2)));
-        assert_eq!(exit.ended, Ended::Code(0), "six times half a second, and never two without a word");
+        assert_eq!(exit.reason, ExitReason::Code(0), "six times half a second, and never two without a word");
     }
 }
 
 #[test]
 fn class_45_endless_output_ends_with_the_time() {
     for &tier in tiers() {
-        let exit = run(tier, Spec { timeout: Duration::from_millis(300), ..script("yes") });
-        assert_eq!((exit.ended, exit.stdout.head.len()), (Ended::TimedOut, HEAD_BYTES));
+        let exit = run(tier, CommandSpec { timeout: Duration::from_millis(300), ..script("yes") });
+        assert_eq!((exit.reason, exit.stdout.head.len()), (ExitReason::TimedOut, HEAD_BYTES));
         assert!(exit.duration < Duration::from_millis(300) + ALLOWED, "{:?}", exit.duration);
     }
 }
@@ -629,21 +642,24 @@ fn class_45_endless_output_ends_with_the_time() {
 #[test]
 fn the_output_can_be_read_while_the_command_runs() {
     for &tier in tiers() {
-        let (recent, cancel) = (Recent::default(), CancellationToken::new());
+        let (recent, cancel) = (RecentOutput::default(), CancellationToken::new());
         let open = None::<fn() -> std::io::Result<std::fs::File>>;
-        let keeping = Keeping { open, idle: None, recent: Some(recent.clone()) };
+        let keeping = OutputOptions { open_file: open, idle_timeout: None, recent: Some(recent.clone()) };
         let launcher = launcher(tier);
         let seconds = unique_seconds();
         let exit = block(async {
             let spec = script(&format!("echo ready; sleep {seconds}"));
-            let launch = launcher.launch_keeping(spec, keeping, &cancel);
+            let launch = launcher.launch_with_output(spec, keeping, &cancel);
             let reader = async {
-                recent.more_than(0).await;
+                recent.wait_for_more(0).await;
                 cancel.cancel();
             };
             let (exit, ()) = tokio::join!(launch, reader);
             exit.unwrap()
         });
-        assert_eq!((exit.ended, recent.since(0, 100).bytes), (Ended::Cancelled, b"ready\n".to_vec()));
+        assert_eq!(
+            (exit.reason, recent.tail_from(0, 100).bytes),
+            (ExitReason::Cancelled, b"ready\n".to_vec())
+        );
     }
 }

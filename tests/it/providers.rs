@@ -5,9 +5,9 @@ use crate::support::server::{Recorded, Server, WINDOW};
 use agent::llm::address::KeyHeader;
 use agent::llm::catalog::{self, Provider};
 use agent::llm::connect::{ModelOptions, connect};
-use agent::llm::format::Format;
-use agent::llm::quirks::{CallIds, ReplayField, TokenField};
-use agent::source::Source;
+use agent::llm::format::WireFormat;
+use agent::llm::quirks::{CallIdFormat, MaxTokensField, ReasoningReplayField};
+use agent::source::Clock;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::rc::Rc;
@@ -18,7 +18,7 @@ const TASK: &str = "turns:
 - {text: done, expect: {last_role: tool, last_contains: [alpha]}}";
 
 fn rows() -> Vec<Provider> {
-    catalog::providers().unwrap()
+    catalog::built_in_providers().unwrap()
 }
 
 /// A lab in which the first key variable of `row` is set.
@@ -45,19 +45,19 @@ fn path(row: &Provider) -> &'static str {
         ("azure", _) => "/v1/openai/deployments/m/chat/completions?api-version=2024-10-21",
         // The server's base ends as that of this API does.
         ("azure-v1", _) => "/v1/openai/v1/chat/completions",
-        (_, Format::ChatCompletions) => "/v1/chat/completions",
-        (_, Format::Messages) => "/v1/messages",
-        (_, Format::Ollama) => "/api/chat",
-        (_, Format::Gemini) => "/v1/models/m:streamGenerateContent?alt=sse",
-        (_, Format::Responses) => "/v1/responses",
+        (_, WireFormat::ChatCompletions) => "/v1/chat/completions",
+        (_, WireFormat::Messages) => "/v1/messages",
+        (_, WireFormat::Ollama) => "/api/chat",
+        (_, WireFormat::Gemini) => "/v1/models/m:streamGenerateContent?alt=sse",
+        (_, WireFormat::Responses) => "/v1/responses",
     }
 }
 
 fn key_header(row: &Provider) -> (&'static str, String) {
     match (row.key_header, row.format) {
         (Some(KeyHeader::ApiKey), _) => ("api-key", KEY.to_owned()),
-        (_, Format::Messages) => ("x-api-key", KEY.to_owned()),
-        (_, Format::Gemini) => ("x-goog-api-key", KEY.to_owned()),
+        (_, WireFormat::Messages) => ("x-api-key", KEY.to_owned()),
+        (_, WireFormat::Gemini) => ("x-goog-api-key", KEY.to_owned()),
         _ => ("authorization", format!("Bearer {KEY}")),
     }
 }
@@ -65,11 +65,11 @@ fn key_header(row: &Provider) -> (&'static str, String) {
 /// The longest answer, as `row` wants it told.
 fn longest(row: &Provider, body: &Value) -> Value {
     let pointer = match (row.format, row.quirks.token_field) {
-        (Format::ChatCompletions, TokenField::MaxCompletionTokens) => "/max_completion_tokens",
-        (Format::ChatCompletions, TokenField::MaxTokens) | (Format::Messages, _) => "/max_tokens",
-        (Format::Ollama, _) => "/options/num_predict",
-        (Format::Gemini, _) => "/generationConfig/maxOutputTokens",
-        (Format::Responses, _) => "/max_output_tokens",
+        (WireFormat::ChatCompletions, MaxTokensField::MaxCompletionTokens) => "/max_completion_tokens",
+        (WireFormat::ChatCompletions, MaxTokensField::MaxTokens) | (WireFormat::Messages, _) => "/max_tokens",
+        (WireFormat::Ollama, _) => "/options/num_predict",
+        (WireFormat::Gemini, _) => "/generationConfig/maxOutputTokens",
+        (WireFormat::Responses, _) => "/max_output_tokens",
     };
     body.pointer(pointer).cloned().unwrap_or_default()
 }
@@ -89,7 +89,7 @@ fn each_provider_works_with_its_key_variable_alone() {
             assert!(others.clone().all(|other| !request.headers.contains_key(*other)), "{name}");
             assert_eq!(longest(&row, &request.body), 777, "{name}");
         }
-        if row.format == Format::ChatCompletions {
+        if row.format == WireFormat::ChatCompletions {
             chat_completions(&row, &requests);
         }
     }
@@ -127,15 +127,16 @@ fn chat_completions(row: &Provider, requests: &[Recorded]) {
     let id = called["tool_calls"][0]["id"].as_str().unwrap();
     assert_eq!(result["tool_call_id"], id, "{name}");
     match quirks.call_ids {
-        CallIds::Any => assert!(id.len() > 40, "{name}: {id}"),
-        CallIds::Short => assert!(id.len() <= 40, "{name}: {id}"),
-        CallIds::NineAlphanumeric => {
+        CallIdFormat::Any => assert!(id.len() > 40, "{name}: {id}"),
+        CallIdFormat::Short => assert!(id.len() <= 40, "{name}: {id}"),
+        CallIdFormat::NineAlphanumeric => {
             assert!(id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{name}: {id}");
         }
     }
-    for (field, key) in
-        [(ReplayField::ReasoningContent, "reasoning_content"), (ReplayField::Reasoning, "reasoning")]
-    {
+    for (field, key) in [
+        (ReasoningReplayField::ReasoningContent, "reasoning_content"),
+        (ReasoningReplayField::Reasoning, "reasoning"),
+    ] {
         let back = if quirks.replay_reasoning == field { json!("I read it first.") } else { Value::Null };
         assert_eq!(called[key], back, "{name}: {key}");
     }
@@ -276,7 +277,7 @@ fn what_a_model_may_hold_is_learnt_from_the_servers_that_say_it() {
     let window = |name: &str| {
         let model = Some(format!("{name}/scripted-model"));
         let options = ModelOptions { model, api_base: Some(server.url()), ..ModelOptions::default() };
-        runtime.block_on(connect(&options, &|_| None, Rc::new(Source::new()))).unwrap().window()
+        runtime.block_on(connect(&options, &|_| None, Rc::new(Clock::new()))).unwrap().window()
     };
     for row in rows() {
         let known = row.local.then_some(WINDOW);

@@ -4,7 +4,7 @@
 use crate::cuts::{FORMATS, turn};
 use crate::support::run::{Finished, KEY, Lab};
 use crate::support::wire_server::{WireServer, head, hold};
-use agent::llm::format::Format;
+use agent::llm::format::WireFormat;
 use agent::llm::framing::Framing;
 use agent::llm::quirks::Quirks;
 use agent::llm::scripted::Turn;
@@ -47,7 +47,7 @@ struct Answer {
 }
 
 impl Answer {
-    fn new(format: Format, turn: &Turn, streamed: bool) -> Self {
+    fn new(format: WireFormat, turn: &Turn, streamed: bool) -> Self {
         if !streamed {
             let text = body(format, turn, 0);
             let (first, second) = text.split_at(text.len() / 2);
@@ -110,7 +110,7 @@ impl Answer {
 
 /// Runs a task of two steps, a call and a text, whose first step meets `fault`.
 fn run(
-    format: Format,
+    format: WireFormat,
     model: &str,
     (more, streamed): (&[&str], bool),
     fault: Fault,
@@ -171,7 +171,7 @@ fn check(what: &str, mode: usize, (lab, done, requests): (Lab, Finished, usize))
 
 #[test]
 fn lr5_every_fault_of_a_connection_reaches_the_end_in_every_format_and_output_mode() {
-    let all_faults = |format: Format, model: &str| {
+    let all_faults = |format: WireFormat, model: &str| {
         for (fault, (number, mode)) in
             FAULTS.into_iter().flat_map(|fault| MODES.into_iter().enumerate().map(move |mode| (fault, mode)))
         {
@@ -189,7 +189,8 @@ fn lr5_every_fault_of_a_connection_reaches_the_end_in_every_format_and_output_mo
 #[test]
 fn lr5_without_an_answer_no_run_succeeds() {
     for fault in FAULTS {
-        let answer = Answer::new(Format::ChatCompletions, &turn("{text: alpha beta gamma, chunk: 6}"), true);
+        let answer =
+            Answer::new(WireFormat::ChatCompletions, &turn("{text: alpha beta gamma, chunk: 6}"), true);
         let server = WireServer::start(move |stream, _| answer.broken(stream, fault));
         let lab = Lab::new().config("llm: {retries: 1, timeouts: {silence_seconds: 1}}\n");
         let url = server.url();

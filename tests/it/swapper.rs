@@ -8,11 +8,11 @@ use crate::support::kernel;
 use crate::support::random::Random;
 use agent::workspace::Workspace;
 use agent::workspace::error::FileError;
-use agent::workspace::file::{Known, hash};
+use agent::workspace::file::{HashedContent, hash};
 use agent::workspace::path::RelPath;
-use agent::workspace::replace::{Displaced, Expected, TEMPORARY_PREFIX};
+use agent::workspace::replace::{AppliedChange, Expected, TEMPORARY_PREFIX};
 use agent::workspace::search::Query;
-use agent::workspace::walk::Wanted;
+use agent::workspace::walk::FindQuery;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, openat, renameat, renameat_with, symlinkat, unlinkat};
 use std::collections::{BTreeMap, BTreeSet};
@@ -209,7 +209,7 @@ impl Tally {
             _ => text.rsplit(": ").next().unwrap_or_default(),
         };
         *self.refused.entry(kind.to_owned()).or_default() += 1;
-        if let FileError::Changed { kept: Some(kept), .. } = error {
+        if let FileError::Changed { other_version: Some(kept), .. } = error {
             self.kept.insert(kept.split_last().unwrap().1.to_owned());
         }
     }
@@ -255,7 +255,7 @@ impl Writer<'_> {
         let path = self.path(way, &name);
         let before = self.place.holders(&name);
         let some = before.values().next().map(|content| (content, hash(content)));
-        let known = some.as_ref().map(|(bytes, hash)| Known { bytes, hash });
+        let known = some.as_ref().map(|(bytes, hash)| HashedContent { bytes, hash });
         let by_hash = known.map_or(Expected::Absent, |known| Expected::Hash(known.hash.to_owned()));
         let all = known.map_or(Expected::Absent, Expected::Content);
         let expected = self.random.of(&[0, 1, 2, 3]);
@@ -319,7 +319,7 @@ impl Writer<'_> {
 fn check(
     before: &BTreeMap<usize, Vec<u8>>,
     after: &BTreeMap<usize, Vec<u8>>,
-    displaced: &Displaced,
+    displaced: &AppliedChange,
     expected: &Expected<'_>,
     content: Option<Vec<u8>>,
 ) {
@@ -486,7 +486,7 @@ fn class_06_no_search_or_listing_shows_what_is_outside_while_directories_are_exc
         while began.elapsed() < SHORT {
             let found = workspace.search(&query, &AtomicBool::new(false)).unwrap();
             assert_eq!(found.hits, 0, "{found:?}");
-            let wanted = Wanted { base: &root, glob: None, directories: true, most: 1000 };
+            let wanted = FindQuery { base: &root, glob: None, directories: true, most: 1000 };
             let listed = workspace.find(&wanted, &AtomicBool::new(false)).unwrap();
             let direct = ["d0", "d1", "lnk"].map(|way| {
                 workspace.list(&workspace.path(way).unwrap(), None, 1000).unwrap_or_default().entries

@@ -252,13 +252,13 @@ fn the_code_map_is_the_tree() {
 
 #[test]
 fn the_manuals_errors_are_the_errors() {
-    check_generated("config/help/errors.md", "errors", &agent::llm::reaction::table());
+    check_generated("config/help/errors.md", "errors", &agent::llm::reaction::error_table());
 }
 
 /// The table of providers as people read it: what is not confirmed by a source has a question mark.
 fn providers_table() -> String {
     let mut table = String::from("| provider | also | key | speaks | differs |\n|---|---|---|---|---|\n");
-    for provider in catalog::providers().unwrap() {
+    for provider in catalog::built_in_providers().unwrap() {
         let keys = if provider.local { "none".to_owned() } else { provider.keys.join(", ") };
         let keys = keys + mark(&provider, "keys");
         let (name, also, row) = (&provider.name, provider.aliases.join(", "), json!(provider));

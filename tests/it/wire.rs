@@ -2,12 +2,12 @@
 //! its format (Chat Completions where none is named), how its server differs, and what must come of it. Lines and whole
 //! bodies have no comments, so there these stand before what was sent and are not part of it.
 
-use agent::llm::answer::{Answer, Surroundings};
+use agent::llm::answer::{FinishContext, ResponseBuilder};
 use agent::llm::codec::{Codec, Decoder};
-use agent::llm::format::Format;
+use agent::llm::format::WireFormat;
 use agent::llm::framing::{FrameDecoder, Framing};
 use agent::llm::quirks::Quirks;
-use agent::llm::tagged_call::TaggedCalls;
+use agent::llm::tagged_call::TaggedCallParser;
 use agent::llm::{LlmError, Response, ToolDefinition};
 use agent::message::{Message, Part};
 use serde_json::{Map, Value, json};
@@ -38,7 +38,7 @@ fn events(codec: &dyn Codec, pieces: &[&[u8]]) -> Vec<String> {
 fn decode(codec: &dyn Codec, events: &[String]) -> Result<Response, LlmError> {
     finished(codec, |decoder, answer| {
         events.iter().try_for_each(|event| {
-            if answer.is_complete() { Ok(()) } else { decoder.event(event, answer, &mut |_| {}) }
+            if answer.is_complete() { Ok(()) } else { decoder.decode_event(event, answer, &mut |_| {}) }
         })
     })
 }
@@ -46,12 +46,12 @@ fn decode(codec: &dyn Codec, events: &[String]) -> Result<Response, LlmError> {
 /// The answer that `feed` makes.
 fn finished(
     codec: &dyn Codec,
-    feed: impl FnOnce(&mut dyn Decoder, &mut Answer) -> Result<(), LlmError>,
+    feed: impl FnOnce(&mut dyn Decoder, &mut ResponseBuilder) -> Result<(), LlmError>,
 ) -> Result<Response, LlmError> {
     let tools = tools();
-    let mut answer = Answer::new(codec.name(), true);
-    if codec.tagged_calls() {
-        answer = answer.recognising(TaggedCalls::of(&tools));
+    let mut answer = ResponseBuilder::new(codec.name(), true);
+    if codec.accepts_tagged_calls() {
+        answer = answer.with_tagged_calls(TaggedCallParser::new(&tools));
     }
     feed(codec.decoder().as_mut(), &mut answer)?;
     let made = Cell::new(0);
@@ -59,13 +59,13 @@ fn finished(
         made.set(made.get() + 1);
         format!("made_{}", made.get())
     };
-    let surroundings = Surroundings {
-        offered: &|name| tools.iter().any(|tool| tool.name == name),
-        repeated: &|_| false,
-        is_answer: &|_| false,
+    let context = FinishContext {
+        is_offered: &|name| tools.iter().any(|tool| tool.name == name),
+        is_echo: &|_| false,
+        is_structured_answer: &|_| false,
         new_id: &new_id,
     };
-    answer.finish(&surroundings, &mut |_| {})
+    answer.finish(&context, &mut |_| {})
 }
 
 /// The outcome in the form of the fixtures' expectations.
@@ -135,7 +135,7 @@ impl Fixture {
 
     fn codec(&self) -> Box<dyn Codec> {
         let format = self.header("format").unwrap_or("chat_completions");
-        let format: Format = serde_json::from_value(json!(format)).unwrap();
+        let format: WireFormat = serde_json::from_value(json!(format)).unwrap();
         format.codec(
             self.header("quirks")
                 .map_or_else(Quirks::default, |quirks| serde_json::from_str(quirks).unwrap()),
@@ -174,8 +174,9 @@ fn o07_known_streams_decode_the_same_however_they_are_cut() {
 fn known_bodies_decode_to_what_they_mean() {
     for fixture in Fixture::all(&["body"]) {
         let codec = fixture.codec();
-        let decoded =
-            finished(codec.as_ref(), |decoder, answer| decoder.body(fixture.bytes(), answer, &mut |_| {}));
+        let decoded = finished(codec.as_ref(), |decoder, answer| {
+            decoder.decode_body(fixture.bytes(), answer, &mut |_| {})
+        });
         assert_eq!(summary(decoded), fixture.expected(), "{}", fixture.name);
     }
 }

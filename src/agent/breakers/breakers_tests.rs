@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::change::{Change, ChangeAction, ChangedBy};
-use crate::guardrail::Counted;
+use crate::guardrail::CallCounts;
 use crate::message::{Part, Role, ToolCall, ToolResult};
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ impl Model {
     }
 
     fn tell(&mut self, event: &Event) {
-        self.breakers.note(event, &self.limits);
+        self.breakers.apply(event, &self.limits);
     }
 
     fn respond(&mut self, parts: Vec<Part>, finish: FinishReason) {
@@ -46,9 +46,9 @@ impl Model {
     }
 
     /// Says something, without a call; what follows.
-    fn says(&mut self, text: &str) -> Option<Reply> {
+    fn says(&mut self, text: &str) -> Option<AnswerAction> {
         self.respond(vec![Part::Text { text: text.into() }], FinishReason::Stop);
-        self.breakers.reply(&self.limits)
+        self.breakers.answer_action(&self.limits)
     }
 
     /// An answer with these calls; whether each of them ran.
@@ -72,13 +72,13 @@ impl Model {
 
     /// The first word of what is to be told, which is told; or why the run ends.
     fn hears(&mut self) -> String {
-        let told = self.breakers.words();
+        let told = self.breakers.warning();
         if let Some(text) = &told {
-            self.tell(&Event::UserMessage { text: text.clone(), origin: Origin::Breaker });
+            self.tell(&Event::UserMessage { text: text.clone(), origin: MessageOrigin::Breaker });
         }
         let told =
             told.map(|text| text.trim_start_matches("[SYSTEM] ").split(' ').next().unwrap().to_owned());
-        told.or(self.breakers.end().map(|reason| reason.to_string())).unwrap_or_default()
+        told.or(self.breakers.stop_reason().map(|reason| reason.to_string())).unwrap_or_default()
     }
 
     fn call(&mut self, tool: &str, asks: &str) -> ToolCall {
@@ -99,7 +99,7 @@ fn ended(call: &ToolCall, gives: &str, before: &str) -> Event {
         after_mode: None,
         directories: 0,
     };
-    Event::ToolEnd {
+    Event::ToolCallEnd {
         name: call.name.clone(),
         summary: String::new(),
         result: ToolResult { call_id: call.id.clone(), text: gives.into(), is_error: gives.starts_with('!') },
@@ -107,7 +107,7 @@ fn ended(call: &ToolCall, gives: &str, before: &str) -> Event {
         seen: Vec::new(),
         denial: None,
         simulated: false,
-        counted: Counted::default(),
+        counted: CallCounts::default(),
         duration_ms: 0,
     }
 }
@@ -289,7 +289,7 @@ fn an_answer_counts_when_it_says_the_same_at_some_length() {
     let limits = BreakerLimits { repeated_texts: 2, ..BreakerLimits::default() };
     let long = "This is what I have found out about the failing test.";
     let mut model = Model::new(limits.clone());
-    assert_eq!((model.says(long), model.says(&long.to_uppercase())), (None, Some(Reply::End)));
+    assert_eq!((model.says(long), model.says(&long.to_uppercase())), (None, Some(AnswerAction::End)));
     let mut model = Model::new(limits.clone());
     assert_eq!((model.says("Done."), model.says("Done.")), (None, None));
     let mut model = Model::new(limits);
@@ -304,12 +304,15 @@ fn an_announcement_is_asked_about_as_often_as_it_is_to_be_and_anew_after_a_call(
     let mut model = Model::new(limits);
     let asked = |model: &mut Model| {
         let reply = model.says("Now let me fix it:");
-        model.tell(&Event::UserMessage { text: String::new(), origin: Origin::Breaker });
+        model.tell(&Event::UserMessage { text: String::new(), origin: MessageOrigin::Breaker });
         reply
     };
-    assert_eq!((asked(&mut model), asked(&mut model)), (Some(Reply::Ask), Some(Reply::End)));
+    assert_eq!(
+        (asked(&mut model), asked(&mut model)),
+        (Some(AnswerAction::AskToAct), Some(AnswerAction::End))
+    );
     model.makes(&[A]);
-    assert_eq!(asked(&mut model), Some(Reply::Ask));
+    assert_eq!(asked(&mut model), Some(AnswerAction::AskToAct));
     assert_eq!(model.says("It is fixed."), None);
 }
 

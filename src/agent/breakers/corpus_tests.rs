@@ -1,11 +1,11 @@
 //! The collected traces, played to a session: every loop is to be noticed and ended, no legitimate work to be disturbed.
 
-use crate::agent::session::{Moment, Session, Step};
+use crate::agent::session::{Moment, NextAction, Session};
 use crate::change::{Change, ChangeAction, ChangedBy};
 use crate::config::schema::Document;
 use crate::decision::Denial;
-use crate::event::{Event, FinishReason, Origin, Purpose};
-use crate::guardrail::Counted;
+use crate::event::{Event, FinishReason, MessageOrigin, Purpose};
+use crate::guardrail::CallCounts;
 use crate::limits::{BreakerLimits, Limits, OnRepeat};
 use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 use crate::stop_reason::StopReason;
@@ -94,28 +94,28 @@ impl Play {
             sandbox: String::new(),
             bounds: None,
         });
-        session.apply(&Event::UserMessage { text: "do it".into(), origin: Origin::Prompt });
+        session.apply(&Event::UserMessage { text: "do it".into(), origin: MessageOrigin::Prompt });
         Self { session, calls: 0, fate: Fate::Undisturbed }
     }
 
     /// Goes on until the model is asked; whether it is.
     fn is_asked(&mut self) -> bool {
         loop {
-            match self.session.next_step(Moment { elapsed: Duration::ZERO, interrupted: false }) {
-                Step::CallModel(Purpose::Step) => return true,
-                Step::Say(Origin::Continuation, text) => {
-                    self.session.apply(&Event::UserMessage { text, origin: Origin::Continuation });
+            match self.session.next_action(Moment { elapsed: Duration::ZERO, interrupted: false }) {
+                NextAction::CallModel(Purpose::Step) => return true,
+                NextAction::AddUserMessage(MessageOrigin::Continuation, text) => {
+                    self.session.apply(&Event::UserMessage { text, origin: MessageOrigin::Continuation });
                 }
-                Step::Say(origin, text) => {
-                    assert_eq!(origin, Origin::Breaker, "{text}");
+                NextAction::AddUserMessage(origin, text) => {
+                    assert_eq!(origin, MessageOrigin::Breaker, "{text}");
                     self.fate = Fate::Told;
                     self.session.apply(&Event::UserMessage { text, origin });
                 }
-                Step::Close(reason) => {
+                NextAction::StartClosing(reason) => {
                     self.fate = Fate::Ended(reason);
                     return false;
                 }
-                Step::Stop(verdict) => {
+                NextAction::Stop(verdict) => {
                     if verdict.reason != StopReason::LlmDone {
                         self.fate = Fate::Ended(verdict.reason);
                     }
@@ -162,21 +162,21 @@ impl Play {
             cost_usd: None,
             latency_ms: 0,
         });
-        while let Step::Refuse(calls, why) = self.next() {
+        while let NextAction::RefuseCalls(calls, why) = self.next() {
             self.fate = Fate::Told;
             for call in calls {
                 self.session.apply(&ended(&call, &json!({"error": why})));
             }
         }
-        if let Step::RunTools(calls) = self.next() {
+        if let NextAction::RunTools(calls) = self.next() {
             for (call, one) in made.iter().filter(|(call, _)| calls.contains(call)) {
                 self.session.apply(&ended(call, one));
             }
         }
     }
 
-    fn next(&self) -> Step {
-        self.session.next_step(Moment { elapsed: Duration::ZERO, interrupted: false })
+    fn next(&self) -> NextAction {
+        self.session.next_action(Moment { elapsed: Duration::ZERO, interrupted: false })
     }
 
     fn call(&mut self, call: &Value) -> ToolCall {
@@ -210,7 +210,7 @@ fn ended(call: &ToolCall, one: &Value) -> Event {
         after_mode: None,
         directories: 0,
     });
-    Event::ToolEnd {
+    Event::ToolCallEnd {
         name: call.name.clone(),
         summary: String::new(),
         denial: one.get("denied").map(|_| rule()),
@@ -218,7 +218,7 @@ fn ended(call: &ToolCall, one: &Value) -> Event {
         changed: changed.into_iter().collect(),
         seen: Vec::new(),
         simulated: false,
-        counted: Counted::default(),
+        counted: CallCounts::default(),
         duration_ms: 0,
     }
 }

@@ -1,7 +1,7 @@
 //! Errors in a row: counted in the order of the calls, ended by the first success.
 
 use super::sameness::Fingerprint;
-use super::seen::{Pattern, Went};
+use super::seen::{CallOutcome, Pattern};
 use crate::limits::{BreakerLimits, OnRepeat};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ const MAX_CLASSES: usize = 100;
 
 /// The errors since the last call that went well.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Errors {
+pub struct ConsecutiveErrors {
     in_a_row: u32,
     weight: u32,
     /// What commands among them said, where they said something.
@@ -29,30 +29,30 @@ pub struct Errors {
 
 /// What follows from them.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Consequence {
+pub enum ErrorAction {
     /// The model is told.
-    Tell(Pattern),
+    Warn(Pattern),
     /// The run ends.
     End(Pattern),
 }
 
-impl Errors {
+impl ConsecutiveErrors {
     /// Takes note of how the calls of an answer went. What goes by itself and what the person refused neither counts nor
     /// ends the row; what a rule refused is an error, because it brings the run no further.
     pub fn settle<'a>(
         &mut self,
-        answer: impl Iterator<Item = &'a Went>,
+        answer: impl Iterator<Item = &'a CallOutcome>,
         limits: &BreakerLimits,
-    ) -> Option<Consequence> {
+    ) -> Option<ErrorAction> {
         let mut failed = false;
         for went in answer {
             match went {
-                Went::Well => *self = Self::default(),
-                Went::Badly(_) => self.add(WEIGHT),
-                Went::Unsuccessfully(class) => self.failed(*class),
-                Went::Transiently | Went::Against => continue,
+                CallOutcome::Well => *self = Self::default(),
+                CallOutcome::Badly(_) => self.add(WEIGHT),
+                CallOutcome::Unsuccessfully(class) => self.failed(*class),
+                CallOutcome::Transiently | CallOutcome::Against => continue,
             }
-            failed = *went != Went::Well;
+            failed = *went != CallOutcome::Well;
         }
         self.answers = self.answers.saturating_add(u32::from(failed));
         if failed { self.consequence(limits) } else { None }
@@ -73,7 +73,7 @@ impl Errors {
     }
 
     /// Calls of one answer do not know of each other's errors: a run does not end before the model could react.
-    fn consequence(&mut self, limits: &BreakerLimits) -> Option<Consequence> {
+    fn consequence(&mut self, limits: &BreakerLimits) -> Option<ErrorAction> {
         let most = limits.consecutive_errors;
         let pattern = Pattern::Errors(self.in_a_row);
         let could_react = self.answers > 1 || self.in_a_row == 1 || limits.on_repeat == OnRepeat::Stop;
@@ -82,12 +82,12 @@ impl Errors {
         }
         let are = |errors: u32| self.weight >= errors.saturating_mul(WEIGHT);
         if are(most) && could_react {
-            return Some(Consequence::End(pattern));
+            return Some(ErrorAction::End(pattern));
         }
         let is_due = are(most.saturating_sub(1).max(WORTH_A_WORD)) && !self.was_told;
         let tells = is_due && limits.on_repeat == OnRepeat::WarnThenStop;
         self.was_told |= tells;
-        tells.then_some(Consequence::Tell(pattern))
+        tells.then_some(ErrorAction::Warn(pattern))
     }
 }
 
@@ -97,21 +97,21 @@ mod tests {
 
     fn after(answers: &[&str], consecutive_errors: u32, on_repeat: OnRepeat) -> Vec<&'static str> {
         let limits = BreakerLimits { on_repeat, consecutive_errors, ..BreakerLimits::default() };
-        let mut errors = Errors::default();
+        let mut errors = ConsecutiveErrors::default();
         let went = |sign: char| match sign {
-            'F' => Went::Badly(None),
-            'c' => Went::Unsuccessfully(None),
-            'x' | 'y' | 'z' => Went::Unsuccessfully(Some(Fingerprint::of_text(&sign.to_string()))),
-            't' => Went::Transiently,
-            'n' => Went::Against,
-            _ => Went::Well,
+            'F' => CallOutcome::Badly(None),
+            'c' => CallOutcome::Unsuccessfully(None),
+            'x' | 'y' | 'z' => CallOutcome::Unsuccessfully(Some(Fingerprint::of_text(&sign.to_string()))),
+            't' => CallOutcome::Transiently,
+            'n' => CallOutcome::Against,
+            _ => CallOutcome::Well,
         };
         let answers = answers.iter().map(|answer| {
-            let went: Vec<Went> = answer.chars().map(went).collect();
+            let went: Vec<CallOutcome> = answer.chars().map(went).collect();
             match errors.settle(went.iter(), &limits) {
                 None => "",
-                Some(Consequence::Tell(_)) => "tell",
-                Some(Consequence::End(_)) => "end",
+                Some(ErrorAction::Warn(_)) => "tell",
+                Some(ErrorAction::End(_)) => "end",
             }
         });
         answers.collect()

@@ -11,7 +11,7 @@ mod seen;
 mod standstill;
 mod texts;
 
-use crate::event::{Event, FinishReason, Origin, Purpose};
+use crate::event::{Event, FinishReason, MessageOrigin, Purpose};
 use crate::limits::{BreakerLimits, OnRepeat};
 use crate::message::Message;
 use crate::messages;
@@ -22,17 +22,17 @@ use crate::tools::delete_file::DeleteFile;
 use crate::tools::edit_file::EditFile;
 use crate::tools::run_command::RunCommand;
 use crate::tools::write_file::WriteFile;
-use errors::{Consequence, Errors};
+use errors::{ConsecutiveErrors, ErrorAction};
 use repetition::Repetition;
-use seen::{Call, Outcome, Pattern};
+use seen::{ObservedCall, ObservedResult, Pattern};
 use serde::{Deserialize, Serialize};
-use standstill::Standstill;
+use standstill::NoProgress;
 use std::collections::BTreeMap;
-pub use texts::Reply;
-use texts::Texts;
+pub use texts::AnswerAction;
+use texts::TextAnswers;
 
 /// Answers after which an earlier pattern no longer makes the next one worse.
-const FORGIVEN_AFTER: u32 = 15;
+const RESET_AFTER_ANSWERS: u32 = 15;
 
 /// Tools by which one acts: a model without any of them announces nothing that it could do.
 const ACTING_TOOLS: [&str; 5] =
@@ -42,33 +42,33 @@ const ACTING_TOOLS: [&str; 5] =
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Breakers {
     repetition: Repetition,
-    errors: Errors,
-    standstill: Standstill,
-    texts: Texts,
+    errors: ConsecutiveErrors,
+    standstill: NoProgress,
+    texts: TextAnswers,
     /// Whether the model has tools by which it could act.
     can_act: bool,
     /// The calls of the last answer whose results are not all known.
-    answer: Vec<Call>,
+    answer: Vec<ObservedCall>,
     /// Those of them that do not run.
     refused: BTreeMap<String, Pattern>,
-    outcomes: BTreeMap<String, Outcome>,
-    ladder: Ladder,
+    outcomes: BTreeMap<String, ObservedResult>,
+    ladder: Escalation,
 }
 
 /// How far it has come: told, told once more that the plan must change, ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Ladder {
+struct Escalation {
     /// Patterns found, each soon after the one before.
     found: u32,
     /// Answers since the last.
     since: u32,
     /// What is to be done about it.
-    due: Option<Due>,
+    due: Option<PendingAction>,
 }
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum Due {
+enum PendingAction {
     Tell(Pattern),
     Demand(Pattern),
     End(StopReason),
@@ -76,7 +76,7 @@ enum Due {
 
 impl Breakers {
     /// Takes note of an event of the run.
-    pub fn note(&mut self, event: &Event, limits: &BreakerLimits) {
+    pub fn apply(&mut self, event: &Event, limits: &BreakerLimits) {
         match event {
             Event::RunStart { tools, .. } => {
                 self.can_act = tools.iter().any(|tool| ACTING_TOOLS.contains(&tool.as_str()));
@@ -84,18 +84,18 @@ impl Breakers {
             Event::ModelResponse { purpose: Purpose::Step, message, finish, .. } => {
                 self.answered(message, finish, limits);
             }
-            Event::ToolEnd { name, result, changed, denial, .. } => {
+            Event::ToolCallEnd { name, result, changed, denial, .. } => {
                 if self.answer.iter().any(|call| call.id == result.call_id) {
-                    let outcome = Outcome::of(name, result, denial.as_ref(), changed);
+                    let outcome = ObservedResult::of(name, result, denial.as_ref(), changed);
                     self.outcomes.insert(result.call_id.clone(), outcome);
                 }
                 if !self.answer.is_empty() && self.outcomes.len() == self.answer.len() {
                     self.settle(limits);
                 }
             }
-            Event::UserMessage { origin: Origin::Breaker, .. } => {
+            Event::UserMessage { origin: MessageOrigin::Breaker, .. } => {
                 self.ladder.due = None;
-                self.texts.told();
+                self.texts.note_warning();
             }
             _ => {}
         }
@@ -103,34 +103,34 @@ impl Breakers {
 
     /// Why a call of the last answer does not run, in words for the model.
     pub fn refusal(&self, call_id: &str) -> Option<String> {
-        self.refused.get(call_id).map(|pattern| messages::call_repeats(&in_words(pattern)))
+        self.refused.get(call_id).map(|pattern| messages::repeated_call_refused(&describe(pattern)))
     }
 
     /// What the model is to be told before it is asked again.
-    pub fn words(&self) -> Option<String> {
+    pub fn warning(&self) -> Option<String> {
         match self.ladder.due.as_ref()? {
-            Due::Tell(pattern) => Some(messages::goes_nowhere(&in_words(pattern))),
-            Due::Demand(pattern) => Some(messages::must_change(&in_words(pattern))),
-            Due::End(_) => None,
+            PendingAction::Tell(pattern) => Some(messages::no_progress_warning(&describe(pattern))),
+            PendingAction::Demand(pattern) => Some(messages::no_progress_last_warning(&describe(pattern))),
+            PendingAction::End(_) => None,
         }
     }
 
     /// Why the run ends.
-    pub fn end(&self) -> Option<StopReason> {
+    pub fn stop_reason(&self) -> Option<StopReason> {
         match self.ladder.due {
-            Some(Due::End(reason)) => Some(reason),
-            Some(Due::Tell(_) | Due::Demand(_)) | None => None,
+            Some(PendingAction::End(reason)) => Some(reason),
+            Some(PendingAction::Tell(_) | PendingAction::Demand(_)) | None => None,
         }
     }
 
     /// What follows from the last answer, which has no calls.
-    pub fn reply(&self, limits: &BreakerLimits) -> Option<Reply> {
-        self.texts.reply(limits).filter(|_| self.can_act)
+    pub fn answer_action(&self, limits: &BreakerLimits) -> Option<AnswerAction> {
+        self.texts.answer_action(limits).filter(|_| self.can_act)
     }
 
     fn answered(&mut self, message: &Message, finish: &FinishReason, limits: &BreakerLimits) {
-        let calls = message.tool_calls().filter(|_| finish.counts());
-        self.answer = calls.map(|call| Call::of(call, limits)).collect();
+        let calls = message.tool_calls().filter(|_| finish.is_usable());
+        self.answer = calls.map(|call| ObservedCall::of(call, limits)).collect();
         self.outcomes.clear();
         self.refused = self.repetition.plan(&self.answer, limits);
         if self.answer.is_empty() {
@@ -146,7 +146,7 @@ impl Breakers {
         let refused = std::mem::take(&mut self.refused);
         let outcomes = std::mem::take(&mut self.outcomes);
         let ran = answer.iter().filter(|call| !refused.contains_key(&call.id));
-        let ran: Vec<(&Call, &Outcome)> =
+        let ran: Vec<(&ObservedCall, &ObservedResult)> =
             ran.filter_map(|call| outcomes.get(&call.id).map(|outcome| (call, outcome))).collect();
         for (call, outcome) in &ran {
             self.repetition.settle(call, outcome, limits);
@@ -161,43 +161,43 @@ impl Breakers {
         let repeats = answer.iter().find_map(|call| refused.get(&call.id)).cloned();
         self.ladder.climb(repeats.or(stands), limits.on_repeat);
         match errors {
-            Some(Consequence::End(pattern)) if self.end().is_none() => {
-                self.ladder.due = Some(Due::End(pattern.reason()));
+            Some(ErrorAction::End(pattern)) if self.stop_reason().is_none() => {
+                self.ladder.due = Some(PendingAction::End(pattern.reason()));
             }
-            Some(Consequence::Tell(pattern)) if self.ladder.due.is_none() => {
-                self.ladder.due = Some(Due::Tell(pattern));
+            Some(ErrorAction::Warn(pattern)) if self.ladder.due.is_none() => {
+                self.ladder.due = Some(PendingAction::Tell(pattern));
             }
-            Some(Consequence::End(_) | Consequence::Tell(_)) | None => {}
+            Some(ErrorAction::End(_) | ErrorAction::Warn(_)) | None => {}
         }
     }
 }
 
-impl Ladder {
+impl Escalation {
     /// One more answer, in which a pattern was found or none.
     fn climb(&mut self, found: Option<Pattern>, on_repeat: OnRepeat) {
         self.since = self.since.saturating_add(1);
         let Some(pattern) = found else { return };
-        if self.since > FORGIVEN_AFTER {
+        if self.since > RESET_AFTER_ANSWERS {
             self.found = 0;
         }
         self.since = 0;
         self.found = self.found.saturating_add(1);
         self.due = Some(match (on_repeat, self.found) {
-            (OnRepeat::WarnThenStop, 1) => Due::Tell(pattern),
-            (OnRepeat::WarnThenStop, 2) => Due::Demand(pattern),
-            _ => Due::End(pattern.reason()),
+            (OnRepeat::WarnThenStop, 1) => PendingAction::Tell(pattern),
+            (OnRepeat::WarnThenStop, 2) => PendingAction::Demand(pattern),
+            _ => PendingAction::End(pattern.reason()),
         });
     }
 }
 
-fn in_words(pattern: &Pattern) -> String {
+fn describe(pattern: &Pattern) -> String {
     match pattern {
         Pattern::Call(tool, times) => messages::same_call(tool, *times),
         Pattern::Cycle(tools) => messages::same_round(tools),
         Pattern::Errors(count) => messages::errors_in_a_row(*count),
         Pattern::SameError(tool, answers) => messages::same_error(tool, *answers),
         Pattern::SameResult(tool, answers) => messages::same_result(tool, *answers),
-        Pattern::Reverted(path, times) => messages::back_and_forth(path, *times),
+        Pattern::Reverted(path, times) => messages::reverted_edits(path, *times),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Calls that repeat: the same one in a row, and the same few in turn. The call that would be once too often does not run.
 
 use super::sameness::Fingerprint;
-use super::seen::{Call, Outcome, Pattern, Went};
+use super::seen::{CallOutcome, ObservedCall, ObservedResult, Pattern};
 use crate::limits::BreakerLimits;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -20,19 +20,19 @@ const FEWEST: u32 = 2;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Repetition {
     row: Option<Row>,
-    recent: VecDeque<Made>,
+    recent: VecDeque<RecentCall>,
     /// What does not run before another call has, and why.
-    barred: Option<Barred>,
+    barred: Option<BlockedPattern>,
 }
 
 /// The calls of a pattern that was noticed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Barred {
+struct BlockedPattern {
     keys: BTreeSet<Fingerprint>,
     pattern: Pattern,
 }
 
-impl Barred {
+impl BlockedPattern {
     /// The pattern, which one of its calls goes on with.
     fn once_more(&mut self) -> Pattern {
         if let Pattern::Call(_, times) = &mut self.pattern {
@@ -50,19 +50,19 @@ struct Row {
     times: u32,
     is_patient: bool,
     /// How the last of them went; nothing as long as that is not known.
-    went: Option<Went>,
+    went: Option<CallOutcome>,
 }
 
 /// A call that was made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Made {
+struct RecentCall {
     key: Fingerprint,
     tool: String,
     /// Nothing as long as it is not known, or once it does not matter.
     result: Option<Fingerprint>,
 }
 
-impl Made {
+impl RecentCall {
     /// Whether both are the same call, with the same result as far as that is known.
     fn repeats(&self, other: &Self) -> bool {
         let same_result = match (self.result, other.result) {
@@ -76,7 +76,7 @@ impl Made {
 impl Repetition {
     /// Which calls of an answer do not run, by their ids, and why. What calls of one answer will give is not known, so equal ones
     /// are taken to give the same.
-    pub fn plan(&mut self, answer: &[Call], limits: &BreakerLimits) -> BTreeMap<String, Pattern> {
+    pub fn plan(&mut self, answer: &[ObservedCall], limits: &BreakerLimits) -> BTreeMap<String, Pattern> {
         let mut ahead = self.clone();
         let mut refused = BTreeMap::new();
         for call in answer {
@@ -89,7 +89,7 @@ impl Repetition {
     }
 
     /// Whether `call` would be once too often; takes note that it is made where it is not.
-    fn consider(&mut self, call: &Call, limits: &BreakerLimits) -> Option<Pattern> {
+    fn consider(&mut self, call: &ObservedCall, limits: &BreakerLimits) -> Option<Pattern> {
         let Some(key) = call.key.filter(|_| !call.is_exempt) else {
             self.barred = None;
             self.interrupted();
@@ -101,7 +101,7 @@ impl Repetition {
         }
         let found = self.row_with(key, call, limits).or_else(|| self.round_with(key, call, limits));
         if let Some((pattern, keys)) = found {
-            self.barred = Some(Barred { keys, pattern: pattern.clone() });
+            self.barred = Some(BlockedPattern { keys, pattern: pattern.clone() });
             return Some(pattern);
         }
         self.note(call, key, None, limits);
@@ -112,7 +112,7 @@ impl Repetition {
     fn row_with(
         &self,
         key: Fingerprint,
-        call: &Call,
+        call: &ObservedCall,
         limits: &BreakerLimits,
     ) -> Option<(Pattern, BTreeSet<Fingerprint>)> {
         let row = self.row.as_ref().filter(|row| row.key == key)?;
@@ -127,12 +127,12 @@ impl Repetition {
     fn round_with(
         &self,
         key: Fingerprint,
-        call: &Call,
+        call: &ObservedCall,
         limits: &BreakerLimits,
     ) -> Option<(Pattern, BTreeSet<Fingerprint>)> {
         let window = usize::try_from(limits.repeat_window).unwrap_or(usize::MAX);
-        let next = Made { key, tool: call.tool.clone(), result: None };
-        let calls: Vec<&Made> = self.recent.iter().chain([&next]).collect();
+        let next = RecentCall { key, tool: call.tool.clone(), result: None };
+        let calls: Vec<&RecentCall> = self.recent.iter().chain([&next]).collect();
         let longest = window.min(calls.len()) / ROUNDS;
         (2..=longest).find_map(|length| {
             let rounds = calls.get(calls.len().saturating_sub(length.saturating_mul(ROUNDS))..)?;
@@ -145,7 +145,7 @@ impl Repetition {
     }
 
     /// Takes note of what became of `call`.
-    pub fn settle(&mut self, call: &Call, outcome: &Outcome, limits: &BreakerLimits) {
+    pub fn settle(&mut self, call: &ObservedCall, outcome: &ObservedResult, limits: &BreakerLimits) {
         match call.key.filter(|_| !call.is_exempt) {
             Some(key) => self.note(call, key, Some(outcome), limits),
             None => self.interrupted(),
@@ -153,25 +153,31 @@ impl Repetition {
     }
 
     /// How the last call failed, when that is the one that `call` repeats.
-    pub fn failed_before(&self, call: &Call) -> Option<&Went> {
+    pub fn failed_before(&self, call: &ObservedCall) -> Option<&CallOutcome> {
         let row = self.row.as_ref().filter(|row| Some(row.key) == call.key)?;
-        row.went.as_ref().filter(|went| **went != Went::Well)
+        row.went.as_ref().filter(|went| **went != CallOutcome::Well)
     }
 
-    fn note(&mut self, call: &Call, key: Fingerprint, outcome: Option<&Outcome>, limits: &BreakerLimits) {
+    fn note(
+        &mut self,
+        call: &ObservedCall,
+        key: Fingerprint,
+        outcome: Option<&ObservedResult>,
+        limits: &BreakerLimits,
+    ) {
         let earlier = self.row.take().filter(|row| row.key == key);
         let result = outcome.map(|outcome| outcome.result);
         let repeats = |row: &Row| row.result.is_none() || result.is_none() || row.result == result;
         let times = earlier.as_ref().filter(|row| repeats(row)).map_or(1, |row| row.times.saturating_add(1));
         let result = result.or(earlier.as_ref().and_then(|row| row.result));
         let went = outcome.map(|outcome| outcome.went.clone()).or(earlier.and_then(|row| row.went));
-        let is_patient = call.waits || went == Some(Went::Transiently);
+        let is_patient = call.waits || went == Some(CallOutcome::Transiently);
         self.row = Some(Row { key, result, times, is_patient, went });
         if is_patient {
             // Where something is waited for, rounds are made on purpose.
             return self.recent.clear();
         }
-        self.recent.push_back(Made { key, tool: call.tool.clone(), result });
+        self.recent.push_back(RecentCall { key, tool: call.tool.clone(), result });
         let window = usize::try_from(limits.repeat_window).unwrap_or(usize::MAX);
         while self.recent.len() > window {
             self.recent.pop_front();

@@ -1,6 +1,6 @@
 //! When calls, results, errors and texts count as the same: hashes of what is left without what always moves.
 
-use crate::agent::passing::without_moments;
+use crate::agent::passing::strip_volatile_and_times;
 use crate::engine::arguments;
 use crate::text::shell;
 use crate::tools::TypedTool;
@@ -15,7 +15,7 @@ use serde_json::Value;
 pub struct Fingerprint(u64);
 
 /// Programs that wait, or that ask how it is with something else: calling them again is how one waits.
-const WAITING_PROGRAMS: [&str; 22] = [
+const POLLING_PROGRAMS: [&str; 22] = [
     "sleep",
     "wait",
     "watch",
@@ -73,7 +73,7 @@ impl Fingerprint {
 
     /// A call: its tool and its arguments, in whatever order their keys stand. Nothing where nobody can read them.
     pub fn of_call(tool: &str, raw: &str) -> Option<Self> {
-        let arguments = arguments::read(raw).ok()?;
+        let arguments = arguments::parse(raw).ok()?;
         let mut hasher = Hasher::new();
         hasher.update(tool.as_bytes()).update(b"\0");
         add(&mut hasher, &arguments);
@@ -82,7 +82,7 @@ impl Fingerprint {
 
     /// What a call answered, without times: what only took longer is nothing new.
     pub fn of_result(text: &str) -> Self {
-        Self::of(&without_moments(text))
+        Self::of(&strip_volatile_and_times(text))
     }
 
     /// What the model says, whatever stands between its words.
@@ -148,18 +148,18 @@ pub fn is_transient(text: &str) -> bool {
 }
 
 /// Whether a call is made to wait for something: it is to be expected that it is made again and says the same.
-pub fn waits(tool: &str, raw: &str) -> bool {
+pub fn is_polling(tool: &str, raw: &str) -> bool {
     if tool != RunCommand::NAME {
         return tool == CommandOutput::NAME;
     }
-    let Ok(arguments) = arguments::read(raw) else { return false };
+    let Ok(arguments) = arguments::parse(raw) else { return false };
     let Some(Ok(script)) = arguments.get("command").and_then(Value::as_str).map(shell::parse) else {
         return false;
     };
     let mut programs = script.commands.iter().filter_map(|command| command.words.first());
     programs.any(|program| {
         let name = program.text.rsplit('/').next().unwrap_or_default();
-        WAITING_PROGRAMS.contains(&name)
+        POLLING_PROGRAMS.contains(&name)
     })
 }
 
@@ -213,11 +213,12 @@ mod tests {
 
     #[test]
     fn commands_wait_by_the_programs_they_start() {
-        let command = |text: &str| waits("run_command", &serde_json::json!({"command": text}).to_string());
+        let command =
+            |text: &str| is_polling("run_command", &serde_json::json!({"command": text}).to_string());
         assert!(command("sleep 5 && cat log"));
         assert!(command("cd x; /usr/bin/curl -s localhost"));
         assert!(!command("grep sleep a.txt"));
-        assert!(waits("command_output", "{}") && !waits("read_file", "{}"));
+        assert!(is_polling("command_output", "{}") && !is_polling("read_file", "{}"));
     }
 
     proptest! {

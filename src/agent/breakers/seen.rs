@@ -3,7 +3,7 @@
 use super::sameness::{self, Fingerprint};
 use crate::change::{Change, ChangedBy};
 use crate::decision::Denial;
-use crate::engine::policy::SAID_NO_RULE;
+use crate::engine::policy::DECLINED_RULE;
 use crate::limits::BreakerLimits;
 use crate::message::{ToolCall, ToolResult};
 use crate::stop_reason::StopReason;
@@ -16,7 +16,7 @@ const MIN_TELLING_CHARS: usize = 200;
 
 /// A call of the last answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Call {
+pub struct ObservedCall {
     /// The model's name for it.
     pub id: String,
     /// The tool.
@@ -31,20 +31,20 @@ pub struct Call {
 
 /// What became of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct ObservedResult {
     /// What it answered.
     pub result: Fingerprint,
     /// Whether that is so long that it would not be the same by chance.
     pub is_telling: bool,
     /// How it went.
-    pub went: Went,
+    pub went: CallOutcome,
     /// The files that a tool changed, with their contents before and after.
     pub edits: Vec<(String, Fingerprint, Fingerprint)>,
 }
 
 /// How a call went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Went {
+pub enum CallOutcome {
     /// Well.
     Well,
     /// It failed, with an error of this class.
@@ -74,30 +74,32 @@ pub enum Pattern {
     Reverted(String, u32),
 }
 
-impl Call {
+impl ObservedCall {
     /// What is to be remembered of `call`.
     pub fn of(call: &ToolCall, limits: &BreakerLimits) -> Self {
         Self {
             id: call.id.clone(),
             tool: call.name.clone(),
             key: Fingerprint::of_call(&call.name, &call.arguments),
-            waits: sameness::waits(&call.name, &call.arguments),
+            waits: sameness::is_polling(&call.name, &call.arguments),
             is_exempt: limits.exempt.contains(&call.name),
         }
     }
 }
 
-impl Outcome {
+impl ObservedResult {
     /// What is to be remembered of how a call of `tool` ended. Only what tools wrote counts as an edit: commands put files back
     /// and forth for reasons of their own.
     pub fn of(tool: &str, result: &ToolResult, denial: Option<&Denial>, changed: &[Change]) -> Self {
         let text = result.text.strip_prefix("Error: ").unwrap_or(&result.text);
         let went = match denial {
-            _ if !result.is_error => Went::Well,
-            Some(denial) if denial.rule == SAID_NO_RULE => Went::Against,
-            None if sameness::is_transient(text) => Went::Transiently,
-            None if tool == RunCommand::NAME => Went::Unsuccessfully(Fingerprint::of_error(tool, text)),
-            Some(_) | None => Went::Badly(Fingerprint::of_error(tool, text)),
+            _ if !result.is_error => CallOutcome::Well,
+            Some(denial) if denial.rule == DECLINED_RULE => CallOutcome::Against,
+            None if sameness::is_transient(text) => CallOutcome::Transiently,
+            None if tool == RunCommand::NAME => {
+                CallOutcome::Unsuccessfully(Fingerprint::of_error(tool, text))
+            }
+            Some(_) | None => CallOutcome::Badly(Fingerprint::of_error(tool, text)),
         };
         let edits = changed.iter().filter(|change| change.by == ChangedBy::Tool).map(|change| {
             let content = |hash: &Option<String>| Fingerprint::of_content(hash.as_deref());

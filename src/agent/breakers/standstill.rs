@@ -1,7 +1,7 @@
 //! Work that leads nowhere although its calls differ: the same error, the same result, the same contents of a file again.
 
 use super::sameness::Fingerprint;
-use super::seen::{Call, Outcome, Pattern, Went};
+use super::seen::{CallOutcome, ObservedCall, ObservedResult, Pattern};
 use crate::limits::BreakerLimits;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ const MAX_REMEMBERED: usize = 100;
 
 /// What is known of errors, results and files.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Standstill {
+pub struct NoProgress {
     errors: Vec<SameError>,
     results: BTreeMap<String, SameResult>,
     files: BTreeMap<String, Contents>,
@@ -45,11 +45,11 @@ struct Contents {
     returns: u32,
 }
 
-impl Standstill {
+impl NoProgress {
     /// Takes note of the calls of an answer that ran, and of what became of them; the pattern they make.
     pub fn settle<'a>(
         &mut self,
-        answer: impl Iterator<Item = (&'a Call, &'a Outcome)>,
+        answer: impl Iterator<Item = (&'a ObservedCall, &'a ObservedResult)>,
         limits: &BreakerLimits,
     ) -> Option<Pattern> {
         self.answers = self.answers.saturating_add(1);
@@ -61,11 +61,11 @@ impl Standstill {
                 self.results.clear();
             }
             let pattern = match outcome.went {
-                Went::Well => self.succeeded(call, outcome, limits),
-                Went::Badly(class) | Went::Unsuccessfully(class) => {
+                CallOutcome::Well => self.succeeded(call, outcome, limits),
+                CallOutcome::Badly(class) | CallOutcome::Unsuccessfully(class) => {
                     class.and_then(|class| self.failed(call, class, limits))
                 }
-                Went::Transiently | Went::Against => None,
+                CallOutcome::Transiently | CallOutcome::Against => None,
             };
             found = found.or(returned).or(pattern);
         }
@@ -98,7 +98,7 @@ impl Standstill {
     }
 
     /// A call failed. Equal errors of one answer count once: its calls did not know of each other.
-    fn failed(&mut self, call: &Call, class: Fingerprint, limits: &BreakerLimits) -> Option<Pattern> {
+    fn failed(&mut self, call: &ObservedCall, class: Fingerprint, limits: &BreakerLimits) -> Option<Pattern> {
         let now = self.answers;
         let known = self.errors.iter_mut().find(|error| error.tool == call.tool && error.class == class);
         let Some(error) = known else {
@@ -114,7 +114,12 @@ impl Standstill {
     }
 
     /// A call went well: whether its tool says the same whatever it is asked.
-    fn succeeded(&mut self, call: &Call, outcome: &Outcome, limits: &BreakerLimits) -> Option<Pattern> {
+    fn succeeded(
+        &mut self,
+        call: &ObservedCall,
+        outcome: &ObservedResult,
+        limits: &BreakerLimits,
+    ) -> Option<Pattern> {
         self.errors.retain(|error| error.tool != call.tool);
         let Some(key) = call.key.filter(|_| outcome.is_telling && !call.waits && !call.is_exempt) else {
             self.results.remove(&call.tool);

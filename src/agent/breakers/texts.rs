@@ -11,7 +11,7 @@ const MIN_COMPARED_CHARS: usize = 40;
 
 /// What is known of the answers since the last call.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Texts {
+pub struct TextAnswers {
     last: Option<Fingerprint>,
     times: u32,
     /// The last one ends with what is to be done next.
@@ -22,18 +22,18 @@ pub struct Texts {
 
 /// What follows from the last answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reply {
+pub enum AnswerAction {
     /// The model is asked to do what it announced.
-    Ask,
+    AskToAct,
     /// The run ends.
     End,
 }
 
-impl Texts {
+impl TextAnswers {
     /// Takes note of an answer without calls, of a model that could act.
     pub fn answered(&mut self, text: &str, finish: &FinishReason) {
         let is_long = text.chars().nth(MIN_COMPARED_CHARS).is_some();
-        let print = (is_long && finish.counts()).then(|| Fingerprint::of_text(text));
+        let print = (is_long && finish.is_usable()).then(|| Fingerprint::of_text(text));
         self.times = if print.is_some() && print == self.last { self.times.saturating_add(1) } else { 1 };
         self.last = print;
         self.announces = matches!(finish, FinishReason::Stop | FinishReason::ToolCalls) && announces(text);
@@ -45,17 +45,17 @@ impl Texts {
     }
 
     /// The model was told that it goes nowhere.
-    pub fn told(&mut self) {
+    pub fn note_warning(&mut self) {
         self.asked = self.asked.saturating_add(u32::from(self.announces));
     }
 
     /// What follows.
-    pub fn reply(&self, limits: &BreakerLimits) -> Option<Reply> {
+    pub fn answer_action(&self, limits: &BreakerLimits) -> Option<AnswerAction> {
         let repeats = limits.repeated_texts > 0 && self.last.is_some() && self.times >= limits.repeated_texts;
         match limits.announcements {
-            _ if repeats => Some(Reply::End),
+            _ if repeats => Some(AnswerAction::End),
             most if most > 0 && self.announces => {
-                Some(if self.asked < most { Reply::Ask } else { Reply::End })
+                Some(if self.asked < most { AnswerAction::AskToAct } else { AnswerAction::End })
             }
             _ => None,
         }

@@ -5,7 +5,7 @@ pub mod summary;
 use crate::message::{Message, Part, Role, ToolResult};
 use crate::messages;
 use crate::text::excerpt;
-use crate::text::mark::Mark;
+use crate::text::mark::Delimiter;
 use crate::tools::outputs::Outputs;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -20,16 +20,16 @@ const LONG_OUTPUT_CHARS: usize = 1200;
 
 /// The messages that stay whatever is left out: where they stand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Prompts {
+pub struct PromptPositions {
     /// The task: what the person said first.
     task: Option<usize>,
     /// What the person said last.
     last: Option<usize>,
 }
 
-impl Prompts {
+impl PromptPositions {
     /// The person has said what stands at `place`.
-    pub fn said(&mut self, place: usize) {
+    pub fn record(&mut self, place: usize) {
         self.task = self.task.or(Some(place));
         self.last = Some(place);
     }
@@ -40,14 +40,14 @@ impl Prompts {
     }
 
     /// What the person said in `messages` first, and last where that is something else.
-    pub fn said_first_and_last(self, messages: &[Arc<Message>]) -> Vec<String> {
+    pub fn first_and_last(self, messages: &[Arc<Message>]) -> Vec<String> {
         let last = self.last.filter(|_| self.last != self.task);
         let places = [self.task, last].into_iter().flatten();
         places.filter_map(|place| messages.get(place)).map(|message| message.joined_text()).collect()
     }
 
     /// A message was put in front of all others.
-    pub fn pushed_down(&mut self) {
+    pub fn shift_by_one(&mut self) {
         for place in [&mut self.task, &mut self.last].into_iter().flatten() {
             *place = place.saturating_add(1);
         }
@@ -61,7 +61,7 @@ fn exchanges(messages: &[Arc<Message>]) -> Vec<usize> {
 }
 
 /// The messages before the last `keep` exchanges, from the first that may go; none when nothing comes before them.
-pub fn old(messages: &[Arc<Message>], keep: usize) -> Option<Range<usize>> {
+pub fn before_recent(messages: &[Arc<Message>], keep: usize) -> Option<Range<usize>> {
     let begins = exchanges(messages);
     let end = *begins.get(begins.len().checked_sub(keep.max(1))?)?;
     let start = usize::from(messages.first().is_some_and(|first| first.role == Role::System));
@@ -69,23 +69,23 @@ pub fn old(messages: &[Arc<Message>], keep: usize) -> Option<Range<usize>> {
 }
 
 /// Whether something of `range` goes when it is replaced: more than the prompts that stay, and a summary alone.
-pub fn goes(messages: &[Arc<Message>], range: &Range<usize>, prompts: Prompts) -> bool {
+pub fn removes_anything(messages: &[Arc<Message>], range: &Range<usize>, prompts: PromptPositions) -> bool {
     let stays = |at: usize| Some(at) == prompts.task || Some(at) == prompts.last;
     let mut going = range.clone().filter(|at| !stays(*at)).filter_map(|at| messages.get(at));
-    going.any(|message| !summary::is_one(message))
+    going.any(|message| !summary::is_summary(message))
 }
 
 /// The calls in `messages` whose outputs are worth shortening, with these outputs.
-pub fn long_outputs<'a>(messages: &'a [Arc<Message>], mark: &Mark) -> Vec<(&'a str, &'a str)> {
+pub fn long_outputs<'a>(messages: &'a [Arc<Message>], mark: &Delimiter) -> Vec<(&'a str, &'a str)> {
     let results = messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
-        Part::ToolResult(result) => Some((result.call_id.as_str(), mark.within(&result.text))),
+        Part::ToolResult(result) => Some((result.call_id.as_str(), mark.strip(&result.text))),
         Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
     });
     results.filter(|(_, text)| text.len() > LONG_OUTPUT_CHARS).collect()
 }
 
 /// Shortens the outputs of the calls `ids`.
-pub fn shorten_outputs(messages: &mut [Arc<Message>], ids: &[String], mark: &Mark) {
+pub fn shorten_outputs(messages: &mut [Arc<Message>], ids: &[String], mark: &Delimiter) {
     let ids: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
     let concerned = |message: &Message| {
         let mut parts = message.parts.iter();
@@ -101,17 +101,17 @@ pub fn shorten_outputs(messages: &mut [Arc<Message>], ids: &[String], mark: &Mar
     }
 }
 
-fn shorten(result: &mut ToolResult, mark: &Mark) {
-    let whole = mark.within(&result.text);
+fn shorten(result: &mut ToolResult, mark: &Delimiter) {
+    let whole = mark.strip(&result.text);
     let cut = excerpt::by_chars(whole, OUTPUT_CHARS);
     let text = messages::output_shortened(&cut, whole.chars().count(), &Outputs::name(&result.call_id));
-    result.text = mark.around(&text);
+    result.text = mark.wrap(&text);
 }
 
 /// Puts `notes` in the place of the messages before `upto`, but for the instructions and the prompts that stay.
 pub fn replace(
     messages: &mut Vec<Arc<Message>>,
-    prompts: &mut Prompts,
+    prompts: &mut PromptPositions,
     upto: usize,
     notes: Vec<Arc<Message>>,
 ) {
@@ -129,7 +129,7 @@ pub fn replace(
         last.is_some().then_some(if is_other { Some(messages.len()) } else { task_place }).flatten();
     messages.extend(last.filter(|_| is_other));
     let kept = messages.len();
-    *prompts = Prompts {
+    *prompts = PromptPositions {
         task: task_place.or_else(|| prompts.task.map(|place| moved(place, kept))),
         last: last_place.or_else(|| prompts.last.map(|place| moved(place, kept))),
     };
@@ -138,5 +138,5 @@ pub fn replace(
 
 /// The summary among `messages`, where there is one.
 pub fn earlier_summary(messages: &[Arc<Message>]) -> Option<Arc<Message>> {
-    messages.iter().find(|message| summary::is_one(message)).cloned()
+    messages.iter().find(|message| summary::is_summary(message)).cloned()
 }

@@ -3,7 +3,7 @@
 use crate::message::{Message, Part, Role};
 use crate::messages::{self, SUMMARY_HEADING};
 use crate::text::excerpt;
-use crate::text::mark::Mark;
+use crate::text::mark::Delimiter;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const EARLIER_CHARS: usize = 4000;
 const MAX_LINES: usize = 60;
 
 /// Whether `message` is a summary.
-pub fn is_one(message: &Message) -> bool {
+pub fn is_summary(message: &Message) -> bool {
     message.role == Role::User
         && matches!(message.parts.first(), Some(Part::Text { text }) if text.starts_with(SUMMARY_HEADING))
 }
@@ -37,13 +37,13 @@ pub fn message(text: &str) -> Arc<Message> {
 pub fn request(
     task: Option<&Message>,
     going: &[Arc<Message>],
-    mark: &Mark,
+    mark: &Delimiter,
     most: usize,
 ) -> Vec<Arc<Message>> {
     let task = task.map(Message::joined_text).unwrap_or_default();
-    let record: String = going.iter().map(|message| told(message, mark)).collect();
+    let record: String = going.iter().map(|message| render(message, mark)).collect();
     let record = excerpt::by_chars(&record, most);
-    let text = messages::summary_request(&excerpt::by_chars(&task, WORDS_CHARS), &mark.around(&record));
+    let text = messages::summary_request(&excerpt::by_chars(&task, WORDS_CHARS), &mark.wrap(&record));
     vec![
         Arc::new(Message::text(Role::System, messages::SUMMARY_INSTRUCTIONS)),
         Arc::new(Message::text(Role::User, text)),
@@ -51,8 +51,8 @@ pub fn request(
 }
 
 /// A message as the request for a summary shows it.
-fn told(message: &Message, mark: &Mark) -> String {
-    let whole = is_one(message);
+fn render(message: &Message, mark: &Delimiter) -> String {
+    let whole = is_summary(message);
     let part = |part: &Part| match part {
         Part::Text { text } if whole => format!("{text}\n"),
         Part::Text { text } => {
@@ -65,14 +65,14 @@ fn told(message: &Message, mark: &Mark) -> String {
         }
         Part::ToolResult(result) => {
             let how = if result.is_error { "FAILED" } else { "RESULT" };
-            format!("{how} {}\n", excerpt::by_chars(mark.within(&result.text), OUTPUT_CHARS))
+            format!("{how} {}\n", excerpt::by_chars(mark.strip(&result.text), OUTPUT_CHARS))
         }
     };
     message.parts.iter().map(part).collect()
 }
 
 /// A summary of `going` without the model: which calls there were, how often, and whether they failed.
-pub fn mechanical(going: &[Arc<Message>]) -> String {
+pub fn without_model(going: &[Arc<Message>]) -> String {
     let failed: BTreeMap<&str, bool> = going
         .iter()
         .flat_map(|message| &message.parts)
@@ -95,7 +95,7 @@ pub fn mechanical(going: &[Arc<Message>]) -> String {
             *failures = failures.saturating_add(u32::from(has_failed));
         }
     }
-    let earlier = going.iter().find(|message| is_one(message)).map(|message| message.joined_text());
+    let earlier = going.iter().find(|message| is_summary(message)).map(|message| message.joined_text());
     let earlier = earlier.as_deref().and_then(|text| text.strip_prefix(SUMMARY_HEADING)).map(str::trim_start);
     let earlier = earlier.map(|text| excerpt::by_chars(text, EARLIER_CHARS).into_owned());
     messages::mechanical_summary(earlier.as_deref(), &lines, MAX_LINES)

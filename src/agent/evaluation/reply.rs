@@ -1,6 +1,6 @@
 //! What an evaluation says: the JSON object in the reply of the model, wherever it stands.
 
-use crate::evaluation::{Confidence, Finding};
+use crate::evaluation::{Assessment, Confidence};
 use crate::text::{excerpt, json_bounds};
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ const MAX_CHARS: usize = 1000;
 
 /// What `reply` says: it is the whole text, or stands in its first code fence, or is its first object. Nothing where that does not
 /// say what was asked for.
-pub fn read(reply: &str) -> Option<Finding> {
+pub fn read(reply: &str) -> Option<Assessment> {
     let reply = reply.get(..reply.floor_char_boundary(MAX_REPLY_BYTES)).unwrap_or_default();
     let whole = object(reply);
     let fenced = || fenced(reply).and_then(object);
@@ -67,7 +67,7 @@ fn balanced(text: &str) -> Option<&str> {
 }
 
 /// What an object says; nothing where a field is missing or of another type.
-fn finding(object: &Map<String, Value>) -> Option<Finding> {
+fn finding(object: &Map<String, Value>) -> Option<Assessment> {
     let issues = match object.get("issues") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(issues)) => {
@@ -79,7 +79,7 @@ fn finding(object: &Map<String, Value>) -> Option<Finding> {
         None | Some(Value::Null) => String::new(),
         Some(suggestion) => said(suggestion)?,
     };
-    Some(Finding {
+    Some(Assessment {
         completed: object.get("completed")?.as_bool()?,
         confidence: Confidence::try_from(object.get("confidence")?.as_f64()?).ok()?,
         issues: issues.into_iter().filter(|issue| !issue.is_empty()).collect(),
@@ -99,8 +99,8 @@ mod tests {
 
     const OBJECT: &str = r#"{"completed": false, "confidence": 0.25, "issues": ["no } test", "b"], "suggestion": "add \"one\" {"}"#;
 
-    fn expected() -> Finding {
-        Finding {
+    fn expected() -> Assessment {
+        Assessment {
             completed: false,
             confidence: Confidence::try_from(0.25).unwrap(),
             issues: vec!["no } test".into(), "b".into()],
@@ -188,7 +188,7 @@ mod tests {
             let object = json!({"completed": completed, "confidence": confidence, "issues": issues, "suggestion": suggestion});
             let reply = format!("{before}{object}{after}");
             prop_assume!(!reply.contains("```"));
-            let expected = Finding {
+            let expected = Assessment {
                 completed,
                 confidence: Confidence::try_from(confidence).unwrap(),
                 issues,

@@ -1,6 +1,6 @@
 //! What a run tells when it is done again, compared with what it told then.
 
-use crate::compaction::Compaction;
+use crate::compaction::CompactionEvent;
 use crate::event::{Event, Record};
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ pub struct Divergence {
     /// What the journal says.
     pub recorded: Record,
     /// What the loop tells, or is about to do, instead.
-    pub now: Event,
+    pub actual: Event,
 }
 
 /// Where two events differ.
@@ -24,7 +24,7 @@ pub struct Difference {
     /// What the journal says there, as bounded JSON.
     pub recorded: String,
     /// What stands there now.
-    pub now: String,
+    pub actual: String,
 }
 
 /// Whether an event only tells what somebody noticed: nothing is decided by it, and a replay, which has neither tools to offer
@@ -40,11 +40,11 @@ pub fn is_observation(event: &Event) -> bool {
 /// - `context` of a result, and the `tokens` of a compaction: they are estimated from the length of texts, and what was taken
 ///   out of them is none;
 /// - a `digest` that the journal does not have: it was taken out with what it was made of (`sessions export --redact`).
-pub fn same(then: &Event, now: &Event) -> bool {
-    then == now || *then == with_the_journals_own(then, now)
+pub fn is_equivalent(then: &Event, now: &Event) -> bool {
+    then == now || *then == with_recorded_values(then, now)
 }
 
-fn with_the_journals_own(then: &Event, now: &Event) -> Event {
+fn with_recorded_values(then: &Event, now: &Event) -> Event {
     let mut now = now.clone();
     match (then, &mut now) {
         (Event::ModelResponse { latency_ms, .. }, Event::ModelResponse { latency_ms: measured, .. }) => {
@@ -56,12 +56,12 @@ fn with_the_journals_own(then: &Event, now: &Event) -> Event {
         }
         (Event::StepStart { digest: None, .. }, Event::StepStart { digest, .. }) => *digest = None,
         (
-            Event::Compaction { part: Compaction::Start { tokens, .. } },
-            Event::Compaction { part: Compaction::Start { tokens: estimated, .. } },
+            Event::Compaction { part: CompactionEvent::Start { tokens, .. } },
+            Event::Compaction { part: CompactionEvent::Start { tokens: estimated, .. } },
         )
         | (
-            Event::Compaction { part: Compaction::End { tokens, .. } },
-            Event::Compaction { part: Compaction::End { tokens: estimated, .. } },
+            Event::Compaction { part: CompactionEvent::End { tokens, .. } },
+            Event::Compaction { part: CompactionEvent::End { tokens: estimated, .. } },
         ) => *estimated = *tokens,
         _ => {}
     }
@@ -73,16 +73,16 @@ impl Divergence {
     pub fn difference(&self) -> Difference {
         let json = |event: &Event| serde_json::to_value(event).unwrap_or_default();
         let then = &self.recorded.event;
-        let (then, now) = (json(then), json(&with_the_journals_own(then, &self.now)));
+        let (then, now) = (json(then), json(&with_recorded_values(then, &self.actual)));
         if then.get("type") != now.get("type") {
-            return Difference { place: String::new(), recorded: shown(&then), now: shown(&now) };
+            return Difference { place: String::new(), recorded: shown(&then), actual: shown(&now) };
         }
         let (mut place, mut values) = (Vec::new(), (&then, &now));
         while let Some((key, one, other)) = first_difference(values.0, values.1) {
             place.push(key);
             values = (one, other);
         }
-        Difference { place: place.join("."), recorded: shown(values.0), now: shown(values.1) }
+        Difference { place: place.join("."), recorded: shown(values.0), actual: shown(values.1) }
     }
 }
 
@@ -115,11 +115,11 @@ fn shown(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Origin, Purpose, SCHEMA_VERSION};
+    use crate::event::{EVENT_SCHEMA_VERSION, MessageOrigin, Purpose};
 
     fn difference(then: Event, now: Event) -> Difference {
         let recorded = Record {
-            v: SCHEMA_VERSION,
+            v: EVENT_SCHEMA_VERSION,
             seq: 1,
             run: String::new(),
             step: 1,
@@ -127,7 +127,7 @@ mod tests {
             mono_us: 0,
             event: then,
         };
-        Divergence { recorded, now }.difference()
+        Divergence { recorded, actual: now }.difference()
     }
 
     fn asked(digest: Option<&str>) -> Event {
@@ -138,31 +138,31 @@ mod tests {
     fn the_first_place_that_differs_is_named() {
         let found = difference(asked(Some("a")), asked(Some("b")));
         let (place, recorded, now) = ("digest".into(), "\"a\"".into(), "\"b\"".into());
-        assert_eq!(found, Difference { place, recorded, now });
+        assert_eq!(found, Difference { place, recorded, actual: now });
         let found = difference(asked(None), Event::StepEnd);
-        assert_eq!((found.place.as_str(), found.now.as_str()), ("", "{\"type\":\"step_end\"}"));
+        assert_eq!((found.place.as_str(), found.actual.as_str()), ("", "{\"type\":\"step_end\"}"));
     }
 
     #[test]
     fn only_a_digest_that_was_taken_out_may_be_another() {
-        assert!(same(&asked(None), &asked(Some("b"))));
-        assert!(!same(&asked(Some("a")), &asked(Some("b"))));
-        assert!(!same(&asked(Some("a")), &asked(None)));
+        assert!(is_equivalent(&asked(None), &asked(Some("b"))));
+        assert!(!is_equivalent(&asked(Some("a")), &asked(Some("b"))));
+        assert!(!is_equivalent(&asked(Some("a")), &asked(None)));
     }
 
     #[test]
     fn what_a_compaction_estimated_may_be_another_and_what_it_came_to_may_not() {
-        let end = |tokens, enough| Event::Compaction { part: Compaction::End { tokens, enough } };
-        let start = |tokens, window| Event::Compaction { part: Compaction::Start { tokens, window } };
-        assert!(same(&end(10_239, true), &end(10_233, true)));
-        assert!(!same(&end(10_239, true), &end(10_239, false)));
-        assert!(same(&start(10_239, 9_000), &start(10_233, 9_000)));
-        assert!(!same(&start(10_239, 9_000), &start(10_239, 8_000)));
+        let end = |tokens, enough| Event::Compaction { part: CompactionEvent::End { tokens, enough } };
+        let start = |tokens, window| Event::Compaction { part: CompactionEvent::Start { tokens, window } };
+        assert!(is_equivalent(&end(10_239, true), &end(10_233, true)));
+        assert!(!is_equivalent(&end(10_239, true), &end(10_239, false)));
+        assert!(is_equivalent(&start(10_239, 9_000), &start(10_233, 9_000)));
+        assert!(!is_equivalent(&start(10_239, 9_000), &start(10_239, 8_000)));
     }
 
     #[test]
     fn a_long_value_is_cut() {
-        let said = |text: String| Event::UserMessage { text, origin: Origin::Prompt };
+        let said = |text: String| Event::UserMessage { text, origin: MessageOrigin::Prompt };
         let found = difference(said("a".repeat(1000)), said("b".repeat(1000)));
         assert_eq!(found.recorded.chars().count(), VALUE_CHARS + 1);
     }

@@ -3,34 +3,34 @@
 use crate::change::{Change, ChangeAction, FileState};
 use crate::event::{Event, Record};
 use crate::workspace::Workspace;
-use crate::workspace::contents::{Contents, MAX_FILE_BYTES};
+use crate::workspace::contents::{ContentStore, MAX_FILE_BYTES};
 use crate::workspace::file::hash;
 use crate::workspace::path::RelPath;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The files of the copy.
-pub struct Files {
+pub struct ReplayedFiles {
     copy: Workspace,
     /// Where some of what the session left may still be.
     present: Workspace,
-    contents: Contents,
+    contents: ContentStore,
     /// The number of the first record that nothing was done for.
     next: Cell<u64>,
     /// Those that are not what they were.
     lost: RefCell<BTreeSet<String>>,
 }
 
-impl Files {
+impl ReplayedFiles {
     /// Those of `copy`, a copy of `present`; `contents` are those that the changes of its sessions displaced.
-    pub fn new(copy: Workspace, present: Workspace, contents: Contents) -> Self {
+    pub fn new(copy: Workspace, present: Workspace, contents: ContentStore) -> Self {
         Self { copy, present, contents, next: Cell::default(), lost: RefCell::default() }
     }
 
     /// Brings every file to what it was before the first of `records` changed it.
     pub fn rewind(&self, records: &[Record]) {
         for change in first_changes(records).into_values() {
-            self.bring(&change.path, &change.was());
+            self.restore_to(&change.path, &change.before_state());
             if let (ChangeAction::Created, Ok(path)) = (change.action, self.copy.path(&change.path)) {
                 self.copy.remove_directories([(path, change.directories)]);
             }
@@ -40,14 +40,14 @@ impl Files {
     /// Does what happened since the run before, to begin with the run whose records are `own`: what was put back, what a call
     /// that was cut off had done, and what somebody else made of the files that this run changes. The first run begins with what
     /// was before the session.
-    pub fn begin(&self, before: &[Record], own: &[Record]) {
+    pub fn start_run(&self, before: &[Record], own: &[Record]) {
         let between = before.iter().filter(|record| record.seq >= self.next.get());
         let begins = own.iter().position(|record| is_work(&record.event)).unwrap_or(own.len());
         let (beginning, work) = own.split_at(begins);
         for record in between.chain(beginning) {
             match &record.event {
-                Event::Restored { changed, .. } => self.follow(changed),
-                event => self.follow(event.changed()),
+                Event::Restored { changed, .. } => self.apply_recorded(changed),
+                event => self.apply_recorded(event.changed()),
             }
         }
         if !before.is_empty() {
@@ -57,9 +57,9 @@ impl Files {
     }
 
     /// Does what a call did then that is not done again.
-    pub fn follow(&self, changes: &[Change]) {
+    pub fn apply_recorded(&self, changes: &[Change]) {
         for change in changes {
-            self.bring(&change.path, &change.became());
+            self.restore_to(&change.path, &change.after_state());
         }
     }
 
@@ -68,7 +68,7 @@ impl Files {
         self.lost.take().into_iter().collect()
     }
 
-    fn bring(&self, path: &str, wanted: &FileState) {
+    fn restore_to(&self, path: &str, wanted: &FileState) {
         if self.put(path, wanted).is_none() {
             self.lost.borrow_mut().insert(path.to_owned());
         }
@@ -77,13 +77,13 @@ impl Files {
     fn put(&self, path: &str, wanted: &FileState) -> Option<()> {
         let path = self.copy.path(path).ok()?;
         let now = self.copy.state_of(&path).ok()?;
-        if now.agrees(wanted) {
+        if now.is_consistent_with(wanted) {
             return Some(());
         }
         let done = match wanted {
-            FileState::Absent => self.copy.take_away(&path, &now),
+            FileState::Absent => self.copy.remove_current(&path, &now),
             FileState::Content { hash, .. } => {
-                self.copy.put_back(&path, &now, &self.content(&path, hash)?, wanted)
+                self.copy.restore(&path, &now, &self.content(&path, hash)?, wanted)
             }
             FileState::Unknown => return None,
         };
@@ -101,7 +101,7 @@ impl Files {
 
 /// Whether a run has begun to work: what it tells before is about what was.
 fn is_work(event: &Event) -> bool {
-    matches!(event, Event::StepStart { .. } | Event::ToolStart { .. })
+    matches!(event, Event::StepStart { .. } | Event::ToolCallStart { .. })
 }
 
 /// The first change of each file.

@@ -3,9 +3,9 @@
 //! Nothing that a journal says makes a call run: the present policy decides, and where it would ask, nobody is there. A call
 //! that did not run then does not run now.
 
-use super::files::Files;
-use super::places::Places;
-use crate::agent::passing::without_passing;
+use super::files::ReplayedFiles;
+use super::places::WorkspacePaths;
+use crate::agent::passing::strip_volatile;
 use crate::emit::EmitError;
 use crate::engine::Engine;
 use crate::event::{Event, EventSink, Record};
@@ -13,7 +13,7 @@ use crate::message::{ToolCall, ToolResult};
 use crate::messages;
 use crate::tools::TypedTool;
 use crate::tools::command_output::CommandOutput;
-use crate::tools::outputs::{MAX_BYTES, Outputs};
+use crate::tools::outputs::{MAX_OUTPUT_BYTES, Outputs};
 use crate::tools::run_command::RunCommand;
 use crate::tools::stop_command::StopCommand;
 use crate::tools::toolbox::DISPATCH_SUBAGENT;
@@ -26,11 +26,11 @@ use tokio_util::sync::CancellationToken;
 
 /// The end of the last call, as the engine tells it; a clone is the same.
 #[derive(Debug, Clone, Default)]
-pub struct LastEnd(Rc<RefCell<Option<Event>>>);
+pub struct LastToolEnd(Rc<RefCell<Option<Event>>>);
 
-impl EventSink for LastEnd {
+impl EventSink for LastToolEnd {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
-        if matches!(record.event, Event::ToolEnd { .. }) {
+        if matches!(record.event, Event::ToolCallEnd { .. }) {
             self.0.replace(Some(record.event.clone()));
         }
         Ok(())
@@ -38,39 +38,39 @@ impl EventSink for LastEnd {
 }
 
 /// What calls are done again with.
-pub struct Live {
+pub struct LiveTools {
     /// The engine, which works in the copy.
     pub engine: Engine,
     /// What the engine tells.
-    pub ends: LastEnd,
+    pub ends: LastToolEnd,
     /// The files of the copy.
-    pub files: Files,
+    pub files: ReplayedFiles,
     /// The names of the workspace.
-    pub places: Places,
+    pub paths: WorkspacePaths,
     /// The long outputs of the session.
     pub outputs: Outputs,
     /// Fires when the person asks to stop.
     pub interrupt: CancellationToken,
     /// What became of the calls.
-    pub calls: Calls,
+    pub calls: RerunCounts,
 }
 
 /// What became of the calls of a journal.
 #[derive(Debug, Default)]
-pub struct Calls {
+pub struct RerunCounts {
     /// How many were made again.
-    pub again: Cell<usize>,
+    pub rerun: Cell<usize>,
     /// How many were taken from the journal, by the reason.
-    pub taken: RefCell<BTreeMap<&'static str, usize>>,
+    pub from_journal: RefCell<BTreeMap<&'static str, usize>>,
     /// The tools that the run at work was offered.
     offered: RefCell<Vec<String>>,
 }
 
-impl Live {
+impl LiveTools {
     /// Begins with the run whose records are `own`.
-    pub(super) fn begin(&self, before: &[Record], own: &[Record]) {
-        self.files.begin(before, own);
-        self.engine.stopped.set(false);
+    pub(super) fn start_run(&self, before: &[Record], own: &[Record]) {
+        self.files.start_run(before, own);
+        self.engine.is_stopped_by_hook.set(false);
         let offered = own.iter().find_map(|record| match &record.event {
             Event::RunStart { tools, .. } => Some(tools.clone()),
             _ => None,
@@ -85,19 +85,19 @@ impl Live {
         then: &Event,
         is_cut_short: bool,
     ) -> Result<Option<Event>, EmitError> {
-        if let Some(why) = self.why_not(&call.name, then, is_cut_short) {
-            *self.calls.taken.borrow_mut().entry(why).or_default() += 1;
+        if let Some(why) = self.reason_not_rerun(&call.name, then, is_cut_short) {
+            *self.calls.from_journal.borrow_mut().entry(why).or_default() += 1;
             self.take(then);
             return Ok(None);
         }
         self.ends.0.take();
-        let there = ToolCall { arguments: self.places.there(&call.arguments), ..call.clone() };
+        let there = ToolCall { arguments: self.paths.to_copy(&call.arguments), ..call.clone() };
         self.engine.run_batch(&[there], &self.interrupt, None).await?;
-        self.engine.tell_background()?;
+        self.engine.report_background()?;
         if self.interrupt.is_cancelled() {
             return Err(EmitError(io::ErrorKind::Interrupted.into()));
         }
-        self.calls.again.set(self.calls.again.get().saturating_add(1));
+        self.calls.rerun.set(self.calls.rerun.get().saturating_add(1));
         let end = self.ends.0.take().unwrap_or(Event::StepEnd);
         Ok(self.difference(&call.name, then, end))
     }
@@ -108,51 +108,51 @@ impl Live {
     }
 
     /// Why a call of `tool` is not done again that ended as `then` says. Of which tool the end says that it is does not count.
-    fn why_not(&self, tool: &str, then: &Event, is_cut_short: bool) -> Option<&'static str> {
+    fn reason_not_rerun(&self, tool: &str, then: &Event, is_cut_short: bool) -> Option<&'static str> {
         let is_offered = self.calls.offered.borrow().iter().any(|offered| offered == tool);
-        let did_run = matches!(then, Event::ToolEnd { denial: None, simulated: false, .. });
+        let did_run = matches!(then, Event::ToolCallEnd { denial: None, simulated: false, .. });
         let is_held = self.engine.launcher.tier().has_own_view();
         match tool {
             _ if !is_offered || !did_run => Some(messages::DID_NOT_RUN),
-            _ if is_cut_short => Some(messages::CUT_SHORT),
-            WebFetch::NAME => Some(messages::OF_THE_WEB),
-            DISPATCH_SUBAGENT => Some(messages::OF_A_SUBAGENT),
+            _ if is_cut_short => Some(messages::IN_INTERRUPTED_STEP),
+            WebFetch::NAME => Some(messages::WEB_CALL),
+            DISPATCH_SUBAGENT => Some(messages::SUBAGENT_CALL),
             RunCommand::NAME | CommandOutput::NAME | StopCommand::NAME if !is_held => {
-                Some(messages::NOT_HELD)
+                Some(messages::UNSANDBOXED_COMMAND)
             }
-            CommandOutput::NAME => Some(messages::OF_A_MOMENT),
+            CommandOutput::NAME => Some(messages::BACKGROUND_OUTPUT_CALL),
             _ => None,
         }
     }
 
     /// Takes over what a call did then: to files, to what the model has seen, to limits, and its long output.
     fn take(&self, then: &Event) {
-        let Event::ToolEnd { result, changed, seen, .. } = then else { return };
-        self.files.follow(changed);
+        let Event::ToolCallEnd { result, changed, seen, .. } = then else { return };
+        self.files.apply_recorded(changed);
         self.engine.guardrails.note(then);
         for seen in seen {
-            self.engine.ledger.note(&seen.path, &seen.hash);
+            self.engine.observed_files.record(&seen.path, &seen.hash);
         }
         let mut bytes = Vec::new();
         let kept = self.outputs.open(&Outputs::name(&result.call_id));
-        if kept.and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes)).is_ok() {
+        if kept.and_then(|file| file.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes)).is_ok() {
             // A call that reads it says that it is not there.
-            let _ = self.engine.outputs.keep(&result.call_id, &bytes);
+            let _ = self.engine.outputs.store(&result.call_id, &bytes);
         }
     }
 
     /// `now`, where the model would read something else than what it read `then`.
     fn difference(&self, tool: &str, then: &Event, now: Event) -> Option<Event> {
-        let Event::ToolEnd { result: ToolResult { text, is_error, .. }, denial, .. } = now else {
+        let Event::ToolCallEnd { result: ToolResult { text, is_error, .. }, denial, .. } = now else {
             return Some(now);
         };
         let mut end = then.clone();
-        let Event::ToolEnd { result, denial: refused, .. } = &mut end else { return None };
-        let text = self.places.back(&text);
+        let Event::ToolCallEnd { result, denial: refused, .. } = &mut end else { return None };
+        let text = self.paths.to_recorded(&text);
         // What was read then may name the workspace as it is here, too.
-        let was = self.places.back(&result.text);
+        let was = self.paths.to_recorded(&result.text);
         let is_same = match tool {
-            RunCommand::NAME | StopCommand::NAME => without_passing(&was) == without_passing(&text),
+            RunCommand::NAME | StopCommand::NAME => strip_volatile(&was) == strip_volatile(&text),
             _ => was == text,
         };
         if is_same && result.is_error == is_error {

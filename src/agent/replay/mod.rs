@@ -1,7 +1,7 @@
 //! Runs of a journal, done again without model, tools and network: what they decided must follow once more from what the
-//! journal says that happened to them. With a [`Live`] the tools are called again too.
+//! journal says that happened to them. With a [`LiveTools`] the tools are called again too.
 //!
-//! The loop is the real one, and so is the session. Around them stands the `tape::Tape`: it gives what came from outside
+//! The loop is the real one, and so is the session. Around them stands the `tape::Playback`: it gives what came from outside
 //! (answers, results, hooks, verdicts of guardrails, interrupts, times) when its turn has come, and compares what the loop
 //! tells with what it told then.
 
@@ -18,24 +18,24 @@ use crate::agent::session::Session;
 use crate::agent::structured::OutputSchema;
 use crate::emit::Emitter;
 use crate::event::{Event, Record};
-use crate::limits::{Bounds, Chain};
+use crate::limits::{FallbackChain, RunLimits};
 use crate::llm::LlmClient;
-use crate::source::Source;
+use crate::source::Clock;
 use crate::stop_reason::StopReason;
 pub use difference::Divergence;
-pub use files::Files;
-pub use live::{Calls, LastEnd, Live};
-pub use places::Places;
-use player::{RecordedModel, RecordedSurroundings};
+pub use files::ReplayedFiles;
+pub use live::{LastToolEnd, LiveTools, RerunCounts};
+pub use places::WorkspacePaths;
+use player::{RecordedModel, RecordedServices};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
-use tape::{End, Tape, Teller};
+use tape::{Playback, PlaybackEnd, PlaybackSink};
 use tokio_util::sync::CancellationToken;
 
 /// What became of one run that was done again.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Replayed {
+pub struct ReplayedRun {
     /// The number of its first record.
     pub from_seq: u64,
     /// How many of its records were given or compared.
@@ -45,18 +45,18 @@ pub struct Replayed {
     /// How many requests there are.
     pub requests: usize,
     /// How it went.
-    pub outcome: Outcome,
+    pub outcome: ReplayOutcome,
 }
 
 /// How a run went that was done again.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum ReplayOutcome {
     /// As the journal says, to its end for this reason.
     Same(Option<StopReason>),
     /// As the journal says, which ends before the run did: its process was killed.
-    CutOff,
+    Incomplete,
     /// As the journal says up to a place where it lacks the record with this number.
-    Lacks(u64),
+    MissingRecord(u64),
     /// Otherwise than the journal says.
     Differs(Box<Divergence>),
     /// Not at all: the journal does not say what the run was held to, for this reason.
@@ -66,13 +66,13 @@ pub enum Outcome {
 }
 
 /// Does the runs of a journal again, in order, up to the first that does not go as `records` say; their calls with `live`.
-pub async fn replay(records: &[Record], live: Option<&Live>) -> Vec<Replayed> {
+pub async fn replay(records: &[Record], live: Option<&LiveTools>) -> Vec<ReplayedRun> {
     let mut replayed = Vec::new();
     let begins = |record: &Record| matches!(record.event, Event::RunStart { .. });
     for (at, _) in records.iter().enumerate().filter(|(_, record)| begins(record)) {
         let (before, rest) = records.split_at(first_of_run(records, at));
         let one = replay_run(before, rest, live).await;
-        let goes_on = matches!(one.outcome, Outcome::Same(_) | Outcome::CutOff);
+        let goes_on = matches!(one.outcome, ReplayOutcome::Same(_) | ReplayOutcome::Incomplete);
         replayed.push(one);
         if !goes_on {
             break;
@@ -89,7 +89,7 @@ fn first_of_run(records: &[Record], at: usize) -> usize {
 }
 
 /// The records of the run that `rest` begins with, and the number of the one that is lacking in or before them.
-fn of_first_run<'a>(before: &[Record], rest: &'a [Record]) -> (&'a [Record], Option<u64>) {
+fn first_run_records<'a>(before: &[Record], rest: &'a [Record]) -> (&'a [Record], Option<u64>) {
     let run = rest.first().map(|record| record.run.as_str());
     let own = rest.iter().take_while(|record| Some(record.run.as_str()) == run).count();
     let own = rest.get(..own).unwrap_or_default();
@@ -103,69 +103,72 @@ fn of_first_run<'a>(before: &[Record], rest: &'a [Record]) -> (&'a [Record], Opt
     (own, None)
 }
 
-async fn replay_run(before: &[Record], rest: &[Record], live: Option<&Live>) -> Replayed {
-    let (own, lacks) = of_first_run(before, rest);
+async fn replay_run(before: &[Record], rest: &[Record], live: Option<&LiveTools>) -> ReplayedRun {
+    let (own, lacks) = first_run_records(before, rest);
     let digest_of = |record: &Record| match &record.event {
         // What is asked aside is made from the conversation, whose other requests show it.
-        Event::StepStart { purpose, digest, .. } if !purpose.is_aside() => Some(digest.is_some()),
+        Event::StepStart { purpose, digest, .. } if !purpose.is_internal() => Some(digest.is_some()),
         _ => None,
     };
-    let mut replayed = Replayed {
+    let mut replayed = ReplayedRun {
         from_seq: rest.first().map_or(0, |record| record.seq),
         records: own.len(),
         digests: own.iter().filter_map(digest_of).filter(|has| *has).count(),
         requests: own.iter().filter_map(digest_of).count(),
-        outcome: Outcome::CutOff,
+        outcome: ReplayOutcome::Incomplete,
     };
     let bounds = own.iter().find_map(|record| match &record.event {
         Event::RunStart { bounds, .. } => Some(bounds.as_deref()),
         _ => None,
     });
     replayed.outcome = match (bounds, lacks) {
-        (None, Some(seq)) => Outcome::Lacks(seq),
-        (None | Some(None), _) => Outcome::Unknown("an earlier version of agent has written it".to_owned()),
-        (Some(Some(bounds)), lacks) => match (again(before, own, bounds, live).await, lacks) {
-            (Ok(Outcome::CutOff), Some(seq)) => Outcome::Lacks(seq),
+        (None, Some(seq)) => ReplayOutcome::MissingRecord(seq),
+        (None | Some(None), _) => {
+            ReplayOutcome::Unknown("an earlier version of agent has written it".to_owned())
+        }
+        (Some(Some(bounds)), lacks) => match (replay_bounded(before, own, bounds, live).await, lacks) {
+            (Ok(ReplayOutcome::Incomplete), Some(seq)) => ReplayOutcome::MissingRecord(seq),
             (Ok(outcome), _) => outcome,
-            (Err(why), _) => Outcome::Unknown(why),
+            (Err(why), _) => ReplayOutcome::Unknown(why),
         },
     };
     replayed
 }
 
 /// Does a run again that was held to `bounds`.
-async fn again(
+async fn replay_bounded(
     before: &[Record],
     own: &[Record],
-    bounds: &Bounds,
-    live: Option<&Live>,
-) -> Result<Outcome, String> {
+    bounds: &RunLimits,
+    live: Option<&LiveTools>,
+) -> Result<ReplayOutcome, String> {
     let schema = bounds.schema.as_deref().map(OutputSchema::parse);
     let schema = schema.transpose().map_err(|error| format!("its schema {error}"))?.map(Rc::new);
-    let session = Session::replay(bounds.limits.clone(), before).demanding(schema);
+    let session = Session::from_records(bounds.limits.clone(), before).with_output_schema(schema);
     let session = Rc::new(RefCell::new(session));
-    let (source, interrupt) = (Rc::new(Source::standing()), CancellationToken::new());
-    let tape = Rc::new(Tape::new(own.to_vec(), Rc::clone(&session), Rc::clone(&source), interrupt.clone()));
-    let teller = Box::new(Teller(Rc::clone(&tape)));
+    let (source, interrupt) = (Rc::new(Clock::manual()), CancellationToken::new());
+    let playback =
+        Rc::new(Playback::new(own.to_vec(), Rc::clone(&session), Rc::clone(&source), interrupt.clone()));
+    let teller = Box::new(PlaybackSink(Rc::clone(&playback)));
     let emitter = Rc::new(Emitter::new(Rc::clone(&source), String::new(), 0, vec![teller]));
     let model = |name: &str| -> Rc<dyn LlmClient> {
-        Rc::new(RecordedModel { name: name.to_owned(), tape: Rc::clone(&tape) })
+        Rc::new(RecordedModel { name: name.to_owned(), playback: Rc::clone(&playback) })
     };
-    let Chain { first, fallbacks } = &bounds.limits.models;
-    tape.begin();
+    let FallbackChain { first, fallbacks } = &bounds.limits.models;
+    playback.skip_startup();
     if let Some(live) = live {
-        live.begin(before, own);
+        live.start_run(before, own);
     }
     let agent = Agent {
-        models: Chain {
+        models: FallbackChain {
             first: model(&first.model),
             fallbacks: fallbacks.iter().map(|terms| model(&terms.model)).collect(),
         },
-        engine: Rc::new(RecordedSurroundings { tape: Rc::clone(&tape), live }),
+        engine: Rc::new(RecordedServices { playback: Rc::clone(&playback), live }),
         definitions: Vec::new(),
         session: Rc::clone(&session),
         emitter,
-        keeper: None,
+        state_saver: None,
         prefix: RefCell::default(),
         digest: RefCell::default(),
         source,
@@ -173,23 +176,25 @@ async fn again(
         name: String::new(),
         task: String::new(),
         stream: false,
-        began: Duration::from_micros(bounds.began_us),
+        started_at: Duration::from_micros(bounds.began_us),
     };
     let given = async {
         // What was planned and shown before the work, behind the hooks of the beginning.
-        tape.begin();
+        playback.skip_startup();
         Ok(())
     };
-    if let Ok(verdict) = run::run(&agent, given).await {
-        let mut result = agent.session.borrow().result(verdict, agent.elapsed());
-        result.executables = tape.executables();
-        // Whether it was told then is what the end of the tape says.
+    if let Ok(outcome) = run::run(&agent, given).await {
+        let mut result = agent.session.borrow().result(outcome, agent.elapsed());
+        result.executables = playback.executables();
+        // Whether it was told then is what the end of the playback says.
         let _ = agent.emitter.emit(Event::RunEnd { result: Box::new(result) });
     }
-    Ok(match tape.end() {
-        End::Same(reason) => Outcome::Same(reason),
-        End::CutOff if live.is_some_and(|live| live.interrupt.is_cancelled()) => Outcome::Interrupted,
-        End::CutOff => Outcome::CutOff,
-        End::Differs(divergence) => Outcome::Differs(divergence),
+    Ok(match playback.end() {
+        PlaybackEnd::Same(reason) => ReplayOutcome::Same(reason),
+        PlaybackEnd::Incomplete if live.is_some_and(|live| live.interrupt.is_cancelled()) => {
+            ReplayOutcome::Interrupted
+        }
+        PlaybackEnd::Incomplete => ReplayOutcome::Incomplete,
+        PlaybackEnd::Differs(divergence) => ReplayOutcome::Differs(divergence),
     })
 }

@@ -2,7 +2,7 @@
 
 /// The names of the workspace.
 #[derive(Debug)]
-pub struct Places {
+pub struct WorkspacePaths {
     /// In the journal.
     pub recorded: String,
     /// Of the copy.
@@ -11,14 +11,14 @@ pub struct Places {
     pub present: String,
 }
 
-impl Places {
+impl WorkspacePaths {
     /// The arguments of a call, a JSON text, with the name of the copy in place of the recorded one.
-    pub fn there(&self, arguments: &str) -> String {
+    pub fn to_copy(&self, arguments: &str) -> String {
         renamed(arguments, &in_json(&self.recorded), &in_json(&self.copy))
     }
 
     /// What a call answers, with the recorded name in place of the others.
-    pub fn back(&self, text: &str) -> String {
+    pub fn to_recorded(&self, text: &str) -> String {
         renamed(&renamed(text, &self.copy, &self.recorded), &self.present, &self.recorded)
     }
 }
@@ -58,13 +58,13 @@ fn is_of_name(c: char) -> bool {
 mod tests {
     use super::*;
 
-    fn places() -> Places {
-        Places { recorded: "/then/ws".into(), copy: "/copy/ws".into(), present: "/now/ws".into() }
+    fn places() -> WorkspacePaths {
+        WorkspacePaths { recorded: "/then/ws".into(), copy: "/copy/ws".into(), present: "/now/ws".into() }
     }
 
     #[test]
     fn the_directory_and_what_is_below_it_is_renamed_and_other_names_are_not() {
-        let there = places().there(
+        let there = places().to_copy(
             r#"{"command":"cd /then/ws && ls /then/ws/a '/then/ws.' /then/ws2 /then/ws.bak /x/then/ws"}"#,
         );
         assert_eq!(
@@ -76,14 +76,14 @@ mod tests {
     #[test]
     fn every_name_becomes_the_recorded_one() {
         let told = "file:///copy/ws/a, /now/ws: /then/ws.\n";
-        assert_eq!(places().back(told), "file:///then/ws/a, /then/ws: /then/ws.\n");
+        assert_eq!(places().to_recorded(told), "file:///then/ws/a, /then/ws: /then/ws.\n");
     }
 
     #[test]
     fn a_name_that_is_no_directory_of_its_own_stays() {
-        let root = Places { recorded: "/".into(), ..places() };
-        assert_eq!(root.there("ls / /a"), "ls / /a");
-        let quoted = Places { recorded: "/a \"b\"".into(), ..places() };
-        assert_eq!(quoted.there(r#"{"path":"/a \"b\"/c"}"#), r#"{"path":"/copy/ws/c"}"#);
+        let root = WorkspacePaths { recorded: "/".into(), ..places() };
+        assert_eq!(root.to_copy("ls / /a"), "ls / /a");
+        let quoted = WorkspacePaths { recorded: "/a \"b\"".into(), ..places() };
+        assert_eq!(quoted.to_copy(r#"{"path":"/a \"b\"/c"}"#), r#"{"path":"/copy/ws/c"}"#);
     }
 }

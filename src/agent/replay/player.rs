@@ -1,14 +1,14 @@
-//! What was around the loop of a run, as its tape tells it: the model, and everything else.
+//! What was around the loop of a run, as its playback tells it: the model, and everything else.
 
-use super::live::Live;
-use super::tape::Tape;
-use crate::agent::surroundings::Surroundings;
-use crate::compaction::Compaction;
+use super::live::LiveTools;
+use super::tape::Playback;
+use crate::agent::surroundings::LoopServices;
+use crate::compaction::CompactionEvent;
 use crate::emit::EmitError;
 use crate::engine::hooks::{HookEvent, HookInput};
-use crate::event::{Event, Origin, Record};
-use crate::failure::ErrorKind;
-use crate::guardrail::{Side, Triggered};
+use crate::event::{Event, MessageOrigin, Record};
+use crate::failure::FailureKind;
+use crate::guardrail::{ConversationSide, TriggeredGuardrail};
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::message::ToolCall;
 use crate::stop_reason::StopReason;
@@ -22,7 +22,7 @@ pub struct RecordedModel {
     /// `provider/model`.
     pub name: String,
     /// What it answered.
-    pub tape: Rc<Tape>,
+    pub playback: Rc<Playback>,
 }
 
 impl LlmClient for RecordedModel {
@@ -37,7 +37,7 @@ impl LlmClient for RecordedModel {
     ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
         Box::pin(async move {
             loop {
-                match self.tape.next().cloned() {
+                match self.playback.peek().cloned() {
                     Some(Event::RequestSent { attempt }) => progress(Progress::Sent { attempt }),
                     Some(Event::Retry {
                         attempt,
@@ -73,65 +73,68 @@ impl LlmClient for RecordedModel {
 impl RecordedModel {
     /// How the call ended.
     async fn outcome(&self) -> Result<Response, LlmError> {
-        let ahead = self.tape.ahead();
-        let kept = matches!(self.tape.next(), Some(Event::KeptAnswer));
+        let ahead = self.playback.remaining();
+        let kept = matches!(self.playback.peek(), Some(Event::KeptAnswer));
         let told_before = |record: &&Record| match &record.event {
             Event::KeptAnswer => true,
-            Event::Guardrail { triggered } => triggered.on == Side::Output,
+            Event::Guardrail { triggered } => triggered.on == ConversationSide::Output,
             _ => false,
         };
         let last = ahead.iter().find(|record| !told_before(record));
         match last.map(|record| (record, &record.event)) {
-            Some((_, Event::ModelResponse { message, finish, usage, .. })) => {
-                Ok(Response { message: message.clone(), finish: finish.clone(), usage: *usage, kept })
-            }
+            Some((_, Event::ModelResponse { message, finish, usage, .. })) => Ok(Response {
+                message: message.clone(),
+                finish: finish.clone(),
+                usage: *usage,
+                is_cached: kept,
+            }),
             Some((_, Event::ModelFailed { failure, billed, .. })) => Err(LlmError {
                 retryable: failure.retryable,
                 usage: billed.map(|billed| billed.usage),
                 ..LlmError::new(failure.kind, failure.message.clone())
             }),
             Some((_, Event::ModelAbandoned { reason: StopReason::UserInterrupt, .. })) => {
-                self.tape.interrupt();
+                self.playback.interrupt();
                 std::future::pending().await
             }
             Some((record, Event::ModelAbandoned { .. })) => {
-                self.tape.wait_for(record);
-                Err(LlmError::new(ErrorKind::Timeout, "the time that the journal gives the call is over"))
+                self.playback.advance_clock_to(record);
+                Err(LlmError::new(FailureKind::Timeout, "the time that the journal gives the call is over"))
             }
             other => {
-                self.tape.differs(other.map(|(record, _)| record), Event::RequestSent { attempt: 1 });
-                Err(LlmError::new(ErrorKind::Internal, "the journal has no answer"))
+                self.playback.diverge(other.map(|(record, _)| record), Event::RequestSent { attempt: 1 });
+                Err(LlmError::new(FailureKind::Internal, "the journal has no answer"))
             }
         }
     }
 }
 
 /// Tools, hooks, background commands and guardrails that do what they did then.
-pub struct RecordedSurroundings<'a> {
+pub struct RecordedServices<'a> {
     /// What they did.
-    pub tape: Rc<Tape>,
+    pub playback: Rc<Playback>,
     /// What the tools are called again with, where they are.
-    pub live: Option<&'a Live>,
+    pub live: Option<&'a LiveTools>,
 }
 
-impl RecordedSurroundings<'_> {
+impl RecordedServices<'_> {
     /// Calls the tools again, in the model's order, up to the first that gives another result.
-    async fn call_again(&self, live: &Live, calls: &[ToolCall]) -> Result<(), EmitError> {
-        let batch = self.tape.ahead().iter().take_while(|record| is_of_calls(&record.event));
+    async fn call_again(&self, live: &LiveTools, calls: &[ToolCall]) -> Result<(), EmitError> {
+        let batch = self.playback.remaining().iter().take_while(|record| is_of_calls(&record.event));
         let ends: Vec<&Record> =
-            batch.filter(|record| matches!(record.event, Event::ToolEnd { .. })).collect();
-        let is_cut_short = self.tape.is_cut_short();
+            batch.filter(|record| matches!(record.event, Event::ToolCallEnd { .. })).collect();
+        let is_cut_short = self.playback.is_cut_short();
         for call in calls {
-            let of_subagents = self.tape.ahead().iter().map(|record| &record.event);
+            let of_subagents = self.playback.remaining().iter().map(|record| &record.event);
             let its =
                 |event: &&Event| matches!(event, Event::Subagent { call_id, .. } if *call_id == call.id);
             for event in of_subagents.take_while(|event| is_of_calls(event)).filter(its) {
-                live.files.follow(event.changed());
+                live.files.apply_recorded(event.changed());
             }
-            let is_its = |record: &&&Record| matches!(&record.event, Event::ToolEnd { result, .. } if result.call_id == call.id);
+            let is_its = |record: &&&Record| matches!(&record.event, Event::ToolCallEnd { result, .. } if result.call_id == call.id);
             let Some(then) = ends.iter().find(is_its) else { continue };
             if let Some(now) = live.call(call, &then.event, is_cut_short).await? {
-                return Err(self.tape.differs(Some(then), now));
+                return Err(self.playback.diverge(Some(then), now));
             }
         }
         Ok(())
@@ -139,35 +142,37 @@ impl RecordedSurroundings<'_> {
 
     /// Whether `calls` are those of the batch that comes next; the first other one is told.
     fn compare(&self, calls: &[ToolCall]) -> Result<(), EmitError> {
-        let about_to = |call: &ToolCall| Event::ToolStart { call: call.clone(), summary: String::new() };
+        let about_to = |call: &ToolCall| Event::ToolCallStart { call: call.clone(), summary: String::new() };
         let (mut begun, mut waits) = (Vec::new(), false);
-        for record in self.tape.ahead() {
+        for record in self.playback.remaining() {
             let id = match &record.event {
-                Event::ToolStart { call, .. } => &call.id,
-                Event::ToolEnd { result, .. } => &result.call_id,
-                Event::ToolWaits { call_id, .. } => call_id,
+                Event::ToolCallStart { call, .. } => &call.id,
+                Event::ToolCallEnd { result, .. } => &result.call_id,
+                Event::ToolCallPending { call_id, .. } => call_id,
                 event if is_of_calls(event) => continue,
                 _ => {
                     let left_out = calls.iter().find(|call| !waits && !begun.contains(&&call.id));
                     return left_out
-                        .map_or(Ok(()), |call| Err(self.tape.differs(Some(record), about_to(call))));
+                        .map_or(Ok(()), |call| Err(self.playback.diverge(Some(record), about_to(call))));
                 }
             };
             let wanted = calls.iter().find(|call| call.id == *id);
             let as_recorded = wanted.is_some_and(|wanted| match &record.event {
-                Event::ToolStart { call, .. } => {
+                Event::ToolCallStart { call, .. } => {
                     (&call.name, &call.arguments) == (&wanted.name, &wanted.arguments)
                 }
                 _ => true,
             });
             let open = calls.iter().find(|call| !begun.contains(&&call.id));
             match wanted.or(open) {
-                Some(call) if !as_recorded => return Err(self.tape.differs(Some(record), about_to(call))),
-                None => return Err(self.tape.differs(Some(record), Event::StepEnd)),
+                Some(call) if !as_recorded => {
+                    return Err(self.playback.diverge(Some(record), about_to(call)));
+                }
+                None => return Err(self.playback.diverge(Some(record), Event::StepEnd)),
                 Some(_) => {}
             }
             begun.push(id);
-            waits |= matches!(record.event, Event::ToolWaits { .. });
+            waits |= matches!(record.event, Event::ToolCallPending { .. });
         }
         Ok(())
     }
@@ -177,10 +182,10 @@ impl RecordedSurroundings<'_> {
 fn is_of_calls(event: &Event) -> bool {
     matches!(
         event,
-        Event::ToolStart { .. }
+        Event::ToolCallStart { .. }
             | Event::Changing { .. }
-            | Event::ToolEnd { .. }
-            | Event::ToolWaits { .. }
+            | Event::ToolCallEnd { .. }
+            | Event::ToolCallPending { .. }
             | Event::Subagent { .. }
             | Event::HookEnd { .. }
             | Event::Guardrail { .. }
@@ -189,23 +194,23 @@ fn is_of_calls(event: &Event) -> bool {
 }
 
 /// What it says when a hook or the end of a command speaks to the model.
-fn said(event: &Event, who: Origin) -> Option<&str> {
+fn said(event: &Event, who: MessageOrigin) -> Option<&str> {
     match event {
         Event::UserMessage { text, origin } if *origin == who => Some(text),
         _ => None,
     }
 }
 
-impl Surroundings for RecordedSurroundings<'_> {
+impl LoopServices for RecordedServices<'_> {
     async fn fire_hooks(
         &self,
         event: HookEvent,
         _input: HookInput,
         _cancel: &CancellationToken,
     ) -> Result<Vec<String>, EmitError> {
-        self.tape.pass_while(|next| matches!(next, Event::HookEnd { on, .. } if on == event.name()));
-        let ahead = self.tape.ahead().iter();
-        Ok(ahead.map_while(|record| said(&record.event, Origin::Hook)).map(str::to_owned).collect())
+        self.playback.advance_while(|next| matches!(next, Event::HookEnd { on, .. } if on == event.name()));
+        let ahead = self.playback.remaining().iter();
+        Ok(ahead.map_while(|record| said(&record.event, MessageOrigin::Hook)).map(str::to_owned).collect())
     }
 
     async fn run_calls(
@@ -218,51 +223,51 @@ impl Surroundings for RecordedSurroundings<'_> {
         if let Some(live) = self.live {
             self.call_again(live, calls).await?;
         }
-        self.tape.pass_while(is_of_calls);
+        self.playback.advance_while(is_of_calls);
         Ok(())
     }
 
     async fn run_gates(&self, _cancel: &CancellationToken) -> Result<(), EmitError> {
-        self.tape.pass_while(|next| matches!(next, Event::Gates { .. }));
+        self.playback.advance_while(|next| matches!(next, Event::Gates { .. }));
         Ok(())
     }
 
-    fn tell_of_background(&self) -> Result<(), EmitError> {
-        self.tape.pass_while(|next| match next {
+    fn report_background(&self) -> Result<(), EmitError> {
+        self.playback.advance_while(|next| match next {
             Event::BackgroundStart { .. } | Event::BackgroundEnd { .. } => true,
-            other => said(other, Origin::Background).is_some(),
+            other => said(other, MessageOrigin::Background).is_some(),
         });
         Ok(())
     }
 
     async fn stop_background(&self) -> Result<(), EmitError> {
-        self.tape.pass_while(|next| matches!(next, Event::BackgroundEnd { .. }));
+        self.playback.advance_while(|next| matches!(next, Event::BackgroundEnd { .. }));
         match self.live {
             Some(live) => live.end().await,
             None => Ok(()),
         }
     }
 
-    fn keeps_output(&self, call_id: &str, _text: &str) -> bool {
-        match self.tape.next() {
-            Some(Event::Compaction { part: Compaction::Outputs { call_ids } }) => {
+    fn store_output(&self, call_id: &str, _text: &str) -> bool {
+        match self.playback.peek() {
+            Some(Event::Compaction { part: CompactionEvent::Outputs { call_ids } }) => {
                 call_ids.iter().any(|kept| kept == call_id)
             }
             _ => false,
         }
     }
 
-    async fn commit_after(&self, _step: Option<u32>) -> Result<(), EmitError> {
-        self.tape.pass_while(|next| matches!(next, Event::Checkpoint { .. }));
+    async fn commit_checkpoint(&self, _step: Option<u32>) -> Result<(), EmitError> {
+        self.playback.advance_while(|next| matches!(next, Event::Checkpoint { .. }));
         Ok(())
     }
 
-    fn looks_at(&self, side: Side) -> bool {
-        matches!(self.tape.next(), Some(Event::Guardrail { triggered }) if triggered.on == side)
+    fn has_guardrails(&self, side: ConversationSide) -> bool {
+        matches!(self.playback.peek(), Some(Event::Guardrail { triggered }) if triggered.on == side)
     }
 
-    fn finds(&self, side: Side, _text: &str) -> Option<Triggered> {
-        match self.tape.next() {
+    fn find_trigger(&self, side: ConversationSide, _text: &str) -> Option<TriggeredGuardrail> {
+        match self.playback.peek() {
             Some(Event::Guardrail { triggered }) if triggered.on == side => Some(triggered.clone()),
             _ => None,
         }

@@ -1,12 +1,12 @@
 //! The records of a run, given when their turn has come and compared with what the loop tells.
 
-use super::difference::{Divergence, is_observation, same};
+use super::difference::{Divergence, is_equivalent, is_observation};
 use crate::agent::session::Session;
 use crate::emit::EmitError;
 use crate::engine::hooks::HookEvent;
-use crate::event::{Event, EventSink, Origin, Purpose, Record};
+use crate::event::{Event, EventSink, MessageOrigin, Purpose, Record};
 use crate::result::Executables;
-use crate::source::Source;
+use crate::source::Clock;
 use crate::stop_reason::StopReason;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -16,33 +16,33 @@ use tokio_util::sync::CancellationToken;
 
 /// How a tape came to its end.
 #[derive(Debug, Clone, PartialEq)]
-pub enum End {
+pub enum PlaybackEnd {
     /// With the end of the run, whose reason that is.
     Same(Option<StopReason>),
     /// In the middle of the run.
-    CutOff,
+    Incomplete,
     /// Before its end.
     Differs(Box<Divergence>),
 }
 
 /// The records of a run. The session is their fold: what passes is applied to it as the journal has it.
-pub struct Tape {
+pub struct Playback {
     records: Vec<Record>,
     at: Cell<usize>,
     divergence: RefCell<Option<Box<Divergence>>>,
     session: Rc<RefCell<Session>>,
-    source: Rc<Source>,
+    source: Rc<Clock>,
     interrupt: CancellationToken,
     /// From where on the person had interrupted the run.
     interrupted_from: usize,
 }
 
-impl Tape {
+impl Playback {
     /// A tape of `records`, which moves `session`, the clock of `source`, and `interrupt` on.
     pub fn new(
         records: Vec<Record>,
         session: Rc<RefCell<Session>>,
-        source: Rc<Source>,
+        source: Rc<Clock>,
         interrupt: CancellationToken,
     ) -> Self {
         let interrupted_from = interrupted_from(&records);
@@ -51,29 +51,35 @@ impl Tape {
     }
 
     /// Passes what a run tells before its loop begins: nothing of it is decided by the loop.
-    pub fn begin(&self) {
-        self.pass_while(|event| match event {
+    pub fn skip_startup(&self) {
+        self.advance_while(|event| match event {
             Event::SessionStart { .. }
             | Event::RunStart { .. }
             | Event::System { .. }
             | Event::Instructions { .. }
             | Event::History { .. }
-            | Event::ToolEnd { .. }
+            | Event::ToolCallEnd { .. }
             | Event::Subagent { .. } => true,
             Event::UserMessage { origin, .. } => {
-                matches!(origin, Origin::Prompt | Origin::Background | Origin::Plan | Origin::GitDiff)
+                matches!(
+                    origin,
+                    MessageOrigin::Prompt
+                        | MessageOrigin::Background
+                        | MessageOrigin::Plan
+                        | MessageOrigin::GitDiff
+                )
             }
             event => is_observation(event),
         });
     }
 
     /// What comes next; nothing once the run went another way.
-    pub fn next(&self) -> Option<&Event> {
-        self.ahead().first().map(|record| &record.event)
+    pub fn peek(&self) -> Option<&Event> {
+        self.remaining().first().map(|record| &record.event)
     }
 
     /// What is still to come.
-    pub fn ahead(&self) -> &[Record] {
+    pub fn remaining(&self) -> &[Record] {
         if self.divergence.borrow().is_some() {
             return &[];
         }
@@ -81,12 +87,12 @@ impl Tape {
     }
 
     /// Passes what comes next, and what was only noticed after it.
-    pub fn pass(&self) {
-        while let Some(Record { mono_us, event, .. }) = self.ahead().first() {
+    pub fn advance(&self) {
+        while let Some(Record { mono_us, event, .. }) = self.remaining().first() {
             self.session.borrow_mut().apply(event);
             self.source.set(Duration::from_micros(*mono_us));
             self.at.set(self.at.get().saturating_add(1));
-            if !self.next().is_some_and(is_observation) {
+            if !self.peek().is_some_and(is_observation) {
                 break;
             }
         }
@@ -96,9 +102,9 @@ impl Tape {
     }
 
     /// Passes what comes next as long as `fits` says so.
-    pub fn pass_while(&self, fits: impl Fn(&Event) -> bool) {
-        while self.next().is_some_and(&fits) {
-            self.pass();
+    pub fn advance_while(&self, fits: impl Fn(&Event) -> bool) {
+        while self.peek().is_some_and(&fits) {
+            self.advance();
         }
     }
 
@@ -117,50 +123,52 @@ impl Tape {
         };
         let is_step =
             |record: &Record| matches!(record.event, Event::StepStart { purpose: Purpose::Step, .. });
-        self.records.last().is_some_and(ended) && !self.ahead().iter().any(is_step)
+        self.records.last().is_some_and(ended) && !self.remaining().iter().any(is_step)
     }
 
     /// Lets the time pass up to `record`.
-    pub fn wait_for(&self, record: &Record) {
+    pub fn advance_clock_to(&self, record: &Record) {
         self.source.set(Duration::from_micros(record.mono_us));
     }
 
     /// The run goes another way: `now` comes where the journal has `recorded`, or where it ends.
-    pub fn differs(&self, recorded: Option<&Record>, now: Event) -> EmitError {
+    pub fn diverge(&self, recorded: Option<&Record>, now: Event) -> EmitError {
         if let Some(recorded) = recorded {
-            let divergence = Divergence { recorded: recorded.clone(), now };
+            let divergence = Divergence { recorded: recorded.clone(), actual: now };
             self.divergence.borrow_mut().get_or_insert(Box::new(divergence));
         }
         EmitError(io::Error::other("the journal does not go on like this"))
     }
 
     /// Takes note that the loop tells `now`, in the step with this number.
-    fn told(&self, now: &Event, step: u32) -> Result<(), EmitError> {
-        match self.ahead().first() {
-            Some(record) if record.step == step && same(&record.event, now) => {
-                self.pass();
+    fn compare_emitted(&self, now: &Event, step: u32) -> Result<(), EmitError> {
+        match self.remaining().first() {
+            Some(record) if record.step == step && is_equivalent(&record.event, now) => {
+                self.advance();
                 Ok(())
             }
-            recorded => Err(self.differs(recorded, now.clone())),
+            recorded => Err(self.diverge(recorded, now.clone())),
         }
     }
 
     /// What the files with a right to be executed were that the run had made: nobody looks at files now.
     pub fn executables(&self) -> Executables {
-        match self.next() {
+        match self.peek() {
             Some(Event::RunEnd { result }) => result.executables.clone(),
             _ => Executables::default(),
         }
     }
 
     /// How it came to its end.
-    pub fn end(&self) -> End {
+    pub fn end(&self) -> PlaybackEnd {
         if let Some(divergence) = &*self.divergence.borrow() {
-            return End::Differs(divergence.clone());
+            return PlaybackEnd::Differs(divergence.clone());
         }
         match self.records.last().map(|record| &record.event) {
-            Some(Event::RunEnd { result }) if self.ahead().is_empty() => End::Same(result.stop_reason),
-            _ => End::CutOff,
+            Some(Event::RunEnd { result }) if self.remaining().is_empty() => {
+                PlaybackEnd::Same(result.stop_reason)
+            }
+            _ => PlaybackEnd::Incomplete,
         }
     }
 }
@@ -184,17 +192,17 @@ fn interrupted_from(records: &[Record]) -> usize {
 }
 
 /// The tape as the one listener to the run.
-pub struct Teller(pub Rc<Tape>);
+pub struct PlaybackSink(pub Rc<Playback>);
 
-impl EventSink for Teller {
+impl EventSink for PlaybackSink {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         if record.event.is_delta() || is_observation(&record.event) {
             return Ok(());
         }
-        self.0.told(&record.event, record.step).map_err(|EmitError(error)| error)
+        self.0.compare_emitted(&record.event, record.step).map_err(|EmitError(error)| error)
     }
 
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         true
     }
 }

@@ -3,9 +3,9 @@
 use super::tests::*;
 use super::*;
 use crate::agent::structured::OutputSchema;
-use crate::limits::{Caps, Chain, Terms};
-use crate::price::{Price, Quote, Rates, Usd};
-use crate::stop_reason::Limit;
+use crate::limits::{FallbackChain, ModelTerms, SpendingCaps};
+use crate::price::{Price, PriceQuote, TokenRates, Usd};
+use crate::stop_reason::ReachedLimit;
 use crate::text::tokens;
 use crate::usage::Usage;
 use std::rc::Rc;
@@ -13,17 +13,17 @@ use std::rc::Rc;
 /// The limits of a run with a model that is paid for: ten dollars for a million prompt tokens, a hundred for a million
 /// generated ones.
 pub(super) fn paid(usd: Option<f64>, tokens: Option<u64>) -> Limits {
-    let quote = Quote { input: 10.0, output: 100.0, cached_read: Some(1.0), cached_write: Some(12.5) };
-    let price = Price { rates: Rates::try_from(quote).unwrap(), long: None };
-    let caps = Caps {
+    let quote = PriceQuote { input: 10.0, output: 100.0, cached_read: Some(1.0), cached_write: Some(12.5) };
+    let price = Price { rates: TokenRates::try_from(quote).unwrap(), long: None };
+    let caps = SpendingCaps {
         usd: usd.map(|usd| Usd::try_from(usd).unwrap()),
         tokens,
         tools_tokens: 500,
         closes: true,
-        ..Caps::default()
+        ..SpendingCaps::default()
     };
-    let terms = Terms { price: Some(price), output_limit: Some(4000), ..Terms::default() };
-    Limits { caps, models: Chain { first: terms, fallbacks: Vec::new() }, ..limits() }
+    let terms = ModelTerms { price: Some(price), output_limit: Some(4000), ..ModelTerms::default() };
+    Limits { caps, models: FallbackChain { first: terms, fallbacks: Vec::new() }, ..limits() }
 }
 
 #[test]
@@ -44,22 +44,22 @@ fn l12_the_longest_answer_shrinks_with_what_is_left_until_it_is_of_no_use() {
     spend(&mut session, 0.6);
     let lowered = session.output_limit(Purpose::Step).unwrap();
     assert!((2000..3000).contains(&lowered), "{lowered}");
-    assert_eq!(session.exceeded(Purpose::Step), None);
+    assert_eq!(session.exceeded_limit(Purpose::Step), None);
     spend(&mut session, 0.2);
-    assert_eq!(session.exceeded(Purpose::Step), Some(Limit::Usd));
-    assert_eq!(session.exceeded(Purpose::Closing), None);
+    assert_eq!(session.exceeded_limit(Purpose::Step), Some(ReachedLimit::Usd));
+    assert_eq!(session.exceeded_limit(Purpose::Closing), None);
     spend(&mut session, 0.19);
-    assert_eq!(session.exceeded(Purpose::Closing), Some(Limit::Usd));
+    assert_eq!(session.exceeded_limit(Purpose::Closing), Some(ReachedLimit::Usd));
 }
 
 #[test]
 fn l13_a_call_that_may_not_fit_is_not_made_and_nothing_is_summarised() {
     let session = begun(paid(Some(0.05), None));
-    assert_eq!(session.next_step(now()), Step::Close(StopReason::BudgetExceeded));
+    assert_eq!(session.next_action(now()), NextAction::StartClosing(StopReason::BudgetExceeded));
     let mut closing = session.clone();
     closing.apply(&Event::Closing { reason: StopReason::BudgetExceeded });
     let verdict = stop_of(&closing, now());
-    assert_eq!((verdict.reason, verdict.limit), (StopReason::BudgetExceeded, Some(Limit::Usd)));
+    assert_eq!((verdict.reason, verdict.limit), (StopReason::BudgetExceeded, Some(ReachedLimit::Usd)));
     assert!(
         verdict.output.text().contains("what is left of the budget does not pay for another call"),
         "{verdict:?}"
@@ -71,33 +71,35 @@ fn l13_the_schema_of_the_answer_is_paid_for_also_where_a_prompt_was_counted_with
     let schema =
         Rc::new(OutputSchema::parse(r#"{"type": "string", "description": "of the answer"}"#).unwrap());
     let prompt = |demanded: Option<Rc<OutputSchema>>| {
-        let mut session = begun(paid(Some(1.0), None)).demanding(demanded);
+        let mut session = begun(paid(Some(1.0), None)).with_output_schema(demanded);
         let caps = session.limits().caps;
         let before = session.run.spending.prompt(&caps);
         respond(&mut session, Purpose::Step, text("x"), FinishReason::Stop);
         [before, session.run.spending.prompt(&caps)]
     };
-    let tokens = tokens::at_most(schema.text());
+    let tokens = tokens::upper_bound(schema.text());
     assert_eq!(prompt(Some(schema)), prompt(None).map(|without| without + tokens));
 }
 
 #[test]
 fn calls_beyond_the_cap_do_not_run_and_close_the_run() {
-    let caps = Caps { tool_calls: Some(2), closes: true, ..Caps::default() };
+    let caps = SpendingCaps { tool_calls: Some(2), closes: true, ..SpendingCaps::default() };
     let mut session = begun(Limits { caps, ..limits() });
     let calls = vec![call("a", "{}"), call("b", "{}"), call("c", "{}")];
     respond(&mut session, Purpose::Step, calls, FinishReason::ToolCalls);
-    let Step::RunTools(run) = session.next_step(now()) else { panic!("nothing runs") };
+    let NextAction::RunTools(run) = session.next_action(now()) else { panic!("nothing runs") };
     assert_eq!(run.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
     answer_call(&mut session, "b");
     answer_call(&mut session, "a");
-    let Step::Refuse(refused, _) = session.next_step(now()) else { panic!("nothing is refused") };
+    let NextAction::RefuseCalls(refused, _) = session.next_action(now()) else {
+        panic!("nothing is refused")
+    };
     assert_eq!(refused.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["c"]);
     answer_call(&mut session, "c");
-    assert_eq!(session.next_step(now()), Step::Close(StopReason::BudgetExceeded));
+    assert_eq!(session.next_action(now()), NextAction::StartClosing(StopReason::BudgetExceeded));
     session.apply(&Event::Closing { reason: StopReason::BudgetExceeded });
-    assert!(matches!(session.next_step(now()), Step::Say(Origin::System, _)));
-    assert_eq!(session.stop_with(StopReason::BudgetExceeded, None).limit, Some(Limit::ToolCalls));
+    assert!(matches!(session.next_action(now()), NextAction::AddUserMessage(MessageOrigin::System, _)));
+    assert_eq!(session.stop_with(StopReason::BudgetExceeded, None).limit, Some(ReachedLimit::ToolCalls));
 }
 
 #[test]
@@ -107,7 +109,7 @@ fn a_run_of_a_resumed_session_has_a_budget_of_its_own_and_the_costs_add_up() {
     for finish in [FinishReason::Stop, FinishReason::ToolCalls] {
         session.apply(&run_start());
         prompt(&mut session, "go on");
-        assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+        assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
         session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 2, digest: None });
         session.apply(&Event::ModelResponse {
             purpose: Purpose::Step,

@@ -1,7 +1,7 @@
 //! The calls of a turn: which of them run, and how their results join the conversation.
 
-use super::{Moment, Session, Step};
-use crate::agent::tally::touched;
+use super::{Moment, NextAction, Session};
+use crate::agent::tally::listed_path;
 use crate::event::Event;
 use crate::llm::calls::CALLS_CAP;
 use crate::message::{Message, Part, ToolCall, ToolResult};
@@ -9,7 +9,7 @@ use crate::messages;
 
 impl Session {
     /// Calls of the last turn that have no result yet, in order.
-    pub fn unanswered(&self) -> Vec<ToolCall> {
+    pub fn open_calls(&self) -> Vec<ToolCall> {
         self.pending.iter().filter(|call| !self.results.contains_key(&call.id)).cloned().collect()
     }
 
@@ -23,8 +23,8 @@ impl Session {
     }
 
     /// The tools that are to run, as far as none of them waits, and then the calls that are too many.
-    pub(super) fn tools_step(&self, moment: Moment) -> Step {
-        if let Some(refusal) = self.repeating() {
+    pub(super) fn tools_step(&self, moment: Moment) -> NextAction {
+        if let Some(refusal) = self.refuse_repeated_calls() {
             return refusal;
         }
         let affordable = self.run.spending.runnable(&self.limits.caps, self.pending.len());
@@ -36,35 +36,40 @@ impl Session {
         let ready = run.iter().take_while(|call| !self.waiting.is_open(&call.id));
         match ready.count() {
             _ if run.is_empty() => {}
-            0 => return self.paused(moment),
-            _ if self.ends_before_the_rest(moment) => return self.paused(moment),
-            ready => return Step::RunTools(run.into_iter().take(ready).collect()),
+            0 => return self.pause(moment),
+            _ if self.should_pause(moment) => return self.pause(moment),
+            ready => return NextAction::RunTools(run.into_iter().take(ready).collect()),
         }
         let why = if affordable > CALLS_CAP {
             messages::too_many_calls(CALLS_CAP)
         } else {
-            messages::CALLS_USED_UP.to_owned()
+            messages::TOOL_CALLS_EXHAUSTED.to_owned()
         };
-        Step::Refuse(open(beyond), why)
+        NextAction::RefuseCalls(open(beyond), why)
     }
 
     pub(super) fn tool_end(&mut self, event: &Event) {
-        let Event::ToolEnd { name, result, changed, seen, denial, .. } = event else { return };
-        self.tally.tool(self.place_of(&result.call_id), name, touched(changed, seen), result);
+        let Event::ToolCallEnd { name, result, changed, seen, denial, .. } = event else { return };
+        self.tally.add_tool_use(
+            self.tool_use_index(&result.call_id),
+            name,
+            listed_path(changed, seen),
+            result,
+        );
         for change in changed {
-            self.tally.change(change);
+            self.tally.add_change(change);
         }
         self.tally.denials.extend(denial.clone());
         if self.pending.iter().any(|call| call.id == result.call_id) {
             self.results.insert(result.call_id.clone(), result.clone());
         }
         if self.pending.iter().all(|call| self.results.contains_key(&call.id)) {
-            self.close_pending();
+            self.push_results();
         }
     }
 
     /// Where in the list of tool uses a call stands: in the model's order, whatever finished first, and before what subagents did.
-    fn place_of(&self, call_id: &str) -> usize {
+    fn tool_use_index(&self, call_id: &str) -> usize {
         let earlier = self.pending.iter().take_while(|call| call.id != call_id);
         let done = earlier.filter(|call| self.results.contains_key(&call.id)).count();
         self.uses_before.saturating_add(done)
@@ -73,17 +78,17 @@ impl Session {
     /// Puts the results of the last turn into the conversation, between the marks of the session. One that is missing,
     /// because its record was damaged, is made up: a call without a result, or a result without its call, and no
     /// provider takes the session again.
-    pub(super) fn close_pending(&mut self) {
+    pub(super) fn push_results(&mut self) {
         let mut results = std::mem::take(&mut self.results);
         let mark = &self.mark;
         let mut marked = |call: ToolCall| {
             let result = results.remove(&call.id).unwrap_or_else(|| unknown_outcome(call.id));
-            ToolResult { text: mark.around(&result.text), ..result }
+            ToolResult { text: mark.wrap(&result.text), ..result }
         };
         let ordered: Vec<ToolResult> = self.pending.drain(..).map(&mut marked).collect();
         if !ordered.is_empty() {
-            self.push(Message::results(ordered));
-            self.released();
+            self.push(Message::tool_results(ordered));
+            self.release_held_messages();
         }
     }
 }

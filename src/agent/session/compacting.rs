@@ -1,12 +1,12 @@
 //! What a session does about a conversation that fills the window: shortens old outputs, has old exchanges summed up, leaves
 //! the oldest out; each only as far as the ones before it did not make room enough.
 
-use super::{Moment, Session, Step};
+use super::{Moment, NextAction, Session};
 use crate::agent::compaction::{self, summary};
 use crate::agent::context;
-use crate::compaction::{Compaction, Strategy};
+use crate::compaction::{CompactionEvent, CompactionStrategy};
 use crate::event::Purpose;
-use crate::failure::{ErrorKind, Failure};
+use crate::failure::{Failure, FailureKind};
 use crate::message::{Message, Role};
 use crate::messages;
 use crate::result::ContextUse;
@@ -34,9 +34,9 @@ const CHARS_PER_TOKEN: u64 = 4;
 
 /// What the loop is to do to make the conversation shorter.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Compact {
+pub enum CompactionAction {
     /// Say that it begins.
-    Begin {
+    Start {
         /// Tokens of the next prompt, about.
         tokens: u64,
         /// Tokens of the window.
@@ -45,22 +45,22 @@ pub enum Compact {
     /// Keep these outputs, each with its call, elsewhere, and shorten those that are kept.
     Outputs(Vec<(String, String)>),
     /// Say what is done.
-    Tell(Compaction),
+    Record(CompactionEvent),
 }
 
 /// A compaction under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Compacting {
+pub(super) struct CompactionProgress {
     /// Tokens of the prompt when it began.
     before: u64,
     window: u64,
-    stage: Stage,
-    answer: Answer,
+    stage: CompactionStage,
+    answer: SummaryReply,
 }
 
 /// What became of the request for a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-enum Answer {
+enum SummaryReply {
     /// It was not made yet.
     Open,
     /// It has this answer.
@@ -71,7 +71,7 @@ enum Answer {
 
 /// What is next, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Stage {
+enum CompactionStage {
     /// Outputs of old exchanges are shortened.
     OldOutputs,
     /// Old exchanges are summed up.
@@ -86,34 +86,36 @@ enum Stage {
 
 impl Session {
     /// Whether the next prompt has to become shorter first, or the run ends.
-    pub(super) fn compaction_step(&self, moment: Moment) -> Option<Step> {
+    pub(super) fn compaction_step(&self, moment: Moment) -> Option<NextAction> {
         let Some(under_way) = &self.run.compacting else {
             let (tokens, window) = self.compaction_due()?;
-            return Some(Step::Compact(Compact::Begin { tokens, window }));
+            return Some(NextAction::Compact(CompactionAction::Start { tokens, window }));
         };
         let tokens = self.prompt_tokens();
         let enough = under_way.before.saturating_sub(tokens) >= under_way.window / FREED_SHARE;
-        let range = || self.going(under_way.stage);
+        let range = || self.removable_messages(under_way.stage);
         let next = match under_way.stage {
-            _ if enough => Compact::Tell(Compaction::End { tokens, enough }),
-            Stage::OldOutputs => Compact::Outputs(self.long_outputs(range())),
-            Stage::LastOutputs => Compact::Outputs(self.long_outputs(Some(0..self.messages.len()))),
-            Stage::Summary => match (range(), &under_way.answer) {
-                (Some(_), Answer::Open) if self.asks_for_summary(moment) => {
-                    return Some(Step::CallModel(Purpose::Summary));
-                }
-                (range, answer) => Compact::Tell(self.summed_up(range, answer)),
-            },
-            Stage::LeaveOut => {
-                Compact::Tell(Compaction::LeftOut { upto: range().map_or(0, |range| range.end) })
+            _ if enough => CompactionAction::Record(CompactionEvent::End { tokens, enough }),
+            CompactionStage::OldOutputs => CompactionAction::Outputs(self.long_outputs(range())),
+            CompactionStage::LastOutputs => {
+                CompactionAction::Outputs(self.long_outputs(Some(0..self.messages.len())))
             }
-            Stage::Over => Compact::Tell(Compaction::End { tokens, enough }),
+            CompactionStage::Summary => match (range(), &under_way.answer) {
+                (Some(_), SummaryReply::Open) if self.asks_for_summary(moment) => {
+                    return Some(NextAction::CallModel(Purpose::Summary));
+                }
+                (range, answer) => CompactionAction::Record(self.summary_part(range, answer)),
+            },
+            CompactionStage::LeaveOut => CompactionAction::Record(CompactionEvent::LeftOut {
+                upto: range().map_or(0, |range| range.end),
+            }),
+            CompactionStage::Over => CompactionAction::Record(CompactionEvent::End { tokens, enough }),
         };
-        Some(Step::Compact(next))
+        Some(NextAction::Compact(next))
     }
 
     /// Whether the last compaction did not make room enough.
-    pub(super) fn is_cramped(&self) -> bool {
+    pub(super) fn is_still_full(&self) -> bool {
         self.run.cramped
     }
 
@@ -140,31 +142,33 @@ impl Session {
         let limits = self.limits.compaction;
         let tokens = self.prompt_tokens();
         let refused =
-            self.run.failure.as_ref().is_some_and(|failure| failure.kind == ErrorKind::ContextOverflow);
-        let window = self.filling.believed(self.terms().window).map(|window| window.tokens);
+            self.run.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::ContextOverflow);
+        let window = self.filling.effective_window(self.terms().window).map(|window| window.tokens);
         let is_full =
             |window: u64| tokens.saturating_mul(100) > window.saturating_mul(limits.at_percent.into());
         let full = window.is_some_and(is_full) || self.overflow().is_some();
         let rested =
             self.compacted_at.is_none_or(|at| self.tally.steps.saturating_sub(at) >= limits.every_steps);
-        let wanted = limits.strategy != Strategy::Off && (full || refused) && rested && !self.run.cramped;
+        let wanted =
+            limits.strategy != CompactionStrategy::Off && (full || refused) && rested && !self.run.cramped;
         // A server that refuses a prompt says that its window is smaller than we think.
         let window = if refused { tokens } else { window.unwrap_or(tokens) };
-        (wanted && self.has_exchanges()).then_some((tokens, window))
+        (wanted && self.can_compact()).then_some((tokens, window))
     }
 
-    fn has_exchanges(&self) -> bool {
-        compaction::old(&self.messages, 1)
-            .is_some_and(|old| compaction::goes(&self.messages, &old, self.prompts))
+    fn can_compact(&self) -> bool {
+        compaction::before_recent(&self.messages, 1)
+            .is_some_and(|old| compaction::removes_anything(&self.messages, &old, self.prompts))
             || !compaction::long_outputs(&self.messages, &self.mark).is_empty()
     }
 
     /// The messages that go at `stage`.
-    fn going(&self, stage: Stage) -> Option<Range<usize>> {
+    fn removable_messages(&self, stage: CompactionStage) -> Option<Range<usize>> {
         let recent = usize::try_from(self.limits.compaction.keep_recent_steps).unwrap_or(usize::MAX);
-        let keep = if stage == Stage::LeaveOut { 1 } else { recent };
-        let range = compaction::old(&self.messages, keep)?;
-        let goes = stage == Stage::OldOutputs || compaction::goes(&self.messages, &range, self.prompts);
+        let keep = if stage == CompactionStage::LeaveOut { 1 } else { recent };
+        let range = compaction::before_recent(&self.messages, keep)?;
+        let goes = stage == CompactionStage::OldOutputs
+            || compaction::removes_anything(&self.messages, &range, self.prompts);
         goes.then_some(range)
     }
 
@@ -176,25 +180,25 @@ impl Session {
 
     /// Whether the model is asked for a summary: it is wanted, and there is money and time for it.
     fn asks_for_summary(&self, moment: Moment) -> bool {
-        self.limits.compaction.strategy == Strategy::Layered
-            && self.exceeded(Purpose::Summary).is_none()
+        self.limits.compaction.strategy == CompactionStrategy::Layered
+            && self.exceeded_limit(Purpose::Summary).is_none()
             && self.limits.step_time(moment.elapsed).is_none_or(|left| !left.is_zero())
     }
 
-    fn summed_up(&self, range: Option<Range<usize>>, answer: &Answer) -> Compaction {
+    fn summary_part(&self, range: Option<Range<usize>>, answer: &SummaryReply) -> CompactionEvent {
         let (going, upto) = match range {
-            Some(range) if self.limits.compaction.strategy == Strategy::Layered => {
+            Some(range) if self.limits.compaction.strategy == CompactionStrategy::Layered => {
                 (self.messages.get(range.clone()).unwrap_or_default(), range.end)
             }
             // Without a summary, nothing is left out before it has to be.
             _ => (&[][..], 0),
         };
         let said = match answer {
-            Answer::Came(text) => Some(text.trim()).filter(|text| !text.is_empty()),
-            Answer::Open | Answer::Missing => None,
+            SummaryReply::Came(text) => Some(text.trim()).filter(|text| !text.is_empty()),
+            SummaryReply::Open | SummaryReply::Missing => None,
         };
-        let text = said.map_or_else(|| summary::mechanical(going), str::to_owned);
-        Compaction::Summary { upto, text, by_model: said.is_some() }
+        let text = said.map_or_else(|| summary::without_model(going), str::to_owned);
+        CompactionEvent::Summary { upto, text, by_model: said.is_some() }
     }
 
     /// What the model is sent for `purpose`.
@@ -204,7 +208,10 @@ impl Session {
             Purpose::Evaluation => return self.evaluation_request(),
             Purpose::Summary => {}
         }
-        let going = self.going(Stage::Summary).and_then(|range| self.messages.get(range)).unwrap_or_default();
+        let going = self
+            .removable_messages(CompactionStage::Summary)
+            .and_then(|range| self.messages.get(range))
+            .unwrap_or_default();
         let window = self.run.compacting.as_ref().map_or(0, |compacting| compacting.window);
         let most = (window / REQUEST_SHARE).saturating_mul(CHARS_PER_TOKEN);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
@@ -218,38 +225,39 @@ impl Session {
         u32::try_from(tokens).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn compaction(&mut self, part: &Compaction) {
+    pub(super) fn compaction(&mut self, part: &CompactionEvent) {
         match part {
-            Compaction::Start { tokens, window } => {
-                let (before, window, stage) = (*tokens, *window, Stage::OldOutputs);
-                self.run.compacting = Some(Compacting { before, window, stage, answer: Answer::Open });
+            CompactionEvent::Start { tokens, window } => {
+                let (before, window, stage) = (*tokens, *window, CompactionStage::OldOutputs);
+                self.run.compacting =
+                    Some(CompactionProgress { before, window, stage, answer: SummaryReply::Open });
             }
-            Compaction::End { enough, .. } => self.compaction_ends(*enough),
-            part => self.compacted(part),
+            CompactionEvent::End { enough, .. } => self.compaction_ends(*enough),
+            part => self.apply_compaction(part),
         }
     }
 
     /// The request for a summary has ended, with `answer` where one came that nobody withholds.
-    pub(super) fn summary_came(&mut self, answer: Option<String>) {
+    pub(super) fn record_summary(&mut self, answer: Option<String>) {
         let answer = answer.filter(|_| !self.run.screening.is_withheld());
-        self.run.screening.said();
+        self.run.screening.note_message();
         if let Some(compacting) = &mut self.run.compacting {
-            compacting.answer = answer.map_or(Answer::Missing, Answer::Came);
+            compacting.answer = answer.map_or(SummaryReply::Missing, SummaryReply::Came);
         }
     }
 
-    fn compacted(&mut self, part: &Compaction) {
+    fn apply_compaction(&mut self, part: &CompactionEvent) {
         let (bytes, tools) =
             (context::bytes_of(self.messages.iter().map(AsRef::as_ref)), self.limits.tools_bytes);
         match part {
-            Compaction::Outputs { call_ids } => {
+            CompactionEvent::Outputs { call_ids } => {
                 compaction::shorten_outputs(&mut self.messages, call_ids, &self.mark);
             }
-            Compaction::Summary { upto: 0, .. }
-            | Compaction::LeftOut { upto: 0 }
-            | Compaction::Start { .. }
-            | Compaction::End { .. } => {}
-            Compaction::Summary { upto, text, .. } => {
+            CompactionEvent::Summary { upto: 0, .. }
+            | CompactionEvent::LeftOut { upto: 0 }
+            | CompactionEvent::Start { .. }
+            | CompactionEvent::End { .. } => {}
+            CompactionEvent::Summary { upto, text, .. } => {
                 compaction::replace(
                     &mut self.messages,
                     &mut self.prompts,
@@ -257,21 +265,21 @@ impl Session {
                     vec![summary::message(text)],
                 );
             }
-            Compaction::LeftOut { upto } => {
+            CompactionEvent::LeftOut { upto } => {
                 let gone = self.messages.get(..*upto).unwrap_or_default();
                 let earlier = compaction::earlier_summary(gone);
-                let note = earlier.unwrap_or_else(|| summary::message(messages::LEFT_OUT));
+                let note = earlier.unwrap_or_else(|| summary::message(messages::STEPS_OMITTED));
                 compaction::replace(&mut self.messages, &mut self.prompts, *upto, vec![note]);
             }
         }
-        self.filling.shortened(self.messages.iter().map(AsRef::as_ref), bytes, tools);
+        self.filling.scale_to(self.messages.iter().map(AsRef::as_ref), bytes, tools);
         self.recount();
         if let Some(compacting) = &mut self.run.compacting {
             compacting.stage = match compacting.stage {
-                Stage::OldOutputs => Stage::Summary,
-                Stage::Summary => Stage::LeaveOut,
-                Stage::LeaveOut => Stage::LastOutputs,
-                Stage::LastOutputs | Stage::Over => Stage::Over,
+                CompactionStage::OldOutputs => CompactionStage::Summary,
+                CompactionStage::Summary => CompactionStage::LeaveOut,
+                CompactionStage::LeaveOut => CompactionStage::LastOutputs,
+                CompactionStage::LastOutputs | CompactionStage::Over => CompactionStage::Over,
             };
         }
     }
@@ -282,7 +290,7 @@ impl Session {
         self.run.cramped = !enough;
         self.compacted_at = Some(self.tally.steps);
         self.tally.compactions = self.tally.compactions.saturating_add(1);
-        let refused = |failure: &Failure| failure.kind == ErrorKind::ContextOverflow;
+        let refused = |failure: &Failure| failure.kind == FailureKind::ContextOverflow;
         if enough && self.run.failure.as_ref().is_some_and(refused) {
             self.run.failure = None;
         }

@@ -3,20 +3,20 @@
 use super::tests::{begun, check_pairs, limits, now, prompt};
 use super::*;
 use crate::agent::compaction::summary;
-use crate::compaction::{Compaction, CompactionLimits, Strategy};
-use crate::guardrail::Counted;
-use crate::limits::{Chain, Terms, Window, WindowSource};
+use crate::compaction::{CompactionEvent, CompactionLimits, CompactionStrategy};
+use crate::guardrail::CallCounts;
+use crate::limits::{FallbackChain, ModelTerms, Window, WindowSource};
 use crate::message::Part;
 use crate::usage::Usage;
 use proptest::prelude::*;
 
 const WINDOW: u64 = 10_000;
 
-fn windowed(strategy: Strategy) -> Limits {
+fn windowed(strategy: CompactionStrategy) -> Limits {
     let window = Some(Window { tokens: WINDOW, source: WindowSource::User });
-    let first = Terms { model: "m".into(), output_limit: Some(1000), window, ..Terms::default() };
+    let first = ModelTerms { model: "m".into(), output_limit: Some(1000), window, ..ModelTerms::default() };
     let compaction = CompactionLimits { strategy, at_percent: 75, keep_recent_steps: 2, every_steps: 5 };
-    Limits { max_steps: 500, models: Chain { first, fallbacks: Vec::new() }, compaction, ..limits() }
+    Limits { max_steps: 500, models: FallbackChain { first, fallbacks: Vec::new() }, compaction, ..limits() }
 }
 
 /// An exchange: calls with outputs of so many bytes each.
@@ -37,7 +37,7 @@ fn exchange(session: &mut Session, serial: usize, outputs: &[usize]) {
         latency_ms: 1,
     });
     for (at, bytes) in outputs.iter().enumerate() {
-        session.apply(&Event::ToolEnd {
+        session.apply(&Event::ToolCallEnd {
             name: "read_file".into(),
             summary: String::new(),
             result: ToolResult { call_id: id(at), text: "x".repeat(*bytes), is_error: false },
@@ -45,7 +45,7 @@ fn exchange(session: &mut Session, serial: usize, outputs: &[usize]) {
             seen: Vec::new(),
             denial: None,
             simulated: false,
-            counted: Counted::default(),
+            counted: CallCounts::default(),
             duration_ms: 1,
         });
     }
@@ -65,35 +65,35 @@ fn summed_up(session: &mut Session, text: Option<&str>) {
         }),
         None => session.apply(&Event::ModelFailed {
             purpose: Purpose::Summary,
-            failure: Failure { kind: ErrorKind::Server, message: "500".into(), retryable: true },
+            failure: Failure { kind: FailureKind::Server, message: "500".into(), retryable: true },
             billed: None,
         }),
     }
 }
 
 /// Does what the session wants until it wants a step or the end; what was done, and what comes then.
-fn compact(session: &mut Session, summary: Option<&str>) -> (Vec<String>, Step) {
+fn compact(session: &mut Session, summary: Option<&str>) -> (Vec<String>, NextAction) {
     let mut done = Vec::new();
     for _ in 0..20 {
-        let event = match session.next_step(now()) {
-            Step::Compact(Compact::Begin { tokens, window }) => {
-                Event::Compaction { part: Compaction::Start { tokens, window } }
+        let event = match session.next_action(now()) {
+            NextAction::Compact(CompactionAction::Start { tokens, window }) => {
+                Event::Compaction { part: CompactionEvent::Start { tokens, window } }
             }
-            Step::Compact(Compact::Outputs(outputs)) => {
+            NextAction::Compact(CompactionAction::Outputs(outputs)) => {
                 let call_ids: Vec<String> = outputs.into_iter().map(|(id, _)| id).collect();
                 done.push(format!("outputs {}", call_ids.join(" ")));
-                Event::Compaction { part: Compaction::Outputs { call_ids } }
+                Event::Compaction { part: CompactionEvent::Outputs { call_ids } }
             }
-            Step::Compact(Compact::Tell(part)) => {
+            NextAction::Compact(CompactionAction::Record(part)) => {
                 done.push(match &part {
-                    Compaction::Summary { upto, by_model, .. } => format!("summary {upto} {by_model}"),
-                    Compaction::LeftOut { upto } => format!("left out {upto}"),
-                    Compaction::End { enough, .. } => format!("end {enough}"),
-                    Compaction::Start { .. } | Compaction::Outputs { .. } => unreachable!(),
+                    CompactionEvent::Summary { upto, by_model, .. } => format!("summary {upto} {by_model}"),
+                    CompactionEvent::LeftOut { upto } => format!("left out {upto}"),
+                    CompactionEvent::End { enough, .. } => format!("end {enough}"),
+                    CompactionEvent::Start { .. } | CompactionEvent::Outputs { .. } => unreachable!(),
                 });
                 Event::Compaction { part }
             }
-            Step::CallModel(Purpose::Summary) => {
+            NextAction::CallModel(Purpose::Summary) => {
                 done.push("asks".to_owned());
                 summed_up(session, summary);
                 continue;
@@ -117,14 +117,14 @@ fn texts(session: &Session) -> Vec<String> {
 
 #[test]
 fn k02_old_exchanges_become_a_summary_and_task_last_prompt_and_recent_exchanges_stay() {
-    let mut session = begun(windowed(Strategy::Layered));
+    let mut session = begun(windowed(CompactionStrategy::Layered));
     (0..30).for_each(|serial| exchange(&mut session, serial, &[900]));
     prompt(&mut session, "and now the tests");
     exchange(&mut session, 30, &[900]);
     exchange(&mut session, 31, &[900]);
     let (done, next) = compact(&mut session, Some("all is well"));
     assert_eq!(done, ["outputs ", "asks", "summary 63 true", "end true"]);
-    assert_eq!(next, Step::CallModel(Purpose::Step));
+    assert_eq!(next, NextAction::CallModel(Purpose::Step));
     let texts = texts(&session);
     assert_eq!(
         texts[..4],
@@ -138,14 +138,16 @@ fn k02_old_exchanges_become_a_summary_and_task_last_prompt_and_recent_exchanges_
 
 #[test]
 fn k02_what_is_shown_to_the_model_holds_the_task_and_the_earlier_summary_and_bounded_outputs() {
-    let mut session = begun(windowed(Strategy::Layered));
+    let mut session = begun(windowed(CompactionStrategy::Layered));
     (0..32).for_each(|serial| exchange(&mut session, serial, &[900]));
     compact(&mut session, Some("the first notes"));
     (32..70).for_each(|serial| exchange(&mut session, serial, &[900]));
-    let Step::Compact(Compact::Begin { tokens, window }) = session.next_step(now()) else { panic!() };
-    session.apply(&Event::Compaction { part: Compaction::Start { tokens, window } });
-    session.apply(&Event::Compaction { part: Compaction::Outputs { call_ids: Vec::new() } });
-    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Summary));
+    let NextAction::Compact(CompactionAction::Start { tokens, window }) = session.next_action(now()) else {
+        panic!()
+    };
+    session.apply(&Event::Compaction { part: CompactionEvent::Start { tokens, window } });
+    session.apply(&Event::Compaction { part: CompactionEvent::Outputs { call_ids: Vec::new() } });
+    assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Summary));
     let request = session.request(Purpose::Summary);
     let shown = request[1].joined_text();
     assert_eq!(request.len(), 2);
@@ -161,23 +163,24 @@ fn k02_what_is_shown_to_the_model_holds_the_task_and_the_earlier_summary_and_bou
 
 #[test]
 fn k03_without_the_model_the_summary_lists_the_calls() {
-    let mut session = begun(windowed(Strategy::Layered));
+    let mut session = begun(windowed(CompactionStrategy::Layered));
     (0..32).for_each(|serial| exchange(&mut session, serial % 3 * 100 + serial, &[900]));
     let (done, next) = compact(&mut session, None);
     assert_eq!(done[1..], ["asks", "summary 62 false", "end true"]);
-    assert_eq!(next, Step::CallModel(Purpose::Step));
-    let summary = session.messages().iter().find(|message| summary::is_one(message)).unwrap().joined_text();
+    assert_eq!(next, NextAction::CallModel(Purpose::Step));
+    let summary =
+        session.messages().iter().find(|message| summary::is_summary(message)).unwrap().joined_text();
     assert!(summary.contains("[Mechanical summary: the model could not be asked]"), "{summary}");
     assert!(summary.contains("read_file {\"path\":\"f101\"}"), "{summary}");
 }
 
 #[test]
 fn k04_without_summaries_the_oldest_exchanges_are_left_out_whole() {
-    let mut session = begun(windowed(Strategy::Truncate));
+    let mut session = begun(windowed(CompactionStrategy::Truncate));
     (0..32).for_each(|serial| exchange(&mut session, serial, &[900]));
     let (done, next) = compact(&mut session, None);
     assert_eq!(done, ["outputs ", "summary 0 false", "left out 64", "end true"]);
-    assert_eq!(next, Step::CallModel(Purpose::Step));
+    assert_eq!(next, NextAction::CallModel(Purpose::Step));
     let texts = texts(&session);
     assert_eq!(texts.len(), 5);
     assert!(texts[2].contains("were left out to make room"), "{texts:?}");
@@ -185,7 +188,7 @@ fn k04_without_summaries_the_oldest_exchanges_are_left_out_whole() {
 
 #[test]
 fn k05_outputs_are_shortened_first_and_that_is_all_where_it_is_enough() {
-    let mut session = begun(windowed(Strategy::Layered));
+    let mut session = begun(windowed(CompactionStrategy::Layered));
     (0..6).for_each(|serial| exchange(&mut session, serial, &[6000]));
     let (done, _) = compact(&mut session, None);
     assert_eq!(done, ["outputs c0_0 c1_0 c2_0 c3_0", "end true"]);
@@ -200,20 +203,21 @@ fn k05_outputs_are_shortened_first_and_that_is_all_where_it_is_enough() {
 
 #[test]
 fn k05_nothing_is_done_where_it_is_off_or_nobody_knows_the_window() {
-    for limits in
-        [windowed(Strategy::Off), Limits { models: Chain::default(), ..windowed(Strategy::Layered) }]
-    {
+    for limits in [
+        windowed(CompactionStrategy::Off),
+        Limits { models: FallbackChain::default(), ..windowed(CompactionStrategy::Layered) },
+    ] {
         let mut session = begun(limits);
         (0..34).for_each(|serial| exchange(&mut session, serial, &[900]));
-        assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+        assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     }
 }
 
 #[test]
 fn k06_the_providers_count_decides_when() {
-    let mut session = begun(windowed(Strategy::Layered));
+    let mut session = begun(windowed(CompactionStrategy::Layered));
     (0..4).for_each(|serial| exchange(&mut session, serial, &[100]));
-    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+    assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
     let call = ToolCall { id: "z".into(), name: "read_file".into(), arguments: "{}".into(), opaque: None };
     session.apply(&Event::ModelResponse {
@@ -224,59 +228,64 @@ fn k06_the_providers_count_decides_when() {
         cost_usd: None,
         latency_ms: 1,
     });
-    session.apply(&Event::UserMessage { text: "go on".into(), origin: Origin::Hook });
+    session.apply(&Event::UserMessage { text: "go on".into(), origin: MessageOrigin::Hook });
     assert!(matches!(
-        session.next_step(now()),
-        Step::Compact(Compact::Begin { tokens: 8_010.., window: WINDOW })
+        session.next_action(now()),
+        NextAction::Compact(CompactionAction::Start { tokens: 8_010.., window: WINDOW })
     ));
 }
 
 #[test]
 fn l14_a_compaction_that_frees_too_little_ends_the_run_as_context_full() {
-    let mut session = begun(windowed(Strategy::Layered));
-    session.apply(&Event::UserMessage { text: "y".repeat(30_000), origin: Origin::Prompt });
+    let mut session = begun(windowed(CompactionStrategy::Layered));
+    session.apply(&Event::UserMessage { text: "y".repeat(30_000), origin: MessageOrigin::Prompt });
     exchange(&mut session, 0, &[100]);
     exchange(&mut session, 1, &[100]);
     let (done, next) = compact(&mut session, None);
     assert_eq!(done.last().unwrap(), "end false");
-    assert_eq!(next, Step::Close(StopReason::ContextFull));
+    assert_eq!(next, NextAction::StartClosing(StopReason::ContextFull));
 }
 
 #[test]
 fn l14_it_does_not_happen_again_within_so_many_steps() {
-    let mut session = begun(windowed(Strategy::Layered));
+    let mut session = begun(windowed(CompactionStrategy::Layered));
     (0..32).for_each(|serial| exchange(&mut session, serial, &[900]));
     compact(&mut session, Some("notes"));
     exchange(&mut session, 40, &[15_000]);
     exchange(&mut session, 41, &[12_000]);
-    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step), "75 % full, and not yet time");
+    assert_eq!(
+        session.next_action(now()),
+        NextAction::CallModel(Purpose::Step),
+        "75 % full, and not yet time"
+    );
     exchange(&mut session, 42, &[9_000]);
-    let Step::Stop(verdict) = session.next_step(now()) else { panic!() };
+    let NextAction::Stop(verdict) = session.next_action(now()) else { panic!() };
     assert_eq!(verdict.reason, StopReason::ContextFull);
 }
 
 #[test]
 fn l14_a_batch_that_overflows_alone_is_shortened_too() {
-    let mut session = begun(windowed(Strategy::Layered));
+    let mut session = begun(windowed(CompactionStrategy::Layered));
     exchange(&mut session, 0, &[5_000; 9]);
     let (done, next) = compact(&mut session, None);
     assert!(done.iter().any(|what| what.starts_with("outputs c0_0 c0_1")), "{done:?}");
-    assert_eq!(next, Step::CallModel(Purpose::Step));
+    assert_eq!(next, NextAction::CallModel(Purpose::Step));
 }
 
 #[test]
 fn l14_a_server_that_refuses_the_prompt_gets_a_shorter_one() {
-    let mut session = begun(Limits { models: Chain::default(), ..windowed(Strategy::Layered) });
+    let mut session =
+        begun(Limits { models: FallbackChain::default(), ..windowed(CompactionStrategy::Layered) });
     (0..20).for_each(|serial| exchange(&mut session, serial, &[900]));
     session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
     session.apply(&Event::ModelFailed {
         purpose: Purpose::Step,
-        failure: Failure { kind: ErrorKind::ContextOverflow, message: "too long".into(), retryable: false },
+        failure: Failure { kind: FailureKind::ContextOverflow, message: "too long".into(), retryable: false },
         billed: None,
     });
     let (done, next) = compact(&mut session, Some("notes"));
     assert_eq!(done.last().unwrap(), "end true");
-    assert_eq!(next, Step::CallModel(Purpose::Step));
+    assert_eq!(next, NextAction::CallModel(Purpose::Step));
 }
 
 proptest! {
@@ -287,7 +296,7 @@ proptest! {
         layered in any::<bool>(),
         summary in prop::option::of("[a-z ]{0,3000}"),
     ) {
-        let strategy = if layered { Strategy::Layered } else { Strategy::Truncate };
+        let strategy = if layered { CompactionStrategy::Layered } else { CompactionStrategy::Truncate };
         let mut session = begun(windowed(strategy));
         let mut last = "do it".to_owned();
         for (serial, outputs) in outputs.iter().enumerate() {
@@ -301,11 +310,11 @@ proptest! {
             let said: Vec<String> = texts(&session);
             prop_assert_eq!(said[..2].to_vec(), ["be good", "do it"]);
             prop_assert!(said.contains(&last));
-            prop_assert!(session.messages().iter().filter(|message| summary::is_one(message)).count() <= 1);
+            prop_assert!(session.messages().iter().filter(|message| summary::is_summary(message)).count() <= 1);
             let json = serde_json::to_string(&session).unwrap();
             let again: Session = serde_json::from_str(&json).unwrap();
-            prop_assert_eq!(again.within(windowed(strategy)).next_step(now()), next.clone());
-            if !matches!(next, Step::CallModel(Purpose::Step)) {
+            prop_assert_eq!(again.with_limits(windowed(strategy)).next_action(now()), next.clone());
+            if !matches!(next, NextAction::CallModel(Purpose::Step)) {
                 break;
             }
         }

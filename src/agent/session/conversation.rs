@@ -1,51 +1,51 @@
 //! How what is said joins the conversation: by the person or the loop, and by the model.
 
-use super::{Session, Stage};
+use super::{ClosingStage, Session};
 use crate::engine::arguments;
-use crate::event::{FinishReason, Origin, Purpose};
+use crate::event::{FinishReason, MessageOrigin, Purpose};
 use crate::message::{Message, Role};
 
 impl Session {
-    pub(super) fn user_message(&mut self, text: &str, origin: Origin) {
-        if self.held_back(text, origin) {
+    pub(super) fn user_message(&mut self, text: &str, origin: MessageOrigin) {
+        if self.hold_message(text, origin) {
             return;
         }
-        self.close_pending();
+        self.push_results();
         match origin {
-            Origin::Continuation => {
+            MessageOrigin::Continuation => {
                 self.answer_so_far = self.answer();
                 self.continuations = self.continuations.saturating_add(1);
             }
-            Origin::Breaker => self.keep_answer(),
+            MessageOrigin::Breaker => self.retain_answer(),
             // A hook may speak before any call, also between the pieces of an answer; so may the end of a command.
-            Origin::Hook | Origin::Background | Origin::Remaining => {}
-            Origin::Prompt
-            | Origin::System
-            | Origin::Repair
-            | Origin::Guardrail
-            | Origin::Gate
-            | Origin::Evaluation
-            | Origin::Plan
-            | Origin::GitDiff => {
+            MessageOrigin::Hook | MessageOrigin::Background | MessageOrigin::Remaining => {}
+            MessageOrigin::Prompt
+            | MessageOrigin::System
+            | MessageOrigin::Repair
+            | MessageOrigin::Guardrail
+            | MessageOrigin::Gate
+            | MessageOrigin::Evaluation
+            | MessageOrigin::Plan
+            | MessageOrigin::GitDiff => {
                 self.reset_answer();
             }
         }
-        self.note_words(text, origin);
-        if origin == Origin::System {
+        self.note_user_message(text, origin);
+        if origin == MessageOrigin::System {
             self.told_to_close = true;
-            self.closing_is(Stage::Instructed);
-        } else if origin == Origin::Prompt {
+            self.set_closing_stage(ClosingStage::Instructed);
+        } else if origin == MessageOrigin::Prompt {
             self.told_to_close = false;
             self.has_task = true;
-            self.prompts.said(self.messages.len());
+            self.prompts.record(self.messages.len());
         }
-        self.demand.said(origin);
+        self.demand.note_message(origin);
         match origin {
-            Origin::Gate => self.run.gating.told(),
-            Origin::Remaining => self.run.spending.told_of_little(),
+            MessageOrigin::Gate => self.run.gating.note_retry(),
+            MessageOrigin::Remaining => self.run.spending.mark_low_budget_reported(),
             _ => {}
         }
-        self.run.evaluating.said(origin);
+        self.run.evaluating.note_message(origin);
         self.finish = None;
         self.push(Message::text(Role::User, text));
     }
@@ -56,27 +56,27 @@ impl Session {
     }
 
     pub(super) fn response(&mut self, purpose: Purpose, message: &Message, finish: &FinishReason) {
-        let said = || finish.counts().then(|| message.joined_text());
+        let said = || finish.is_usable().then(|| message.joined_text());
         match purpose {
-            Purpose::Summary => return self.summary_came(said()),
-            Purpose::Evaluation => return self.verdict_came(said()),
+            Purpose::Summary => return self.record_summary(said()),
+            Purpose::Evaluation => return self.record_evaluation_reply(said()),
             Purpose::Step | Purpose::Closing => {}
         }
-        self.close_pending();
+        self.push_results();
         self.uses_before = self.tally.tools_used.len();
         self.dropped = 0;
         let mut message = message.clone();
         if purpose == Purpose::Closing {
-            self.closing_is(Stage::Over);
+            self.set_closing_stage(ClosingStage::Over);
             if let Some(closing) = &mut self.run.closing {
                 closing.text = Some(message.joined_text());
             }
-        } else if !finish.counts() && message.tool_calls().next().is_some() {
+        } else if !finish.is_usable() && message.tool_calls().next().is_some() {
             self.dropped = message.tool_calls().count();
             message = message.without_calls();
         } else {
             for call in message.tool_calls() {
-                self.malformed = if arguments::read(&call.arguments).is_ok() {
+                self.malformed = if arguments::parse(&call.arguments).is_ok() {
                     0
                 } else {
                     self.malformed.saturating_add(1)

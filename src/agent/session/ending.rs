@@ -1,22 +1,22 @@
-//! How a run ends: the closing, the verdict, what is said last.
+//! How a run ends: the closing, the outcome, what is said last.
 
-use super::{Closing, Moment, Session, Stage, Step, Verdict};
-use crate::event::{FinishReason, Origin, Purpose};
-use crate::failure::{ErrorKind, Failure};
+use super::{Closing, ClosingStage, Moment, NextAction, RunOutcome, Session};
+use crate::event::{FinishReason, MessageOrigin, Purpose};
+use crate::failure::{Failure, FailureKind};
 use crate::messages;
 use crate::result::{Executables, Output, RESULT_SCHEMA_VERSION, RunResult};
-use crate::stop_reason::{Limit, Status, StopReason};
+use crate::stop_reason::{ReachedLimit, Status, StopReason};
 use std::time::Duration;
 
 impl Session {
-    /// The result of a run that ended with `verdict` after `duration`.
-    pub fn result(&self, verdict: Verdict, duration: Duration) -> RunResult {
+    /// The result of a run that ended with `outcome` after `duration`.
+    pub fn result(&self, outcome: RunOutcome, duration: Duration) -> RunResult {
         RunResult {
             schema_version: RESULT_SCHEMA_VERSION,
-            status: verdict.status,
-            stop_reason: Some(verdict.reason),
-            output_valid: self.demands().then(|| verdict.output.is_value()),
-            output: verdict.output,
+            status: outcome.status,
+            stop_reason: Some(outcome.reason),
+            output_valid: self.has_output_schema().then(|| outcome.output.is_value()),
+            output: outcome.output,
             session_id: Some(self.id.clone()),
             steps: self.tally.steps,
             requests: self.tally.requests,
@@ -32,19 +32,19 @@ impl Session {
             cache: self.tally.cache(),
             context: Some(self.context_use()),
             permission_denials: self.tally.denials.clone(),
-            awaiting_approval: self.awaited(),
+            awaiting_approval: self.awaiting_approval(),
             guardrails: self.tally.guardrails.clone(),
             quality_gates: self.run.gating.results().to_vec(),
             subagents: self.tally.subagents.clone(),
             evaluation: self.run.evaluating.reported(),
             sandbox: self.sandbox.clone(),
-            limit: verdict.limit,
-            error: verdict.error,
+            limit: outcome.limit,
+            error: outcome.error,
         }
     }
 
-    /// The verdict for `reason` with what is there to say.
-    pub fn stop_with(&self, reason: StopReason, error: Option<Failure>) -> Verdict {
+    /// The outcome for `reason` with what is there to say.
+    pub fn stop_with(&self, reason: StopReason, error: Option<Failure>) -> RunOutcome {
         let limit = match &self.run.closing {
             Some(closing) if closing.reason == reason => closing.limit,
             _ => self.limit_of(reason),
@@ -58,85 +58,97 @@ impl Session {
             (None, _) if reason.status() == Status::Failed => Output::default(),
             (None, _) => messages::fixed_closing(reason, self.tally.steps, self.limits.language).into(),
         };
-        Verdict { reason, output, limit, error, status: reason.status() }
+        RunOutcome { reason, output, limit, error, status: reason.status() }
     }
 
-    pub(super) fn stop(&self, reason: StopReason, error: Option<Failure>) -> Step {
-        Step::Stop(self.stop_with(reason, error))
+    pub(super) fn stop(&self, reason: StopReason, error: Option<Failure>) -> NextAction {
+        NextAction::Stop(self.stop_with(reason, error))
     }
 
     /// The closing: the instruction, one call without tools if it still fits, the end.
-    pub(super) fn closing_step(&self, closing: &Closing, moment: Moment) -> Step {
+    pub(super) fn closing_step(&self, closing: &Closing, moment: Moment) -> NextAction {
         let in_time = !self.limits.closing_time(moment.elapsed).is_zero();
         // A run that could not afford its first answer has nothing to summarise.
         let began = closing.reason != StopReason::BudgetExceeded || self.run.answered;
         let fits = in_time
             && began
             && !self.keeps_best(closing.reason)
-            && self.exceeded(Purpose::Closing).is_none()
+            && self.exceeded_limit(Purpose::Closing).is_none()
             && self.overflow().is_none();
         let instruction = messages::closing_instruction(closing.reason, self.limits.language);
         match (instruction, closing.stage) {
-            (Some(text), Stage::Begun) if fits => Step::Say(Origin::System, text),
-            (Some(_), Stage::Instructed) if fits => Step::CallModel(Purpose::Closing),
+            (Some(text), ClosingStage::Begun) if fits => {
+                NextAction::AddUserMessage(MessageOrigin::System, text)
+            }
+            (Some(_), ClosingStage::Instructed) if fits => NextAction::CallModel(Purpose::Closing),
             _ => self.stop(closing.reason, None),
         }
     }
 
     /// The limit behind a stop for `reason`.
-    pub(super) fn limit_of(&self, reason: StopReason) -> Option<Limit> {
+    pub(super) fn limit_of(&self, reason: StopReason) -> Option<ReachedLimit> {
         match reason {
-            StopReason::MaxSteps => Some(Limit::Steps),
-            StopReason::Timeout => Some(Limit::Time),
-            StopReason::BudgetExceeded => self.exceeded(Purpose::Step),
-            StopReason::ContextFull => Some(Limit::Window),
+            StopReason::MaxSteps => Some(ReachedLimit::Steps),
+            StopReason::Timeout => Some(ReachedLimit::Time),
+            StopReason::BudgetExceeded => self.exceeded_limit(Purpose::Step),
+            StopReason::ContextFull => Some(ReachedLimit::Window),
             _ => None,
         }
     }
 
     /// The model answered without asking for tools: is that the end?
-    pub(super) fn answered(&self, moment: Moment) -> Step {
-        if let Some(step) = self.withheld() {
+    pub(super) fn after_answer(&self, moment: Moment) -> NextAction {
+        if let Some(step) = self.after_withheld_answer() {
             return step;
         }
         let text = self.answer();
-        if let Some(step) = self.led_nowhere(&text) {
+        if let Some(step) = self.after_stalled_answer(&text) {
             return step;
         }
         let failure = |kind, what: String| {
-            let message = messages::broken_off(&what, self.dropped);
+            let message = messages::incomplete_answer(&what, self.dropped);
             Some(Failure { kind, message, retryable: false })
         };
         match self.finish.as_ref() {
             Some(FinishReason::Length | FinishReason::Paused)
                 if self.continuations < self.limits.max_continuations =>
             {
-                Step::Say(Origin::Continuation, messages::CONTINUE.to_owned())
+                NextAction::AddUserMessage(
+                    MessageOrigin::Continuation,
+                    messages::CONTINUE_CUT_ANSWER.to_owned(),
+                )
             }
             Some(FinishReason::Length | FinishReason::Paused) => {
-                self.verdict(StopReason::Truncated, text, None)
+                self.stop_with_answer(StopReason::Truncated, text, None)
             }
             Some(FinishReason::ContentFilter) => {
-                let error = failure(ErrorKind::Refusal, "the provider filtered the answer".to_owned());
-                self.verdict(StopReason::ContentFilter, text, error)
+                let error = failure(FailureKind::Refusal, "the provider filtered the answer".to_owned());
+                self.stop_with_answer(StopReason::ContentFilter, text, error)
             }
             Some(FinishReason::WindowFull) => {
                 let what = "the answer was cut where the model's window ends".to_owned();
-                self.verdict(StopReason::ContextFull, text, failure(ErrorKind::ContextOverflow, what))
+                self.stop_with_answer(
+                    StopReason::ContextFull,
+                    text,
+                    failure(FailureKind::ContextOverflow, what),
+                )
             }
             Some(FinishReason::Filtered(why)) => {
-                let error = failure(ErrorKind::Refusal, format!("the provider filtered the answer: `{why}`"));
-                self.verdict(StopReason::ContentFilter, text, error)
+                let error =
+                    failure(FailureKind::Refusal, format!("the provider filtered the answer: `{why}`"));
+                self.stop_with_answer(StopReason::ContentFilter, text, error)
             }
             Some(FinishReason::Refusal) => {
-                let error = failure(ErrorKind::Refusal, "the model refused to answer".to_owned());
-                self.verdict(StopReason::ContentFilter, text, error)
+                let error = failure(FailureKind::Refusal, "the model refused to answer".to_owned());
+                self.stop_with_answer(StopReason::ContentFilter, text, error)
             }
             Some(FinishReason::Other(name)) => {
                 let message = format!("the provider broke the answer off and gives as its reason `{name}`");
-                self.verdict(StopReason::LlmError, text, failure(ErrorKind::Malformed, message))
+                self.stop_with_answer(StopReason::LlmError, text, failure(FailureKind::Malformed, message))
             }
-            Some(FinishReason::Stop | FinishReason::ToolCalls) | None => self.finished(text, moment),
+            Some(FinishReason::Stop | FinishReason::ToolCalls) | None => {
+                self.after_finished_answer(text, moment)
+            }
         }
     }
 
@@ -145,10 +157,15 @@ impl Session {
         !matches!(reason, StopReason::LlmDone | StopReason::Guardrail) && self.run.evaluating.has_best()
     }
 
-    pub(super) fn verdict(&self, reason: StopReason, text: String, error: Option<Failure>) -> Step {
+    pub(super) fn stop_with_answer(
+        &self,
+        reason: StopReason,
+        text: String,
+        error: Option<Failure>,
+    ) -> NextAction {
         if text.is_empty() || self.keeps_best(reason) {
             return self.stop(reason, error);
         }
-        Step::Stop(Verdict { output: text.into(), ..self.stop_with(reason, error) })
+        NextAction::Stop(RunOutcome { output: text.into(), ..self.stop_with(reason, error) })
     }
 }

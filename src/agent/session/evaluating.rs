@@ -1,11 +1,11 @@
 //! What a session does about self-evaluation: an answer counts as done when the model, asked for a verdict, says so; of those that
 //! were found wanting the best is kept.
 
-use super::{Moment, Session, Step, Verdict};
-use crate::agent::evaluation::{self, Subject, reply};
+use super::{Moment, NextAction, RunOutcome, Session};
+use crate::agent::evaluation::{self, EvaluationInput, reply};
 use crate::agent::spending::Spending;
-use crate::evaluation::{Evaluation, EvaluationError, EvaluationErrorKind, EvaluationMode, Finding};
-use crate::event::{Origin, Purpose};
+use crate::evaluation::{Assessment, Evaluation, EvaluationError, EvaluationErrorKind, EvaluationMode};
+use crate::event::{MessageOrigin, Purpose};
 use crate::failure::Failure;
 use crate::message::Message;
 use crate::messages;
@@ -20,12 +20,12 @@ const CHARS_PER_TOKEN: u64 = 2;
 
 /// How far the evaluations of a run have come.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Evaluating {
+pub(super) struct EvaluationProgress {
     /// What became of the request about the last answer.
-    reply: Reply,
+    reply: EvaluationReply,
     /// What it found.
     last: Option<Evaluation>,
-    best: Option<Best>,
+    best: Option<BestAnswer>,
     /// How many answers were evaluated.
     rounds: u32,
     /// How often the model was told.
@@ -34,7 +34,7 @@ pub(super) struct Evaluating {
 
 /// What became of a request for a verdict.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-enum Reply {
+enum EvaluationReply {
     /// It was not made yet.
     #[default]
     Open,
@@ -46,20 +46,20 @@ enum Reply {
 
 /// The best answer so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Best {
+struct BestAnswer {
     answer: String,
     evaluation: Evaluation,
 }
 
-impl Evaluating {
+impl EvaluationProgress {
     /// There is another answer.
     pub(super) fn answered(&mut self) {
-        (self.reply, self.last) = (Reply::Open, None);
+        (self.reply, self.last) = (EvaluationReply::Open, None);
     }
 
     /// Somebody said something to the model.
-    pub(super) fn said(&mut self, origin: Origin) {
-        self.told = self.told.saturating_add(u32::from(origin == Origin::Evaluation));
+    pub(super) fn note_message(&mut self, origin: MessageOrigin) {
+        self.told = self.told.saturating_add(u32::from(origin == MessageOrigin::Evaluation));
     }
 
     /// What was found about the answer that is the output of the run.
@@ -77,47 +77,47 @@ impl Evaluating {
 impl Session {
     /// The end of a run whose model says that it is done and whose gates have passed, once its answer was evaluated; or what is to
     /// be done first.
-    pub(super) fn evaluated(&self, done: Verdict, moment: Moment) -> Step {
+    pub(super) fn check_evaluation(&self, done: RunOutcome, moment: Moment) -> NextAction {
         let limits = self.limits.evaluation;
         let Some(last) = &self.run.evaluating.last else {
             return match limits.mode {
-                EvaluationMode::Off => Step::Stop(done),
+                EvaluationMode::Off => NextAction::Stop(done),
                 EvaluationMode::Basic | EvaluationMode::Full => self.evaluation_step(done, moment),
             };
         };
         let may_improve = limits.mode == EvaluationMode::Full
-            && last.is_made()
+            && last.was_performed()
             && self.run.evaluating.told < limits.max_retries
             && self.has_room_for_a_step(moment);
         if last.passed {
-            Step::Stop(done)
+            NextAction::Stop(done)
         } else if may_improve && moment.interrupted {
             self.stop(StopReason::UserInterrupt, None)
         } else if may_improve {
-            let findings = self.mark.around(&messages::findings(last));
-            Step::Say(Origin::Evaluation, messages::found_wanting(last, &findings))
+            let findings = self.mark.wrap(&messages::evaluation_findings(last));
+            NextAction::AddUserMessage(MessageOrigin::Evaluation, messages::answer_rejected(last, &findings))
         } else {
-            self.wanting(done)
+            self.stop_partial(done)
         }
     }
 
     /// The end of a run whose model says that it is done, which it is not: with the best of its answers.
-    pub(super) fn wanting(&self, done: Verdict) -> Step {
+    pub(super) fn stop_partial(&self, done: RunOutcome) -> NextAction {
         let output = self.best_output().unwrap_or(done.output);
-        Step::Stop(Verdict { status: Status::Partial, output, ..done })
+        NextAction::Stop(RunOutcome { status: Status::Partial, output, ..done })
     }
 
     /// The best answer so far, where one was evaluated.
     pub(super) fn best_output(&self) -> Option<Output> {
         let answer = &self.run.evaluating.best.as_ref().filter(|best| !best.answer.is_empty())?.answer;
         match self.schema() {
-            Some(schema) => schema.read(answer).ok().map(Output::Value),
+            Some(schema) => schema.parse_answer(answer).ok().map(Output::Value),
             None => Some(answer.as_str().into()),
         }
     }
 
     /// What is said where the output of a run that ended with `verdict` is an earlier answer than its last.
-    pub fn told_of_best(&self, verdict: &Verdict) -> Option<String> {
+    pub fn best_answer_notice(&self, verdict: &RunOutcome) -> Option<String> {
         let Evaluation { round, rounds, .. } = self.run.evaluating.reported()?;
         let is_earlier = round < rounds || verdict.reason != StopReason::LlmDone;
         let is_output = || self.best_output().as_ref() == Some(&verdict.output);
@@ -125,34 +125,39 @@ impl Session {
     }
 
     /// Asks for a verdict on the last answer, or tells what became of that.
-    fn evaluation_step(&self, done: Verdict, moment: Moment) -> Step {
+    fn evaluation_step(&self, done: RunOutcome, moment: Moment) -> NextAction {
         let why = match &self.run.evaluating.reply {
-            Reply::Came(reply) => {
+            EvaluationReply::Came(reply) => {
                 let unreadable = || EvaluationError {
                     kind: EvaluationErrorKind::Unreadable,
                     message: messages::EVALUATION_UNREADABLE.to_owned(),
                 };
-                return Step::Evaluated(self.evaluation_of(reply::read(reply).ok_or_else(unreadable)));
+                return NextAction::RecordEvaluation(
+                    self.evaluation_of(reply::read(reply).ok_or_else(unreadable)),
+                );
             }
-            Reply::Open | Reply::Missing(_) if moment.interrupted => {
+            EvaluationReply::Open | EvaluationReply::Missing(_) if moment.interrupted => {
                 let output = self.best_output().unwrap_or(done.output);
-                return Step::Stop(Verdict { output, ..self.stop_with(StopReason::UserInterrupt, None) });
+                return NextAction::Stop(RunOutcome {
+                    output,
+                    ..self.stop_with(StopReason::UserInterrupt, None)
+                });
             }
-            Reply::Open => match self.cannot_evaluate(moment) {
-                None => return Step::CallModel(Purpose::Evaluation),
+            EvaluationReply::Open => match self.evaluation_obstacle(moment) {
+                None => return NextAction::CallModel(Purpose::Evaluation),
                 Some(why) => why.to_owned(),
             },
-            Reply::Missing(why) => why.clone(),
+            EvaluationReply::Missing(why) => why.clone(),
         };
         let error = EvaluationError { kind: EvaluationErrorKind::NotMade, message: why };
-        Step::Evaluated(self.evaluation_of(Err(error)))
+        NextAction::RecordEvaluation(self.evaluation_of(Err(error)))
     }
 
-    fn evaluation_of(&self, found: Result<Finding, EvaluationError>) -> Evaluation {
+    fn evaluation_of(&self, found: Result<Assessment, EvaluationError>) -> Evaluation {
         let limits = self.limits.evaluation;
         let (found, error) = match found {
             Ok(found) => (found, None),
-            Err(error) => (Finding::default(), Some(error)),
+            Err(error) => (Assessment::default(), Some(error)),
         };
         let round = self.run.evaluating.rounds.saturating_add(1);
         Evaluation {
@@ -169,12 +174,12 @@ impl Session {
     }
 
     /// Why the model cannot be asked for a verdict.
-    fn cannot_evaluate(&self, moment: Moment) -> Option<&'static str> {
+    fn evaluation_obstacle(&self, moment: Moment) -> Option<&'static str> {
         let left = self.limits.step_time(moment.elapsed);
-        if self.exceeded(Purpose::Evaluation).is_some() {
-            Some(messages::EVALUATION_UNAFFORDABLE)
+        if self.exceeded_limit(Purpose::Evaluation).is_some() {
+            Some(messages::EVALUATION_OVER_BUDGET)
         } else if left.is_some_and(|left| left.is_zero()) {
-            Some(messages::EVALUATION_LATE)
+            Some(messages::EVALUATION_OUT_OF_TIME)
         } else {
             None
         }
@@ -183,7 +188,7 @@ impl Session {
     /// Whether the run may take another step: it would be pointless to tell the model anything otherwise.
     fn has_room_for_a_step(&self, moment: Moment) -> bool {
         self.run.steps < self.limits.max_steps
-            && self.exceeded(Purpose::Step).is_none()
+            && self.exceeded_limit(Purpose::Step).is_none()
             && self.limits.work_time().is_none_or(|end| moment.elapsed < end)
     }
 
@@ -191,8 +196,8 @@ impl Session {
     pub(super) fn evaluation_request(&self) -> Vec<Arc<Message>> {
         let window = self.terms().window.map_or(u64::MAX, |window| window.tokens);
         let most = usize::try_from(window.saturating_mul(CHARS_PER_TOKEN)).unwrap_or(usize::MAX);
-        let subject = Subject {
-            task: self.prompts.said_first_and_last(&self.messages),
+        let subject = EvaluationInput {
+            task: self.prompts.first_and_last(&self.messages),
             answer: &self.answer(),
             messages: &self.messages,
             calls: self.tally.tool_calls,
@@ -203,44 +208,48 @@ impl Session {
     }
 
     /// What the next request for `purpose` is paid from, knowing how long it is.
-    pub(super) fn paying(&self, purpose: Purpose) -> Cow<'_, Spending> {
+    pub(super) fn spending_for(&self, purpose: Purpose) -> Cow<'_, Spending> {
         let spending = &self.run.spending;
-        if purpose != Purpose::Evaluation || !self.limits.caps.hold_calls() {
+        if purpose != Purpose::Evaluation || !self.limits.caps.limit_requests() {
             return Cow::Borrowed(spending);
         }
         let request = self.evaluation_request();
-        Cow::Owned(spending.for_another(request.iter().map(AsRef::as_ref)))
+        Cow::Owned(spending.for_request(request.iter().map(AsRef::as_ref)))
     }
 
     /// The request for a verdict has ended, with `reply` where one came that nobody withholds.
-    pub(super) fn verdict_came(&mut self, reply: Option<String>) {
+    pub(super) fn record_evaluation_reply(&mut self, reply: Option<String>) {
         let reply = reply.filter(|_| !self.run.screening.is_withheld());
-        self.run.screening.said();
-        let missing = || Reply::Missing(messages::EVALUATION_BROKEN_OFF.to_owned());
-        self.run.evaluating.reply = reply.map_or_else(missing, Reply::Came);
+        self.run.screening.note_message();
+        let missing = || EvaluationReply::Missing(messages::EVALUATION_NO_REPLY.to_owned());
+        self.run.evaluating.reply = reply.map_or_else(missing, EvaluationReply::Came);
     }
 
     /// The request for a verdict has ended without a reply.
-    pub(super) fn no_verdict(&mut self, failure: Option<&Failure>, abandoned: Option<StopReason>) {
+    pub(super) fn record_missing_evaluation(
+        &mut self,
+        failure: Option<&Failure>,
+        abandoned: Option<StopReason>,
+    ) {
         let why = match (failure, abandoned) {
             (Some(failure), _) => failure.message.clone(),
-            (None, Some(StopReason::BudgetExceeded)) => messages::EVALUATION_UNAFFORDABLE.to_owned(),
-            (None, _) => messages::EVALUATION_LATE.to_owned(),
+            (None, Some(StopReason::BudgetExceeded)) => messages::EVALUATION_OVER_BUDGET.to_owned(),
+            (None, _) => messages::EVALUATION_OUT_OF_TIME.to_owned(),
         };
-        self.run.evaluating.reply = Reply::Missing(why);
+        self.run.evaluating.reply = EvaluationReply::Missing(why);
         if abandoned == Some(StopReason::UserInterrupt) {
             self.run.abandoned = abandoned;
         }
     }
 
     /// The last answer was evaluated.
-    pub(super) fn evaluation_came(&mut self, evaluation: &Evaluation) {
+    pub(super) fn record_evaluation(&mut self, evaluation: &Evaluation) {
         let answer = self.answer();
-        let Evaluating { last, best, rounds, .. } = &mut self.run.evaluating;
+        let EvaluationProgress { last, best, rounds, .. } = &mut self.run.evaluating;
         *rounds = evaluation.round;
         *last = Some(evaluation.clone());
-        if best.as_ref().is_none_or(|best| evaluation.worth() >= best.evaluation.worth()) {
-            *best = Some(Best { answer, evaluation: evaluation.clone() });
+        if best.as_ref().is_none_or(|best| evaluation.rank() >= best.evaluation.rank()) {
+            *best = Some(BestAnswer { answer, evaluation: evaluation.clone() });
         }
     }
 }

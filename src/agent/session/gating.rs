@@ -1,29 +1,29 @@
 //! What a session does about quality gates: an answer counts as done when the required ones have passed, and the model is told of
 //! those that have not.
 
-use super::{Moment, Session, Step, Verdict};
-use crate::event::Origin;
+use super::{Moment, NextAction, RunOutcome, Session};
+use crate::event::MessageOrigin;
 use crate::gate::GateResult;
 use crate::messages;
 use serde::{Deserialize, Serialize};
 
 /// How far the gates of a run have come.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Gating {
+pub(super) struct GateProgress {
     /// What became of them for the last answer; nothing before they were looked at.
     results: Option<Vec<GateResult>>,
     /// How often the model was told.
     told: u32,
 }
 
-impl Gating {
+impl GateProgress {
     /// There is another answer.
     pub(super) fn answered(&mut self) {
         self.results = None;
     }
 
     /// The model was told what has not passed.
-    pub(super) fn told(&mut self) {
+    pub(super) fn note_retry(&mut self) {
         self.told = self.told.saturating_add(1);
     }
 
@@ -39,17 +39,17 @@ impl Gating {
 
 impl Session {
     /// The end of a run whose model says that it is done, once the gates have been looked at; or what is to be done first.
-    pub(super) fn gated(&self, done: Verdict, moment: Moment) -> Step {
-        let Some(most) = self.limits.gate_rounds else { return self.evaluated(done, moment) };
-        let Some(results) = &self.run.gating.results else { return Step::RunGates };
+    pub(super) fn check_gates(&self, done: RunOutcome, moment: Moment) -> NextAction {
+        let Some(most) = self.limits.gate_rounds else { return self.check_evaluation(done, moment) };
+        let Some(results) = &self.run.gating.results else { return NextAction::RunGates };
         let failed: Vec<&GateResult> =
             results.iter().filter(|result| result.required && !result.passed).collect();
         if failed.is_empty() {
-            self.evaluated(done, moment)
+            self.check_evaluation(done, moment)
         } else if self.run.gating.told < most {
-            Step::Say(Origin::Gate, messages::gates_failed(&failed))
+            NextAction::AddUserMessage(MessageOrigin::Gate, messages::gates_failed(&failed))
         } else {
-            self.wanting(done)
+            self.stop_partial(done)
         }
     }
 }

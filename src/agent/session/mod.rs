@@ -17,53 +17,53 @@ mod subagents;
 mod waiting;
 
 use crate::agent::breakers::Breakers;
-use crate::agent::compaction::Prompts;
-use crate::agent::context::Filling;
+use crate::agent::compaction::PromptPositions;
+use crate::agent::context::PromptEstimate;
 use crate::agent::spending::Spending;
 use crate::agent::tally::Tally;
-use crate::agent::watchdogs::{self, Readings};
+use crate::agent::watchdogs::{self, LimitReadings};
 use crate::evaluation::Evaluation;
-use crate::event::{Event, FinishReason, HookVerdict, Origin, PrefixHashes, Purpose, Record};
-use crate::failure::{ErrorKind, Failure};
+use crate::event::{Event, FinishReason, HookVerdict, MessageOrigin, PrefixHashes, Purpose, Record};
+use crate::failure::{Failure, FailureKind};
 use crate::limits::{Limits, OnLimit};
 use crate::message::{Message, Role, ToolCall, ToolResult};
 use crate::result::Output;
-use crate::stop_reason::{Limit, Status, StopReason};
-use crate::text::mark::Mark;
+use crate::stop_reason::{ReachedLimit, Status, StopReason};
+use crate::text::mark::Delimiter;
 pub use calls::unknown_outcome;
-pub use compacting::Compact;
-use compacting::Compacting;
-use evaluating::Evaluating;
-use gating::Gating;
-use screening::Screening;
-pub use screening::Unread;
+pub use compacting::CompactionAction;
+use compacting::CompactionProgress;
+use evaluating::EvaluationProgress;
+use gating::GateProgress;
+use screening::GuardrailState;
+pub use screening::UnreadText;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
-use structured::Demand;
-pub use subagents::SubagentRoom;
-use waiting::Waiting;
+use structured::StructuredOutput;
+pub use subagents::SubagentLimits;
+use waiting::PendingApprovals;
 
 /// What the loop has to do next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Step {
+pub enum NextAction {
     /// Ask the model.
     CallModel(Purpose),
     /// Make the conversation shorter.
-    Compact(Compact),
+    Compact(CompactionAction),
     /// Look at the quality gates.
     RunGates,
     /// Say what became of the evaluation of the last answer.
-    Evaluated(Evaluation),
+    RecordEvaluation(Evaluation),
     /// Run these calls and record a result for each.
     RunTools(Vec<ToolCall>),
     /// Record for these calls that they are beyond what may be called, in these words.
-    Refuse(Vec<ToolCall>, String),
+    RefuseCalls(Vec<ToolCall>, String),
     /// Put this user message into the conversation.
-    Say(Origin, String),
+    AddUserMessage(MessageOrigin, String),
     /// The model cannot be used: the next one takes over.
-    Switch {
+    SwitchModel {
         /// The model that failed.
         from: String,
         /// The one that takes over.
@@ -72,20 +72,20 @@ pub enum Step {
         because: Failure,
     },
     /// A limit is reached: begin the closing.
-    Close(StopReason),
+    StartClosing(StopReason),
     /// The run is over.
-    Stop(Verdict),
+    Stop(RunOutcome),
 }
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct RunOutcome {
     /// The one reason.
     pub reason: StopReason,
     /// The final answer.
     pub output: Output,
     /// The limit behind it.
-    pub limit: Option<Limit>,
+    pub limit: Option<ReachedLimit>,
     /// What went wrong.
     pub error: Option<Failure>,
     /// The three-way summary: that of the reason, unless what the model finished has not passed its checks.
@@ -118,11 +118,11 @@ struct RunState {
     /// Why a hook ended it.
     stopped: Option<String>,
     /// What guardrails have done.
-    screening: Screening,
+    screening: GuardrailState,
     /// What quality gates have.
-    gating: Gating,
+    gating: GateProgress,
     /// What evaluations have found.
-    evaluating: Evaluating,
+    evaluating: EvaluationProgress,
     /// Which of its models is in use, by its place in the chain.
     model: usize,
     /// What went wrong with those before it, in words.
@@ -130,7 +130,7 @@ struct RunState {
     /// Whether a model has answered.
     answered: bool,
     /// How far the conversation has been made shorter, while it is.
-    compacting: Option<Compacting>,
+    compacting: Option<CompactionProgress>,
     /// Whether that did not make room enough.
     cramped: bool,
     /// Whether it goes anywhere.
@@ -142,15 +142,15 @@ struct RunState {
 struct Closing {
     reason: StopReason,
     /// The limit behind it.
-    limit: Option<Limit>,
-    stage: Stage,
+    limit: Option<ReachedLimit>,
+    stage: ClosingStage,
     /// The model's closing summary.
     text: Option<String>,
 }
 
 /// The stages of a closing, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Stage {
+enum ClosingStage {
     Begun,
     Instructed,
     Over,
@@ -165,19 +165,19 @@ pub struct Session {
     limits: Limits,
     id: String,
     /// What stands around results in the conversation.
-    mark: Mark,
+    mark: Delimiter,
     model: String,
     sandbox: Option<String>,
     #[serde(with = "shared")]
     messages: Vec<Arc<Message>>,
     /// How long the conversation is.
-    filling: Filling,
+    filling: PromptEstimate,
     /// What the person said in it first and last.
-    prompts: Prompts,
+    prompts: PromptPositions,
     /// After how many steps it was last made shorter.
     compacted_at: Option<u32>,
     pending: Vec<ToolCall>,
-    waiting: Waiting,
+    waiting: PendingApprovals,
     results: BTreeMap<String, ToolResult>,
     /// Uses of tools before the last answer.
     uses_before: usize,
@@ -195,7 +195,7 @@ pub struct Session {
     /// What it was told since it last answered, our own words aside.
     unread: Vec<String>,
     /// What the answer must fit.
-    demand: Demand,
+    demand: StructuredOutput,
     tally: Tally,
     /// What the last request began with.
     prefix: Option<PrefixHashes>,
@@ -210,12 +210,12 @@ impl Session {
 
     /// The same, gone on with within these limits.
     #[must_use]
-    pub fn within(self, limits: Limits) -> Self {
+    pub fn with_limits(self, limits: Limits) -> Self {
         Self { limits, ..self }
     }
 
     /// The session that a journal tells of.
-    pub fn replay<'a>(limits: Limits, records: impl IntoIterator<Item = &'a Record>) -> Self {
+    pub fn from_records<'a>(limits: Limits, records: impl IntoIterator<Item = &'a Record>) -> Self {
         let mut session = Self::new(limits);
         for record in records {
             session.apply(&record.event);
@@ -239,7 +239,7 @@ impl Session {
     }
 
     /// What the model has said of an answer that was cut and is to be continued.
-    pub fn begun(&self) -> &str {
+    pub fn partial_answer(&self) -> &str {
         &self.answer_so_far
     }
 
@@ -260,7 +260,7 @@ impl Session {
 
     /// Whether the model would only repeat itself if it were asked as things stand: it has answered, or the last it
     /// was told is to close an earlier run.
-    pub fn waits_for_words(&self) -> bool {
+    pub fn needs_user_message(&self) -> bool {
         self.is_answered() || self.told_to_close
     }
 
@@ -270,11 +270,11 @@ impl Session {
     }
 
     /// What is next. Pure: the same session at the same moment gives the same answer.
-    pub fn next_step(&self, moment: Moment) -> Step {
+    pub fn next_action(&self, moment: Moment) -> NextAction {
         if !self.pending.is_empty() {
             return self.tools_step(moment);
         }
-        if let Some(end) = self.halted() {
+        if let Some(end) = self.guardrail_halt() {
             return end;
         }
         let interrupted = moment.interrupted || self.run.abandoned == Some(StopReason::UserInterrupt);
@@ -282,29 +282,29 @@ impl Session {
             Some(_) if interrupted => return self.stop(StopReason::UserInterrupt, None),
             Some(closing) => return self.closing_step(closing, moment),
             None if self.is_answered() && self.finish.is_some() => {
-                return self.answered(Moment { interrupted, ..moment });
+                return self.after_answer(Moment { interrupted, ..moment });
             }
             None if interrupted => return self.stop(StopReason::UserInterrupt, None),
             None => {}
         }
         if let Some(reason) = &self.run.stopped {
-            return self.verdict(StopReason::Guardrail, reason.clone(), None);
+            return self.stop_with_answer(StopReason::Guardrail, reason.clone(), None);
         }
         if let Some(failure) = &self.run.failure {
-            let makes_room = failure.kind == ErrorKind::ContextOverflow;
+            let makes_room = failure.kind == FailureKind::ContextOverflow;
             let step = makes_room.then(|| self.compaction_step(moment)).flatten();
-            return step.unwrap_or_else(|| self.failed(failure, moment));
+            return step.unwrap_or_else(|| self.after_model_failure(failure, moment));
         }
-        let readings = Readings {
+        let readings = LimitReadings {
             steps: self.run.steps,
             malformed: self.malformed,
             elapsed: moment.elapsed,
-            over_budget: self.exceeded(Purpose::Step).is_some(),
+            over_budget: self.exceeded_limit(Purpose::Step).is_some(),
             step_timed_out: self.run.abandoned == Some(StopReason::Timeout),
-            context_full: self.overflow().is_some() || self.is_cramped(),
-            broken: self.run.breakers.end(),
+            context_full: self.overflow().is_some() || self.is_still_full(),
+            breaker_stop: self.run.breakers.stop_reason(),
         };
-        let reached = watchdogs::check(&self.limits, readings);
+        let reached = watchdogs::reached_limit(&self.limits, readings);
         let in_time = reached.is_none_or(|reason| reason == StopReason::ContextFull);
         if let Some(step) = in_time.then(|| self.compaction_step(moment)).flatten() {
             return step;
@@ -312,16 +312,16 @@ impl Session {
         match reached {
             Some(StopReason::ContextFull) => self.context_full(self.overflow_failure()),
             Some(reason) if self.limits.on_limit == OnLimit::Stop => self.stop(reason, None),
-            Some(reason) => Step::Close(reason),
-            None => self.little_left(moment).unwrap_or_else(|| self.told_or_asked()),
+            Some(reason) => NextAction::StartClosing(reason),
+            None => self.low_budget_warning(moment).unwrap_or_else(|| self.warn_or_call_model()),
         }
     }
 
     /// Takes note of an event.
     pub fn apply(&mut self, event: &Event) {
-        self.waiting.note(event);
+        self.waiting.apply(event);
         self.fold(event);
-        self.run.breakers.note(event, &self.limits.breakers);
+        self.run.breakers.apply(event, &self.limits.breakers);
     }
 
     fn fold(&mut self, event: &Event) {
@@ -330,46 +330,48 @@ impl Session {
             Event::RunStart { model, sandbox, .. } => self.run_start(model, sandbox),
             Event::System { text } => self.set_system(text),
             Event::Instructions { file } => self.tally.instructions = Some(file.clone()),
-            Event::History { messages } => self.given(messages),
+            Event::History { messages } => self.add_history(messages),
             Event::UserMessage { text, origin } => self.user_message(text, *origin),
             Event::StepStart { purpose, .. } => self.step_start(*purpose),
-            Event::RequestSent { .. } => self.requested(),
-            Event::RequestPrefix { hashes, changed } => self.begins_with(hashes, changed),
+            Event::RequestSent { .. } => self.record_request(),
+            Event::RequestPrefix { hashes, changed } => self.record_prefix(hashes, changed),
             Event::KeptAnswer => self.tally.kept_answers = self.tally.kept_answers.saturating_add(1),
-            Event::Retry { kind, billed, .. } => self.repeated(*kind, *billed),
+            Event::Retry { kind, billed, .. } => self.record_retry(*kind, *billed),
             Event::ModelResponse { purpose, message, finish, usage, cost_usd, .. } => {
                 self.tally.usage += usage.unwrap_or_default();
-                self.tally.cost(*purpose, *cost_usd);
+                self.tally.add_cost(*purpose, *cost_usd);
                 self.run.spending.settle(*usage, *cost_usd);
                 self.response(*purpose, message, finish);
                 if let (Purpose::Step, Some(usage)) = (purpose, usage) {
-                    self.run.spending.counted(*usage);
-                    self.filling.counted(*usage);
+                    self.run.spending.record_usage(*usage);
+                    self.filling.record_usage(*usage);
                 }
             }
             Event::ModelFailed { purpose, failure, billed } => {
-                self.given_up(*purpose, failure.kind, *billed);
+                self.record_failed_request(*purpose, failure.kind, *billed);
                 self.no_answer(*purpose, Some(failure), None);
             }
             Event::ModelAbandoned { purpose, reason } => {
                 self.unreported_end(self.run.requested);
                 self.no_answer(*purpose, None, Some(*reason));
             }
-            Event::ModelSwitched { from, to, because } => self.switch(from, to, because),
-            Event::ToolEnd { .. } => self.tool_end(event),
+            Event::ModelSwitched { from, to, because } => self.apply_model_switch(from, to, because),
+            Event::ToolCallEnd { .. } => self.tool_end(event),
             Event::Subagent { call_id, event, purse } => self.subagent(call_id, event, *purse),
-            Event::Closing { reason } => self.close_for(*reason),
+            Event::Closing { reason } => self.start_closing(*reason),
             Event::Compaction { part } => self.compaction(part),
             Event::Gates { results } => self.run.gating.looked_at(results),
-            Event::Evaluation { result } => self.evaluation_came(result),
+            Event::Evaluation { result } => self.record_evaluation(result),
             Event::Guardrail { triggered } => self.triggered(triggered),
             Event::BudgetWarning { .. } => self.run.spending.warned(),
-            Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => self.stopped(output),
-            Event::Restored { changed, .. } => changed.iter().for_each(|change| self.tally.change(change)),
+            Event::HookEnd { verdict: HookVerdict::Stop, output, .. } => self.set_stopped_by_hook(output),
+            Event::Restored { changed, .. } => {
+                changed.iter().for_each(|change| self.tally.add_change(change))
+            }
             Event::TextDelta { .. }
             | Event::ThinkingDelta { .. }
-            | Event::ToolStart { .. }
-            | Event::ToolWaits { .. }
+            | Event::ToolCallStart { .. }
+            | Event::ToolCallPending { .. }
             | Event::ApprovalAnswered { .. }
             | Event::Changing { .. }
             | Event::Checkpoint { .. }
@@ -383,9 +385,9 @@ impl Session {
         }
     }
 
-    fn begins_with(&mut self, hashes: &PrefixHashes, changed: &[String]) {
+    fn record_prefix(&mut self, hashes: &PrefixHashes, changed: &[String]) {
         self.prefix = Some(hashes.clone());
-        self.tally.prefix_changed(changed);
+        self.tally.add_prefix_changes(changed);
     }
 
     fn step_start(&mut self, purpose: Purpose) {
@@ -402,24 +404,24 @@ impl Session {
                 self.run.failure = failure.cloned().or(self.run.failure.take());
                 self.run.abandoned = abandoned.or(self.run.abandoned);
             }
-            Purpose::Closing => self.closing_is(Stage::Over),
-            Purpose::Summary => self.summary_came(None),
-            Purpose::Evaluation => self.no_verdict(failure, abandoned),
+            Purpose::Closing => self.set_closing_stage(ClosingStage::Over),
+            Purpose::Summary => self.record_summary(None),
+            Purpose::Evaluation => self.record_missing_evaluation(failure, abandoned),
         }
     }
 
     fn push(&mut self, message: Message) {
-        self.run.spending.grow(&self.limits.caps, &message);
-        self.filling.grow(&message);
+        self.run.spending.add_message(&self.limits.caps, &message);
+        self.filling.add_message(&message);
         self.messages.push(Arc::new(message));
     }
 
-    fn close_for(&mut self, reason: StopReason) {
+    fn start_closing(&mut self, reason: StopReason) {
         let limit = self.limit_of(reason);
-        self.run.closing = Some(Closing { reason, limit, stage: Stage::Begun, text: None });
+        self.run.closing = Some(Closing { reason, limit, stage: ClosingStage::Begun, text: None });
     }
 
-    fn closing_is(&mut self, stage: Stage) {
+    fn set_closing_stage(&mut self, stage: ClosingStage) {
         if let Some(closing) = &mut self.run.closing {
             closing.stage = stage;
         }
@@ -433,16 +435,16 @@ impl Session {
 
     fn session_start(&mut self, id: &str) {
         id.clone_into(&mut self.id);
-        self.mark = Mark::of(id);
+        self.mark = Delimiter::for_session(id);
     }
 
     /// A run begins: limits, closing and refusals are its own, the conversation and the costs go on.
     fn run_start(&mut self, model: &str, sandbox: &str) {
         self.sandbox = Some(sandbox.to_owned());
         self.run = RunState::default();
-        self.run.spending.called(self.taken_over());
-        self.speak_to(model);
-        self.demand.begin();
+        self.run.spending.called(self.resumed_call_count());
+        self.use_model(model);
+        self.demand.start_run();
         self.malformed = 0;
         self.tally.denials.clear();
         self.tally.guardrails.clear();
@@ -454,7 +456,7 @@ impl Session {
             Some(first) if first.role == Role::System => *first = message,
             _ => {
                 self.messages.insert(0, message);
-                self.prompts.pushed_down();
+                self.prompts.shift_by_one();
             }
         }
         self.filling.recount(self.messages.iter().map(AsRef::as_ref));

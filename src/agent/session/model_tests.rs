@@ -3,16 +3,17 @@
 use super::tests::*;
 use super::*;
 use crate::agent::structured::OutputSchema;
-use crate::failure::ErrorKind;
-use crate::limits::{Chain, Terms, Window, WindowSource};
-use crate::message::{Opaque, Part};
+use crate::failure::FailureKind;
+use crate::limits::{FallbackChain, ModelTerms, Window, WindowSource};
+use crate::message::{OpaqueData, Part};
 use crate::usage::Usage;
 use proptest::prelude::*;
 use std::rc::Rc;
 
 fn chain(names: &[&str]) -> Limits {
-    let mut terms = names.iter().map(|name| Terms { model: (*name).to_owned(), ..Terms::default() });
-    let models = Chain { first: terms.next().unwrap(), fallbacks: terms.collect() };
+    let mut terms =
+        names.iter().map(|name| ModelTerms { model: (*name).to_owned(), ..ModelTerms::default() });
+    let models = FallbackChain { first: terms.next().unwrap(), fallbacks: terms.collect() };
     Limits { models, ..limits() }
 }
 
@@ -29,7 +30,7 @@ fn start(session: &mut Session, model: &str) {
     });
 }
 
-fn fail(session: &mut Session, kind: ErrorKind) -> Failure {
+fn fail(session: &mut Session, kind: FailureKind) -> Failure {
     session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
     let failure = Failure { kind, message: format!("it is {}", kind.name()), retryable: false };
     session.apply(&Event::ModelFailed { purpose: Purpose::Step, failure: failure.clone(), billed: None });
@@ -39,8 +40,8 @@ fn fail(session: &mut Session, kind: ErrorKind) -> Failure {
 /// Does what the session says when that is a switch.
 #[track_caller]
 fn switch(session: &mut Session) {
-    let Step::Switch { from, to, because } = session.next_step(now()) else {
-        panic!("nothing takes over: {:?}", session.next_step(now()))
+    let NextAction::SwitchModel { from, to, because } = session.next_action(now()) else {
+        panic!("nothing takes over: {:?}", session.next_action(now()))
     };
     session.apply(&Event::ModelSwitched { from, to, because });
 }
@@ -49,13 +50,13 @@ fn switch(session: &mut Session) {
 fn lr6_the_next_model_takes_over_for_the_rest_of_the_run_and_the_step_begins_again() {
     let mut session = begun(Limits { max_steps: 1, ..chain(&["a/x", "b/y", "c/z"]) });
     start(&mut session, "a/x");
-    fail(&mut session, ErrorKind::Overloaded);
+    fail(&mut session, FailureKind::Overloaded);
     switch(&mut session);
     assert_eq!((session.model_in_use(), session.tally().steps), (1, 0));
-    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
-    fail(&mut session, ErrorKind::Quota);
+    assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
+    fail(&mut session, FailureKind::Quota);
     switch(&mut session);
-    let failure = fail(&mut session, ErrorKind::Server);
+    let failure = fail(&mut session, FailureKind::Server);
     let verdict = stop_of(&session, now());
     assert_eq!(verdict.reason, StopReason::LlmError);
     let error = verdict.error.unwrap();
@@ -69,26 +70,27 @@ fn lr6_the_next_model_takes_over_for_the_rest_of_the_run_and_the_step_begins_aga
 fn lr6_a_resumed_session_begins_with_the_chosen_model_again() {
     let mut session = begun(chain(&["a/x", "b/y"]));
     start(&mut session, "a/x");
-    fail(&mut session, ErrorKind::Overloaded);
+    fail(&mut session, FailureKind::Overloaded);
     switch(&mut session);
     start(&mut session, "a/x");
     assert_eq!(session.model_in_use(), 0);
-    fail(&mut session, ErrorKind::Overloaded);
+    fail(&mut session, FailureKind::Overloaded);
     switch(&mut session);
 }
 
 #[test]
 fn lr6_what_a_person_must_mend_ends_the_run_and_so_does_the_end_of_its_time() {
-    for kind in [ErrorKind::Auth, ErrorKind::Request, ErrorKind::ContextOverflow, ErrorKind::Refusal] {
+    for kind in [FailureKind::Auth, FailureKind::Request, FailureKind::ContextOverflow, FailureKind::Refusal]
+    {
         let mut session = begun(chain(&["a/x", "b/y"]));
         fail(&mut session, kind);
         assert_eq!(stop_of(&session, now()).error.unwrap().message, format!("it is {}", kind.name()));
     }
     let mut session = begun(Limits { timeout: Some(Duration::from_secs(10)), ..chain(&["a/x", "b/y"]) });
-    fail(&mut session, ErrorKind::Overloaded);
+    fail(&mut session, FailureKind::Overloaded);
     let late = Moment { elapsed: Duration::from_secs(9), interrupted: false };
     assert_eq!(stop_of(&session, late).reason, StopReason::LlmError);
-    assert!(matches!(session.next_step(now()), Step::Switch { .. }));
+    assert!(matches!(session.next_action(now()), NextAction::SwitchModel { .. }));
 }
 
 #[test]
@@ -102,11 +104,11 @@ fn lr6_what_only_another_model_can_read_is_dropped_at_a_switch() {
     for to in ["a/y", "b/y"] {
         let mut session = begun(chain(&["a/x", to]));
         start(&mut session, "a/x");
-        let data = Some(Opaque { codec: "messages".into(), data: serde_json::json!("signature") });
+        let data = Some(OpaqueData { codec: "messages".into(), data: serde_json::json!("signature") });
         let parts = vec![Part::Thinking { text: "hm".into(), opaque: data }, call("c1", "{}")];
         respond(&mut session, Purpose::Step, parts, FinishReason::ToolCalls);
         answer_call(&mut session, "c1");
-        fail(&mut session, ErrorKind::Network);
+        fail(&mut session, FailureKind::Network);
         assert!(opaque(&session), "{to}");
         switch(&mut session);
         assert!(!opaque(&session), "{to}");
@@ -118,7 +120,7 @@ fn l14_a_conversation_that_fills_the_window_ends_the_run_without_another_call() 
     let mut limits = chain(&["a/x"]);
     limits.models.first.window = Some(Window { tokens: 10_000, source: WindowSource::Server });
     let mut session = begun(limits);
-    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+    assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     session.apply(&Event::StepStart { purpose: Purpose::Step, messages: 1, digest: None });
     session.apply(&Event::ModelResponse {
         purpose: Purpose::Step,
@@ -130,10 +132,10 @@ fn l14_a_conversation_that_fills_the_window_ends_the_run_without_another_call() 
     });
     prompt(&mut session, "go on");
     let verdict = stop_of(&session, now());
-    assert_eq!((verdict.reason, verdict.limit), (StopReason::ContextFull, Some(Limit::Window)));
+    assert_eq!((verdict.reason, verdict.limit), (StopReason::ContextFull, Some(ReachedLimit::Window)));
     assert!(verdict.output.text().contains("agent resume --last --model"), "{:?}", verdict.output);
     let error = verdict.error.unwrap();
-    assert_eq!(error.kind, ErrorKind::ContextOverflow);
+    assert_eq!(error.kind, FailureKind::ContextOverflow);
     assert!(error.message.contains("10,000 (the server)"), "{}", error.message);
 }
 
@@ -143,14 +145,14 @@ fn l14_the_schema_of_the_answer_takes_room_in_the_window() {
     limits.models.first.window = Some(Window { tokens: 10_000, source: WindowSource::User });
     let schema = format!(r#"{{"description": "{}"}}"#, "x".repeat(40_000));
     let schema = Rc::new(OutputSchema::parse(&schema).unwrap());
-    let session = begun(limits).demanding(Some(schema));
+    let session = begun(limits).with_output_schema(Some(schema));
     assert_eq!(stop_of(&session, now()).reason, StopReason::ContextFull);
 }
 
 #[test]
 fn l14_a_server_that_says_so_ends_the_run_the_same_way() {
     let mut session = begun(chain(&["a/x"]));
-    fail(&mut session, ErrorKind::ContextOverflow);
+    fail(&mut session, FailureKind::ContextOverflow);
     assert_eq!(stop_of(&session, now()).reason, StopReason::ContextFull);
 }
 
@@ -167,7 +169,7 @@ fn an_answer_asked_for_is_no_longer_than_the_window_leaves() {
 proptest! {
     #[test]
     fn lr6_no_more_models_take_over_than_there_are_and_every_run_ends(
-        kinds in prop::collection::vec(prop::option::of(prop::sample::select(ErrorKind::ALL.to_vec())), 0..30),
+        kinds in prop::collection::vec(prop::option::of(prop::sample::select(FailureKind::ALL.to_vec())), 0..30),
         models in 1usize..5,
     ) {
         let names: Vec<String> = (0..models).map(|number| format!("p{number}/m")).collect();
@@ -176,8 +178,8 @@ proptest! {
         let mut kinds = kinds.into_iter();
         let (mut asked, mut switches) = (0, 0);
         loop {
-            match session.next_step(now()) {
-                Step::CallModel(purpose) => {
+            match session.next_action(now()) {
+                NextAction::CallModel(purpose) => {
                     asked += 1;
                     match kinds.next() {
                         Some(Some(kind)) => drop(fail(&mut session, kind)),
@@ -188,14 +190,14 @@ proptest! {
                         None => respond(&mut session, purpose, text("done"), FinishReason::Stop),
                     }
                 }
-                Step::Switch { from, to, because } => {
+                NextAction::SwitchModel { from, to, because } => {
                     switches += 1;
                     prop_assert_eq!(&from, &names[switches - 1]);
                     prop_assert_eq!(&to, &names[switches]);
                     session.apply(&Event::ModelSwitched { from, to, because });
                 }
-                Step::RunTools(calls) => calls.iter().for_each(|call| answer_call(&mut session, &call.id)),
-                Step::Stop(verdict) => {
+                NextAction::RunTools(calls) => calls.iter().for_each(|call| answer_call(&mut session, &call.id)),
+                NextAction::Stop(verdict) => {
                     prop_assert_eq!(verdict.error.is_some(), verdict.reason != StopReason::LlmDone);
                     break;
                 }

@@ -1,8 +1,8 @@
 //! What a session does when a guardrail or a hook has spoken: asks for another answer, or ends the run.
 
-use super::{Session, Step};
-use crate::event::Origin;
-use crate::guardrail::{Reaction, Side, Triggered};
+use super::{NextAction, Session};
+use crate::event::MessageOrigin;
+use crate::guardrail::{ConversationSide, GuardrailAction, TriggeredGuardrail};
 use crate::message::{Part, Role};
 use crate::messages;
 use crate::stop_reason::StopReason;
@@ -13,7 +13,7 @@ const MAX_ASKED_AGAIN: u32 = 2;
 
 /// What guardrails have done in a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Screening {
+pub(super) struct GuardrailState {
     /// Why the run ends.
     halted: Option<String>,
     /// Why the last answer was withheld.
@@ -22,7 +22,7 @@ pub(super) struct Screening {
     in_a_row: u32,
 }
 
-impl Screening {
+impl GuardrailState {
     /// The model has answered.
     pub(super) fn answered(&mut self) {
         if self.withheld.is_none() {
@@ -36,85 +36,89 @@ impl Screening {
     }
 
     /// Somebody said something to the model.
-    pub(super) fn said(&mut self) {
+    pub(super) fn note_message(&mut self) {
         self.withheld = None;
     }
 }
 
 /// A text that the model has not read yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unread<'a> {
+pub enum UnreadText<'a> {
     /// What it is told by a person, a hook or a command that ended.
-    Words(&'a str),
+    Message(&'a str),
     /// The result of one of its calls.
     Result(&'a str),
 }
 
 impl Session {
     /// Whether a hook has ended this run.
-    pub fn is_stopped(&self) -> bool {
+    pub fn is_stopped_by_hook(&self) -> bool {
         self.run.stopped.is_some()
     }
 
     /// A hook has ended the run, for this reason.
-    pub(super) fn stopped(&mut self, reason: &str) {
+    pub(super) fn set_stopped_by_hook(&mut self, reason: &str) {
         self.run.stopped = Some(reason.to_owned());
     }
 
     /// What the model reads first with the next request, our own words aside.
-    pub fn unread(&self) -> impl Iterator<Item = Unread<'_>> {
+    pub fn unread(&self) -> impl Iterator<Item = UnreadText<'_>> {
         let new = self.messages.iter().rev().take_while(|message| message.role != Role::Assistant);
         let results = new.flat_map(|message| &message.parts).filter_map(|part| match part {
-            Part::ToolResult(result) => Some(Unread::Result(&result.text)),
+            Part::ToolResult(result) => Some(UnreadText::Result(&result.text)),
             Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
         });
-        self.unread.iter().map(|words| Unread::Words(words)).chain(results)
+        self.unread.iter().map(|words| UnreadText::Message(words)).chain(results)
     }
 
     /// Somebody said something to the model.
-    pub(super) fn note_words(&mut self, text: &str, origin: Origin) {
-        self.run.screening.said();
+    pub(super) fn note_user_message(&mut self, text: &str, origin: MessageOrigin) {
+        self.run.screening.note_message();
         match origin {
-            Origin::Prompt | Origin::Hook | Origin::Background | Origin::Plan | Origin::GitDiff => {
+            MessageOrigin::Prompt
+            | MessageOrigin::Hook
+            | MessageOrigin::Background
+            | MessageOrigin::Plan
+            | MessageOrigin::GitDiff => {
                 self.unread.push(text.to_owned());
             }
-            Origin::System
-            | Origin::Continuation
-            | Origin::Repair
-            | Origin::Guardrail
-            | Origin::Breaker
-            | Origin::Gate
-            | Origin::Evaluation
-            | Origin::Remaining => {}
+            MessageOrigin::System
+            | MessageOrigin::Continuation
+            | MessageOrigin::Repair
+            | MessageOrigin::Guardrail
+            | MessageOrigin::Breaker
+            | MessageOrigin::Gate
+            | MessageOrigin::Evaluation
+            | MessageOrigin::Remaining => {}
         }
     }
 
-    pub(super) fn triggered(&mut self, triggered: &Triggered) {
-        self.tally.guardrail(triggered);
+    pub(super) fn triggered(&mut self, triggered: &TriggeredGuardrail) {
+        self.tally.add_guardrail(triggered);
         let screening = &mut self.run.screening;
         match (triggered.action, triggered.on) {
-            (Reaction::Halt, _) => screening.halted = Some(triggered.message.clone()),
-            (Reaction::Block, Side::Output) => {
+            (GuardrailAction::Halt, _) => screening.halted = Some(triggered.message.clone()),
+            (GuardrailAction::Block, ConversationSide::Output) => {
                 screening.withheld = Some(triggered.message.clone());
                 screening.in_a_row = screening.in_a_row.saturating_add(1);
             }
-            (Reaction::Block, Side::Input) => {}
+            (GuardrailAction::Block, ConversationSide::Input) => {}
         }
     }
 
     /// The end of a run that a guardrail ends.
-    pub(super) fn halted(&self) -> Option<Step> {
+    pub(super) fn guardrail_halt(&self) -> Option<NextAction> {
         let reason = self.run.screening.halted.clone()?;
-        Some(self.verdict(StopReason::Guardrail, reason, None))
+        Some(self.stop_with_answer(StopReason::Guardrail, reason, None))
     }
 
     /// What follows an answer that was withheld.
-    pub(super) fn withheld(&self) -> Option<Step> {
+    pub(super) fn after_withheld_answer(&self) -> Option<NextAction> {
         let reason = self.run.screening.withheld.clone()?;
         Some(if self.run.screening.in_a_row <= MAX_ASKED_AGAIN {
-            Step::Say(Origin::Guardrail, messages::ANSWER_WITHHELD.to_owned())
+            NextAction::AddUserMessage(MessageOrigin::Guardrail, messages::ANSWER_WITHHELD.to_owned())
         } else {
-            self.verdict(StopReason::Guardrail, reason, None)
+            self.stop_with_answer(StopReason::Guardrail, reason, None)
         })
     }
 }

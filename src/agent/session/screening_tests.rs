@@ -2,11 +2,11 @@
 
 use super::tests::*;
 use super::*;
-use crate::guardrail::{Reaction, Severity, Side, Triggered};
+use crate::guardrail::{ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
 
-fn speaks(on: Side, action: Reaction) -> Event {
+fn speaks(on: ConversationSide, action: GuardrailAction) -> Event {
     let (name, message) = ("marked".to_owned(), "not this".to_owned());
-    Event::Guardrail { triggered: Triggered { name, on, severity: Severity::Low, action, message } }
+    Event::Guardrail { triggered: TriggeredGuardrail { name, on, severity: Severity::Low, action, message } }
 }
 
 fn guardrail_ends(session: &Session) {
@@ -16,16 +16,16 @@ fn guardrail_ends(session: &Session) {
 
 #[test]
 fn s19_a_run_that_is_halted_ends_with_the_reason_and_the_next_one_goes_on() {
-    for on in [Side::Input, Side::Output] {
+    for on in [ConversationSide::Input, ConversationSide::Output] {
         let mut session = begun(limits());
         respond(&mut session, Purpose::Step, vec![call("a", "{}")], FinishReason::ToolCalls);
-        session.apply(&speaks(on, Reaction::Halt));
-        assert!(matches!(session.next_step(now()), Step::RunTools(_)), "every call has its result");
+        session.apply(&speaks(on, GuardrailAction::Halt));
+        assert!(matches!(session.next_action(now()), NextAction::RunTools(_)), "every call has its result");
         answer_call(&mut session, "a");
         guardrail_ends(&session);
         assert_eq!(session.tally().guardrails.len(), 1);
         session.apply(&run_start());
-        assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+        assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
         assert!(session.tally().guardrails.is_empty());
     }
 }
@@ -33,17 +33,17 @@ fn s19_a_run_that_is_halted_ends_with_the_reason_and_the_next_one_goes_on() {
 #[test]
 fn s19_a_withheld_answer_is_asked_for_again_twice_in_a_row() {
     let withheld = |session: &mut Session| {
-        session.apply(&speaks(Side::Output, Reaction::Block));
+        session.apply(&speaks(ConversationSide::Output, GuardrailAction::Block));
         respond(session, Purpose::Step, text("[withheld]"), FinishReason::Stop);
     };
     let asked_again = |session: &mut Session| {
-        let Step::Say(origin, text) = session.next_step(now()) else {
-            panic!("{:?}", session.next_step(now()))
+        let NextAction::AddUserMessage(origin, text) = session.next_action(now()) else {
+            panic!("{:?}", session.next_action(now()))
         };
-        assert_eq!(origin, Origin::Guardrail);
+        assert_eq!(origin, MessageOrigin::Guardrail);
         assert!(!text.contains("not this"), "a guardrail does not speak for us: {text}");
         session.apply(&Event::UserMessage { text, origin });
-        assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+        assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     };
     let mut session = begun(limits());
     for _ in 0..2 {
@@ -64,12 +64,14 @@ fn s19_a_withheld_answer_is_asked_for_again_twice_in_a_row() {
 fn s19_pieces_of_an_answer_that_is_withheld_are_not_gone_on_with() {
     let mut session = begun(limits());
     respond(&mut session, Purpose::Step, text("first "), FinishReason::Length);
-    session.apply(&Event::UserMessage { text: "go on".into(), origin: Origin::Continuation });
-    session.apply(&speaks(Side::Output, Reaction::Block));
+    session.apply(&Event::UserMessage { text: "go on".into(), origin: MessageOrigin::Continuation });
+    session.apply(&speaks(ConversationSide::Output, GuardrailAction::Block));
     respond(&mut session, Purpose::Step, text("[withheld]"), FinishReason::Length);
-    let Step::Say(origin, words) = session.next_step(now()) else { panic!("{:?}", session.next_step(now())) };
+    let NextAction::AddUserMessage(origin, words) = session.next_action(now()) else {
+        panic!("{:?}", session.next_action(now()))
+    };
     session.apply(&Event::UserMessage { text: words, origin });
-    assert_eq!(session.begun(), "");
+    assert_eq!(session.partial_answer(), "");
     respond(&mut session, Purpose::Step, text("whole"), FinishReason::Stop);
     assert_eq!(stop_of(&session, now()).output.text(), "whole");
 }
@@ -81,8 +83,8 @@ fn s19_what_the_model_has_not_read_is_everything_since_its_last_answer_but_our_o
         session
             .unread()
             .map(|unread| match unread {
-                Unread::Words(text) => text.to_owned(),
-                Unread::Result(text) => {
+                UnreadText::Message(text) => text.to_owned(),
+                UnreadText::Result(text) => {
                     if text.contains("content") {
                         "result".to_owned()
                     } else {
@@ -98,7 +100,11 @@ fn s19_what_the_model_has_not_read_is_everything_since_its_last_answer_but_our_o
     for id in ["a", "b"] {
         answer_call(&mut session, id);
     }
-    for (text, origin) in [("hook", Origin::Hook), ("ended", Origin::Background), ("close", Origin::System)] {
+    for (text, origin) in [
+        ("hook", MessageOrigin::Hook),
+        ("ended", MessageOrigin::Background),
+        ("close", MessageOrigin::System),
+    ] {
         session.apply(&Event::UserMessage { text: text.into(), origin });
     }
     assert_eq!(unread(&session), ["hook", "ended", "result", "result"]);

@@ -3,11 +3,11 @@
 use super::budget_tests::paid;
 use super::tests::*;
 use super::*;
-use crate::event::Billed;
-use crate::failure::ErrorKind;
-use crate::limits::Terms;
-use crate::price::{Price, Quote, Rates, Usd};
-use crate::purse::Purse;
+use crate::event::BilledUsage;
+use crate::failure::FailureKind;
+use crate::limits::ModelTerms;
+use crate::price::{Price, PriceQuote, TokenRates, Usd};
+use crate::purse::BudgetShare;
 use crate::usage::Usage;
 use proptest::prelude::*;
 
@@ -85,11 +85,15 @@ fn usage(prompt: u64, output: u64) -> Usage {
 fn falling_back(usd: Option<f64>, tokens: Option<u64>) -> Limits {
     let mut limits = paid(usd, tokens);
     let rates = |input: f64, output: f64| {
-        Rates::try_from(Quote { input, output, cached_read: None, cached_write: None }).unwrap()
+        TokenRates::try_from(PriceQuote { input, output, cached_read: None, cached_write: None }).unwrap()
     };
     let price = Price { rates: rates(30.0, 60.0), long: Some((3_000, rates(60.0, 90.0))) };
-    let terms =
-        Terms { model: "next".into(), price: Some(price), output_limit: Some(2_000), ..Terms::default() };
+    let terms = ModelTerms {
+        model: "next".into(),
+        price: Some(price),
+        output_limit: Some(2_000),
+        ..ModelTerms::default()
+    };
     limits.models.fallbacks.push(terms);
     limits
 }
@@ -125,7 +129,7 @@ struct Request {
 
 impl Request {
     fn worst(self) -> (Usd, u64) {
-        (self.price.worst(self.prompt, self.longest), self.prompt + self.longest)
+        (self.price.max_cost(self.prompt, self.longest), self.prompt + self.longest)
     }
 }
 
@@ -155,7 +159,7 @@ impl Run {
     }
 
     /// One turn, in which what it pays comes out of `purse`; `outcome` is what becomes of a request under way.
-    fn turn(&mut self, purse: &mut Purse, outcome: &Outcome, bill: &mut Bill) {
+    fn turn(&mut self, purse: &mut BudgetShare, outcome: &Outcome, bill: &mut Bill) {
         self.turns += 1;
         std::mem::swap(purse, &mut self.session.run.spending.purse);
         self.state = match self.state {
@@ -169,25 +173,31 @@ impl Run {
 
     /// As the loop does it.
     fn work(&mut self) -> State {
-        match self.session.next_step(now()) {
-            Step::CallModel(purpose) => return State::Wants(purpose),
-            Step::RunTools(calls) => calls.iter().for_each(|call| answer_call(&mut self.session, &call.id)),
-            Step::Compact(compact) => panic!("no window was set: {compact:?}"),
-            Step::RunGates | Step::Evaluated(_) => panic!("there are neither gates nor evaluations"),
-            Step::Refuse(calls, _) => panic!("no cap on calls was set: {calls:?}"),
-            Step::Switch { from, to, because } => {
+        match self.session.next_action(now()) {
+            NextAction::CallModel(purpose) => return State::Wants(purpose),
+            NextAction::RunTools(calls) => {
+                calls.iter().for_each(|call| answer_call(&mut self.session, &call.id))
+            }
+            NextAction::Compact(compact) => panic!("no window was set: {compact:?}"),
+            NextAction::RunGates | NextAction::RecordEvaluation(_) => {
+                panic!("there are neither gates nor evaluations")
+            }
+            NextAction::RefuseCalls(calls, _) => panic!("no cap on calls was set: {calls:?}"),
+            NextAction::SwitchModel { from, to, because } => {
                 self.session.apply(&Event::ModelSwitched { from, to, because });
             }
-            Step::Say(origin, text) => self.session.apply(&Event::UserMessage { text, origin }),
-            Step::Close(reason) => self.session.apply(&Event::Closing { reason }),
-            Step::Stop(_) => return State::Over,
+            NextAction::AddUserMessage(origin, text) => {
+                self.session.apply(&Event::UserMessage { text, origin })
+            }
+            NextAction::StartClosing(reason) => self.session.apply(&Event::Closing { reason }),
+            NextAction::Stop(_) => return State::Over,
         }
         State::Working
     }
 
     /// As `ask` begins.
     fn ask(&mut self, purpose: Purpose) -> State {
-        if self.session.exceeded(purpose).is_some() {
+        if self.session.exceeded_limit(purpose).is_some() {
             return State::Working;
         }
         let request = Request {
@@ -211,15 +221,15 @@ impl Run {
             Outcome::Breaks { again } => {
                 let (usd, tokens) = request.worst();
                 bill.add(usd, tokens);
-                (ErrorKind::CutStream, again, None)
+                (FailureKind::CutStream, again, None)
             }
             Outcome::Useless { prompt, output, again } => {
                 let usage = usage(share(request.prompt, prompt), share(request.longest, output));
-                let cost = request.price.of(usage);
-                bill.add(cost, usage.prompt() + usage.output);
-                (ErrorKind::EmptyAnswer, again, Some(Billed { usage, cost_usd: Some(cost) }))
+                let cost = request.price.cost(usage);
+                bill.add(cost, usage.prompt_tokens() + usage.output);
+                (FailureKind::EmptyAnswer, again, Some(BilledUsage { usage, cost_usd: Some(cost) }))
             }
-            Outcome::TurnedAway { again } => (ErrorKind::RateLimit, again, None),
+            Outcome::TurnedAway { again } => (FailureKind::RateLimit, again, None),
             Outcome::GivenUp => {
                 let (usd, tokens) = request.worst();
                 bill.add(usd, tokens);
@@ -242,7 +252,7 @@ impl Run {
             message: String::new(),
             billed,
         });
-        if !self.session.affords_again(purpose) {
+        if !self.session.can_afford_retry(purpose) {
             return self.abandon(purpose, StopReason::BudgetExceeded);
         }
         self.session.apply(&Event::RequestSent { attempt: 2 });
@@ -260,8 +270,8 @@ impl Run {
         let beyond = if report == Report::TooMuch { request.longest + 1_000 } else { 0 };
         bill.broken |= beyond > 0;
         let usage = Usage { output: usage.output + beyond, ..usage };
-        let cost = request.price.of(usage);
-        bill.add(cost, usage.prompt() + usage.output);
+        let cost = request.price.cost(usage);
+        bill.add(cost, usage.prompt_tokens() + usage.output);
         let calls = calls && request.purpose == Purpose::Step;
         let id = format!("c{}", self.turns);
         let parts = if calls { vec![call(&id, "{}")] } else { text("x") };
@@ -294,7 +304,7 @@ proptest! {
         let limits = falling_back(usd, tokens);
         let cap = limits.caps.usd;
         let mut runs: Vec<Run> = (0..runs).map(|_| Run::new(limits.clone())).collect();
-        let (mut purse, mut bill) = (Purse::default(), Bill::default());
+        let (mut purse, mut bill) = (BudgetShare::default(), Bill::default());
         let most = Outcome::Answer { calls: false, prompt: 1.0, output: 1.0, report: Report::Whole };
         let end = (0..20_000).map(|number| (number, most.clone()));
         for (number, outcome) in script.into_iter().chain(end) {

@@ -3,10 +3,10 @@
 use super::*;
 use crate::compaction::CompactionLimits;
 use crate::evaluation::EvaluationLimits;
-use crate::guardrail::Counted;
+use crate::guardrail::CallCounts;
 use crate::language::Language;
-use crate::limits::{BreakerLimits, Caps, Chain};
-use crate::message::Opaque;
+use crate::limits::{BreakerLimits, FallbackChain, SpendingCaps};
+use crate::message::OpaqueData;
 use crate::message::Part;
 use crate::stop_reason::Status;
 use crate::usage::Usage;
@@ -23,8 +23,8 @@ pub(super) fn limits() -> Limits {
         breakers: BreakerLimits::default(),
         tells_what_is_left: false,
         language: Language::En,
-        caps: Caps::default(),
-        models: Chain::default(),
+        caps: SpendingCaps::default(),
+        models: FallbackChain::default(),
         tools_bytes: 0,
         gate_rounds: None,
         evaluation: EvaluationLimits::default(),
@@ -44,7 +44,7 @@ pub(super) fn begun(limits: Limits) -> Session {
 }
 
 pub(super) fn prompt(session: &mut Session, text: &str) {
-    session.apply(&Event::UserMessage { text: text.into(), origin: Origin::Prompt });
+    session.apply(&Event::UserMessage { text: text.into(), origin: MessageOrigin::Prompt });
 }
 
 pub(super) fn respond(session: &mut Session, purpose: Purpose, parts: Vec<Part>, finish: FinishReason) {
@@ -73,7 +73,7 @@ pub(super) fn answer_call(session: &mut Session, id: &str) {
 }
 
 pub(super) fn ended(id: &str) -> Event {
-    Event::ToolEnd {
+    Event::ToolCallEnd {
         name: "read_file".into(),
         summary: String::new(),
         result: ToolResult { call_id: id.into(), text: "content".into(), is_error: false },
@@ -81,14 +81,14 @@ pub(super) fn ended(id: &str) -> Event {
         seen: Vec::new(),
         denial: None,
         simulated: false,
-        counted: Counted::default(),
+        counted: CallCounts::default(),
         duration_ms: 1,
     }
 }
 
-pub(super) fn stop_of(session: &Session, moment: Moment) -> Verdict {
-    match session.next_step(moment) {
-        Step::Stop(verdict) => verdict,
+pub(super) fn stop_of(session: &Session, moment: Moment) -> RunOutcome {
+    match session.next_action(moment) {
+        NextAction::Stop(verdict) => verdict,
         other => panic!("expected a stop, got {other:?}"),
     }
 }
@@ -107,7 +107,7 @@ fn l36_no_later_call_takes_the_name_under_which_a_subagent_was_paid() {
         bounds: None,
     };
     session.apply(&Event::Subagent { call_id: "plan".into(), event: Box::new(start), purse: None });
-    assert!(session.knows_call("plan"));
+    assert!(session.has_call_id("plan"));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn l03_uses_of_tools_stand_in_the_models_order_and_those_of_subagents_behind_the
     respond(&mut session, Purpose::Step, vec![call("a", "{}"), call("b", "{}")], FinishReason::ToolCalls);
     let used = |id: &str, name: &str| {
         let mut event = ended(id);
-        if let Event::ToolEnd { name: tool, .. } = &mut event {
+        if let Event::ToolCallEnd { name: tool, .. } = &mut event {
             name.clone_into(tool);
         }
         event
@@ -133,7 +133,7 @@ fn l03_uses_of_tools_stand_in_the_models_order_and_those_of_subagents_behind_the
 #[test]
 fn an_answer_without_calls_ends_the_run() {
     let mut session = begun(limits());
-    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+    assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
     respond(&mut session, Purpose::Step, text("hi"), FinishReason::Stop);
     let verdict = stop_of(&session, now());
     assert_eq!((verdict.reason, &*verdict.output.text()), (StopReason::LlmDone, "hi"));
@@ -144,9 +144,9 @@ fn results_stand_in_the_models_order_whatever_finishes_first() {
     let mut session = begun(limits());
     respond(&mut session, Purpose::Step, vec![call("a", "{}"), call("b", "{}")], FinishReason::ToolCalls);
     answer_call(&mut session, "b");
-    assert_eq!(session.unanswered().len(), 1);
-    let Event::ToolEnd { result, .. } = ended("a") else { panic!("not a result") };
-    session.apply(&Event::ToolEnd {
+    assert_eq!(session.open_calls().len(), 1);
+    let Event::ToolCallEnd { result, .. } = ended("a") else { panic!("not a result") };
+    session.apply(&Event::ToolCallEnd {
         name: "list_files".into(),
         summary: String::new(),
         result,
@@ -154,7 +154,7 @@ fn results_stand_in_the_models_order_whatever_finishes_first() {
         seen: Vec::new(),
         denial: None,
         simulated: false,
-        counted: Counted::default(),
+        counted: CallCounts::default(),
         duration_ms: 1,
     });
     let used: Vec<&str> = session.tally().tools_used.iter().map(|used| used.name.as_str()).collect();
@@ -169,7 +169,7 @@ fn results_stand_in_the_models_order_whatever_finishes_first() {
         })
         .collect();
     assert_eq!(ids, ["a", "b"]);
-    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
+    assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
 }
 
 #[test]
@@ -177,12 +177,14 @@ fn a_limit_asks_for_one_closing_summary() {
     let mut session = begun(Limits { max_steps: 1, ..limits() });
     respond(&mut session, Purpose::Step, vec![call("a", "{}")], FinishReason::ToolCalls);
     answer_call(&mut session, "a");
-    assert_eq!(session.next_step(now()), Step::Close(StopReason::MaxSteps));
+    assert_eq!(session.next_action(now()), NextAction::StartClosing(StopReason::MaxSteps));
     session.apply(&Event::Closing { reason: StopReason::MaxSteps });
-    let Step::Say(origin, instruction) = session.next_step(now()) else { panic!("no instruction") };
+    let NextAction::AddUserMessage(origin, instruction) = session.next_action(now()) else {
+        panic!("no instruction")
+    };
     assert!(instruction.starts_with("[SYSTEM] "));
     session.apply(&Event::UserMessage { text: instruction, origin });
-    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Closing));
+    assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Closing));
     respond(&mut session, Purpose::Closing, text("half done"), FinishReason::Stop);
     let verdict = stop_of(&session, now());
     assert_eq!((verdict.reason, &*verdict.output.text()), (StopReason::MaxSteps, "half done"));
@@ -194,12 +196,12 @@ fn a_closing_that_no_longer_fits_ends_with_the_fixed_text() {
     let limits = Limits { timeout: Some(Duration::from_secs(10)), ..limits() };
     let mut session = begun(limits);
     let late = Moment { elapsed: Duration::from_secs(9), interrupted: false };
-    assert_eq!(session.next_step(late), Step::Close(StopReason::Timeout));
+    assert_eq!(session.next_action(late), NextAction::StartClosing(StopReason::Timeout));
     session.apply(&Event::Closing { reason: StopReason::Timeout });
     let too_late = Moment { elapsed: Duration::from_secs(10), interrupted: false };
     let verdict = stop_of(&session, too_late);
     assert!(verdict.output.text().contains("timeout"), "{verdict:?}");
-    assert_eq!(verdict.limit, Some(Limit::Time));
+    assert_eq!(verdict.limit, Some(ReachedLimit::Time));
 }
 
 #[test]
@@ -207,7 +209,9 @@ fn a_cut_answer_is_continued_and_joined_a_limited_number_of_times() {
     let mut session = begun(limits());
     for piece in ["a", "b", "c"] {
         respond(&mut session, Purpose::Step, text(piece), FinishReason::Length);
-        let Step::Say(origin, said) = session.next_step(now()) else { panic!("not continued") };
+        let NextAction::AddUserMessage(origin, said) = session.next_action(now()) else {
+            panic!("not continued")
+        };
         session.apply(&Event::UserMessage { text: said, origin });
     }
     let mut cut = session.clone();
@@ -223,9 +227,11 @@ fn l17_what_a_hook_says_between_the_pieces_of_an_answer_loses_none_of_them() {
     let mut session = begun(limits());
     for _ in 0..3 {
         respond(&mut session, Purpose::Step, text("a"), FinishReason::Length);
-        let Step::Say(origin, said) = session.next_step(now()) else { panic!("not continued") };
+        let NextAction::AddUserMessage(origin, said) = session.next_action(now()) else {
+            panic!("not continued")
+        };
         session.apply(&Event::UserMessage { text: said, origin });
-        session.apply(&Event::UserMessage { text: "[Hook context]: hm".into(), origin: Origin::Hook });
+        session.apply(&Event::UserMessage { text: "[Hook context]: hm".into(), origin: MessageOrigin::Hook });
     }
     respond(&mut session, Purpose::Step, text("b"), FinishReason::Length);
     let verdict = stop_of(&session, now());
@@ -236,12 +242,12 @@ fn l17_what_a_hook_says_between_the_pieces_of_an_answer_loses_none_of_them() {
 fn malformed_calls_in_a_row_close_the_run_and_a_good_one_resets() {
     let mut session = begun(limits());
     for (turn, arguments) in ["{", "{", "{}", "{", "{", "{"].into_iter().enumerate() {
-        assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step), "turn {turn}");
+        assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step), "turn {turn}");
         let id = format!("c{turn}");
         respond(&mut session, Purpose::Step, vec![call(&id, arguments)], FinishReason::ToolCalls);
         answer_call(&mut session, &id);
     }
-    assert_eq!(session.next_step(now()), Step::Close(StopReason::ConsecutiveErrors));
+    assert_eq!(session.next_action(now()), NextAction::StartClosing(StopReason::ConsecutiveErrors));
 }
 
 #[test]
@@ -249,7 +255,7 @@ fn a_failure_and_an_interrupt_stop_at_once() {
     let mut session = begun(limits());
     let interrupted = Moment { elapsed: Duration::ZERO, interrupted: true };
     assert_eq!(stop_of(&session, interrupted).reason, StopReason::UserInterrupt);
-    let failure = Failure { kind: ErrorKind::Auth, message: "no".into(), retryable: false };
+    let failure = Failure { kind: FailureKind::Auth, message: "no".into(), retryable: false };
     session.apply(&Event::ModelFailed { purpose: Purpose::Step, failure, billed: None });
     let verdict = stop_of(&session, now());
     assert_eq!((verdict.reason, &*verdict.output.text()), (StopReason::AuthError, ""));
@@ -267,11 +273,11 @@ fn an_unknown_finish_reason_is_never_a_success() {
 #[test]
 fn a_session_that_was_told_to_close_waits_for_words() {
     let mut session = begun(limits());
-    assert!(session.has_task() && !session.waits_for_words());
-    session.apply(&Event::UserMessage { text: "[SYSTEM] answer now".into(), origin: Origin::System });
-    assert!(session.waits_for_words());
+    assert!(session.has_task() && !session.needs_user_message());
+    session.apply(&Event::UserMessage { text: "[SYSTEM] answer now".into(), origin: MessageOrigin::System });
+    assert!(session.needs_user_message());
     prompt(&mut session, "go on");
-    assert!(!session.waits_for_words());
+    assert!(!session.needs_user_message());
 }
 
 /// What a made-up model does in one turn.
@@ -309,7 +315,7 @@ fn play(session: &mut Session, purpose: Purpose, turn: Turn, serial: &mut u32) {
             respond(session, purpose, calls.collect(), FinishReason::ToolCalls);
         }
         Turn::Fails => {
-            let failure = Failure { kind: ErrorKind::Server, message: "500".into(), retryable: true };
+            let failure = Failure { kind: FailureKind::Server, message: "500".into(), retryable: true };
             session.apply(&Event::ModelFailed { purpose, failure, billed: None });
         }
         Turn::TimesOut => {
@@ -363,26 +369,26 @@ proptest! {
         loop {
             steps += 1;
             prop_assert!(steps < 1000, "the run does not end");
-            match session.next_step(now()) {
-                Step::CallModel(purpose) => {
+            match session.next_action(now()) {
+                NextAction::CallModel(purpose) => {
                     check_pairs(session.messages());
                     requests += 1;
                     let turn = script.next().unwrap_or(Turn::Text(FinishReason::Stop));
                     play(&mut session, purpose, turn, &mut serial);
                 }
-                Step::RunTools(calls) => {
+                NextAction::RunTools(calls) => {
                     prop_assert!(!calls.is_empty());
                     for call in calls.iter().rev() {
                         answer_call(&mut session, &call.id);
                     }
                 }
-                Step::Refuse(calls, _) => panic!("no cap was set: {calls:?}"),
-                Step::Switch { from, .. } => panic!("nothing takes over from {from}"),
-                Step::Compact(compact) => panic!("no window was set: {compact:?}"),
-                Step::RunGates | Step::Evaluated(_) => panic!("there are neither gates nor evaluations"),
-                Step::Say(origin, text) => session.apply(&Event::UserMessage { text, origin }),
-                Step::Close(reason) => session.apply(&Event::Closing { reason }),
-                Step::Stop(verdict) => {
+                NextAction::RefuseCalls(calls, _) => panic!("no cap was set: {calls:?}"),
+                NextAction::SwitchModel { from, .. } => panic!("nothing takes over from {from}"),
+                NextAction::Compact(compact) => panic!("no window was set: {compact:?}"),
+                NextAction::RunGates | NextAction::RecordEvaluation(_) => panic!("there are neither gates nor evaluations"),
+                NextAction::AddUserMessage(origin, text) => session.apply(&Event::UserMessage { text, origin }),
+                NextAction::StartClosing(reason) => session.apply(&Event::Closing { reason }),
+                NextAction::Stop(verdict) => {
                     let failed = verdict.reason.status() == Status::Failed;
                     prop_assert_eq!(verdict.output.text().is_empty(), failed, "{:?}", verdict);
                     break;
@@ -404,7 +410,7 @@ proptest! {
             cost_usd: None,
             latency_ms: 1,
         };
-        let said = |text: &str| Event::UserMessage { text: text.into(), origin: Origin::Prompt };
+        let said = |text: &str| Event::UserMessage { text: text.into(), origin: MessageOrigin::Prompt };
         let events = [
             said("do it"),
             response(calls),
@@ -432,7 +438,7 @@ proptest! {
 
 #[test]
 fn what_a_model_wants_back_goes_to_no_other_model() {
-    let sealed = |data: &str| Some(Opaque { codec: "responses".into(), data: data.into() });
+    let sealed = |data: &str| Some(OpaqueData { codec: "responses".into(), data: data.into() });
     let thinking = Part::Thinking { text: "hm".into(), opaque: sealed("secret to it") };
     let begin = |model: &str| match run_start() {
         Event::RunStart { agent, mode, tools, max_steps, resumed, sandbox, bounds, .. } => {

@@ -2,25 +2,25 @@
 
 use super::tests::{answer_call, begun, call, ended, limits, now, prompt, respond, stop_of, text};
 use super::*;
-use crate::approval::{Answer, question};
-use crate::limits::Caps;
+use crate::approval::{ApprovalAnswer, sample_request};
+use crate::limits::SpendingCaps;
 use crate::message::Part;
 
 fn start(session: &mut Session, id: &str) {
     let Part::ToolCall(call) = call(id, "{}") else { panic!("not a call") };
-    session.apply(&Event::ToolStart { call, summary: String::new() });
+    session.apply(&Event::ToolCallStart { call, summary: String::new() });
 }
 
 /// The call was taken up and waits, for an answer or for its turn.
 fn wait(session: &mut Session, id: &str, is_asked: bool) {
     start(session, id);
-    let approval = is_asked.then(|| question(&format!("ask-{id}"), id));
-    session.apply(&Event::ToolWaits { call_id: id.into(), approval });
+    let approval = is_asked.then(|| sample_request(&format!("ask-{id}"), id));
+    session.apply(&Event::ToolCallPending { call_id: id.into(), approval });
 }
 
 fn approve(session: &mut Session, id: &str) {
     let (id, seal) = (format!("ask-{id}"), String::new());
-    session.apply(&Event::ApprovalAnswered { id, answer: Answer::Approve, seal });
+    session.apply(&Event::ApprovalAnswered { id, answer: ApprovalAnswer::Approve, seal });
 }
 
 /// A session whose model made these calls.
@@ -45,8 +45,8 @@ fn again(session: &mut Session) {
 }
 
 fn to_run(session: &Session) -> Vec<String> {
-    match session.next_step(now()) {
-        Step::RunTools(calls) => calls.into_iter().map(|call| call.id).collect(),
+    match session.next_action(now()) {
+        NextAction::RunTools(calls) => calls.into_iter().map(|call| call.id).collect(),
         other => panic!("expected calls, got {other:?}"),
     }
 }
@@ -62,13 +62,13 @@ fn s21_a_call_that_waits_ends_the_run_and_runs_when_it_is_answered() {
     let verdict = stop_of(&session, now());
     assert_eq!(verdict.reason, StopReason::AwaitingApproval);
     assert!(verdict.output.text().contains("agent approve ID"), "{verdict:?}");
-    assert_eq!(session.awaited()[0].id, "ask-a");
+    assert_eq!(session.awaiting_approval()[0].id, "ask-a");
     approve(&mut session, "a");
     again(&mut session);
     assert_eq!(to_run(&session), ["a"]);
     answer_call(&mut session, "a");
-    assert_eq!(session.next_step(now()), Step::CallModel(Purpose::Step));
-    assert!(session.awaited().is_empty());
+    assert_eq!(session.next_action(now()), NextAction::CallModel(Purpose::Step));
+    assert!(session.awaiting_approval().is_empty());
 }
 
 #[test]
@@ -89,15 +89,15 @@ fn s21_no_call_overtakes_one_that_waits() {
 #[test]
 fn s21_only_what_had_begun_is_cut_off_where_a_call_waits() {
     let mut session = asked(&["a", "b", "c"], limits());
-    assert_eq!(ids(session.cut_off()), ["a", "b", "c"], "nobody knows how far a turn came");
+    assert_eq!(ids(session.interrupted_calls()), ["a", "b", "c"], "nobody knows how far a turn came");
     wait(&mut session, "a", true);
     wait(&mut session, "c", false);
-    assert!(session.cut_off().is_empty());
+    assert!(session.interrupted_calls().is_empty());
     approve(&mut session, "a");
     start(&mut session, "a");
-    assert_eq!(ids(session.cut_off()), ["a"]);
+    assert_eq!(ids(session.interrupted_calls()), ["a"]);
     answer_call(&mut session, "a");
-    assert!(session.cut_off().is_empty());
+    assert!(session.interrupted_calls().is_empty());
     assert_eq!(to_run(&session), ["b", "c"]);
 }
 
@@ -107,7 +107,7 @@ fn s21_what_is_said_while_a_call_waits_follows_the_results() {
     answer_call(&mut session, "a");
     wait(&mut session, "b", true);
     prompt(&mut session, "one");
-    session.apply(&Event::UserMessage { text: "two".into(), origin: Origin::Hook });
+    session.apply(&Event::UserMessage { text: "two".into(), origin: MessageOrigin::Hook });
     assert_eq!(stop_of(&session, now()).reason, StopReason::AwaitingApproval);
     approve(&mut session, "b");
     assert_eq!(to_run(&session), ["b"]);
@@ -143,7 +143,7 @@ fn s21_an_interrupt_and_a_hook_that_ends_the_run_are_told_before_what_waits() {
 
 #[test]
 fn s21_calls_that_waited_count_among_those_of_the_run_that_runs_them() {
-    let caps = Caps { tool_calls: Some(2), ..Caps::default() };
+    let caps = SpendingCaps { tool_calls: Some(2), ..SpendingCaps::default() };
     let mut session = asked(&["a", "b", "c"], Limits { caps, ..limits() });
     wait(&mut session, "a", true);
     approve(&mut session, "a");
@@ -151,5 +151,7 @@ fn s21_calls_that_waited_count_among_those_of_the_run_that_runs_them() {
     assert_eq!(to_run(&session), ["a", "b"]);
     session.apply(&ended("a"));
     session.apply(&ended("b"));
-    assert!(matches!(session.next_step(now()), Step::Refuse(calls, _) if ids(calls.clone()) == ["c"]));
+    assert!(
+        matches!(session.next_action(now()), NextAction::RefuseCalls(calls, _) if ids(calls.clone()) == ["c"])
+    );
 }

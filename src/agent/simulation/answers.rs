@@ -2,30 +2,30 @@
 
 use super::place::OUT_OF_REACH;
 use super::random::Random;
-use super::shared::Shared;
+use super::shared::SimulationContext;
 use super::worker;
-use super::world::{Kind, Weather, World, roams};
+use super::world::{FaultPlan, ModelKind, Scenario, cycles_habits};
 use crate::event::FinishReason;
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::llm::{LlmError, Request};
 use crate::message::{Part, ToolCall};
 use crate::usage::Usage;
 use std::time::Duration;
 
 /// How servers fail.
-const FAILURES: [ErrorKind; 12] = [
-    ErrorKind::RateLimit,
-    ErrorKind::Overloaded,
-    ErrorKind::Server,
-    ErrorKind::Network,
-    ErrorKind::Timeout,
-    ErrorKind::CutStream,
-    ErrorKind::ToolUseFailed,
-    ErrorKind::Malformed,
-    ErrorKind::Quota,
-    ErrorKind::ContextOverflow,
-    ErrorKind::Refusal,
-    ErrorKind::Request,
+const FAILURES: [FailureKind; 12] = [
+    FailureKind::RateLimit,
+    FailureKind::Overloaded,
+    FailureKind::Server,
+    FailureKind::Network,
+    FailureKind::Timeout,
+    FailureKind::CutStream,
+    FailureKind::ToolUseFailed,
+    FailureKind::Malformed,
+    FailureKind::Quota,
+    FailureKind::ContextOverflow,
+    FailureKind::Refusal,
+    FailureKind::Request,
 ];
 
 /// Those of them after which a request is repeated.
@@ -42,7 +42,7 @@ const FAILURES_IN_A_ROW: u64 = 4;
 
 /// What becomes of a request.
 #[derive(Debug)]
-pub struct Saying {
+pub struct SimulatedReply {
     /// The answer.
     pub parts: Vec<Part>,
     /// Why it ends.
@@ -62,43 +62,46 @@ fn is_asked_for_a_verdict(request: &Request<'_>) -> bool {
 }
 
 /// A model that is about to answer.
-pub struct Answers<'a> {
+pub struct ReplyGenerator<'a> {
     /// Its kind.
-    pub kind: Kind,
-    /// Its world.
-    pub world: &'a World,
+    pub kind: ModelKind,
+    /// Its scenario.
+    pub scenario: &'a Scenario,
     /// Its chances.
     pub random: &'a Random,
-    /// What the world has come to.
-    pub shared: &'a Shared,
+    /// What the scenario has come to.
+    pub shared: &'a SimulationContext,
 }
 
-impl Answers<'_> {
+impl ReplyGenerator<'_> {
     /// What becomes of `request`.
-    pub fn say(&self, request: &Request<'_>) -> Saying {
-        let mut saying = Saying {
+    pub fn reply(&self, request: &Request<'_>) -> SimulatedReply {
+        let mut saying = SimulatedReply {
             parts: Vec::new(),
             finish: FinishReason::Stop,
             error: None,
             latency: Duration::from_millis(self.random.between(50, 4_000)),
             stalls: false,
         };
-        if self.world.exact {
+        if self.scenario.is_deterministic {
             saying.parts = if request.tools.is_empty() {
                 text("Nothing.")
             } else {
-                worker::next(request.messages, self.world.items)
+                worker::next(request.messages, self.scenario.items)
             };
             saying.finish = finish(&saying.parts);
             return saying;
         }
-        let late = self.shared.requests.get() >= self.world.incident;
-        if late && self.world.revoked {
-            saying.error = Some(LlmError::new(ErrorKind::Auth, "the key was revoked"));
+        let late = self.shared.requests.get() >= self.scenario.incident;
+        if late && self.scenario.revoked {
+            saying.error = Some(LlmError::new(FailureKind::Auth, "the key was revoked"));
             return saying;
         }
-        let vice =
-            if late { self.kind == Kind::Looping || !self.random.one_in(6) } else { self.random.one_in(9) };
+        let vice = if late {
+            self.kind == ModelKind::Looping || !self.random.one_in(6)
+        } else {
+            self.random.one_in(9)
+        };
         let judges = is_asked_for_a_verdict(request);
         if judges {
             self.judge(&mut saying);
@@ -107,12 +110,12 @@ impl Answers<'_> {
         } else {
             saying.parts = self.work();
         }
-        if self.world.weather == Weather::Storms && self.random.below(5) < 2 {
-            saying.error = Some(LlmError::new(ErrorKind::CutStream, "the server has failed"));
+        if self.scenario.fault_plan == FaultPlan::FailingRequests && self.random.below(5) < 2 {
+            saying.error = Some(LlmError::new(FailureKind::CutStream, "the server has failed"));
             return saying;
         }
         if vice && (!judges || self.random.one_in(2)) {
-            self.sin(&mut saying, late);
+            self.misbehave(&mut saying, late);
         }
         if saying.finish == FinishReason::Stop {
             saying.finish = finish(&saying.parts);
@@ -121,7 +124,7 @@ impl Answers<'_> {
     }
 
     /// What it says where it has no tools: a closing or a summary, which may be cut, be none, or not come.
-    fn close(&self, saying: &mut Saying) {
+    fn close(&self, saying: &mut SimulatedReply) {
         saying.parts = text(&self.words("This is done, that is left. "));
         match self.random.below(12) {
             0 => saying.parts = vec![self.call(1, "write_file")],
@@ -133,7 +136,7 @@ impl Answers<'_> {
     }
 
     /// What it says of its answer; that may be no verdict, or not come.
-    fn judge(&self, saying: &mut Saying) {
+    fn judge(&self, saying: &mut SimulatedReply) {
         let (completed, tenths) = (!self.random.one_in(6), self.random.between(7, 11).min(10));
         let issue = format!("\"{}\"", self.words("Something is missing. "));
         saying.parts = text(&format!(
@@ -151,7 +154,7 @@ impl Answers<'_> {
     /// A step of the work, or the end of it.
     fn work(&self) -> Vec<Part> {
         let number = self.shared.requests.get();
-        if number >= self.world.items {
+        if number >= self.scenario.items {
             return self.finished();
         }
         let mut parts = Vec::new();
@@ -162,7 +165,7 @@ impl Answers<'_> {
             parts.extend(text(&self.words("On I go. ")));
         }
         for at in 0..=self.random.below(3) {
-            let name = match self.random.below(if self.world.rates.background > 0 { 9 } else { 8 }) {
+            let name = match self.random.below(if self.scenario.rates.background > 0 { 9 } else { 8 }) {
                 0..=4 => "write_file",
                 5..=7 => "read",
                 _ => "start",
@@ -173,7 +176,7 @@ impl Answers<'_> {
     }
 
     fn finished(&self) -> Vec<Part> {
-        match (self.world.schema, self.random.one_in(2)) {
+        match (self.scenario.schema, self.random.one_in(2)) {
             (true, true) => text("{\"done\":3}"),
             (true, false) => text("{\"done\":\"three\"}"),
             (false, _) => text(&self.words("All is done. ")),
@@ -183,17 +186,17 @@ impl Answers<'_> {
     /// `words`, with what nobody may be told or what guardrails look for where that happens.
     fn words(&self, words: &str) -> String {
         let mut said = words.to_owned();
-        if let Some(secret) = self.world.secret.as_ref().filter(|_| self.random.one_in(4)) {
+        if let Some(secret) = self.scenario.secret.as_ref().filter(|_| self.random.one_in(4)) {
             said = format!("{said}The key is {secret}, is it not? ");
         }
-        if self.random.one_in(self.world.rates.guarded) {
+        if self.random.one_in(self.scenario.rates.guarded) {
             said.push_str("This is forbidden. ");
         }
         said
     }
 
     fn call(&self, item: u64, name: &str) -> Part {
-        let secret = self.world.secret.as_ref().filter(|_| self.random.one_in(8));
+        let secret = self.scenario.secret.as_ref().filter(|_| self.random.one_in(8));
         let arguments = match secret {
             Some(secret) => format!("{{\"item\":{item},\"with\":\"{secret}\"}}"),
             None => format!("{{\"item\":{item}}}"),
@@ -202,22 +205,22 @@ impl Answers<'_> {
     }
 
     /// What the model does as its kind does; `late` in a run it does what ends it.
-    fn sin(&self, saying: &mut Saying, late: bool) {
+    fn misbehave(&self, saying: &mut SimulatedReply, late: bool) {
         match self.kind {
-            Kind::Steady | Kind::Lying => {}
-            Kind::Looping => self.go_nowhere(saying, late),
-            Kind::Malformed => {
+            ModelKind::Steady | ModelKind::Lying => {}
+            ModelKind::Looping => self.repeat_calls(saying, late),
+            ModelKind::Malformed => {
                 let arguments =
                     *self.random.pick(&["{\"item\": ", "", "[1]", "{\"item\":1,\"item\":2}", "item 1"]);
                 let name = if self.random.one_in(4) { "wirte" } else { "write_file" };
                 saying.parts = vec![call(&format!("m{:x}", self.random.any()), name, arguments.to_owned())];
             }
-            Kind::Verbose => {
+            ModelKind::Verbose => {
                 saying.parts = text(&"On and on and on it goes. ".repeat(100));
                 saying.finish =
                     if self.random.one_in(5) { FinishReason::Paused } else { FinishReason::Length };
             }
-            Kind::Silent => {
+            ModelKind::Silent => {
                 saying.parts = match self.random.below(4) {
                     0 => Vec::new(),
                     1 => text(" "),
@@ -225,12 +228,12 @@ impl Answers<'_> {
                     _ => vec![Part::Thinking { text: "Nothing comes to mind.".to_owned(), opaque: None }],
                 };
             }
-            Kind::Refusing if late => self.refuse(saying),
-            Kind::Refusing => saying.parts.extend(text("I would rather not, but let me see. ")),
-            Kind::Failing => saying.error = Some(self.failure(late)),
-            Kind::Slow if late || self.random.one_in(6) => saying.stalls = true,
-            Kind::Slow => saying.latency = Duration::from_secs(self.random.between(5, 60)),
-            Kind::Batching => {
+            ModelKind::Refusing if late => self.refuse(saying),
+            ModelKind::Refusing => saying.parts.extend(text("I would rather not, but let me see. ")),
+            ModelKind::Failing => saying.error = Some(self.failure(late)),
+            ModelKind::Slow if late || self.random.one_in(6) => saying.stalls = true,
+            ModelKind::Slow => saying.latency = Duration::from_secs(self.random.between(5, 60)),
+            ModelKind::Batching => {
                 let number = if self.random.one_in(12) {
                     self.random.between(120, 150)
                 } else {
@@ -238,14 +241,14 @@ impl Answers<'_> {
                 };
                 saying.parts = (0..number).map(|at| self.call(at, "read")).collect();
             }
-            Kind::Duplicating => {
+            ModelKind::Duplicating => {
                 let again = |at: u64| {
                     let id = *self.random.pick(&["a", "b", "", "a_2"]);
                     call(id, "write_file", format!("{{\"item\":{at}}}"))
                 };
                 saying.parts = (0..self.random.between(1, 4)).map(again).collect();
             }
-            Kind::Bulky => {
+            ModelKind::Bulky => {
                 let long = "x y ".repeat(usize::try_from(self.random.between(100, 900)).unwrap());
                 let arguments = format!("{{\"item\":{},\"with\":\"{long}\"}}", self.random.below(99));
                 saying.parts = vec![call(&format!("b{:x}", self.random.any()), "write_file", arguments)];
@@ -254,14 +257,14 @@ impl Answers<'_> {
     }
 
     /// Does what leads nowhere: one such thing until it is ended, or each for a while.
-    fn go_nowhere(&self, saying: &mut Saying, late: bool) {
-        let (seed, number) = (self.shared.world.seed, self.shared.requests.get());
-        let roams = roams(seed, self.kind);
-        let habit = if roams { seed + number / EACH_HABIT } else { seed / 2 };
-        let fails = !roams || number % EACH_HABIT < FAILURES_IN_A_ROW;
+    fn repeat_calls(&self, saying: &mut SimulatedReply, late: bool) {
+        let (seed, number) = (self.shared.scenario.seed, self.shared.requests.get());
+        let cycles_habits = cycles_habits(seed, self.kind);
+        let habit = if cycles_habits { seed + number / EACH_HABIT } else { seed / 2 };
+        let fails = !cycles_habits || number % EACH_HABIT < FAILURES_IN_A_ROW;
         saying.parts = match habit % 14 {
-            even if roams && even % 2 == 0 && number.is_multiple_of(EACH_HABIT) => text(ANNOUNCEMENT),
-            0 | 7 if late && !roams => text(ANNOUNCEMENT),
+            even if cycles_habits && even % 2 == 0 && number.is_multiple_of(EACH_HABIT) => text(ANNOUNCEMENT),
+            0 | 7 if late && !cycles_habits => text(ANNOUNCEMENT),
             1 => vec![self.call(number % 2, "read")],
             0 | 2 | 7 => (0..self.random.between(1, 4)).map(|at| self.call(at, "write_file")).collect(),
             3 | 12 => vec![self.call(number, "read"), self.call(OUT_OF_REACH + number, "write_file")],
@@ -271,7 +274,7 @@ impl Answers<'_> {
         };
     }
 
-    fn refuse(&self, saying: &mut Saying) {
+    fn refuse(&self, saying: &mut SimulatedReply) {
         saying.finish = match self.random.below(6) {
             0 | 1 => FinishReason::Refusal,
             2 | 3 => FinishReason::ContentFilter,
@@ -292,7 +295,7 @@ impl Answers<'_> {
         if self.random.one_in(3) && error.kind.may_be_billed() {
             error.usage = Some(Usage::default());
         }
-        if let Some(secret) = self.world.secret.as_ref().filter(|_| self.random.one_in(3)) {
+        if let Some(secret) = self.scenario.secret.as_ref().filter(|_| self.random.one_in(3)) {
             error.message = format!("the server says {secret}");
         }
         error

@@ -1,25 +1,25 @@
-//! Tools, hooks, guardrails, background commands and checkpoints of a world, told as the engine tells them.
+//! Tools, hooks, guardrails, background commands and checkpoints of a scenario, told as the engine tells them.
 
 use super::place::OUT_OF_REACH;
 use super::random::Random;
-use super::shared::Shared;
+use super::shared::SimulationContext;
 use super::worker::item_of;
-use super::world::Weather;
-use crate::agent::surroundings::Surroundings;
-use crate::approval::{Answer, Approval, Subject};
+use super::world::FaultPlan;
+use crate::agent::surroundings::LoopServices;
+use crate::approval::{ApprovalAnswer, ApprovalRequest, ApprovalSubject};
 use crate::change::{Change, ChangedBy, FileState};
 use crate::decision::Denial;
 use crate::emit::{EmitError, Emitter};
 use crate::engine::hooks::{HookEvent, HookInput};
-use crate::engine::{arguments, within};
-use crate::event::{Event, HookVerdict, Origin};
+use crate::engine::{arguments, with_time_limit};
+use crate::event::{Event, HookVerdict, MessageOrigin};
 use crate::gate::GateResult;
-use crate::guardrail::{Counted, Reaction, Severity, Side, Triggered};
+use crate::guardrail::{CallCounts, ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
 use crate::journal::approvals::Approvals;
 use crate::language::Language;
 use crate::message::{ToolCall, ToolResult};
 use crate::messages;
-use crate::source::Source;
+use crate::source::Clock;
 use futures_util::future::join_all;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -27,16 +27,16 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// Lines of a result that alone is longer than what was said before, some 10,000 tokens.
-const LINES_OF_A_FLOOD: usize = 2_000;
+const HUGE_RESULT_LINES: usize = 2_000;
 
 /// What is around the loop of one run.
-pub struct Around {
+pub struct SimulatedServices {
     /// What is shared.
-    pub shared: Rc<Shared>,
+    pub shared: Rc<SimulationContext>,
     /// Where facts are told.
     pub emitter: Rc<Emitter>,
     /// The clock.
-    pub source: Rc<Source>,
+    pub source: Rc<Clock>,
     /// Its chances.
     pub random: Random,
     /// What the person has answered.
@@ -72,9 +72,10 @@ fn falls_on(id: &str, salt: u64, times: u64) -> bool {
     Random::new(sum, salt).one_in(times)
 }
 
-impl Around {
+impl SimulatedServices {
     fn asks(&self, call: &ToolCall) -> bool {
-        call.name == "write_file" && falls_on(&call.id, self.shared.world.seed, self.shared.world.rates.asks)
+        call.name == "write_file"
+            && falls_on(&call.id, self.shared.scenario.seed, self.shared.scenario.rates.asks)
     }
 
     async fn run_groups(
@@ -86,7 +87,7 @@ impl Around {
         self.holds.set(false);
         let mut rest = calls;
         while let Some(first) = rest.first() {
-            let together = self.shared.world.together && !self.asks(first);
+            let together = self.shared.scenario.parallel_calls && !self.asks(first);
             let group =
                 if together { rest.iter().take(4).take_while(|call| !self.asks(call)).count() } else { 1 };
             let (now, later) = rest.split_at(group);
@@ -122,15 +123,17 @@ impl Around {
         cancel: &CancellationToken,
     ) -> Result<(), EmitError> {
         let began = self.source.elapsed();
-        self.emitter.emit(Event::ToolStart { call: call.clone(), summary: call.name.clone() })?;
+        self.emitter.emit(Event::ToolCallStart { call: call.clone(), summary: call.name.clone() })?;
         let Some(done) = self.decide(call, interrupt, cancel).await? else { return Ok(()) };
         let mut text = done.text;
-        if let Some(found) = self.find(Side::Input, &text).filter(|found| found.action == Reaction::Block) {
-            text = messages::withheld(&found.name, &found.message);
+        if let Some(found) =
+            self.find(ConversationSide::Input, &text).filter(|found| found.action == GuardrailAction::Block)
+        {
+            text = messages::withheld_text(&found.name, &found.message);
             self.emitter.emit(Event::Guardrail { triggered: found })?;
         }
         let took = self.source.elapsed().saturating_sub(began);
-        let event = Event::ToolEnd {
+        let event = Event::ToolCallEnd {
             name: call.name.clone(),
             summary: call.name.clone(),
             result: ToolResult { call_id: call.id.clone(), text, is_error: done.is_error },
@@ -138,7 +141,7 @@ impl Around {
             seen: Vec::new(),
             denial: done.denial,
             simulated: false,
-            counted: Counted::default(),
+            counted: CallCounts::default(),
             duration_ms: u64::try_from(took.as_millis()).unwrap(),
         };
         self.emitter.emit(event).map(drop)
@@ -151,7 +154,7 @@ impl Around {
         interrupt: &CancellationToken,
         cancel: &CancellationToken,
     ) -> Result<Option<Done>, EmitError> {
-        if let Err(problem) = arguments::read(&call.arguments) {
+        if let Err(problem) = arguments::parse(&call.arguments) {
             return Ok(Some(error(problem)));
         }
         if !["read", "start", "write_file"].contains(&call.name.as_str()) {
@@ -164,36 +167,36 @@ impl Around {
         if self.stopped.get() {
             return Ok(Some(error(messages::stopped_by_hook(Language::En))));
         }
-        if self.random.one_in(self.shared.world.rates.denied) {
+        if self.random.one_in(self.shared.scenario.rates.denied) {
             return Ok(Some(denied(call, "the policy says no")));
         }
         self.hook(HookEvent::PreToolUse, cancel).await?;
         match self.approvals.answered(&call.id).map(|(_, answered)| &answered.answer) {
-            Some(Answer::Deny { .. }) => return Ok(Some(denied(call, "the person says no"))),
+            Some(ApprovalAnswer::Deny { .. }) => return Ok(Some(denied(call, "the person says no"))),
             None if self.asks(call) => return self.wait(call, Some(question(call))),
             None if self.holds.get() => return self.wait(call, None),
-            Some(Answer::Approve) | None => {}
+            Some(ApprovalAnswer::Approve) | None => {}
         }
         self.execute(call, cancel).await.map(Some)
     }
 
-    fn wait(&self, call: &ToolCall, approval: Option<Approval>) -> Result<Option<Done>, EmitError> {
+    fn wait(&self, call: &ToolCall, approval: Option<ApprovalRequest>) -> Result<Option<Done>, EmitError> {
         self.holds.set(true);
         self.shared.count("around", "a call that waits");
-        self.emitter.emit(Event::ToolWaits { call_id: call.id.clone(), approval })?;
+        self.emitter.emit(Event::ToolCallPending { call_id: call.id.clone(), approval })?;
         Ok(None)
     }
 
     async fn execute(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Done, EmitError> {
         let item = item_of(&call.arguments).unwrap_or_default();
-        let announced = change(item, self.shared.place.read(item).is_some());
+        let announced = change(item, self.shared.workspace.read(item).is_some());
         if call.name == "write_file" {
             let changes = vec![announced.clone()];
             self.emitter.emit(Event::Changing { call_id: call.id.clone(), changes })?;
         }
-        assert_eq!(self.shared.place.runs(&call.id), 1, "the call {} has run before", call.id);
+        assert_eq!(self.shared.workspace.runs(&call.id), 1, "the call {} has run before", call.id);
         let done = self.effect(call, item, announced);
-        let slow = self.random.one_in(self.shared.world.rates.slow);
+        let slow = self.random.one_in(self.shared.scenario.rates.slow);
         let time = if slow { 100_000 } else { self.random.between(1, 2_500) };
         if slow {
             self.shared.count("fault", "a tool that is slow");
@@ -207,12 +210,12 @@ impl Around {
     }
 
     fn effect(&self, call: &ToolCall, item: u64, change: Change) -> Done {
-        let (place, rates) = (&self.shared.place, &self.shared.world.rates);
+        let (place, rates) = (&self.shared.workspace, &self.shared.scenario.rates);
         if self.random.one_in(rates.fails) {
             return error("it failed");
         }
-        let lines = match self.shared.world.weather {
-            Weather::Floods if self.random.one_in(12) => LINES_OF_A_FLOOD,
+        let lines = match self.shared.scenario.fault_plan {
+            FaultPlan::HugeResults if self.random.one_in(12) => HUGE_RESULT_LINES,
             _ if self.random.one_in(rates.long) => 60,
             _ => 0,
         };
@@ -232,7 +235,7 @@ impl Around {
                 };
             }
         };
-        if let Some(secret) = self.shared.world.secret.as_ref().filter(|_| self.random.one_in(5)) {
+        if let Some(secret) = self.shared.scenario.secret.as_ref().filter(|_| self.random.one_in(5)) {
             text.push_str(secret);
         }
         if self.random.one_in(rates.guarded) {
@@ -242,7 +245,7 @@ impl Around {
     }
 
     fn start(&self) -> String {
-        let mut started = self.shared.place.started.borrow_mut();
+        let mut started = self.shared.workspace.started.borrow_mut();
         *started += 1;
         let id = format!("bg{started}");
         let end = self.source.elapsed() + Duration::from_millis(self.random.between(1, 60_000));
@@ -253,7 +256,7 @@ impl Around {
 
     /// A hook that may be there; what it says.
     async fn hook(&self, event: HookEvent, cancel: &CancellationToken) -> Result<Vec<String>, EmitError> {
-        let rates = &self.shared.world.rates;
+        let rates = &self.shared.scenario.rates;
         if cancel.is_cancelled() || !self.random.one_in(rates.hooks) {
             return Ok(Vec::new());
         }
@@ -269,7 +272,7 @@ impl Around {
         let verdict = if self.random.one_in(rates.stops) { HookVerdict::Stop } else { HookVerdict::Allow };
         self.stopped.set(self.stopped.get() || verdict == HookVerdict::Stop);
         let mut output = "the hook says so".to_owned();
-        if let Some(secret) = &self.shared.world.secret {
+        if let Some(secret) = &self.shared.scenario.secret {
             output.push_str(secret);
         }
         if self.random.one_in(rates.guarded) {
@@ -287,12 +290,12 @@ impl Around {
         Ok(vec![messages::hook_context(&output)])
     }
 
-    fn find(&self, side: Side, text: &str) -> Option<Triggered> {
-        (self.shared.world.rates.guarded > 0 && text.contains("forbidden")).then(|| Triggered {
+    fn find(&self, side: ConversationSide, text: &str) -> Option<TriggeredGuardrail> {
+        (self.shared.scenario.rates.guarded > 0 && text.contains("forbidden")).then(|| TriggeredGuardrail {
             name: "words".to_owned(),
             on: side,
             severity: Severity::Medium,
-            action: if self.shared.world.halts { Reaction::Halt } else { Reaction::Block },
+            action: if self.shared.scenario.halts { GuardrailAction::Halt } else { GuardrailAction::Block },
             message: "such words are not wanted".to_owned(),
         })
     }
@@ -313,9 +316,9 @@ fn denied(call: &ToolCall, reason: &str) -> Done {
     Done { denial: Some(denial), ..error(reason) }
 }
 
-fn question(call: &ToolCall) -> Approval {
+fn question(call: &ToolCall) -> ApprovalRequest {
     let of = |text: &str| blake3::hash(text.as_bytes()).to_hex().to_string();
-    Approval {
+    ApprovalRequest {
         id: format!("ask-{}", call.id),
         call_id: call.id.clone(),
         tool: call.name.clone(),
@@ -324,17 +327,18 @@ fn question(call: &ToolCall) -> Approval {
         notes: Vec::new(),
         preview: None,
         asked_ms: 1,
-        subject: Subject { arguments: of(&call.arguments), links: of(""), files: Vec::new() },
+        subject: ApprovalSubject { arguments: of(&call.arguments), links: of(""), files: Vec::new() },
     }
 }
 
 fn change(item: u64, exists: bool) -> Change {
-    let content = |text: &str| FileState::file(blake3::hash(text.as_bytes()).to_hex().to_string(), 0o644);
+    let content =
+        |text: &str| FileState::regular_file(blake3::hash(text.as_bytes()).to_hex().to_string(), 0o644);
     let before = if exists { content("before") } else { FileState::Absent };
     Change::between(&format!("item-{item}"), ChangedBy::Tool, &before, &content("after"))
 }
 
-impl Surroundings for Around {
+impl LoopServices for SimulatedServices {
     async fn fire_hooks(
         &self,
         event: HookEvent,
@@ -351,7 +355,7 @@ impl Surroundings for Around {
         left: Option<Duration>,
     ) -> Result<(), EmitError> {
         let cancel = interrupt.child_token();
-        within(left, &cancel, self.run_groups(calls, interrupt, &cancel)).await
+        with_time_limit(left, &cancel, self.run_groups(calls, interrupt, &cancel)).await
     }
 
     async fn run_gates(&self, cancel: &CancellationToken) -> Result<(), EmitError> {
@@ -367,11 +371,11 @@ impl Surroundings for Around {
         self.emitter.emit(Event::Gates { results: vec![result] }).map(drop)
     }
 
-    fn keeps_output(&self, _call_id: &str, _text: &str) -> bool {
+    fn store_output(&self, _call_id: &str, _text: &str) -> bool {
         !self.random.one_in(20)
     }
 
-    fn tell_of_background(&self) -> Result<(), EmitError> {
+    fn report_background(&self) -> Result<(), EmitError> {
         for id in self.begun.take() {
             self.emitter.emit(Event::BackgroundStart { id, command: "sleep".to_owned() })?;
         }
@@ -382,7 +386,7 @@ impl Surroundings for Around {
         for (id, _) in over {
             self.ended(&id, false)?;
             let text = messages::background_ended(&id, "sleep", "exit code 0");
-            self.emitter.emit(Event::UserMessage { text, origin: Origin::Background })?;
+            self.emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Background })?;
         }
         Ok(())
     }
@@ -391,8 +395,8 @@ impl Surroundings for Around {
         self.running.take().iter().try_for_each(|(id, _)| self.ended(id, true))
     }
 
-    async fn commit_after(&self, step: Option<u32>) -> Result<(), EmitError> {
-        let every = self.shared.world.checkpoints;
+    async fn commit_checkpoint(&self, step: Option<u32>) -> Result<(), EmitError> {
+        let every = self.shared.scenario.checkpoints;
         let step = step.unwrap_or(every);
         if every == 0 || !step.is_multiple_of(every) || !self.changed.take() {
             return Ok(());
@@ -401,11 +405,11 @@ impl Surroundings for Around {
         self.emitter.emit(Event::Checkpoint { step, reference, commit, left_out: Vec::new() }).map(drop)
     }
 
-    fn looks_at(&self, _side: Side) -> bool {
-        self.shared.world.rates.guarded > 0
+    fn has_guardrails(&self, _side: ConversationSide) -> bool {
+        self.shared.scenario.rates.guarded > 0
     }
 
-    fn finds(&self, side: Side, text: &str) -> Option<Triggered> {
+    fn find_trigger(&self, side: ConversationSide, text: &str) -> Option<TriggeredGuardrail> {
         self.find(side, text)
     }
 

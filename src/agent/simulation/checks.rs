@@ -1,15 +1,15 @@
 //! What must hold after every record, reckoned from the events alone and compared with what the session says.
 
 use super::met;
-use super::shared::Shared;
+use super::shared::SimulationContext;
 use crate::agent::session::{Moment, Session};
-use crate::event::{Billed, Event, EventSink, Origin, Purpose, Record};
-use crate::limits::{Limits, Terms};
+use crate::event::{BilledUsage, Event, EventSink, MessageOrigin, Purpose, Record};
+use crate::limits::{Limits, ModelTerms};
 use crate::llm::calls::CALLS_CAP;
 use crate::message::{Message, Part, Role};
 use crate::price::Usd;
 use crate::result::RunResult;
-use crate::stop_reason::{Limit, Status, StopReason};
+use crate::stop_reason::{ReachedLimit, Status, StopReason};
 use crate::usage::Usage;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -52,8 +52,8 @@ struct Run {
 }
 
 /// The checks of a session, over all of its runs.
-pub struct Checks {
-    shared: Rc<Shared>,
+pub struct InvariantChecker {
+    shared: Rc<SimulationContext>,
     limits: Limits,
     figures: Figures,
     run: Run,
@@ -61,16 +61,16 @@ pub struct Checks {
     fold: Session,
     /// Calls of the last answer that have no result.
     pending: BTreeSet<String>,
-    last_said: Option<Origin>,
+    last_said: Option<MessageOrigin>,
     last_time: Duration,
     /// How much of the conversation was looked at.
     looked_at: Vec<Arc<Message>>,
 }
 
-impl Checks {
-    /// The checks of a world.
-    pub fn new(shared: Rc<Shared>) -> Self {
-        let limits = shared.world.limits.clone();
+impl InvariantChecker {
+    /// The checks of a scenario.
+    pub fn new(shared: Rc<SimulationContext>) -> Self {
+        let limits = shared.scenario.limits.clone();
         Self {
             fold: Session::new(limits.clone()),
             limits,
@@ -87,7 +87,7 @@ impl Checks {
     /// A process begins with `session`: what it says must be what the one before said, and it goes on from the journal.
     pub fn resume(&mut self, session: &Session, fold: Session) {
         // What a run sets aside for its schema is known only while it lasts.
-        if self.shared.world.schema {
+        if self.shared.scenario.schema {
             assert_eq!(
                 state(session),
                 state(&fold),
@@ -134,12 +134,12 @@ impl Checks {
             }
             Event::ModelResponse { purpose, message, finish, usage, cost_usd, .. } => {
                 self.answered();
-                self.responded(*purpose, message, finish.counts());
+                self.responded(*purpose, message, finish.is_usable());
                 self.used(*usage, *cost_usd);
             }
             Event::ModelSwitched { to, .. } => self.switched(to),
-            Event::ToolStart { call, .. } => drop(self.run.begun.insert(call.id.clone())),
-            Event::ToolEnd { result, .. } => self.tool_end(&result.call_id, now),
+            Event::ToolCallStart { call, .. } => drop(self.run.begun.insert(call.id.clone())),
+            Event::ToolCallEnd { result, .. } => self.tool_end(&result.call_id, now),
             Event::Closing { reason } => self.closing(*reason, live),
             Event::StepEnd => self.compare(live, now),
             Event::RunEnd { result } => self.ended(result, live, now),
@@ -163,7 +163,7 @@ impl Checks {
         self.run = Run { began, is_reported: true, ..Run::default() };
     }
 
-    fn terms(&self) -> &Terms {
+    fn terms(&self) -> &ModelTerms {
         self.limits.models.at(self.run.place)
     }
 
@@ -177,7 +177,11 @@ impl Checks {
                 self.figures.steps += 1;
                 assert!(self.run.steps <= self.limits.max_steps, "more steps than there may be");
                 assert_eq!(self.run.closing, None, "a step after the closing began");
-                assert_ne!(self.last_said, Some(Origin::System), "the last word is to close an earlier run");
+                assert_ne!(
+                    self.last_said,
+                    Some(MessageOrigin::System),
+                    "the last word is to close an earlier run"
+                );
                 assert!(self.limits.work_time().is_none_or(|end| elapsed <= end), "a step begins too late");
             }
             Purpose::Summary | Purpose::Evaluation => {
@@ -221,7 +225,7 @@ impl Checks {
         for call in message.tool_calls() {
             assert!(self.pending.insert(call.id.clone()), "two calls have the id {}", call.id);
             assert!(
-                !self.shared.place.has_run(&call.id),
+                !self.shared.workspace.has_run(&call.id),
                 "a call has the id of one that has run: {}",
                 call.id
             );
@@ -231,7 +235,7 @@ impl Checks {
 
     fn used(&mut self, usage: Option<Usage>, cost: Option<Usd>) {
         let expected = self.terms().price.and_then(|price| match usage {
-            Some(usage) => Some(price.of(usage)),
+            Some(usage) => Some(price.cost(usage)),
             None => (price == crate::price::Price::FREE).then_some(Usd::ZERO),
         });
         assert_eq!(cost, expected, "an answer of {} costs something else", self.terms().model);
@@ -242,19 +246,19 @@ impl Checks {
         self.afford();
     }
 
-    fn billed(&mut self, billed: Option<Billed>, may_be_billed: bool) {
+    fn billed(&mut self, billed: Option<BilledUsage>, may_be_billed: bool) {
         match billed {
-            Some(Billed { usage, cost_usd }) => self.used(Some(usage), cost_usd),
+            Some(BilledUsage { usage, cost_usd }) => self.used(Some(usage), cost_usd),
             None => self.run.is_reported &= !may_be_billed,
         }
     }
 
     /// Nothing was spent that was not there.
     fn afford(&self) {
-        if !self.shared.world.is_honest() {
+        if !self.shared.scenario.is_honest() {
             return;
         }
-        let (usd, tokens) = self.shared.truth.spent();
+        let (usd, tokens) = self.shared.actual_spending.spent();
         assert!(
             self.limits.caps.usd.is_none_or(|cap| usd <= cap),
             "{usd} were spent of {:?}",
@@ -275,7 +279,7 @@ impl Checks {
     fn tool_end(&mut self, id: &str, now: Duration) {
         assert!(self.pending.remove(id), "a result without a call, or a second one: {id}");
         self.figures.ended += 1;
-        self.run.ran += usize::from(self.run.begun.remove(id) && self.shared.place.has_run(id));
+        self.run.ran += usize::from(self.run.begun.remove(id) && self.shared.workspace.has_run(id));
         let cap = self.limits.caps.tool_calls.map(|cap| usize::try_from(cap).unwrap());
         assert!(cap.is_none_or(|cap| self.run.ran <= cap), "{} calls ran of {cap:?}", self.run.ran);
         assert!(
@@ -300,7 +304,7 @@ impl Checks {
     fn justified(&self, live: &Session) {
         let caps = &self.limits.caps;
         let (Some(cap), Some(price)) = (caps.usd, self.terms().price) else { return };
-        if !self.run.is_reported || !self.shared.world.is_honest() {
+        if !self.run.is_reported || !self.shared.scenario.is_honest() {
             return;
         }
         let of = |part: &Part| match part {
@@ -313,10 +317,13 @@ impl Checks {
             .iter()
             .map(|message| 16 + message.parts.iter().map(|part| 16 + of(part)).sum::<usize>());
         let prompt = parts.sum::<usize>() as u64 + caps.tools_tokens + 500;
-        let usable = if caps.closes { cap.less(cap.part(10)) } else { cap };
-        let left = usable.less(self.run.cost);
+        let usable = if caps.closes { cap.saturating_sub(cap.div_floor(10)) } else { cap };
+        let left = usable.saturating_sub(self.run.cost);
         let least = self.terms().output_limit.unwrap_or(1_024).min(1_024);
-        assert!(left <= price.worst(prompt, least.into()), "{left} of {cap} are left and a step is not made");
+        assert!(
+            left <= price.max_cost(prompt, least.into()),
+            "{left} of {cap} are left and a step is not made"
+        );
     }
 
     /// The conversation is whole: looks at what was added since it last was.
@@ -352,8 +359,8 @@ impl Checks {
     fn compare(&self, live: &Session, now: Duration) {
         let moment = Moment { elapsed: self.elapsed(now), interrupted: false };
         assert_eq!(
-            self.fold.next_step(moment),
-            live.next_step(moment),
+            self.fold.next_action(moment),
+            live.next_action(moment),
             "the journal decides otherwise than the session"
         );
         same(&self.fold, live, "the journal folds to another state");
@@ -382,7 +389,7 @@ impl Checks {
         });
         assert!(held, "a run that closes for {:?} ends for {reason}", self.run.closing);
         if reason == StopReason::BudgetExceeded
-            && result.limit != Some(Limit::ToolCalls)
+            && result.limit != Some(ReachedLimit::ToolCalls)
             && self.run.closing.is_none()
         {
             self.justified(live);
@@ -414,14 +421,14 @@ fn state(session: &Session) -> String {
 }
 
 /// The checks as a listener to one run.
-pub struct Watch {
+pub struct InvariantSink {
     /// The checks.
-    pub checks: Rc<RefCell<Checks>>,
+    pub checks: Rc<RefCell<InvariantChecker>>,
     /// The session, which has heard it before.
     pub session: Rc<RefCell<Session>>,
 }
 
-impl EventSink for Watch {
+impl EventSink for InvariantSink {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         if !record.event.is_delta() {
             let mut checks = self.checks.borrow_mut();

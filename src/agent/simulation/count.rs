@@ -5,9 +5,9 @@ use std::fmt;
 
 /// How often each name of each group was reached.
 #[derive(Debug, Default)]
-pub struct Counts(BTreeMap<&'static str, BTreeMap<String, u64>>);
+pub struct CoverageCounts(BTreeMap<&'static str, BTreeMap<String, u64>>);
 
-impl Counts {
+impl CoverageCounts {
     /// Counts `name` of `group` once more.
     pub fn add(&mut self, group: &'static str, name: &str) {
         let group = self.0.entry(group).or_default();
@@ -33,7 +33,7 @@ impl Counts {
     }
 }
 
-impl fmt::Display for Counts {
+impl fmt::Display for CoverageCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|(group, names)| {
             let names: Vec<_> = names.iter().map(|(name, count)| format!("{name} {count}")).collect();

@@ -93,7 +93,7 @@ impl EventSink for Journal {
         }
     }
 
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         true
     }
 }

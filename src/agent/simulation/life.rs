@@ -1,29 +1,29 @@
-//! The life of a session in a world: its runs, from process to process, to an end.
+//! The life of a session in a scenario: its runs, from process to process, to an end.
 
-use super::around::Around;
-use super::checks::{Checks, Watch};
+use super::around::SimulatedServices;
+use super::checks::{InvariantChecker, InvariantSink};
 use super::journal::{Disk, Journal};
 use super::model::Model;
 use super::random::Random;
-use super::shared::{Samples, Shared};
-use super::world::{Fault, SCHEMA, World, tools};
-use crate::agent::known::Known;
-use crate::agent::replay::{Outcome, replay};
+use super::shared::{SampleRates, SimulationContext};
+use super::world::{Fault, SCHEMA, Scenario, tools};
+use crate::agent::known::SessionState;
+use crate::agent::replay::{ReplayOutcome, replay};
 use crate::agent::session::{Session, unknown_outcome};
 use crate::agent::structured::OutputSchema;
-use crate::agent::{Agent, Fold, run};
-use crate::approval::Answer;
+use crate::agent::{Agent, SessionSink, run};
+use crate::approval::ApprovalAnswer;
 use crate::emit::{EmitError, Emitter};
-use crate::event::{Event, EventSink, Origin};
-use crate::guardrail::Counted;
-use crate::limits::{Bounds, Chain};
+use crate::event::{Event, EventSink, MessageOrigin};
+use crate::guardrail::CallCounts;
+use crate::limits::{FallbackChain, RunLimits};
 use crate::llm::LlmClient;
-use crate::llm::prefix::Prefix;
+use crate::llm::prefix::PromptPrefix;
 use crate::messages;
 use crate::redactor::{NamedSecret, Redactor};
 use crate::result::RunResult;
 use crate::secret::Secret;
-use crate::source::Source;
+use crate::source::Clock;
 use crate::stop_reason::StopReason;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The wall clock at the beginning of a world: 2026-01-01.
+/// The wall clock at the beginning of a scenario: 2026-01-01.
 const WALL: Duration = Duration::from_hours(490_896);
 
 /// Runs of a session at most.
@@ -40,7 +40,7 @@ const MAX_RUNS: usize = 6;
 
 /// How a session ended that was let live to its end.
 #[derive(Debug, PartialEq)]
-pub struct End {
+pub struct SessionOutcome {
     /// The last answer.
     pub answer: String,
     /// The workspace.
@@ -50,38 +50,38 @@ pub struct End {
 }
 
 /// A session and what survives its processes.
-pub struct Life {
+pub struct SimulatedSession {
     /// What is shared.
-    pub shared: Rc<Shared>,
+    pub shared: Rc<SimulationContext>,
     /// The journal.
     pub disk: Rc<RefCell<Disk>>,
     /// Steps of each run.
     pub steps: RefCell<Vec<u32>>,
-    checks: Rc<RefCell<Checks>>,
+    checks: Rc<RefCell<InvariantChecker>>,
     random: Random,
     schema: Option<Rc<OutputSchema>>,
 }
 
-impl Life {
-    /// A session in `world` to which nothing has happened yet.
-    pub fn new(world: World, samples: Samples) -> Self {
-        let random = Random::new(world.seed, 2);
-        let schema = world.schema.then(|| Rc::new(OutputSchema::parse(SCHEMA).unwrap()));
-        let shared = Shared::new(Rc::new(world), samples);
-        let checks = Rc::new(RefCell::new(Checks::new(Rc::clone(&shared))));
+impl SimulatedSession {
+    /// A session in `scenario` to which nothing has happened yet.
+    pub fn new(scenario: Scenario, samples: SampleRates) -> Self {
+        let random = Random::new(scenario.seed, 2);
+        let schema = scenario.schema.then(|| Rc::new(OutputSchema::parse(SCHEMA).unwrap()));
+        let shared = SimulationContext::new(Rc::new(scenario), samples);
+        let checks = Rc::new(RefCell::new(InvariantChecker::new(Rc::clone(&shared))));
         Self { shared, disk: Rc::default(), steps: RefCell::default(), checks, random, schema }
     }
 
     /// Lives it to its end.
-    pub async fn live(&self) -> End {
+    pub async fn run_to_end(&self) -> SessionOutcome {
         let mut result = None;
         for number in 0..MAX_RUNS {
-            let faults = &self.shared.world.faults;
+            let faults = &self.shared.scenario.faults;
             result = self.run(number, faults.get(number).copied()).await;
             self.steps.borrow_mut().push(self.checks.borrow().steps());
             let over = match &result {
                 None => false,
-                Some(_) if self.shared.world.exact => true,
+                Some(_) if self.shared.scenario.is_deterministic => true,
                 Some(result) if result.stop_reason == Some(StopReason::AwaitingApproval) => !self.answer(),
                 Some(_) => self.random.below(5) < 3,
             };
@@ -94,14 +94,14 @@ impl Life {
         }
         let answer = result.map(|result| result.output.text().into_owned()).unwrap_or_default();
         let journal = self.disk.borrow().checksum.clone().finalize();
-        End { answer, items: self.shared.place.all(), journal }
+        SessionOutcome { answer, items: self.shared.workspace.all(), journal }
     }
 
     /// The person answers what was asked, or some of it; whether there was anything.
     fn answer(&self) -> bool {
         let session = self.known(false).session;
-        let asked: Vec<_> = session.approvals().open().cloned().collect();
-        let source = Rc::new(Source::simulated(1, WALL));
+        let asked: Vec<_> = session.approvals().unanswered().cloned().collect();
+        let source = Rc::new(Clock::simulated(1, WALL));
         let next = self.disk.borrow().records.len() as u64;
         let emitter = Emitter::new(
             source,
@@ -113,7 +113,11 @@ impl Life {
             if self.random.one_in(5) {
                 continue;
             }
-            let answer = if self.random.one_in(3) { Answer::Deny { reason: None } } else { Answer::Approve };
+            let answer = if self.random.one_in(3) {
+                ApprovalAnswer::Deny { reason: None }
+            } else {
+                ApprovalAnswer::Approve
+            };
             emitter.emit(Event::ApprovalAnswered { id: approval.id, answer, seal: String::new() }).unwrap();
         }
         self.checks.borrow_mut().resume_later(&self.known(false).session);
@@ -124,7 +128,7 @@ impl Life {
         Journal {
             disk: Rc::clone(&self.disk),
             fault,
-            secret: self.shared.world.secret.clone(),
+            secret: self.shared.scenario.secret.clone(),
             told: String::new(),
             gone: CancellationToken::new(),
             is_broken: false,
@@ -134,33 +138,33 @@ impl Life {
     }
 
     /// What the journal tells; `kept` when a part of it comes from a state that was kept beside it.
-    fn known(&self, kept: bool) -> Known {
+    fn known(&self, kept: bool) -> SessionState {
         let disk = self.disk.borrow();
-        let mut known = Known::default();
+        let mut known = SessionState::default();
         let at =
             if kept { usize::try_from(self.random.below(disk.records.len() as u64 + 1)).unwrap() } else { 0 };
         let (before, after) = disk.records.split_at(at);
-        known.session = known.session.within(self.shared.world.limits.clone());
+        known.session = known.session.with_limits(self.shared.scenario.limits.clone());
         for record in before {
-            known.add(record);
+            known.apply(record);
         }
         if kept {
             let json = serde_json::to_vec(&known).unwrap();
             known = serde_json::from_slice(&json).unwrap();
-            known.session = known.session.within(self.shared.world.limits.clone());
+            known.session = known.session.with_limits(self.shared.scenario.limits.clone());
         }
         for record in after {
-            known.add(record);
+            known.apply(record);
         }
         known
     }
 
     /// One run in a process of its own; its result, unless the process died.
     async fn run(&self, number: usize, fault: Option<Fault>) -> Option<RunResult> {
-        self.shared.begin();
+        self.shared.start_run();
         let known = self.known(self.random.one_in(2));
-        let fold = Session::replay(self.shared.world.limits.clone(), &self.disk.borrow().records);
-        self.checks.borrow_mut().resume(&known.session, fold.demanding(self.schema.clone()));
+        let fold = Session::from_records(self.shared.scenario.limits.clone(), &self.disk.borrow().records);
+        self.checks.borrow_mut().resume(&known.session, fold.with_output_schema(self.schema.clone()));
         let interrupt = CancellationToken::new();
         let journal = self.journal(fault, &interrupt);
         let gone = journal.gone.clone();
@@ -192,58 +196,59 @@ impl Life {
             Ok(verdict) => agent.session.borrow().result(verdict, agent.elapsed()),
             Err(error) => {
                 self.shared.count("fault", "disk full");
-                let result = agent.broken(&error);
+                let result = agent.end_without_journal(&error);
                 self.shared.count("reason", result.stop_reason.unwrap().name());
                 return None;
             }
         };
-        let result = agent.tell_end(result).ok().filter(|_| !gone.is_cancelled())?;
+        let result = agent.emit_run_end(result).ok().filter(|_| !gone.is_cancelled())?;
         if interrupt.is_cancelled() {
             self.shared.count("fault", "interrupt");
         }
         let reason = result.stop_reason.unwrap();
         self.shared.count("reason", reason.name());
-        self.shared.count("end", &format!("{:?} {}", self.shared.world.kinds[0], reason.name()));
+        self.shared.count("end", &format!("{:?} {}", self.shared.scenario.kinds[0], reason.name()));
         Some(result)
     }
 
     fn agent(
         &self,
         number: usize,
-        known: &Known,
+        known: &SessionState,
         journal: Journal,
         interrupt: &CancellationToken,
-    ) -> Agent<Around> {
-        let world = &self.shared.world;
-        let source = Rc::new(Source::simulated(world.seed ^ number as u64, WALL));
-        let began = source.stamp();
-        let session = known.session.clone().demanding(self.schema.clone());
+    ) -> Agent<SimulatedServices> {
+        let scenario = &self.shared.scenario;
+        let source = Rc::new(Clock::simulated(scenario.seed ^ number as u64, WALL));
+        let began = source.next_event_time();
+        let session = known.session.clone().with_output_schema(self.schema.clone());
         let prefix = session.prefix().cloned();
         let approvals = session.approvals().clone();
         let session = Rc::new(RefCell::new(session));
-        let watch = Watch { checks: Rc::clone(&self.checks), session: Rc::clone(&session) };
+        let watch = InvariantSink { checks: Rc::clone(&self.checks), session: Rc::clone(&session) };
         let sinks: Vec<Box<dyn EventSink>> =
-            vec![Box::new(journal), Box::new(Fold(Rc::clone(&session))), Box::new(watch)];
-        let secrets = world
+            vec![Box::new(journal), Box::new(SessionSink(Rc::clone(&session))), Box::new(watch)];
+        let secrets = scenario
             .secret
             .iter()
             .map(|secret| NamedSecret { name: "KEY".to_owned(), value: Secret::new(secret.as_str()) });
         let emitter = Emitter::new(Rc::clone(&source), format!("run-{number}"), known.about.next_seq, sinks);
-        let emitter = Rc::new(emitter.redacting(Arc::new(Redactor::new(secrets))));
-        let mut models =
-            world.kinds.iter().zip(world.limits.models.iter()).enumerate().map(|(place, (kind, terms))| {
+        let emitter = Rc::new(emitter.with_redactor(Arc::new(Redactor::new(secrets))));
+        let mut models = scenario.kinds.iter().zip(scenario.limits.models.iter()).enumerate().map(
+            |(place, (kind, terms))| {
                 self.shared.count("model", &format!("{kind:?}"));
-                let random = Random::new(world.seed, 100 + (number * 10 + place) as u64);
+                let random = Random::new(scenario.seed, 100 + (number * 10 + place) as u64);
                 let (shared, source, terms) = (Rc::clone(&self.shared), Rc::clone(&source), terms.clone());
                 Rc::new(Model { kind: *kind, terms, shared, source, random }) as Rc<dyn LlmClient>
-            });
+            },
+        );
         Agent {
-            models: Chain { first: models.next().unwrap(), fallbacks: models.collect() },
-            engine: Rc::new(Around {
+            models: FallbackChain { first: models.next().unwrap(), fallbacks: models.collect() },
+            engine: Rc::new(SimulatedServices {
                 shared: Rc::clone(&self.shared),
                 emitter: Rc::clone(&emitter),
                 source: Rc::clone(&source),
-                random: Random::new(world.seed, 200 + number as u64),
+                random: Random::new(scenario.seed, 200 + number as u64),
                 approvals,
                 stopped: Cell::default(),
                 holds: Cell::default(),
@@ -254,59 +259,59 @@ impl Life {
             definitions: tools(),
             session,
             emitter,
-            keeper: None,
-            prefix: RefCell::new(Prefix::new(prefix)),
+            state_saver: None,
+            prefix: RefCell::new(PromptPrefix::new(prefix)),
             digest: RefCell::default(),
             source,
             interrupt: interrupt.clone(),
             name: "coder".to_owned(),
             task: "work".to_owned(),
-            stream: world.stream,
-            began,
+            stream: scenario.stream,
+            started_at: began,
         }
     }
 
     /// Tells how a run begins, in the order of the command line.
-    fn open(&self, agent: &Agent<Around>, known: &Known) -> Result<(), EmitError> {
-        let (emitter, world) = (&agent.emitter, &self.shared.world);
+    fn open(&self, agent: &Agent<SimulatedServices>, known: &SessionState) -> Result<(), EmitError> {
+        let (emitter, scenario) = (&agent.emitter, &self.shared.scenario);
         let resumed = known.about.next_seq > 0;
         if !resumed {
             let (workspace, program) = ("/work".to_owned(), "agent".to_owned());
-            let session_id = format!("session-{}", world.seed);
+            let session_id = format!("session-{}", scenario.seed);
             emitter.emit(Event::SessionStart { session_id, workspace, program, brought_from: None })?;
         }
-        let began_us = u64::try_from(agent.began.as_micros()).unwrap();
+        let began_us = u64::try_from(agent.started_at.as_micros()).unwrap();
         let schema = self.schema.as_ref().map(|schema| schema.text().to_owned());
         emitter.emit(Event::RunStart {
             agent: agent.name.clone(),
             model: agent.models.first.model().to_owned(),
             mode: "auto".to_owned(),
             tools: agent.definitions.iter().map(|tool| tool.name.clone()).collect(),
-            max_steps: world.limits.max_steps,
+            max_steps: scenario.limits.max_steps,
             resumed,
             sandbox: "none".to_owned(),
-            bounds: Some(Box::new(Bounds { began_us, limits: world.limits.clone(), schema })),
+            bounds: Some(Box::new(RunLimits { began_us, limits: scenario.limits.clone(), schema })),
         })?;
         self.end_calls(agent)?;
         if !known.commands.gone.is_empty() {
-            let text = messages::background_gone(&known.commands.gone);
-            emitter.emit(Event::UserMessage { text, origin: Origin::Background })?;
+            let text = messages::background_commands_lost(&known.commands.gone);
+            emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Background })?;
         }
         let words = {
             let session = agent.session.borrow();
             let words = match resumed {
-                true if session.has_task() && world.exact => {
-                    session.waits_for_words().then(|| messages::GO_ON.to_owned())
+                true if session.has_task() && scenario.is_deterministic => {
+                    session.needs_user_message().then(|| messages::RESUME_MESSAGE.to_owned())
                 }
                 true if session.has_task() && self.random.one_in(2) => {
-                    session.waits_for_words().then(|| messages::GO_ON.to_owned())
+                    session.needs_user_message().then(|| messages::RESUME_MESSAGE.to_owned())
                 }
-                _ => Some(format!("Write {} items.", world.items)),
+                _ => Some(format!("Write {} items.", scenario.items)),
             };
             session.with_schema(words)
         };
         if let Some(text) = words {
-            emitter.emit(Event::UserMessage { text, origin: Origin::Prompt })?;
+            emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;
         }
         if !known.about.has_system {
             emitter.emit(Event::System { text: "Be good.".to_owned() })?;
@@ -315,11 +320,11 @@ impl Life {
     }
 
     /// Ends the calls that a process left that died.
-    fn end_calls(&self, agent: &Agent<Around>) -> Result<(), EmitError> {
-        let cut_off = agent.session.borrow().cut_off();
+    fn end_calls(&self, agent: &Agent<SimulatedServices>) -> Result<(), EmitError> {
+        let cut_off = agent.session.borrow().interrupted_calls();
         for call in cut_off {
             self.shared.count("around", "a call cut off");
-            agent.emitter.emit(Event::ToolEnd {
+            agent.emitter.emit(Event::ToolCallEnd {
                 name: call.name,
                 summary: String::new(),
                 result: unknown_outcome(call.id),
@@ -327,7 +332,7 @@ impl Life {
                 seen: Vec::new(),
                 denial: None,
                 simulated: false,
-                counted: Counted::default(),
+                counted: CallCounts::default(),
                 duration_ms: 0,
             })?;
         }
@@ -339,7 +344,7 @@ impl Life {
         let records = self.disk.borrow().records.clone();
         for replayed in replay(&records, None).await {
             assert!(
-                matches!(replayed.outcome, Outcome::Same(_) | Outcome::CutOff),
+                matches!(replayed.outcome, ReplayOutcome::Same(_) | ReplayOutcome::Incomplete),
                 "a replay goes otherwise: {:?}",
                 replayed.outcome
             );

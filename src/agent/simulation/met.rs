@@ -1,12 +1,12 @@
 //! What a record shows was met with in a world.
 
-use super::shared::Shared;
-use crate::compaction::Compaction;
-use crate::event::{Event, FinishReason, Origin, Purpose};
+use super::shared::SimulationContext;
+use crate::compaction::CompactionEvent;
+use crate::event::{Event, FinishReason, MessageOrigin, Purpose};
 use crate::messages;
 
 /// Counts what `event` shows.
-pub fn count(shared: &Shared, event: &Event) {
+pub fn count(shared: &SimulationContext, event: &Event) {
     match event {
         Event::Compaction { part } => {
             if let Some(what) = compaction(part) {
@@ -18,9 +18,11 @@ pub fn count(shared: &Shared, event: &Event) {
         }
         Event::ModelFailed { purpose, .. } => answer(shared, *purpose, "failed"),
         Event::ModelAbandoned { purpose, .. } => answer(shared, *purpose, "given up"),
-        Event::UserMessage { origin: Origin::Breaker, text, .. } => breaker(shared, text),
-        Event::ToolEnd { result, .. } => breaker(shared, &result.text),
-        Event::UserMessage { origin: Origin::Remaining, .. } => shared.count("words", "that little is left"),
+        Event::UserMessage { origin: MessageOrigin::Breaker, text, .. } => breaker(shared, text),
+        Event::ToolCallEnd { result, .. } => breaker(shared, &result.text),
+        Event::UserMessage { origin: MessageOrigin::Remaining, .. } => {
+            shared.count("words", "that little is left")
+        }
         Event::Evaluation { result } => {
             shared.count("evaluation", if result.passed { "passed" } else { "found wanting" });
         }
@@ -45,11 +47,11 @@ pub const PATTERNS: [(&str, &str); 7] = [
     ("an error", "with the same kind of error"),
     ("a result", "gave the same result in"),
     ("a content", "to a content that it had before"),
-    ("an announcement", messages::ANNOUNCED),
+    ("an announcement", messages::ANNOUNCED_ACTION),
 ];
 
 /// Counts the breaker that has made the run say `text`.
-fn breaker(shared: &Shared, text: &str) {
+fn breaker(shared: &SimulationContext, text: &str) {
     for (name, words) in PATTERNS {
         if text.contains(words) {
             shared.count("breaker", name);
@@ -58,7 +60,7 @@ fn breaker(shared: &Shared, text: &str) {
 }
 
 /// What became of a request beside the steps.
-fn answer(shared: &Shared, purpose: Purpose, how: &str) {
+fn answer(shared: &SimulationContext, purpose: Purpose, how: &str) {
     match purpose {
         Purpose::Step => {}
         Purpose::Closing => shared.count("closing", how),
@@ -67,15 +69,15 @@ fn answer(shared: &Shared, purpose: Purpose, how: &str) {
     }
 }
 
-fn compaction(part: &Compaction) -> Option<&'static str> {
+fn compaction(part: &CompactionEvent) -> Option<&'static str> {
     match part {
-        Compaction::Start { .. } => Some("begun"),
-        Compaction::Outputs { call_ids } => (!call_ids.is_empty()).then_some("outputs shortened"),
-        Compaction::Summary { upto: 0, .. } | Compaction::LeftOut { upto: 0 } => None,
-        Compaction::Summary { by_model, .. } => {
+        CompactionEvent::Start { .. } => Some("begun"),
+        CompactionEvent::Outputs { call_ids } => (!call_ids.is_empty()).then_some("outputs shortened"),
+        CompactionEvent::Summary { upto: 0, .. } | CompactionEvent::LeftOut { upto: 0 } => None,
+        CompactionEvent::Summary { by_model, .. } => {
             Some(if *by_model { "summed up by the model" } else { "summed up without it" })
         }
-        Compaction::LeftOut { .. } => Some("left out"),
-        Compaction::End { enough, .. } => Some(if *enough { "enough" } else { "too little" }),
+        CompactionEvent::LeftOut { .. } => Some("left out"),
+        CompactionEvent::End { enough, .. } => Some(if *enough { "enough" } else { "too little" }),
     }
 }

@@ -17,14 +17,14 @@ mod wire;
 mod worker;
 mod world;
 
-use crate::stop_reason::{Limit, StopReason};
-use count::Counts;
-use life::{End, Life};
-use shared::Samples;
+use crate::stop_reason::{ReachedLimit, StopReason};
+use count::CoverageCounts;
+use life::{SessionOutcome, SimulatedSession};
+use shared::SampleRates;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use world::{Kind, World};
+use world::{ModelKind, Scenario};
 
 /// Steps that are made when nobody says how many.
 const USUAL_STEPS: u64 = 4_000;
@@ -64,23 +64,23 @@ const ONCE_IN: u64 = 1_000;
 
 /// What seeds came to.
 #[derive(Default)]
-struct Reached {
-    counts: Counts,
+struct Coverage {
+    counts: CoverageCounts,
     steps: Vec<u32>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "what is to be simulated is said in the environment")]
-fn wish(name: &str) -> Option<u64> {
+fn env_number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().unwrap())
 }
 
-/// Lives `world` in a runtime of its own, whose clock begins anew; tells how to see it again where something is wrong.
-fn simulated(world: World, samples: Samples) -> (End, Reached) {
-    let seed = world.seed;
-    let life = Life::new(world, samples);
+/// Lives `scenario` in a runtime of its own, whose clock begins anew; tells how to see it again where something is wrong.
+fn run_scenario(scenario: Scenario, samples: SampleRates) -> (SessionOutcome, Coverage) {
+    let seed = scenario.seed;
+    let life = SimulatedSession::new(scenario, samples);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    let lived = catch_unwind(AssertUnwindSafe(|| runtime.block_on(life.live())));
+    let lived = catch_unwind(AssertUnwindSafe(|| runtime.block_on(life.run_to_end())));
     let end = lived.unwrap_or_else(|problem| {
         let records = &life.disk.borrow().records;
         let last = records.iter().rev().take(SHOWN_RECORDS).rev();
@@ -91,28 +91,32 @@ fn simulated(world: World, samples: Samples) -> (End, Reached) {
             "seed {seed}: {}\n{}\n{:?}\nrepeat it: AGENT_SIMULATION_SEED={seed} cargo test --lib simulation",
             what.unwrap_or_default(),
             last.join("\n"),
-            life.shared.world
+            life.shared.scenario
         );
     });
-    (end, Reached { counts: life.shared.counts.take(), steps: life.steps.take() })
+    (end, Coverage { counts: life.shared.counts.take(), steps: life.steps.take() })
 }
 
-/// Lives the world of `seed`, and looks whether it does so again, or without its crashes.
-fn seed(seed: u64, samples: Samples) -> Reached {
-    let (end, mut reached) = simulated(World::new(seed), samples);
-    if World::new(seed).exact {
-        let (calm, more) = simulated(World { faults: Vec::new(), ..World::new(seed) }, samples);
+/// Lives the scenario of `seed`, and looks whether it does so again, or without its crashes.
+fn seed(seed: u64, samples: SampleRates) -> Coverage {
+    let (end, mut reached) = run_scenario(Scenario::new(seed), samples);
+    if Scenario::new(seed).is_deterministic {
+        let (calm, more) = run_scenario(Scenario { faults: Vec::new(), ..Scenario::new(seed) }, samples);
         let crashed = (&end.answer, &end.items);
         assert_eq!(crashed, (&calm.answer, &calm.items), "seed {seed}: a crash changes the end");
         reached.add(more);
         reached.counts.add("run", "compared with one without a crash");
     } else if seed.is_multiple_of(64) {
-        assert_eq!(end, simulated(World::new(seed), samples).0, "seed {seed} does not go twice the same way");
+        assert_eq!(
+            end,
+            run_scenario(Scenario::new(seed), samples).0,
+            "seed {seed} does not go twice the same way"
+        );
     }
     reached
 }
 
-impl Reached {
+impl Coverage {
     fn add(&mut self, other: Self) {
         self.counts.merge(other.counts);
         self.steps.extend(other.steps);
@@ -120,11 +124,11 @@ impl Reached {
 }
 
 /// Lives seeds on as many threads as there are processors until so many steps are made.
-fn simulate(steps: u64) -> Reached {
+fn simulate(steps: u64) -> Coverage {
     let (next, made) = (AtomicU64::new(1), AtomicU64::new(0));
-    let samples = if steps < MANY_STEPS { Samples::USUAL } else { Samples::OF_MANY };
+    let samples = if steps < MANY_STEPS { SampleRates::USUAL } else { SampleRates::OF_MANY };
     let work = || {
-        let mut reached = Reached::default();
+        let mut reached = Coverage::default();
         while made.load(Ordering::Relaxed) < steps {
             let one = seed(next.fetch_add(1, Ordering::Relaxed), samples);
             made.fetch_add(one.steps.iter().map(|steps| u64::from(*steps)).sum(), Ordering::Relaxed);
@@ -135,7 +139,7 @@ fn simulate(steps: u64) -> Reached {
     let processors = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         let threads: Vec<_> = (0..processors).map(|_| scope.spawn(work)).collect();
-        let mut all = Reached::default();
+        let mut all = Coverage::default();
         for thread in threads {
             match thread.join() {
                 Ok(reached) => all.add(reached),
@@ -149,8 +153,15 @@ fn simulate(steps: u64) -> Reached {
 /// The groups and names of all that must be reached.
 fn wanted_names() -> impl Iterator<Item = (&'static str, String)> {
     let reasons = StopReason::ALL.into_iter().map(|reason| ("reason", reason.name().to_owned()));
-    let kinds = Kind::all().into_iter().map(|kind| ("model", format!("{kind:?}")));
-    let limits = [Limit::Usd, Limit::Tokens, Limit::ToolCalls, Limit::Steps, Limit::Time, Limit::Window];
+    let kinds = ModelKind::all().into_iter().map(|kind| ("model", format!("{kind:?}")));
+    let limits = [
+        ReachedLimit::Usd,
+        ReachedLimit::Tokens,
+        ReachedLimit::ToolCalls,
+        ReachedLimit::Steps,
+        ReachedLimit::Time,
+        ReachedLimit::Window,
+    ];
     let limits = limits.into_iter().map(|limit| ("limit", format!("{limit:?}")));
     let others = REACHED
         .into_iter()
@@ -161,12 +172,12 @@ fn wanted_names() -> impl Iterator<Item = (&'static str, String)> {
 
 #[test]
 fn whatever_happens_to_a_run_it_ends_within_its_limits_and_its_journal_says_how() {
-    if let Some(one) = wish("AGENT_SIMULATION_SEED") {
-        println!("{}", seed(one, Samples::USUAL).counts);
+    if let Some(one) = env_number("AGENT_SIMULATION_SEED") {
+        println!("{}", seed(one, SampleRates::USUAL).counts);
         return;
     }
-    let wanted = wish("AGENT_SIMULATION_STEPS").unwrap_or(USUAL_STEPS);
-    let Reached { counts, mut steps } = simulate(wanted);
+    let wanted = env_number("AGENT_SIMULATION_STEPS").unwrap_or(USUAL_STEPS);
+    let Coverage { counts, mut steps } = simulate(wanted);
     steps.sort_unstable();
     let median = steps[steps.len() / 2];
     println!("{wanted} steps in {} runs, {median} in the median run\n{counts}", steps.len());
@@ -181,11 +192,11 @@ fn whatever_happens_to_a_run_it_ends_within_its_limits_and_its_journal_says_how(
 
 /// Worlds in which something went wrong once: the session heard secrets that the journal does not hold, so that it guessed other
 /// costs than a replay, and was another one than whoever went on with it had.
-const ONCE_WRONG: [u64; 2] = [3, 5];
+const REGRESSION_SEEDS: [u64; 2] = [3, 5];
 
 #[test]
 fn worlds_in_which_something_went_wrong_go_well() {
-    for world in ONCE_WRONG {
-        let _counts = seed(world, Samples::USUAL);
+    for scenario in REGRESSION_SEEDS {
+        let _counts = seed(scenario, SampleRates::USUAL);
     }
 }

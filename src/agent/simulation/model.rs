@@ -1,18 +1,18 @@
 //! Models that behave as their kind does, behind the real retries.
 
-use super::answers::{Answers, Saying};
+use super::answers::{ReplyGenerator, SimulatedReply};
 use super::random::Random;
-use super::shared::Shared;
+use super::shared::SimulationContext;
 use super::truth;
 use super::wire;
-use super::world::Kind;
+use super::world::ModelKind;
 use crate::event::FinishReason;
-use crate::failure::ErrorKind;
-use crate::limits::{Terms, WindowSource};
-use crate::llm::attempts::Attempts;
+use crate::failure::FailureKind;
+use crate::limits::{ModelTerms, WindowSource};
+use crate::llm::attempts::RetryPolicy;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::message::{Message, Part, Role};
-use crate::source::Source;
+use crate::source::Clock;
 use crate::usage::Usage;
 use futures_util::future::LocalBoxFuture;
 use std::rc::Rc;
@@ -30,13 +30,13 @@ const WHOLE: Duration = Duration::from_mins(10);
 /// A simulated model.
 pub struct Model {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ModelKind,
     /// What the run knows of it.
-    pub terms: Terms,
-    /// What all of the world share.
-    pub shared: Rc<Shared>,
+    pub terms: ModelTerms,
+    /// What all of the scenario share.
+    pub shared: Rc<SimulationContext>,
     /// Time and jitter.
-    pub source: Rc<Source>,
+    pub source: Rc<Clock>,
     /// Its chances.
     pub random: Random,
 }
@@ -55,26 +55,26 @@ impl LlmClient for Model {
             wire::check(request);
             self.shared.count("wire", "requests written in every format");
         }
-        let attempts = Attempts {
+        let attempts = RetryPolicy {
             retries: RETRIES,
             max_retry_after: MAX_RETRY_AFTER,
             first_byte: WHOLE,
-            whole: WHOLE,
+            total: WHOLE,
             source: &self.source,
         };
-        Box::pin(attempts.make(request, progress, async |show| self.attempt(request, show).await))
+        Box::pin(attempts.run(request, progress, async |show| self.attempt(request, show).await))
     }
 }
 
 /// Whether an answer of which part has arrived can fail so.
-fn breaks_within_an_answer(kind: ErrorKind) -> bool {
+fn breaks_within_an_answer(kind: FailureKind) -> bool {
     matches!(
         kind,
-        ErrorKind::CutStream
-            | ErrorKind::Network
-            | ErrorKind::Timeout
-            | ErrorKind::Server
-            | ErrorKind::Malformed
+        FailureKind::CutStream
+            | FailureKind::Network
+            | FailureKind::Timeout
+            | FailureKind::Server
+            | FailureKind::Malformed
     )
 }
 
@@ -89,18 +89,18 @@ impl Model {
         if let Some(error) = self.overflow(prompt) {
             return Err(error);
         }
-        let answers = Answers {
+        let answers = ReplyGenerator {
             kind: self.kind,
-            world: &self.shared.world,
+            scenario: &self.shared.scenario,
             random: &self.random,
             shared: &self.shared,
         };
-        let Saying { parts, finish, error, latency, stalls } = answers.say(request);
+        let SimulatedReply { parts, finish, error, latency, stalls } = answers.reply(request);
         let message = Message { role: Role::Assistant, parts };
         let (message, finish) = self.within_limit(request, message, finish);
         let usage = self.used(prompt, &message);
         if error.as_ref().is_none_or(|error| error.kind.may_be_billed() || error.usage.is_some()) {
-            self.shared.truth.bill(&self.terms, usage);
+            self.shared.actual_spending.bill(&self.terms, usage);
         }
         tokio::time::sleep(latency).await;
         if stalls {
@@ -116,20 +116,20 @@ impl Model {
             return Err(LlmError { usage: error.usage.map(|_| usage), ..error });
         }
         self.shown(&message, show);
-        Ok(Response { message, finish, usage: self.reported(usage), kept: false })
+        Ok(Response { message, finish, usage: self.reported(usage), is_cached: false })
     }
 
     /// What a server says to a prompt that its model cannot hold.
     fn overflow(&self, prompt: u64) -> Option<LlmError> {
         let window = self.terms.window?;
         let real = if window.source == WindowSource::Table { window.tokens * 2 } else { window.tokens };
-        if self.shared.world.is_honest() && window.source != WindowSource::Table {
+        if self.shared.scenario.is_honest() && window.source != WindowSource::Table {
             assert!(prompt <= real, "a prompt of {prompt} tokens was sent to a model that holds {real}");
         }
-        (prompt > real).then(|| LlmError::new(ErrorKind::ContextOverflow, "the prompt is too long"))
+        (prompt > real).then(|| LlmError::new(FailureKind::ContextOverflow, "the prompt is too long"))
     }
 
-    /// The answer as far as the limit allows it. A limit that a conversation of this world cannot reach is its own.
+    /// The answer as far as the limit allows it. A limit that a conversation of this scenario cannot reach is its own.
     fn within_limit(
         &self,
         request: &Request<'_>,
@@ -137,7 +137,7 @@ impl Model {
         finish: FinishReason,
     ) -> (Message, FinishReason) {
         let limit = u64::from(request.max_output_tokens.unwrap_or(3_000));
-        if self.kind == Kind::Lying || truth::of(&message) <= limit {
+        if self.kind == ModelKind::Lying || truth::of(&message) <= limit {
             return (message, finish);
         }
         let mut text = message.joined_text() + "and so on. ";
@@ -157,7 +157,7 @@ impl Model {
 
     /// What it says that the answer took.
     fn reported(&self, usage: Usage) -> Option<Usage> {
-        if self.kind != Kind::Lying {
+        if self.kind != ModelKind::Lying {
             return Some(usage);
         }
         let lie = self.random.below(7);
@@ -188,7 +188,7 @@ impl Model {
             let pieces = if text.len() > 400 { 1 } else { text.len() / length + 1 };
             let each = text.len().div_ceil(pieces).max(1);
             for piece in text.as_bytes().chunks(each) {
-                show(tell(std::str::from_utf8(piece).expect("this world writes ASCII")));
+                show(tell(std::str::from_utf8(piece).expect("this scenario writes ASCII")));
             }
         }
     }

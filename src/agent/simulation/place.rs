@@ -8,7 +8,7 @@ pub const OUT_OF_REACH: u64 = 100_000;
 
 /// Items and what was done to them.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct SimulatedWorkspace {
     items: RefCell<BTreeMap<u64, String>>,
     /// How often each item was tried.
     tries: RefCell<BTreeMap<u64, u32>>,
@@ -18,7 +18,7 @@ pub struct Place {
     pub started: RefCell<u32>,
 }
 
-impl Place {
+impl SimulatedWorkspace {
     /// A call runs; how often it has.
     pub fn runs(&self, call_id: &str) -> u32 {
         let mut ran = self.ran.borrow_mut();

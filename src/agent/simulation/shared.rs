@@ -1,16 +1,16 @@
-//! What the models, the surroundings and the checks of a world share, over all of its runs.
+//! What the models, the surroundings and the checks of a scenario share, over all of its runs.
 
-use super::count::Counts;
-use super::place::Place;
-use super::truth::Truth;
-use super::world::World;
+use super::count::CoverageCounts;
+use super::place::SimulatedWorkspace;
+use super::truth::ActualSpending;
+use super::world::Scenario;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 
 /// Of how many one is looked at that is looked at for itself alone.
 #[derive(Debug, Clone, Copy)]
-pub struct Samples {
+pub struct SampleRates {
     /// Records that are read back.
     pub read_back: u32,
     /// Requests that are written in every wire format.
@@ -19,40 +19,40 @@ pub struct Samples {
     pub replays: u64,
 }
 
-impl Samples {
+impl SampleRates {
     /// Those of a simulation of a usual length.
     pub const USUAL: Self = Self { read_back: 1, wire: 50, replays: 6 };
     /// Those of a long one, in which more of each are looked at all the same.
     pub const OF_MANY: Self = Self { read_back: 4, wire: 150, replays: 10 };
 }
 
-/// What all parts of a world know.
+/// What all parts of a scenario know.
 #[derive(Debug)]
-pub struct Shared {
-    /// The world.
-    pub world: Rc<World>,
+pub struct SimulationContext {
+    /// The scenario.
+    pub scenario: Rc<Scenario>,
     /// What is looked at of it.
-    pub samples: Samples,
+    pub samples: SampleRates,
     /// The workspace.
-    pub place: Place,
+    pub workspace: SimulatedWorkspace,
     /// What requests have cost in the run at work.
-    pub truth: Truth,
+    pub actual_spending: ActualSpending,
     /// Requests of the run at work.
     pub requests: Cell<u64>,
     /// Time that the run at work may take beyond its limit: hooks of its end.
     pub grace: Cell<Duration>,
     /// What was reached.
-    pub counts: RefCell<Counts>,
+    pub counts: RefCell<CoverageCounts>,
 }
 
-impl Shared {
-    /// What is shared in `world`.
-    pub fn new(world: Rc<World>, samples: Samples) -> Rc<Self> {
+impl SimulationContext {
+    /// What is shared in `scenario`.
+    pub fn new(scenario: Rc<Scenario>, samples: SampleRates) -> Rc<Self> {
         Rc::new(Self {
-            world,
+            scenario,
             samples,
-            place: Place::default(),
-            truth: Truth::default(),
+            workspace: SimulatedWorkspace::default(),
+            actual_spending: ActualSpending::default(),
             requests: Cell::default(),
             grace: Cell::default(),
             counts: RefCell::default(),
@@ -60,8 +60,8 @@ impl Shared {
     }
 
     /// A run begins.
-    pub fn begin(&self) {
-        self.truth.begin();
+    pub fn start_run(&self) {
+        self.actual_spending.start_run();
         self.requests.set(0);
         self.grace.set(Duration::ZERO);
     }

@@ -1,6 +1,6 @@
 //! What requests really cost, whatever anybody reports.
 
-use crate::limits::Terms;
+use crate::limits::ModelTerms;
 use crate::llm::Request;
 use crate::message::{Message, Part};
 use crate::price::Usd;
@@ -15,23 +15,23 @@ const FRAME_TOKENS: u64 = 4;
 
 /// What the requests of a run have cost.
 #[derive(Debug, Default)]
-pub struct Truth {
+pub struct ActualSpending {
     usd: Cell<Usd>,
     tokens: Cell<u64>,
 }
 
-impl Truth {
+impl ActualSpending {
     /// A run begins.
-    pub fn begin(&self) {
+    pub fn start_run(&self) {
         self.usd.set(Usd::ZERO);
         self.tokens.set(0);
     }
 
     /// A model on these terms has used so much.
-    pub fn bill(&self, terms: &Terms, usage: Usage) {
-        let cost = terms.price.map_or(Usd::ZERO, |price| price.of(usage));
+    pub fn bill(&self, terms: &ModelTerms, usage: Usage) {
+        let cost = terms.price.map_or(Usd::ZERO, |price| price.cost(usage));
         self.usd.set(self.usd.get() + cost);
-        self.tokens.set(self.tokens.get() + usage.prompt() + usage.output);
+        self.tokens.set(self.tokens.get() + usage.prompt_tokens() + usage.output);
     }
 
     /// Money and tokens of the run so far.

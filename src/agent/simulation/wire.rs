@@ -1,31 +1,31 @@
 //! What each wire format demands of the messages of a request, looked at in what the codecs write.
 
 use crate::llm::Request;
-use crate::llm::codec::Parameters;
-use crate::llm::format::Format;
-use crate::llm::history::History;
+use crate::llm::codec::ModelParameters;
+use crate::llm::format::WireFormat;
+use crate::llm::history::EncodedHistory;
 use crate::llm::quirks::Quirks;
 use serde_json::Value;
 
 /// Writes `request` in every format and looks at its messages.
 pub fn check(request: &Request<'_>) {
-    for format in Format::ALL {
+    for format in WireFormat::ALL {
         let codec = format.codec(Quirks::default());
-        let mut history = History::default();
+        let mut history = EncodedHistory::default();
         let messages = history.json(request.messages, codec.as_ref()).unwrap();
-        let body = codec.encode(request, &Parameters::default(), messages).unwrap();
+        let body = codec.encode(request, &ModelParameters::default(), messages).unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
         let key = match format {
-            Format::ChatCompletions | Format::Messages | Format::Ollama => "messages",
-            Format::Gemini => "contents",
-            Format::Responses => "input",
+            WireFormat::ChatCompletions | WireFormat::Messages | WireFormat::Ollama => "messages",
+            WireFormat::Gemini => "contents",
+            WireFormat::Responses => "input",
         };
         let items = body[key].as_array().unwrap();
         let problem = match format {
-            Format::ChatCompletions | Format::Ollama => chat(items),
-            Format::Messages => alternate(items, "role").or_else(|| blocks(items)),
-            Format::Gemini => parts(items),
-            Format::Responses => responses(items),
+            WireFormat::ChatCompletions | WireFormat::Ollama => chat(items),
+            WireFormat::Messages => alternate(items, "role").or_else(|| blocks(items)),
+            WireFormat::Gemini => parts(items),
+            WireFormat::Responses => responses(items),
         };
         assert!(problem.is_none(), "{format:?}: {}", problem.unwrap_or_default());
     }

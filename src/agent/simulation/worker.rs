@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// What the model knows of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Known {
+enum ItemState {
     #[default]
     Missing,
     Done,
@@ -24,16 +24,16 @@ pub fn item_of(arguments: &str) -> Option<u64> {
 /// What it says next when `items` are to be written: calls, or its answer.
 pub fn next(messages: &[Arc<Message>], items: u64) -> Vec<Part> {
     let known = known(messages);
-    let open: Vec<(u64, Known)> = (0..items)
+    let open: Vec<(u64, ItemState)> = (0..items)
         .map(|item| (item, known.get(&item).copied().unwrap_or_default()))
-        .filter(|(_, known)| *known != Known::Done)
+        .filter(|(_, known)| *known != ItemState::Done)
         .take(1 + messages.len() % 3)
         .collect();
     if open.is_empty() {
         return vec![Part::Text { text: format!("All {items} items are written.") }];
     }
     let calls = open.into_iter().map(|(item, known)| {
-        let name = if known == Known::Unsure { "read" } else { "write_file" };
+        let name = if known == ItemState::Unsure { "read" } else { "write_file" };
         Part::ToolCall(ToolCall {
             id: format!("c{}-{item}", messages.len()),
             name: name.to_owned(),
@@ -44,7 +44,7 @@ pub fn next(messages: &[Arc<Message>], items: u64) -> Vec<Part> {
     calls.collect()
 }
 
-fn known(messages: &[Arc<Message>]) -> BTreeMap<u64, Known> {
+fn known(messages: &[Arc<Message>]) -> BTreeMap<u64, ItemState> {
     let mut known = BTreeMap::new();
     let mut calls: Vec<(&str, u64)> = Vec::new();
     for message in messages {
@@ -58,11 +58,11 @@ fn known(messages: &[Arc<Message>]) -> BTreeMap<u64, Known> {
             let Part::ToolResult(result) = part else { continue };
             let Some((_, item)) = calls.iter().find(|(id, _)| *id == result.call_id) else { continue };
             let now = if result.text.contains(messages::OUTCOME_UNKNOWN) {
-                Known::Unsure
+                ItemState::Unsure
             } else if result.text.contains("content of") {
-                Known::Done
+                ItemState::Done
             } else {
-                Known::Missing
+                ItemState::Missing
             };
             known.insert(*item, now);
         }

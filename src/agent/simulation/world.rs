@@ -1,11 +1,13 @@
 //! A world from a seed: who the models are, what the run is held to, what goes wrong and when.
 
 use super::random::Random;
-use crate::compaction::{CompactionLimits, Strategy};
+use crate::compaction::{CompactionLimits, CompactionStrategy};
 use crate::evaluation::{Confidence, EvaluationLimits, EvaluationMode};
-use crate::limits::{BreakerLimits, Caps, Chain, Limits, OnLimit, OnRepeat, Terms, Window, WindowSource};
+use crate::limits::{
+    BreakerLimits, FallbackChain, Limits, ModelTerms, OnLimit, OnRepeat, SpendingCaps, Window, WindowSource,
+};
 use crate::llm::ToolDefinition;
-use crate::price::{Price, Quote, Rates, Usd};
+use crate::price::{Price, PriceQuote, TokenRates, Usd};
 use crate::text::tokens;
 use serde_json::json;
 use std::iter;
@@ -13,7 +15,7 @@ use std::time::Duration;
 
 /// How a model behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ModelKind {
     /// Works through its items, and answers when they are done.
     Steady,
     /// Makes the same call again, or two in turn.
@@ -41,22 +43,22 @@ pub enum Kind {
 }
 
 /// How many of the worlds begin with a model of each kind: those are more often that end a run only where its limits are so.
-const FIRST_KINDS: [(Kind, usize); 12] = [
-    (Kind::Steady, 3),
-    (Kind::Looping, 10),
-    (Kind::Malformed, 2),
-    (Kind::Verbose, 3),
-    (Kind::Silent, 1),
-    (Kind::Lying, 1),
-    (Kind::Refusing, 4),
-    (Kind::Failing, 2),
-    (Kind::Slow, 2),
-    (Kind::Batching, 1),
-    (Kind::Duplicating, 1),
-    (Kind::Bulky, 2),
+const FIRST_KINDS: [(ModelKind, usize); 12] = [
+    (ModelKind::Steady, 3),
+    (ModelKind::Looping, 10),
+    (ModelKind::Malformed, 2),
+    (ModelKind::Verbose, 3),
+    (ModelKind::Silent, 1),
+    (ModelKind::Lying, 1),
+    (ModelKind::Refusing, 4),
+    (ModelKind::Failing, 2),
+    (ModelKind::Slow, 2),
+    (ModelKind::Batching, 1),
+    (ModelKind::Duplicating, 1),
+    (ModelKind::Bulky, 2),
 ];
 
-impl Kind {
+impl ModelKind {
     /// All of them.
     pub fn all() -> [Self; FIRST_KINDS.len()] {
         FIRST_KINDS.map(|(kind, _)| kind)
@@ -64,9 +66,9 @@ impl Kind {
 }
 
 /// One of [`FIRST_KINDS`].
-fn first_kind(random: &Random) -> Kind {
+fn first_kind(random: &Random) -> ModelKind {
     let worlds = FIRST_KINDS.into_iter().flat_map(|(kind, worlds)| iter::repeat_n(kind, worlds));
-    *random.pick(&worlds.collect::<Vec<Kind>>())
+    *random.pick(&worlds.collect::<Vec<ModelKind>>())
 }
 
 /// What goes wrong with a run, and at which record of the session.
@@ -84,7 +86,7 @@ pub enum Fault {
 
 /// How often things happen around the loop: once in so many times, 0 for never.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Rates1In {
+pub struct EventRates {
     /// A call is refused.
     pub denied: u64,
     /// A call fails.
@@ -107,25 +109,25 @@ pub struct Rates1In {
 
 /// What makes it hard to keep to what may be spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weather {
+pub enum FaultPlan {
     /// Nothing.
-    Fair,
+    Normal,
     /// Two requests of five fail and are billed.
-    Storms,
+    FailingRequests,
     /// Some results are longer than all that was said before.
-    Floods,
+    HugeResults,
 }
 
 /// A world.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is drawn by itself, and any two go together")]
-pub struct World {
+pub struct Scenario {
     /// Where it came from.
     pub seed: u64,
     /// Whether all that happens follows from the conversation and the workspace, so that a crash makes no difference.
-    pub exact: bool,
+    pub is_deterministic: bool,
     /// What each model of the chain is like.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ModelKind>,
     /// What the runs are held to.
     pub limits: Limits,
     /// Items to be worked through.
@@ -137,15 +139,15 @@ pub struct World {
     /// The faults of the runs, in order.
     pub faults: Vec<Fault>,
     /// How often things happen.
-    pub rates: Rates1In,
+    pub rates: EventRates,
     /// Whether a guardrail that finds something ends the run.
     pub halts: bool,
     /// Whether the calls of a turn run together.
-    pub together: bool,
+    pub parallel_calls: bool,
     /// What nobody may be told.
     pub secret: Option<String>,
     /// What makes it hard to keep to what may be spent.
-    pub weather: Weather,
+    pub fault_plan: FaultPlan,
     /// Whether the answer must fit a schema.
     pub schema: bool,
     /// Whether answers are streamed.
@@ -158,8 +160,8 @@ pub struct World {
 pub const SCHEMA: &str = r#"{"type":"object","properties":{"done":{"type":"integer"}},"required":["done"]}"#;
 
 /// Whether a model of this kind that goes nowhere does so in one way after another, and from early on.
-pub fn roams(seed: u64, kind: Kind) -> bool {
-    kind == Kind::Looping && !seed.is_multiple_of(3)
+pub fn cycles_habits(seed: u64, kind: ModelKind) -> bool {
+    kind == ModelKind::Looping && !seed.is_multiple_of(3)
 }
 
 /// The tools that are offered.
@@ -176,33 +178,33 @@ pub fn tools() -> Vec<ToolDefinition> {
     ]
 }
 
-impl World {
+impl Scenario {
     /// The world of `seed`.
     pub fn new(seed: u64) -> Self {
         let random = Random::new(seed, 1);
-        let exact = random.one_in(8);
+        let is_deterministic = random.one_in(8);
         let kind = first_kind(&random);
         let items = random.between(28, 60);
         let mut world = Self {
             seed,
-            exact,
-            kinds: vec![if exact { Kind::Steady } else { kind }],
+            is_deterministic,
+            kinds: vec![if is_deterministic { ModelKind::Steady } else { kind }],
             limits: limits(),
             items,
-            incident: if roams(seed, kind) { 6 } else { random.between(23, 34) },
-            revoked: !exact && random.one_in(11),
+            incident: if cycles_habits(seed, kind) { 6 } else { random.between(23, 34) },
+            revoked: !is_deterministic && random.one_in(11),
             faults: Vec::new(),
-            rates: Rates1In::default(),
+            rates: EventRates::default(),
             halts: random.one_in(2),
-            together: random.one_in(3),
+            parallel_calls: random.one_in(3),
             secret: random.one_in(4).then(|| format!("Zq{:016x}Xv", random.any())),
-            weather: Weather::Fair,
-            schema: !exact && random.one_in(40),
+            fault_plan: FaultPlan::Normal,
+            schema: !is_deterministic && random.one_in(40),
             stream: !random.one_in(4),
             checkpoints: if random.one_in(3) { 4 } else { 0 },
         };
         world.draw_models(&random);
-        if exact {
+        if is_deterministic {
             world.limits.max_steps = 500;
             world.secret = None;
         } else {
@@ -215,25 +217,29 @@ impl World {
 
     /// Whether every model keeps to the limit it is sent and tells the truth about what it used.
     pub fn is_honest(&self) -> bool {
-        !self.kinds.contains(&Kind::Lying)
+        !self.kinds.contains(&ModelKind::Lying)
     }
 
     fn draw_models(&mut self, random: &Random) {
-        let more = if self.exact { 0 } else { [0, 0, 1, 1, 2][usize::try_from(random.below(5)).unwrap()] };
+        let more = if self.is_deterministic {
+            0
+        } else {
+            [0, 0, 1, 1, 2][usize::try_from(random.below(5)).unwrap()]
+        };
         for _ in 0..more {
-            self.kinds.push(*random.pick(&Kind::all()));
+            self.kinds.push(*random.pick(&ModelKind::all()));
         }
-        let mut terms = (0..self.kinds.len()).map(|place| Terms {
+        let mut terms = (0..self.kinds.len()).map(|place| ModelTerms {
             model: format!("simulated/model-{place}"),
             price: Some(price(random)),
             output_limit: random.one_in(2).then(|| u32::try_from(random.between(1_500, 5_000)).unwrap()),
             window: None,
         });
-        self.limits.models = Chain { first: terms.next().unwrap(), fallbacks: terms.collect() };
+        self.limits.models = FallbackChain { first: terms.next().unwrap(), fallbacks: terms.collect() };
     }
 
-    fn each_model(&mut self, change: impl Fn(&mut Terms)) {
-        let Chain { first, fallbacks } = &mut self.limits.models;
+    fn each_model(&mut self, change: impl Fn(&mut ModelTerms)) {
+        let FallbackChain { first, fallbacks } = &mut self.limits.models;
         iter::once(first).chain(fallbacks).for_each(change);
     }
 
@@ -247,14 +253,14 @@ impl World {
         }
         limits.caps.closes = limits.on_limit == OnLimit::Summary;
         draw_caps(limits, random);
-        if limits.caps.hold_calls() {
-            self.weather = match Random::new(self.seed, 3).below(10) {
-                0 => Weather::Storms,
-                1 => Weather::Floods,
-                _ => Weather::Fair,
+        if limits.caps.limit_requests() {
+            self.fault_plan = match Random::new(self.seed, 3).below(10) {
+                0 => FaultPlan::FailingRequests,
+                1 => FaultPlan::HugeResults,
+                _ => FaultPlan::Normal,
             };
         }
-        let loops = self.kinds.contains(&Kind::Looping);
+        let loops = self.kinds.contains(&ModelKind::Looping);
         if loops || random.one_in(2) {
             limits.breakers = breakers(random);
         }
@@ -268,9 +274,9 @@ impl World {
             };
         }
         if random.one_in(3) {
-            limits.caps.warn_at = Some(Usd::of_picodollars(random.between(1, 80) * 1_000_000_000));
+            limits.caps.warn_at = Some(Usd::from_picodollars(random.between(1, 80) * 1_000_000_000));
         }
-        let held = limits.caps.hold_calls();
+        let held = limits.caps.limit_requests();
         if held {
             self.each_model(|terms| terms.output_limit = terms.output_limit.or(Some(2_000)));
         } else if random.one_in(3) {
@@ -283,15 +289,15 @@ impl World {
 
     /// Windows that the conversation of such models comes to fill, and what is done then.
     fn draw_windows(&mut self, random: &Random) {
-        let bulky = self.kinds.contains(&Kind::Bulky);
+        let bulky = self.kinds.contains(&ModelKind::Bulky);
         if bulky || random.one_in(3) {
             let source = *random.pick(&[WindowSource::User, WindowSource::Server, WindowSource::Table]);
             let tokens = if bulky { random.between(6_000, 16_000) } else { random.between(2_600, 6_600) };
             self.each_model(|terms| terms.window = Some(Window { tokens, source }));
             let strategy = if random.one_in(3) {
-                *random.pick(&[Strategy::Truncate, Strategy::Off])
+                *random.pick(&[CompactionStrategy::Truncate, CompactionStrategy::Off])
             } else {
-                Strategy::Layered
+                CompactionStrategy::Layered
             };
             self.limits.compaction =
                 CompactionLimits { strategy, at_percent: 75, keep_recent_steps: 2, every_steps: 4 };
@@ -300,7 +306,7 @@ impl World {
 
     fn draw_rates(&mut self, random: &Random) {
         let maybe = |often: u64, rate: u64| if random.one_in(often) { rate } else { 0 };
-        self.rates = Rates1In {
+        self.rates = EventRates {
             denied: maybe(3, 12),
             fails: maybe(2, 8),
             asks: maybe(5, 120),
@@ -316,9 +322,9 @@ impl World {
     fn draw_faults(&mut self, random: &Random) {
         let number = *random.pick(&[0, 0, 1, 1, 2, 2]);
         let mut at = 0;
-        for _ in 0..if self.exact { number.max(1) } else { number } {
+        for _ in 0..if self.is_deterministic { number.max(1) } else { number } {
             at += if random.one_in(5) { random.between(1, 200) } else { random.between(180, 450) };
-            self.faults.push(match random.below(if self.exact { 1 } else { 5 }) {
+            self.faults.push(match random.below(if self.is_deterministic { 1 } else { 5 }) {
                 0 | 1 => Fault::Crash(at),
                 2 => Fault::Full(at),
                 3 => Fault::Interrupt(at),
@@ -331,7 +337,7 @@ impl World {
 /// One thing at most that soon is spent.
 fn draw_caps(limits: &mut Limits, random: &Random) {
     match random.below(15) {
-        0 | 14 => limits.caps.usd = Some(Usd::of_picodollars(random.between(26, 306) * 1_000_000_000)),
+        0 | 14 => limits.caps.usd = Some(Usd::from_picodollars(random.between(26, 306) * 1_000_000_000)),
         1 | 2 => limits.caps.tokens = Some(random.between(24_000, 64_000)),
         3 | 4 => limits.caps.tool_calls = Some(u32::try_from(random.between(24, 60)).unwrap()),
         5 | 6 => limits.timeout = Some(Duration::from_secs(random.between(110, 270))),
@@ -345,7 +351,7 @@ fn limits() -> Limits {
     Limits {
         max_steps: 50,
         max_continuations: 2,
-        caps: Caps { tools_tokens, closes: true, ..Caps::default() },
+        caps: SpendingCaps { tools_tokens, closes: true, ..SpendingCaps::default() },
         tools_bytes,
         ..Limits::default()
     }
@@ -353,20 +359,21 @@ fn limits() -> Limits {
 
 fn measured(tools: &[ToolDefinition]) -> (u64, u64) {
     let texts = tools.iter().flat_map(|tool| [tool.name.as_str(), &tool.description, tool.parameters.json()]);
-    texts.fold((0, 0), |(tokens, bytes), text| (tokens + tokens::at_most(text), bytes + text.len() as u64))
+    texts
+        .fold((0, 0), |(tokens, bytes), text| (tokens + tokens::upper_bound(text), bytes + text.len() as u64))
 }
 
 fn price(random: &Random) -> Price {
     let quote = |factor: u64| {
         let input = f64::from(u32::try_from(random.between(1, 40) * factor).unwrap()) / 10.0;
         let cached = random.one_in(2).then_some(input / 10.0);
-        let quote = Quote {
+        let quote = PriceQuote {
             input,
             output: input * 5.0,
             cached_read: cached,
             cached_write: cached.map(|_| input * 1.25),
         };
-        Rates::try_from(quote).unwrap()
+        TokenRates::try_from(quote).unwrap()
     };
     Price { rates: quote(1), long: random.one_in(4).then(|| (4_000, quote(2))) }
 }

@@ -1,19 +1,19 @@
 //! Runs subagents for the run that asks them.
 
-use super::nested::Nested;
-use super::purses::Purses;
-use crate::agent::run::assist;
-use crate::agent::session::{Session, SubagentRoom, Verdict};
-use crate::agent::{Agent, Fold};
+use super::nested::EventForwarder;
+use super::purses::SharedBudget;
+use crate::agent::run::run_subagent;
+use crate::agent::session::{RunOutcome, Session, SubagentLimits};
+use crate::agent::{Agent, SessionSink};
 use crate::change::Change;
 use crate::emit::{EmitError, Emitter};
 use crate::engine::Engine;
-use crate::event::{Event, EventSink, Origin};
-use crate::limits::Chain;
-use crate::llm::prefix::Prefix;
+use crate::event::{Event, EventSink, MessageOrigin};
+use crate::limits::FallbackChain;
+use crate::llm::prefix::PromptPrefix;
 use crate::llm::{LlmClient, ToolDefinition};
-use crate::purse::Purse;
-use crate::source::Source;
+use crate::purse::BudgetShare;
+use crate::source::Clock;
 use crate::stop_reason::StopReason;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -26,7 +26,7 @@ const MAX_AT_ONCE: usize = 4;
 
 /// What a subagent knows when it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory {
+pub enum SubagentContext {
     /// Its own instructions and the task.
     Clean,
     /// All that was said in the session that asks it.
@@ -35,19 +35,19 @@ pub enum Memory {
 
 /// What a subagent is asked.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask<'a> {
+pub struct SubagentRequest<'a> {
     /// The agent.
     pub agent: &'a str,
     /// The task, whole.
     pub task: &'a str,
     /// What it knows.
-    pub memory: Memory,
+    pub memory: SubagentContext,
     /// The call that asks it.
     pub call_id: &'a str,
 }
 
 /// What a subagent works with.
-pub struct Equipped {
+pub struct SubagentSetup {
     /// What runs its calls.
     pub engine: Engine,
     /// The tools that it is offered.
@@ -55,44 +55,44 @@ pub struct Equipped {
     /// What it is told first: its system message, or its instructions where it goes on in a conversation that has one.
     pub opening: String,
     /// How far it may go.
-    pub room: SubagentRoom,
+    pub room: SubagentLimits,
     /// Whether it may do more than look: then no other such subagent works beside it.
-    pub acts: bool,
+    pub can_write: bool,
 }
 
 /// Makes what the agent that is asked works with, beside the engine of the run, as a subagent that tells the emitter.
-pub type Equip = Box<dyn Fn(&Engine, Ask<'_>, Rc<Emitter>) -> Result<Equipped, String>>;
+pub type SetupFn = Box<dyn Fn(&Engine, SubagentRequest<'_>, Rc<Emitter>) -> Result<SubagentSetup, String>>;
 
 /// A run that may ask subagents.
-pub struct Host {
+pub struct SubagentHost {
     /// What runs the calls of the run: it owns the tool that holds this.
     pub engine: Weak<Engine>,
     /// The models of the run.
-    pub models: Chain<Rc<dyn LlmClient>>,
+    pub models: FallbackChain<Rc<dyn LlmClient>>,
     /// Where the run tells what happens.
     pub emitter: Rc<Emitter>,
     /// The clock.
-    pub source: Rc<Source>,
+    pub source: Rc<Clock>,
     /// Fires when the person asks to stop.
     pub interrupt: CancellationToken,
     /// Whether answers are streamed.
     pub stream: bool,
     /// When the run began.
-    pub began: Duration,
-    equip: Equip,
+    pub started_at: Duration,
+    equip: SetupFn,
     most: u32,
     asked: Cell<u32>,
     session: Rc<RefCell<Session>>,
-    purses: Rc<Purses>,
+    shared_budget: Rc<SharedBudget>,
     /// Held by the subagent that does more than look.
-    acting: Mutex<()>,
+    write_lock: Mutex<()>,
     /// Those that may work at once.
-    at_once: Semaphore,
+    concurrency: Semaphore,
 }
 
-impl Host {
+impl SubagentHost {
     /// The run that `agent` does, which may ask subagents `most` times; `equip` makes what each works with.
-    pub fn new(agent: &Agent, equip: Equip, most: u32) -> Self {
+    pub fn new(agent: &Agent, equip: SetupFn, most: u32) -> Self {
         Self {
             engine: Rc::downgrade(&agent.engine),
             models: agent.models.clone(),
@@ -100,14 +100,14 @@ impl Host {
             source: Rc::clone(&agent.source),
             interrupt: agent.interrupt.clone(),
             stream: agent.stream,
-            began: agent.began,
+            started_at: agent.started_at,
             equip,
             most,
             asked: Cell::new(0),
-            purses: Rc::new(Purses::of(&agent.session)),
+            shared_budget: Rc::new(SharedBudget::of(&agent.session)),
             session: Rc::clone(&agent.session),
-            acting: Mutex::new(()),
-            at_once: Semaphore::new(MAX_AT_ONCE),
+            write_lock: Mutex::new(()),
+            concurrency: Semaphore::new(MAX_AT_ONCE),
         }
     }
 
@@ -126,56 +126,62 @@ impl Host {
         Ok(())
     }
 
-    /// Asks a subagent and waits for its verdict.
+    /// Asks a subagent and waits for its outcome.
     ///
     /// # Errors
     /// Why there is none, in words for the model.
-    pub async fn ask(&self, ask: Ask<'_>, cancel: &CancellationToken) -> Result<Verdict, String> {
+    pub async fn ask(
+        &self,
+        ask: SubagentRequest<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<RunOutcome, String> {
         let engine = self.engine.upgrade().ok_or("The run is over.")?;
         let session = Rc::new(RefCell::new(Session::default()));
         let changed = Rc::default();
         let emitter = self.emitter_of(ask.call_id, &session, &changed);
-        let Equipped { engine: own, definitions, opening, room, acts } =
+        let SubagentSetup { engine: own, definitions, opening, room, can_write } =
             (self.equip)(&engine, ask, Rc::clone(&emitter))?;
-        let (_turn, _place) = self.turn(acts, cancel).await?;
+        let (_turn, _place) = self.acquire_slot(can_write, cancel).await?;
         {
             let run = self.session.borrow();
-            let elapsed = self.source.stamped().saturating_sub(self.began);
-            let limits = run.limits_of_subagent(elapsed, room);
+            let elapsed = self.source.last_event_time().saturating_sub(self.started_at);
+            let limits = run.subagent_limits(elapsed, room);
             *session.borrow_mut() = match ask.memory {
-                Memory::Clean => run.with_subagent(limits, ask.call_id),
-                Memory::Fork => run.forked(limits),
+                SubagentContext::Clean => run.new_subagent(limits, ask.call_id),
+                SubagentContext::Fork => run.fork_for_subagent(limits),
             };
         }
         let agent = Agent {
-            models: self.models.beginning_with(self.session.borrow().model_in_use()),
+            models: self.models.starting_at(self.session.borrow().model_in_use()),
             engine: Rc::new(own),
             definitions,
             session: Rc::clone(&session),
             emitter,
-            keeper: None,
-            prefix: RefCell::new(Prefix::new(None)),
+            state_saver: None,
+            prefix: RefCell::new(PromptPrefix::new(None)),
             digest: RefCell::default(),
             source: Rc::clone(&self.source),
             interrupt: cancel.child_token(),
             name: ask.agent.to_owned(),
             task: ask.task.to_owned(),
             stream: self.stream,
-            began: self.source.stamped(),
+            started_at: self.source.last_event_time(),
         };
-        self.purses.join(ask.call_id, session);
+        self.shared_budget.join(ask.call_id, session);
         let worked = work(&agent, ask, opening).await;
-        self.purses.leave(ask.call_id);
+        self.shared_budget.leave(ask.call_id);
         if let Some(checkpoints) = &engine.checkpoints {
-            checkpoints.note(&changed.borrow());
+            checkpoints.record_changes(&changed.borrow());
         }
-        let verdict = worked.map_err(|error| error.to_string())?;
-        engine.stopped.set(engine.stopped.get() || agent.engine.stopped.get());
+        let outcome = worked.map_err(|error| error.to_string())?;
+        engine
+            .is_stopped_by_hook
+            .set(engine.is_stopped_by_hook.get() || agent.engine.is_stopped_by_hook.get());
         // A person has ended it, whose question it was: the run ends too.
-        if verdict.reason == StopReason::UserInterrupt && !cancel.is_cancelled() {
+        if outcome.reason == StopReason::UserInterrupt && !cancel.is_cancelled() {
             self.interrupt.cancel();
         }
-        Ok(verdict)
+        Ok(outcome)
     }
 
     /// What a subagent tells: its own session, and then the run.
@@ -185,28 +191,29 @@ impl Host {
         session: &Rc<RefCell<Session>>,
         changed: &Rc<RefCell<Vec<Change>>>,
     ) -> Rc<Emitter> {
-        let nested = Nested {
+        let nested = EventForwarder {
             call_id: call_id.to_owned(),
             emitter: Rc::clone(&self.emitter),
-            purses: Rc::clone(&self.purses),
-            told: Purse::default(),
+            shared_budget: Rc::clone(&self.shared_budget),
+            last_reported: BudgetShare::default(),
             changed: Rc::clone(changed),
         };
-        let sinks: Vec<Box<dyn EventSink>> = vec![Box::new(Fold(Rc::clone(session))), Box::new(nested)];
+        let sinks: Vec<Box<dyn EventSink>> =
+            vec![Box::new(SessionSink(Rc::clone(session))), Box::new(nested)];
         let emitter = Emitter::new(Rc::clone(&self.source), self.source.short_id(), 0, sinks);
-        Rc::new(emitter.redacting(std::sync::Arc::clone(self.emitter.redactor())))
+        Rc::new(emitter.with_redactor(std::sync::Arc::clone(self.emitter.redactor())))
     }
 
-    /// Waits for a place, and for one that `acts` until no other does more than look.
-    async fn turn(
+    /// Waits for a place, and for one that `can_write` until no other does more than look.
+    async fn acquire_slot(
         &self,
-        acts: bool,
+        can_write: bool,
         cancel: &CancellationToken,
     ) -> Result<(Option<MutexGuard<'_, ()>>, Option<SemaphorePermit<'_>>), String> {
         let turn = async {
-            let turn = if acts { Some(self.acting.lock().await) } else { None };
+            let turn = if can_write { Some(self.write_lock.lock().await) } else { None };
             // Nobody closes it.
-            (turn, self.at_once.acquire().await.ok())
+            (turn, self.concurrency.acquire().await.ok())
         };
         tokio::select! {
             biased;
@@ -217,7 +224,7 @@ impl Host {
 }
 
 /// Tells the beginning, works, tells the end.
-async fn work(agent: &Agent, ask: Ask<'_>, opening: String) -> Result<Verdict, EmitError> {
+async fn work(agent: &Agent, ask: SubagentRequest<'_>, opening: String) -> Result<RunOutcome, EmitError> {
     let emitter = &agent.emitter;
     let max_steps = agent.session.borrow().limits().max_steps;
     emitter.emit(Event::RunStart {
@@ -231,16 +238,16 @@ async fn work(agent: &Agent, ask: Ask<'_>, opening: String) -> Result<Verdict, E
         bounds: None,
     })?;
     let text = match ask.memory {
-        Memory::Clean => {
+        SubagentContext::Clean => {
             emitter.emit(Event::System { text: opening })?;
             ask.task.to_owned()
         }
         // The conversation keeps its beginning, which a provider has cached.
-        Memory::Fork => format!("[SYSTEM] From here on:\n{opening}\n\nYour task:\n{}", ask.task),
+        SubagentContext::Fork => format!("[SYSTEM] From here on:\n{opening}\n\nYour task:\n{}", ask.task),
     };
-    emitter.emit(Event::UserMessage { text, origin: Origin::Prompt })?;
-    let verdict = assist(agent).await?;
-    let result = agent.session.borrow().result(verdict.clone(), agent.elapsed());
-    agent.tell_end(result)?;
-    Ok(verdict)
+    emitter.emit(Event::UserMessage { text, origin: MessageOrigin::Prompt })?;
+    let outcome = run_subagent(agent).await?;
+    let result = agent.session.borrow().result(outcome.clone(), agent.elapsed());
+    agent.emit_run_end(result)?;
+    Ok(outcome)
 }

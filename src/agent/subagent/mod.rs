@@ -5,5 +5,5 @@ mod nested;
 mod purses;
 mod tool;
 
-pub use host::{Ask, Equipped, Host, Memory};
-pub use tool::{DispatchSubagent, Kind};
+pub use host::{SubagentContext, SubagentHost, SubagentRequest, SubagentSetup};
+pub use tool::{DispatchSubagent, SubagentType};

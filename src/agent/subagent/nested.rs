@@ -1,10 +1,10 @@
 //! What happens in the session of a subagent, told in the session of the run that asked it.
 
-use super::purses::Purses;
+use super::purses::SharedBudget;
 use crate::change::Change;
 use crate::emit::{EmitError, Emitter};
 use crate::event::{Event, EventSink, Record};
-use crate::purse::Purse;
+use crate::purse::BudgetShare;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
@@ -12,40 +12,41 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// The listener to a subagent that tells the run. It comes after the subagent's own session, whose purse it tells of.
-pub(super) struct Nested {
+pub(super) struct EventForwarder {
     /// The call that asked the subagent.
     pub call_id: String,
     /// What the run tells.
     pub emitter: Rc<Emitter>,
     /// Who pays from the caps of the run.
-    pub purses: Rc<Purses>,
+    pub shared_budget: Rc<SharedBudget>,
     /// The purse of the subagent as it was told last.
-    pub told: Purse,
+    pub last_reported: BudgetShare,
     /// What the subagent has changed.
     pub changed: Rc<RefCell<Vec<Change>>>,
 }
 
-impl EventSink for Nested {
+impl EventSink for EventForwarder {
     fn emit(&mut self, record: &Record) -> io::Result<()> {
         // Pieces of its texts are of interest to nobody: the run waits for its answer.
         if record.event.is_delta() {
             return Ok(());
         }
         self.changed.borrow_mut().extend_from_slice(record.event.changed());
-        let purse = self.purses.purse_of(&self.call_id).filter(|purse| *purse != self.told);
-        self.told = purse.unwrap_or(self.told);
+        let purse =
+            self.shared_budget.budget_share_of(&self.call_id).filter(|purse| *purse != self.last_reported);
+        self.last_reported = purse.unwrap_or(self.last_reported);
         let event =
             Event::Subagent { call_id: self.call_id.clone(), event: Box::new(record.event.clone()), purse };
         self.emitter.emit(event).map_err(|EmitError(error)| error)?;
-        self.purses.share();
+        self.shared_budget.share();
         Ok(())
     }
 
-    fn required(&self) -> bool {
+    fn is_required(&self) -> bool {
         true
     }
 
-    fn unsynced(&self) -> io::Result<Option<Arc<File>>> {
-        self.emitter.unsynced().map_err(|EmitError(error)| error)
+    fn file_to_sync(&self) -> io::Result<Option<Arc<File>>> {
+        self.emitter.file_to_sync().map_err(|EmitError(error)| error)
     }
 }

@@ -1,7 +1,7 @@
 //! `dispatch_subagent`: asks an agent to do a part of the work, and returns its answer.
 
-use super::host::{Ask, Host, Memory};
-use crate::agent::session::Verdict;
+use super::host::{SubagentContext, SubagentHost, SubagentRequest};
+use crate::agent::session::RunOutcome;
 use crate::language::Language;
 use crate::messages;
 use crate::stop_reason::Status;
@@ -29,7 +29,7 @@ const DEFAULT_KIND: &str = "explore";
 
 /// An agent that can be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kind {
+pub struct SubagentType {
     /// Its name.
     pub name: String,
     /// What it is for, one line.
@@ -64,14 +64,14 @@ struct Args {
 
 /// The tool. Its host is put in when the run is put together.
 pub struct DispatchSubagent {
-    kinds: Vec<Kind>,
+    kinds: Vec<SubagentType>,
     description: String,
-    host: Rc<OnceCell<Host>>,
+    host: Rc<OnceCell<SubagentHost>>,
 }
 
 impl DispatchSubagent {
     /// A tool that asks these agents through `host`; nothing where there is no agent to ask.
-    pub fn new(kinds: Vec<Kind>, host: Rc<OnceCell<Host>>) -> Option<Self> {
+    pub fn new(kinds: Vec<SubagentType>, host: Rc<OnceCell<SubagentHost>>) -> Option<Self> {
         if kinds.is_empty() {
             return None;
         }
@@ -85,7 +85,7 @@ impl DispatchSubagent {
         Some(Self { kinds, description, host })
     }
 
-    fn parse(&self, args: &Value) -> Result<(Args, &Kind), String> {
+    fn parse(&self, args: &Value) -> Result<(Args, &SubagentType), String> {
         let args: Args = arguments::parse(DISPATCH_SUBAGENT, args)?;
         if args.task.trim().is_empty() {
             return Err("Invalid arguments: `task` is empty: say what the subagent is to do.".to_owned());
@@ -113,18 +113,23 @@ impl DispatchSubagent {
         asked.unwrap_or_else(ToolOutput::error)
     }
 
-    async fn dispatch(&self, args: &Args, kind: &Kind, cx: &ToolContext) -> Result<ToolOutput, String> {
+    async fn dispatch(
+        &self,
+        args: &Args,
+        kind: &SubagentType,
+        cx: &ToolContext,
+    ) -> Result<ToolOutput, String> {
         let host = self.host.get().ok_or("Subagents can be asked in a run only.")?;
         host.count()?;
         let memory = match args.context {
-            Context::Clean => Memory::Clean,
-            Context::Fork => Memory::Fork,
+            Context::Clean => SubagentContext::Clean,
+            Context::Fork => SubagentContext::Fork,
         };
         let task = task(args);
-        let ask = Ask { agent: &kind.name, task: &task, memory, call_id: &cx.call_id };
+        let ask = SubagentRequest { agent: &kind.name, task: &task, memory, call_id: &cx.call_id };
         // The future of a whole run is large.
-        let verdict = Box::pin(host.ask(ask, &cx.cancel)).await?;
-        Ok(answer(&verdict, cx))
+        let outcome = Box::pin(host.ask(ask, &cx.cancel)).await?;
+        Ok(answer(&outcome, cx))
     }
 }
 
@@ -180,16 +185,16 @@ fn task(args: &Args) -> String {
 }
 
 /// What the model is told of how a subagent ended.
-fn answer(verdict: &Verdict, cx: &ToolContext) -> ToolOutput {
-    let text = verdict.output.text();
-    match verdict.status {
+fn answer(outcome: &RunOutcome, cx: &ToolContext) -> ToolOutput {
+    let text = outcome.output.text();
+    match outcome.status {
         Status::Success => ToolOutput::ok(cut(&text, cx)),
         Status::Partial => {
-            let why = messages::reason_in_words(verdict.reason, Language::En);
+            let why = messages::stop_reason_text(outcome.reason, Language::En);
             ToolOutput::ok(format!("[The subagent did not finish: {why}.]\n{}", cut(&text, cx)))
         }
         Status::Failed => {
-            let why = verdict.error.as_ref().map_or(verdict.reason.name(), |error| error.message.as_str());
+            let why = outcome.error.as_ref().map_or(outcome.reason.name(), |error| error.message.as_str());
             ToolOutput::error(format!("The subagent failed: {why}"))
         }
     }
@@ -199,7 +204,7 @@ fn answer(verdict: &Verdict, cx: &ToolContext) -> ToolOutput {
 fn cut(text: &str, cx: &ToolContext) -> String {
     let Some((end, _)) = text.char_indices().nth(MAX_ANSWER_CHARS) else { return text.to_owned() };
     let shown = text.get(..end).unwrap_or(text);
-    match cx.outputs.keep(&cx.call_id, text.as_bytes()) {
+    match cx.outputs.store(&cx.call_id, text.as_bytes()) {
         Ok(name) => format!("{shown}... (summary truncated: the whole answer is {name})"),
         Err(_) => format!("{shown}... (summary truncated)"),
     }

@@ -1,7 +1,7 @@
 //! The form of an exported session: JSON lines that say what it is, the lines of its journal, and each kept output.
 
 use crate::cli::error::CliError;
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use serde::{Deserialize, Serialize};
 use std::io;
 
@@ -10,7 +10,7 @@ pub const EXPORT_VERSION: u32 = 1;
 
 /// The first line.
 #[derive(Serialize, Deserialize)]
-pub struct Header {
+pub struct ExportHeader {
     /// [`EXPORT_VERSION`] of the writer.
     pub agent_session: u32,
     /// Its id where it was exported.
@@ -19,7 +19,7 @@ pub struct Header {
 
 /// The line of a kept output.
 #[derive(Serialize, Deserialize)]
-pub struct KeptOutput {
+pub struct ExportedOutput {
     /// The name of its file.
     pub output: String,
     /// Its content.
@@ -27,6 +27,9 @@ pub struct KeptOutput {
 }
 
 /// The error of somebody who could not do `what`.
-pub fn cannot(what: &str, error: io::Error) -> CliError {
-    CliError { kind: ErrorKind::Session, cause: anyhow::Error::from(error).context(format!("cannot {what}")) }
+pub fn io_failure(what: &str, error: io::Error) -> CliError {
+    CliError {
+        kind: FailureKind::Session,
+        cause: anyhow::Error::from(error).context(format!("cannot {what}")),
+    }
 }

@@ -1,11 +1,11 @@
 //! `agent sessions list`: the sessions of this workspace, newest first.
 
 use super::args::ListArgs;
-use super::{Archive, TASK_CHARS, unreadable};
+use super::{CommandContext, TASK_CHARS, unreadable};
 use crate::cli::error::{CliError, CliResult};
 use crate::cli::output::print;
-use crate::failure::ErrorKind;
-use crate::journal::glance::Glance;
+use crate::failure::FailureKind;
+use crate::journal::glance::SessionSummary;
 use crate::messages;
 use crate::price::Usd;
 use crate::report::json;
@@ -16,7 +16,7 @@ use std::fmt::Write;
 
 /// One session.
 #[derive(Serialize)]
-struct Entry {
+struct ListedSession {
     id: String,
     /// Nothing while its last run works, or when that was killed.
     status: Option<Status>,
@@ -33,18 +33,18 @@ struct Entry {
 ///
 /// # Errors
 /// When they cannot be read, or standard output cannot be written.
-pub fn list(archive: &Archive<'_>, args: &ListArgs) -> CliResult<()> {
+pub fn list(context: &CommandContext<'_>, args: &ListArgs) -> CliResult<()> {
     let wanted = if args.all { usize::MAX } else { args.limit };
-    let mut ids = archive.store.list()?;
+    let mut ids = context.store.list()?;
     let entries =
-        ids.by_ref().take(wanted).map(|id| entry(archive, id)).collect::<CliResult<Vec<Entry>>>()?;
+        ids.by_ref().take(wanted).map(|id| entry(context, id)).collect::<CliResult<Vec<ListedSession>>>()?;
     if args.json {
-        let line =
-            json::line(&entries).map_err(|error| CliError { kind: ErrorKind::Internal, cause: error.into() });
-        return print(archive.terminal, &line?);
+        let line = json::line(&entries)
+            .map_err(|error| CliError { kind: FailureKind::Internal, cause: error.into() });
+        return print(context.terminal, &line?);
     }
     if entries.is_empty() {
-        return print(archive.terminal, "no session in this workspace yet; `agent run \"…\"` begins one\n");
+        return print(context.terminal, "no session in this workspace yet; `agent run \"…\"` begins one\n");
     }
     let mut text =
         format!("{:<24} {:<16} {:<26} {:>5} {:>9}  TASK\n", "ID", "LAST (UTC)", "STATUS", "STEPS", "COST");
@@ -63,27 +63,27 @@ pub fn list(archive: &Archive<'_>, args: &ListArgs) -> CliResult<()> {
     if ids.next().is_some() {
         text.push_str("There are older ones: --all, or --limit N\n");
     }
-    print(archive.terminal, &text)
+    print(context.terminal, &text)
 }
 
-fn entry(archive: &Archive<'_>, id: String) -> CliResult<Entry> {
-    let path = archive.store.journal_path(&id)?;
-    let glance = Glance::of(&path).map_err(|error| unreadable(&path, &error))?;
+fn entry(context: &CommandContext<'_>, id: String) -> CliResult<ListedSession> {
+    let path = context.store.journal_path(&id)?;
+    let glance = SessionSummary::read(&path).map_err(|error| unreadable(&path, &error))?;
     let end = glance.end.as_ref();
-    Ok(Entry {
+    Ok(ListedSession {
         id,
         status: end.map(|end| end.status),
         stop_reason: end.and_then(|end| end.stop_reason),
         steps: glance.steps,
         cost_usd: end.and_then(|end| end.cost.total_usd),
-        model: glance.model.map(|model| archive.redactor.text(&model).into_owned()),
-        began_ms: glance.began_ms,
+        model: glance.model.map(|model| context.redactor.text(&model).into_owned()),
+        began_ms: glance.started_ms,
         last_ms: glance.last_ms,
-        task: archive.redactor.text(&glance.task).into_owned(),
+        task: context.redactor.text(&glance.task).into_owned(),
     })
 }
 
-fn status(entry: &Entry) -> String {
+fn status(entry: &ListedSession) -> String {
     let reason = entry.stop_reason.map_or("", StopReason::name);
     entry.status.map_or_else(|| "unfinished".to_owned(), |status| format!("{} ({reason})", status.name()))
 }

@@ -11,17 +11,17 @@ mod search;
 mod show;
 
 use crate::cli::app::App;
-use crate::cli::earlier::store;
+use crate::cli::earlier::session_store;
 use crate::cli::error::{CliError, CliResult};
-use crate::cli::place::PlaceArgs;
+use crate::cli::place::CommonArgs;
 use crate::config::settings::Settings;
-use crate::failure::ErrorKind;
-use crate::journal::read::{self, Reading};
-use crate::journal::store::Store;
+use crate::failure::FailureKind;
+use crate::journal::read::{self, JournalContents};
+use crate::journal::store::SessionStore;
 use crate::redactor::Redactor;
 use crate::terminal::Terminal;
 use args::SessionsCommand;
-use export::Places;
+use export::PathReplacements;
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
@@ -32,15 +32,15 @@ use std::sync::Arc;
 const TASK_CHARS: usize = 80;
 
 /// What these commands work with. What they tell is without the secrets that are known now, whatever was known then.
-struct Archive<'a> {
+struct CommandContext<'a> {
     terminal: &'a Terminal,
-    store: Store,
+    store: SessionStore,
     redactor: Arc<Redactor>,
 }
 
-impl Archive<'_> {
+impl CommandContext<'_> {
     /// What session `id` holds.
-    fn read(&self, id: &str) -> CliResult<Reading> {
+    fn read(&self, id: &str) -> CliResult<JournalContents> {
         let path = self.store.journal_path(id)?;
         read::read(&path).map_err(|error| unreadable(&path, &error))
     }
@@ -51,46 +51,47 @@ impl Archive<'_> {
 /// # Errors
 /// When the configuration is wrong, there is no such session, it cannot be read or changed, or standard output cannot be
 /// written.
-pub fn sessions(app: &App, command: SessionsCommand, place: &PlaceArgs) -> CliResult<()> {
-    let settings = app.load_place(place)?.settings;
-    let store = store(&settings);
-    let archive = Archive { terminal: &app.terminal, store, redactor: app.redactor(&settings) };
+pub fn sessions(app: &App, command: SessionsCommand, common: &CommonArgs) -> CliResult<()> {
+    let settings = app.load_settings(common)?.settings;
+    let store = session_store(&settings);
+    let context = CommandContext { terminal: &app.terminal, store, redactor: app.redactor(&settings) };
     let new_id = || app.source.session_id();
     match command {
-        SessionsCommand::List(args) => list::list(&archive, &args),
-        SessionsCommand::Show { id } => show::show(&archive, &id),
-        SessionsCommand::Search { text, limit } => search::search(&archive, &text, limit),
-        SessionsCommand::Fork { id, to_step } => fork::fork(&archive, &id, to_step, &new_id()),
+        SessionsCommand::List(args) => list::list(&context, &args),
+        SessionsCommand::Show { id } => show::show(&context, &id),
+        SessionsCommand::Search { text, limit } => search::search(&context, &text, limit),
+        SessionsCommand::Fork { id, to_step } => fork::fork(&context, &id, to_step, &new_id()),
         SessionsCommand::Export { id, output, redact } => {
-            let places = if redact { places(app, &settings) } else { Places::default() };
-            export::export(&archive, &id, output.as_deref(), &places)
+            let path_replacements =
+                if redact { path_replacements(app, &settings) } else { PathReplacements::default() };
+            export::export(&context, &id, output.as_deref(), &path_replacements)
         }
         SessionsCommand::Import { file } => {
-            import::import(&archive, &file, &new_id(), &settings.workspace.to_string_lossy())
+            import::import(&context, &file, &new_id(), &settings.workspace.to_string_lossy())
         }
-        SessionsCommand::Rm { ids } => remove::rm(app, &settings, &archive, &ids),
+        SessionsCommand::Rm { ids } => remove::rm(app, &settings, &context, &ids),
         SessionsCommand::Cleanup { older_than, dry_run } => {
             let days = older_than.or(settings.sessions.cleanup_after_days);
-            remove::cleanup(app, &settings, &archive, days, dry_run)
+            remove::cleanup(app, &settings, &context, days, dry_run)
         }
     }
 }
 
 /// The paths that may name a person.
-fn places(app: &App, settings: &Settings) -> Places {
+fn path_replacements(app: &App, settings: &Settings) -> PathReplacements {
     let workspace = Some((settings.workspace.as_path(), "/workspace"));
     let home = app.environment.home().map(|home| (home, "/home/user"));
     let named = |(path, other): (&Path, _)| (path.to_string_lossy().into_owned(), other);
     // A root would be found in every path.
     let told = |(path, _): &(String, _)| path.len() > 1;
-    Places { names: workspace.into_iter().chain(home).map(named).filter(told).collect() }
+    PathReplacements { pairs: workspace.into_iter().chain(home).map(named).filter(told).collect() }
 }
 
 /// Makes a directory that only its owner reads.
-fn private_dir(path: &Path) -> io::Result<()> {
+fn create_private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> CliError {
-    CliError::new(ErrorKind::Session, format!("cannot read {}: {error}", path.display()))
+    CliError::new(FailureKind::Session, format!("cannot read {}: {error}", path.display()))
 }

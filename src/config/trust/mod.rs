@@ -4,38 +4,38 @@ pub mod claim;
 mod named;
 
 use super::error::ConfigError;
-use super::project::Project;
-use super::shelf::Shelf;
+use super::project::ProjectConfig;
+use super::shelf::FactCache;
 use crate::messages;
-use claim::Claim;
+use claim::TrustManifest;
 use std::path::Path;
 
 /// Where trust in a workspace is kept: in its state directory.
-pub fn shelf<'a>(state: &'a Path, workspace: &'a Path) -> Shelf<'a> {
-    Shelf { state, workspace, name: "trust.json" }
+pub fn fact_cache<'a>(state: &'a Path, workspace: &'a Path) -> FactCache<'a> {
+    FactCache { state, workspace, name: "trust.json" }
 }
 
 /// What the command line says about trust.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum TrustWish {
+pub enum TrustFlag {
     /// What was kept holds.
     #[default]
-    AsKept,
+    Stored,
     /// `--trust-workspace`: whatever is there, for this run.
     ThisRun,
     /// `--trust-workspace=HASH`: exactly this content, for this run.
-    Exactly(String),
+    WithHash(String),
 }
 
 /// How a project stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum TrustStatus {
     /// Nothing in it waits for trust.
     NothingToTrust,
     /// Nobody trusts it.
     Untrusted,
     /// It was trusted, and is not what it was.
-    Ended {
+    Changed {
         /// What changed, in words.
         changes: String,
     },
@@ -48,33 +48,33 @@ pub enum Standing {
     },
 }
 
-impl Standing {
+impl TrustStatus {
     /// Whether what waits for trust has an effect.
     pub fn is_trusted(&self) -> bool {
         match self {
             Self::Trusted | Self::ThisRun { .. } => true,
-            Self::NothingToTrust | Self::Untrusted | Self::Ended { .. } => false,
+            Self::NothingToTrust | Self::Untrusted | Self::Changed { .. } => false,
         }
     }
 }
 
 /// How `project` stands, the files it names when it is trusted, and lines for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
+pub struct TrustDecision {
     /// How it stands.
-    pub standing: Standing,
+    pub status: TrustStatus,
     /// What is trusted, if anything is.
-    pub claim: Claim,
+    pub manifest: TrustManifest,
     /// Lines for people.
     pub notices: Vec<String>,
 }
 
-impl Judgement {
-    fn new(standing: Standing) -> Self {
-        Self { standing, claim: Claim::default(), notices: Vec::new() }
+impl TrustDecision {
+    fn new(status: TrustStatus) -> Self {
+        Self { status, manifest: TrustManifest::default(), notices: Vec::new() }
     }
 
-    fn saying(self, notice: String) -> Self {
+    fn with_notice(self, notice: String) -> Self {
         Self { notices: vec![notice], ..self }
     }
 }
@@ -83,52 +83,59 @@ impl Judgement {
 ///
 /// # Errors
 /// A hash on the command line that is not that of the content.
-pub fn judge(wish: &TrustWish, project: &Project, shelf: Shelf<'_>) -> Result<Judgement, ConfigError> {
-    let claim = || Claim::of(shelf.workspace, project);
-    match wish {
-        TrustWish::AsKept if !project.waits() => Ok(Judgement::new(Standing::NothingToTrust)),
-        TrustWish::AsKept => Ok(as_kept(project, shelf)),
-        TrustWish::ThisRun => {
-            let claim = claim()?;
-            let hash = claim.hash();
+pub fn decide(
+    flag: &TrustFlag,
+    project: &ProjectConfig,
+    fact_cache: FactCache<'_>,
+) -> Result<TrustDecision, ConfigError> {
+    let manifest = || TrustManifest::for_project(fact_cache.workspace, project);
+    match flag {
+        TrustFlag::Stored if !project.requires_trust() => Ok(TrustDecision::new(TrustStatus::NothingToTrust)),
+        TrustFlag::Stored => Ok(compare_with_stored(project, fact_cache)),
+        TrustFlag::ThisRun => {
+            let manifest = manifest()?;
+            let hash = manifest.hash();
             let notice = messages::trusted_this_run(&hash);
-            let judgement = Judgement { claim, ..Judgement::new(Standing::ThisRun { hash }) };
-            Ok(judgement.saying(notice))
+            let decision = TrustDecision { manifest, ..TrustDecision::new(TrustStatus::ThisRun { hash }) };
+            Ok(decision.with_notice(notice))
         }
-        TrustWish::Exactly(wanted) => {
-            let claim = claim()?;
-            let hash = claim.hash();
+        TrustFlag::WithHash(wanted) => {
+            let manifest = manifest()?;
+            let hash = manifest.hash();
             if *wanted != hash {
-                return Err(ConfigError::new(messages::other_content(&hash)).file("--trust-workspace"));
+                return Err(ConfigError::new(messages::trust_hash_mismatch(&hash)).file("--trust-workspace"));
             }
-            Ok(Judgement { claim, ..Judgement::new(Standing::ThisRun { hash }) })
+            Ok(TrustDecision { manifest, ..TrustDecision::new(TrustStatus::ThisRun { hash }) })
         }
     }
 }
 
 /// What was kept, compared with what is there. What cannot be compared is not trusted.
-fn as_kept(project: &Project, shelf: Shelf<'_>) -> Judgement {
-    let untrusted = Judgement::new(Standing::Untrusted);
-    let kept = match shelf.recall() {
-        Ok(Some(files)) => Claim { files },
+fn compare_with_stored(project: &ProjectConfig, fact_cache: FactCache<'_>) -> TrustDecision {
+    let untrusted = TrustDecision::new(TrustStatus::Untrusted);
+    let kept = match fact_cache.load() {
+        Ok(Some(files)) => TrustManifest { files },
         Ok(None) => return untrusted,
-        Err(error) => return untrusted.saying(messages::trust_not_believed(&error.to_string())),
+        Err(error) => return untrusted.with_notice(messages::trust_record_rejected(&error.to_string())),
     };
-    let claim = match Claim::of(shelf.workspace, project) {
-        Ok(claim) => claim,
-        Err(error) => return untrusted.saying(messages::trust_ended(&error.to_string())),
+    let manifest = match TrustManifest::for_project(fact_cache.workspace, project) {
+        Ok(manifest) => manifest,
+        Err(error) => return untrusted.with_notice(messages::trust_ended(&error.to_string())),
     };
-    match claim.changes_since(&kept) {
-        None => Judgement { claim, ..Judgement::new(Standing::Trusted) },
+    match manifest.changes_since(&kept) {
+        None => TrustDecision { manifest, ..TrustDecision::new(TrustStatus::Trusted) },
         Some(changes) => {
             let notice = messages::trust_ended(&changes);
-            Judgement::new(Standing::Ended { changes }).saying(notice)
+            TrustDecision::new(TrustStatus::Changed { changes }).with_notice(notice)
         }
     }
 }
 
 /// The files of a trusted project that are no configuration of its own, and so are protected by nothing else.
-pub fn named<'a>(claim: &'a Claim, project: &'a Project) -> impl Iterator<Item = &'a Path> {
-    let own = |path: &str| project.files.iter().any(|file| file.place == path);
-    claim.files.keys().filter(move |path| !own(path)).map(Path::new)
+pub fn other_files<'a>(
+    manifest: &'a TrustManifest,
+    project: &'a ProjectConfig,
+) -> impl Iterator<Item = &'a Path> {
+    let own = |path: &str| project.files.iter().any(|file| file.path == path);
+    manifest.files.keys().filter(move |path| !own(path)).map(Path::new)
 }

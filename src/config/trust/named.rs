@@ -16,7 +16,7 @@ const MAX_LOOKUPS: usize = 20_000;
 ///
 /// # Errors
 /// More words than can be looked up.
-pub fn files<'a>(
+pub fn find_files<'a>(
     root: &Path,
     texts: impl IntoIterator<Item = &'a str>,
 ) -> Result<BTreeSet<String>, ConfigError> {
@@ -129,7 +129,7 @@ mod tests {
             ("scripted:play.yaml", "play.yaml"),
             (&absolute, "tools/check.sh"),
         ] {
-            let found = files(root.path(), [command]).unwrap();
+            let found = find_files(root.path(), [command]).unwrap();
             assert_eq!(found.into_iter().collect::<Vec<_>>(), [expected], "{command}");
         }
     }
@@ -138,7 +138,7 @@ mod tests {
     fn what_is_outside_or_no_file_is_not_found() {
         let root = project(&["tools/check.sh"]);
         for command in ["/bin/sh", "../x", "tools", "cargo fmt --check", "", ".", "/"] {
-            assert!(files(root.path(), [command]).unwrap().is_empty(), "{command}");
+            assert!(find_files(root.path(), [command]).unwrap().is_empty(), "{command}");
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
     fn there_is_an_end_to_looking() {
         let root = project(&[]);
         let many: String = (0..MAX_LOOKUPS).map(|number| format!("w{number}")).collect::<Vec<_>>().join(" ");
-        assert!(files(root.path(), [many.as_str()]).is_err());
+        assert!(find_files(root.path(), [many.as_str()]).is_err());
     }
 
     proptest! {

@@ -6,7 +6,7 @@ use super::look::Command;
 use super::program::Program;
 
 /// Programs that speak with other machines or with services of this one, or that fetch and run what nobody has seen.
-const BEYOND: &[&str] = &[
+const EXTERNAL_PROGRAMS: &[&str] = &[
     "aws",
     "az",
     "batch",
@@ -46,7 +46,7 @@ const BEYOND: &[&str] = &[
 ];
 
 /// What fetches, installs or publishes, by the first word of a package manager.
-const PACKAGES: &[(&[&str], &[&str])] = &[
+const PACKAGE_COMMANDS: &[(&[&str], &[&str])] = &[
     (
         &["bun", "npm", "pnpm", "yarn"],
         &[
@@ -64,7 +64,7 @@ const PACKAGES: &[(&[&str], &[&str])] = &[
 ];
 
 /// Directories and devices that are nobody's: temporary files, and what holds nothing.
-const NOBODYS: &[&str] = &[
+const HARMLESS_PATHS: &[&str] = &[
     "/dev/fd/",
     "/dev/null",
     "/dev/random",
@@ -78,27 +78,30 @@ const NOBODYS: &[&str] = &[
 ];
 
 /// Whether a person is asked about a command in every mode that asks.
-pub(super) fn is_asked(command: &Command<'_>) -> bool {
-    is_unnamed(command)
-        || command.programs.iter().any(|program| destroys(program) || leaves(program))
-        || names_beyond(command)
+pub(super) fn needs_approval(command: &Command<'_>) -> bool {
+    has_unknown_program(command)
+        || command.programs.iter().any(|program| destroys(program) || reaches_outside(program))
+        || touches_outside(command)
 }
 
 /// Whether a command shows or writes what is outside of the workspace. A symbolic link only names it.
-fn names_beyond(command: &Command<'_>) -> bool {
+fn touches_outside(command: &Command<'_>) -> bool {
     let names = |program: &Program<'_>| program.name == "ln" && program.has_flag('s', "--symbolic");
     let only_names = command.programs.iter().any(names);
     let mut files = files::named(command).into_iter().filter(|file| file.write || !only_names);
-    files.any(|file| is_beyond(&file, !command.places.is_empty()))
+    files.any(|file| is_file_outside(&file, !command.directories.is_empty()))
 }
 
 /// Whether nobody can tell what runs: the name of the program is made when it runs.
-fn is_unnamed(command: &Command<'_>) -> bool {
+fn has_unknown_program(command: &Command<'_>) -> bool {
     let mut programs = command.programs.iter();
     let first = programs.next();
-    first.is_some_and(|program| !program.is_named)
-        || programs.clone().find(|program| !program.is_option()).is_some_and(|program| !program.is_named)
-        || programs.any(|program| program.is_put_in)
+    first.is_some_and(|program| !program.has_literal_name)
+        || programs
+            .clone()
+            .find(|program| !program.is_option())
+            .is_some_and(|program| !program.has_literal_name)
+        || programs.any(|program| program.is_substituted)
 }
 
 /// Whether a program takes away what only a copy could bring back.
@@ -153,34 +156,34 @@ fn is_joined(word: &str, flag: &str) -> bool {
 }
 
 /// Whether a program reaches other machines, or the services of this one.
-fn leaves(program: &Program<'_>) -> bool {
+fn reaches_outside(program: &Program<'_>) -> bool {
     let name = program.name.as_str();
     let first = program.operands().next().unwrap_or_default();
     let fetches = |name: &str, first: &str| {
-        PACKAGES.iter().any(|(names, words)| names.contains(&name) && words.contains(&first))
+        PACKAGE_COMMANDS.iter().any(|(names, words)| names.contains(&name) && words.contains(&first))
     };
     let is_module = name.starts_with("python") && program.args.first().is_some_and(|arg| arg.text == "-m");
     let module = || fetches(first, program.operands().nth(1).unwrap_or_default());
-    BEYOND.contains(&name) || fetches(name, first) || (is_module && module())
+    EXTERNAL_PROGRAMS.contains(&name) || fetches(name, first) || (is_module && module())
 }
 
 /// Whether a file is outside of the workspace, as far as its name tells. What is written somewhere else than where the
 /// command began is nowhere that its name tells.
-fn is_beyond(file: &NamedFile, has_moved: bool) -> bool {
-    is_outside(&file.path) || (file.write && has_moved && !is_nobodys(&file.path))
+fn is_file_outside(file: &NamedFile, has_moved: bool) -> bool {
+    is_outside(&file.path) || (file.write && has_moved && !is_harmless_path(&file.path))
 }
 
 /// Whether a command may run outside of the workspace because of those before it.
-pub(super) fn is_elsewhere(command: &Command<'_>) -> bool {
-    command.places.iter().any(|place| place.as_deref().is_none_or(is_outside))
+pub(super) fn may_run_outside(command: &Command<'_>) -> bool {
+    command.directories.iter().any(|place| place.as_deref().is_none_or(is_outside))
 }
 
 fn is_outside(path: &str) -> bool {
     let is_above = path.split('/').any(|part| part == "..");
-    let is_elsewhere = path.starts_with(['/', '~']) && !is_nobodys(path);
+    let is_elsewhere = path.starts_with(['/', '~']) && !is_harmless_path(path);
     is_above || is_elsewhere || path.starts_with("$HOME") || path.starts_with("${HOME")
 }
 
-fn is_nobodys(path: &str) -> bool {
-    path == "/tmp" || NOBODYS.iter().any(|place| path.starts_with(place))
+fn is_harmless_path(path: &str) -> bool {
+    path == "/tmp" || HARMLESS_PATHS.iter().any(|place| path.starts_with(place))
 }

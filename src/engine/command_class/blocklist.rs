@@ -2,35 +2,35 @@
 //!
 //! This is a net under honest mistakes, not a wall against a hostile command: a wall is what the operating system builds.
 
-use super::look::{Command, Part};
+use super::look::{Command, ScriptPart};
 use super::program::{self, Program};
-use crate::text::shell::{Direction, Script, Simple, Unclear};
+use crate::text::shell::{Direction, Script, ShellParseError, SimpleCommand};
 
 /// Programs that end or wipe the machine.
-const MACHINE: &[&str] = &["halt", "poweroff", "reboot", "shutdown", "wipefs"];
+const MACHINE_PROGRAMS: &[&str] = &["halt", "poweroff", "reboot", "shutdown", "wipefs"];
 
 /// The blocked pattern that a part of a text falls under, in words for the model.
-pub(super) fn blocked(part: &Part<'_>) -> Option<String> {
+pub(super) fn blocked(part: &ScriptPart<'_>) -> Option<String> {
     match part {
-        Part::Script(script) if is_fork_bomb(script) => Some("a fork bomb".to_owned()),
-        Part::Script(script) => is_piped_to_shell(script).then(|| DOWNLOADED.to_owned()),
-        Part::Command(command) => blocked_command(command).map(str::to_owned),
-        Part::Unclear(Unclear::Syntax) | Part::Hidden => None,
-        Part::Unclear(limit) => Some(limit.to_string()),
+        ScriptPart::Script(script) if is_fork_bomb(script) => Some("a fork bomb".to_owned()),
+        ScriptPart::Script(script) => is_piped_to_shell(script).then(|| DOWNLOAD_INTO_SHELL.to_owned()),
+        ScriptPart::Command(command) => blocked_command(command).map(str::to_owned),
+        ScriptPart::Unclear(ShellParseError::Syntax) | ScriptPart::Unknown => None,
+        ScriptPart::Unclear(limit) => Some(limit.to_string()),
     }
 }
 
 /// The pattern of what was downloaded and is run unseen.
-const DOWNLOADED: &str = "curl or wget into a shell";
+const DOWNLOAD_INTO_SHELL: &str = "curl or wget into a shell";
 
 fn blocked_command(command: &Command<'_>) -> Option<&'static str> {
     let written =
         command.simple.redirections.iter().filter(|redirection| redirection.direction == Direction::Write);
     let target = written.map(|redirection| redirection.target.text.as_str()).find_map(blocked_target);
     let substituted = || {
-        let runs = command.programs.iter().any(runs_what_it_reads);
+        let runs = command.programs.iter().any(runs_its_input);
         let downloaded = |script: &Script| script.commands.iter().any(downloads);
-        (runs && command.simple.nested.iter().any(downloaded)).then_some(DOWNLOADED)
+        (runs && command.simple.nested.iter().any(downloaded)).then_some(DOWNLOAD_INTO_SHELL)
     };
     target.or_else(|| command.programs.iter().find_map(blocked_program)).or_else(substituted)
 }
@@ -39,10 +39,10 @@ fn blocked_program(program: &Program<'_>) -> Option<&'static str> {
     let args = program.args;
     match program.name.as_str() {
         "sudo" | "su" | "doas" => Some("sudo, su, doas"),
-        "rm" if is_recursive(program) && program.operands().any(is_precious) => {
+        "rm" if is_recursive(program) && program.operands().any(is_critical_path) => {
             Some("rm -r of an absolute path, a home or the whole workspace")
         }
-        "chmod" | "chown" | "chgrp" if is_recursive(program) && program.operands().any(is_precious) => {
+        "chmod" | "chown" | "chgrp" if is_recursive(program) && program.operands().any(is_critical_path) => {
             Some("chmod -R or chown -R of an absolute path, a home or the whole workspace")
         }
         "chmod" if program.operands().any(|mode| matches!(mode, "777" | "0777" | "a+rwx" | "ugo+rwx")) => {
@@ -58,7 +58,7 @@ fn blocked_program(program: &Program<'_>) -> Option<&'static str> {
         "find" => blocked_find(program),
         "tee" => args.iter().find_map(|path| blocked_target(&path.text)),
         name if name.starts_with("mkfs") => Some("mkfs"),
-        name if MACHINE.contains(&name) => Some("ending or wiping the machine"),
+        name if MACHINE_PROGRAMS.contains(&name) => Some("ending or wiping the machine"),
         _ => None,
     }
 }
@@ -67,24 +67,24 @@ fn blocked_program(program: &Program<'_>) -> Option<&'static str> {
 fn blocked_find(program: &Program<'_>) -> Option<&'static str> {
     let starts = program.args.iter().map(|arg| arg.text.as_str());
     let is_start = |arg: &&str| !arg.starts_with('-') || matches!(*arg, "-L" | "-P" | "-H");
-    if !starts.clone().take_while(is_start).any(|path| is_precious(path) && path != ".") {
+    if !starts.clone().take_while(is_start).any(|path| is_critical_path(path) && path != ".") {
         return None;
     }
     let removes = |program: &Program<'_>| matches!(program.name.as_str(), "rm" | "shred" | "unlink");
-    if program::executed(program.args).filter_map(Program::new).any(|program| removes(&program)) {
+    if program::find_exec_commands(program.args).filter_map(Program::new).any(|program| removes(&program)) {
         return Some("find -exec rm over an absolute path or a home");
     }
     starts.into_iter().any(|arg| arg == "-delete").then_some("find -delete over an absolute path or a home")
 }
 
-fn downloads(simple: &Simple) -> bool {
+fn downloads(simple: &SimpleCommand) -> bool {
     simple
         .words
         .first()
         .is_some_and(|word| matches!(word.text.rsplit('/').next().unwrap_or_default(), "curl" | "wget"))
 }
 
-fn runs_what_it_reads(program: &Program<'_>) -> bool {
+fn runs_its_input(program: &Program<'_>) -> bool {
     program.is_shell() || matches!(program.name.as_str(), "eval" | "source" | ".")
 }
 
@@ -94,7 +94,7 @@ fn is_piped_to_shell(script: &Script) -> bool {
     script.commands.iter().any(|simple| {
         is_downloaded = downloads(simple) || (is_downloaded && simple.is_piped_into);
         let programs = program::programs(&simple.words);
-        is_downloaded && simple.is_piped_into && programs.iter().any(runs_what_it_reads)
+        is_downloaded && simple.is_piped_into && programs.iter().any(runs_its_input)
     })
 }
 
@@ -120,7 +120,7 @@ fn is_sigkill(program: &Program<'_>) -> bool {
 }
 
 /// Whether losing `path` loses a machine, a home or the workspace.
-fn is_precious(path: &str) -> bool {
+fn is_critical_path(path: &str) -> bool {
     let plain = path.trim_end_matches(['/', '*', '.']);
     plain.is_empty()
         || path.starts_with(['/', '~'])

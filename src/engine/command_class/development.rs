@@ -1,7 +1,7 @@
 //! Commands that build and test: the project's own code runs.
 
 /// Commands that build and test (spec.md 1.8): a prefix of words each.
-const DEV: &[&str] = &[
+const DEVELOPMENT_COMMANDS: &[&str] = &[
     "black --check",
     "cargo build",
     "cargo check",
@@ -51,7 +51,7 @@ const DEV: &[&str] = &[
 
 /// Whether `words` begin like one of them.
 pub(super) fn is_development(words: &[String]) -> bool {
-    DEV.iter().any(|prefix| {
+    DEVELOPMENT_COMMANDS.iter().any(|prefix| {
         let mut words = words.iter();
         prefix.split(' ').all(|wanted| words.next().is_some_and(|word| word == wanted))
     })

@@ -2,13 +2,13 @@
 //!
 //! A program does more than its words say. This stops the honest mistake; a wall is what the operating system builds.
 
-use super::look::{self, Command, Part};
+use super::look::{self, Command, ScriptPart};
 use super::program::Program;
 use crate::text::shell::Direction;
 
 /// What a program does with the files it is given.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum FileUse {
     /// Shows or runs all of them.
     Reads,
     /// Shows all but the first word, which is a pattern or a script unless a flag gives one.
@@ -22,25 +22,25 @@ enum Use {
 }
 
 /// Programs whose arguments are files (spec.md 1.10 and their like).
-const PROGRAMS: &[(Use, &[&str])] = &[
+const PROGRAMS: &[(FileUse, &[&str])] = &[
     (
-        Use::Reads,
+        FileUse::Reads,
         &[
             ".", "base64", "bat", "bzip2", "cat", "cmp", "comm", "cut", "diff", "expand", "fold", "gzip",
             "head", "hexdump", "less", "more", "nl", "od", "paste", "rev", "sort", "source", "strings",
             "tac", "tail", "tar", "uniq", "wc", "xxd", "xz", "zcat", "zip", "zstd",
         ],
     ),
-    (Use::ReadsAfterPattern, &["awk", "egrep", "fgrep", "gawk", "grep", "rg", "sed"]),
-    (Use::Copies, &["cp", "install", "ln", "rsync", "scp", "split"]),
+    (FileUse::ReadsAfterPattern, &["awk", "egrep", "fgrep", "gawk", "grep", "rg", "sed"]),
+    (FileUse::Copies, &["cp", "install", "ln", "rsync", "scp", "split"]),
     (
-        Use::Writes,
+        FileUse::Writes,
         &[
             "chgrp", "chmod", "chown", "ed", "ex", "mkdir", "mv", "patch", "rm", "rmdir", "shred", "tee",
             "touch", "truncate", "unlink",
         ],
     ),
-    (Use::Dd, &["dd"]),
+    (FileUse::Dd, &["dd"]),
 ];
 
 /// A file that a command names.
@@ -55,8 +55,8 @@ pub struct NamedFile {
 /// The files that `command` names, substitutions included. One that is named after `cd` may stand in either place.
 pub fn named_files(command: &str) -> Vec<NamedFile> {
     let mut found = Vec::new();
-    look::look(command, &mut |part| {
-        if let Part::Command(command) = part {
+    look::walk(command, &mut |part| {
+        if let ScriptPart::Command(command) = part {
             found.extend(named(command));
         }
     });
@@ -65,17 +65,17 @@ pub fn named_files(command: &str) -> Vec<NamedFile> {
 
 /// The files that one command names, from where all begins.
 pub(super) fn named(command: &Command<'_>) -> Vec<NamedFile> {
-    let files = named_here(command);
+    let files = named_as_written(command);
     let below = |place: &String| {
         let there = |file: &NamedFile| NamedFile { path: look::join(place, &file.path), write: file.write };
         files.iter().map(there).collect::<Vec<_>>()
     };
-    let placed: Vec<_> = command.places.iter().flatten().flat_map(below).collect();
+    let placed: Vec<_> = command.directories.iter().flatten().flat_map(below).collect();
     files.into_iter().chain(placed).collect()
 }
 
 /// The files that one command names, as they stand there.
-fn named_here(command: &Command<'_>) -> Vec<NamedFile> {
+fn named_as_written(command: &Command<'_>) -> Vec<NamedFile> {
     // Behind wrappers like `env` it is the first program that is known.
     let mut found = command.programs.iter().find_map(arguments).unwrap_or_default();
     found.extend(command.simple.redirections.iter().map(|redirection| NamedFile {
@@ -90,8 +90,8 @@ fn arguments(program: &Program<'_>) -> Option<Vec<NamedFile>> {
     let operands: Vec<&str> = program.operands().collect();
     let named = |path: &str, write| NamedFile { path: path.to_owned(), write };
     if program.name == "git" {
-        let written = given_to_git(&operands, &["checkout", "mv", "restore", "rm"]).iter();
-        let shown = given_to_git(&operands, &["blame", "cat-file", "diff", "show"]).iter();
+        let written = git_operands(&operands, &["checkout", "mv", "restore", "rm"]).iter();
+        let shown = git_operands(&operands, &["blame", "cat-file", "diff", "show"]).iter();
         let shown = shown.map(|path| path.split_once(':').map_or(*path, |(_, path)| path));
         return Some(
             written.map(|path| named(path, true)).chain(shown.map(|path| named(path, false))).collect(),
@@ -100,16 +100,16 @@ fn arguments(program: &Program<'_>) -> Option<Vec<NamedFile>> {
     let (use_of, _) = PROGRAMS.iter().find(|(_, names)| names.contains(&program.name.as_str()))?;
     let last = operands.len().saturating_sub(1);
     Some(match use_of {
-        Use::Reads => operands.iter().map(|path| named(path, false)).collect(),
-        Use::Writes => operands.iter().map(|path| named(path, true)).collect(),
-        Use::Copies => operands.iter().enumerate().map(|(at, path)| named(path, at == last)).collect(),
-        Use::ReadsAfterPattern => {
+        FileUse::Reads => operands.iter().map(|path| named(path, false)).collect(),
+        FileUse::Writes => operands.iter().map(|path| named(path, true)).collect(),
+        FileUse::Copies => operands.iter().enumerate().map(|(at, path)| named(path, at == last)).collect(),
+        FileUse::ReadsAfterPattern => {
             let in_place = program.name == "sed" && program.has_flag('i', "--in-place");
             let has_pattern = program.has_flag('e', "--regexp") || program.has_flag('e', "--expression");
             let files = operands.iter().skip(usize::from(!has_pattern));
             files.map(|path| named(path, in_place)).collect()
         }
-        Use::Dd => {
+        FileUse::Dd => {
             let file = |arg: &&str, key, write| arg.strip_prefix(key).map(|path| named(path, write));
             operands.iter().filter_map(|arg| file(arg, "if=", false).or(file(arg, "of=", true))).collect()
         }
@@ -117,7 +117,7 @@ fn arguments(program: &Program<'_>) -> Option<Vec<NamedFile>> {
 }
 
 /// What stands behind the first of `commands` that git is given.
-fn given_to_git<'a>(operands: &'a [&'a str], commands: &[&str]) -> &'a [&'a str] {
+fn git_operands<'a>(operands: &'a [&'a str], commands: &[&str]) -> &'a [&'a str] {
     let at = operands.iter().position(|word| commands.contains(word));
     at.and_then(|at| operands.get(at + 1..)).unwrap_or_default()
 }

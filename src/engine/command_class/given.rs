@@ -1,33 +1,33 @@
 //! Texts that programs are given to run: by their words, through a pipe, in a document.
 
 use super::program::Program;
-use crate::text::shell::{Simple, Word, is_assignment};
+use crate::text::shell::{SimpleCommand, Word, is_assignment};
 
 /// What a program runs as text.
-pub(super) enum Given {
+pub(super) enum InnerText {
     /// It runs none.
     Nothing,
     /// This one.
     Text(String),
     /// What it reads from its standard input.
-    Input,
+    Stdin,
     /// Something that the words do not tell.
-    Hidden,
+    Unknown,
 }
 
 /// What `program` runs as text, when it is that of `simple`.
-pub(super) fn text_of(program: &Program<'_>, simple: &Simple) -> Given {
+pub(super) fn inner_text(program: &Program<'_>, simple: &SimpleCommand) -> InnerText {
     let known = |word: Option<&Word>| match word {
-        Some(word) if word.is_literal => Given::Text(word.text.clone()),
-        Some(_) => Given::Hidden,
-        None => Given::Nothing,
+        Some(word) if word.is_literal => InnerText::Text(word.text.clone()),
+        Some(_) => InnerText::Unknown,
+        None => InnerText::Nothing,
     };
     let args = program.args;
     match program.name.as_str() {
-        "eval" | "watch" => joined_with("", args),
+        "eval" | "watch" => join_words("", args),
         "trap" => known(args.first()),
-        "env" => taken_apart(args),
-        "." | "source" if !simple.nested.is_empty() => Given::Hidden,
+        "env" => env_split_string(args),
+        "." | "source" if !simple.nested.is_empty() => InnerText::Unknown,
         _ if program.is_shell() => {
             let is_flag = |arg: &&Word| arg.text.starts_with('-');
             let is_text = |arg: &Word| !arg.text.starts_with("--") && is_flag(&arg) && arg.text.contains('c');
@@ -36,29 +36,29 @@ pub(super) fn text_of(program: &Program<'_>, simple: &Simple) -> Given {
                     let mut rest = args.iter().skip(at).skip_while(|arg| is_flag(arg) && arg.text != "--");
                     known(rest.find(|arg| arg.text != "--"))
                 }
-                None if args.iter().any(|arg| arg.text.contains("<()")) => Given::Hidden,
+                None if args.iter().any(|arg| arg.text.contains("<()")) => InnerText::Unknown,
                 None if args.iter().all(|arg| is_flag(&arg)) || args.iter().any(|arg| arg.text == "-s") => {
-                    Given::Input
+                    InnerText::Stdin
                 }
-                None => Given::Nothing,
+                None => InnerText::Nothing,
             }
         }
-        _ => Given::Nothing,
+        _ => InnerText::Nothing,
     }
 }
 
 /// The text that begins with `first` and goes on with `words`.
-fn joined_with(first: &str, words: &[Word]) -> Given {
+fn join_words(first: &str, words: &[Word]) -> InnerText {
     if !words.iter().all(|word| word.is_literal) {
-        return Given::Hidden;
+        return InnerText::Unknown;
     }
     let words = words.iter().map(|word| word.text.as_str());
-    Given::Text(std::iter::once(first).chain(words).collect::<Vec<_>>().join(" "))
+    InnerText::Text(std::iter::once(first).chain(words).collect::<Vec<_>>().join(" "))
 }
 
 /// What `env` takes apart into words, with those behind it: `-S TEXT`, `-STEXT` or `--split-string=TEXT`, also behind letters of
 /// other options. Behind its own options begins another program's.
-fn taken_apart(args: &[Word]) -> Given {
+fn env_split_string(args: &[Word]) -> InnerText {
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         let option = arg.text.as_str();
@@ -69,21 +69,21 @@ fn taken_apart(args: &[Word]) -> Given {
                 .and_then(|it| it.trim_start_matches(['0', 'i', 'v']).strip_prefix('S')),
         };
         match joined {
-            Some("") => return joined_with("", args.as_slice()),
-            Some(text) if arg.is_literal => return joined_with(text, args.as_slice()),
-            Some(_) => return Given::Hidden,
+            Some("") => return join_words("", args.as_slice()),
+            Some(text) if arg.is_literal => return join_words(text, args.as_slice()),
+            Some(_) => return InnerText::Unknown,
             None if matches!(option, "-u" | "-C" | "-a" | "--unset" | "--chdir" | "--argv0") => {
                 args.next();
             }
             None if option.starts_with('-') || is_assignment(option) => {}
-            None => return Given::Nothing,
+            None => return InnerText::Nothing,
         }
     }
-    Given::Nothing
+    InnerText::Nothing
 }
 
 /// What a program writes for the next one, where its words tell: `None` where they do not.
-pub(super) fn says(program: &Program<'_>, simple: &Simple) -> Option<String> {
+pub(super) fn known_output(program: &Program<'_>, simple: &SimpleCommand) -> Option<String> {
     let is_known = program.args.iter().all(|arg| arg.is_literal) && simple.nested.is_empty();
     match program.name.as_str() {
         _ if !is_known || !simple.redirections.is_empty() => None,
@@ -97,13 +97,13 @@ pub(super) fn says(program: &Program<'_>, simple: &Simple) -> Option<String> {
 }
 
 /// The commands that a text has at a glance, where it is not understood: what stands between separators, without quotes.
-pub(super) fn pieces(text: &str) -> Vec<Simple> {
+pub(super) fn split_commands(text: &str) -> Vec<SimpleCommand> {
     let bare = |word: &str| word.replace(['\'', '"', '\\'], "");
     let word = |raw: &str| Word { text: bare(raw), raw: raw.to_owned(), is_literal: false };
     let separated = text.split([';', '&', '|', '\n', '(', ')', '{', '}', '`']);
-    let simple = |piece: &str| Simple {
+    let simple = |piece: &str| SimpleCommand {
         words: piece.split_whitespace().filter(|word| *word != "!").map(word).collect(),
-        ..Simple::default()
+        ..SimpleCommand::default()
     };
     separated.map(simple).filter(|simple| !simple.words.is_empty()).collect()
 }

@@ -12,7 +12,7 @@ pub(super) mod program;
 pub use files::{NamedFile, named_files};
 
 use crate::text::invisible;
-use look::{Command, Part};
+use look::{Command, ScriptPart};
 use regex::{RegexSet, RegexSetBuilder};
 
 /// Bytes that all configured patterns may take together when compiled.
@@ -36,7 +36,7 @@ pub enum CommandClass {
 
 /// What is known of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct CommandVerdict {
     /// The class of its worst part.
     pub class: CommandClass,
     /// Whether each of its parts is known: plain programs that read, build or test.
@@ -53,7 +53,7 @@ pub struct CommandOptions {
 /// A `commands.blocked_patterns` entry that is no regex.
 #[derive(Debug, thiserror::Error)]
 #[error("commands.blocked_patterns: {0}")]
-pub struct BadPattern(#[from] regex::Error);
+pub struct BlockedPatternError(#[from] regex::Error);
 
 impl CommandOptions {
     /// Compiles `commands.blocked_patterns` (regex, ignoring case, anywhere in the command) and takes
@@ -61,7 +61,7 @@ impl CommandOptions {
     ///
     /// # Errors
     /// When a pattern is no regex or all of them together are too large.
-    pub fn new(blocked_patterns: &[String], safe_commands: &[String]) -> Result<Self, BadPattern> {
+    pub fn new(blocked_patterns: &[String], safe_commands: &[String]) -> Result<Self, BlockedPatternError> {
         let blocked = RegexSetBuilder::new(blocked_patterns)
             .case_insensitive(true)
             .multi_line(true)
@@ -74,19 +74,19 @@ impl CommandOptions {
 }
 
 /// What `command` is.
-pub fn classify(command: &str, options: &CommandOptions) -> Verdict {
+pub fn classify(command: &str, options: &CommandOptions) -> CommandVerdict {
     if let Some(index) = options.blocked.matches(command).iter().next() {
-        return Verdict::blocked(options.blocked.patterns().get(index).cloned().unwrap_or_default());
+        return CommandVerdict::blocked(options.blocked.patterns().get(index).cloned().unwrap_or_default());
     }
     let is_visible = |char: char| matches!(char, '\n' | '\t') || !char.is_control();
-    let is_shown = command.chars().all(is_visible) && invisible::places(command).is_none();
+    let is_shown = command.chars().all(is_visible) && invisible::describe_positions(command).is_none();
     let class = if is_shown { CommandClass::Safe } else { CommandClass::Ask };
-    let mut verdict = Verdict { class, is_known: is_shown };
-    look::look(command, &mut |part| verdict.add(options.judge(&part)));
+    let mut verdict = CommandVerdict { class, is_known: is_shown };
+    look::walk(command, &mut |part| verdict.add(options.judge(&part)));
     verdict
 }
 
-impl Verdict {
+impl CommandVerdict {
     fn blocked(pattern: String) -> Self {
         Self { class: CommandClass::Blocked { pattern }, is_known: false }
     }
@@ -101,27 +101,27 @@ impl Verdict {
 }
 
 impl CommandOptions {
-    fn judge(&self, part: &Part<'_>) -> Verdict {
+    fn judge(&self, part: &ScriptPart<'_>) -> CommandVerdict {
         if let Some(pattern) = blocklist::blocked(part) {
-            return Verdict::blocked(pattern);
+            return CommandVerdict::blocked(pattern);
         }
         let (class, is_known) = match part {
-            Part::Script(script) if script.is_list => (CommandClass::Safe, true),
-            Part::Script(_) => (CommandClass::Confine, false),
-            Part::Hidden | Part::Unclear(_) => (CommandClass::Ask, false),
-            Part::Command(command) => return self.judge_command(command),
+            ScriptPart::Script(script) if script.is_list => (CommandClass::Safe, true),
+            ScriptPart::Script(_) => (CommandClass::Confine, false),
+            ScriptPart::Unknown | ScriptPart::Unclear(_) => (CommandClass::Ask, false),
+            ScriptPart::Command(command) => return self.judge_command(command),
         };
-        Verdict { class, is_known }
+        CommandVerdict { class, is_known }
     }
 
-    fn judge_command(&self, command: &Command<'_>) -> Verdict {
-        let words = plain::words(command.simple).filter(|_| command.depth == 0);
+    fn judge_command(&self, command: &Command<'_>) -> CommandVerdict {
+        let words = plain::plain_words(command.simple).filter(|_| command.depth == 0);
         // What the user calls safe is, whatever it names.
-        if words.as_ref().is_some_and(|words| self.is_safe(words)) && !asked::is_elsewhere(command) {
-            return Verdict { class: CommandClass::Safe, is_known: true };
+        if words.as_ref().is_some_and(|words| self.is_safe(words)) && !asked::may_run_outside(command) {
+            return CommandVerdict { class: CommandClass::Safe, is_known: true };
         }
-        let class = if asked::is_asked(command) { CommandClass::Ask } else { CommandClass::Confine };
-        Verdict { class, is_known: words.is_some_and(|words| development::is_development(&words)) }
+        let class = if asked::needs_approval(command) { CommandClass::Ask } else { CommandClass::Confine };
+        CommandVerdict { class, is_known: words.is_some_and(|words| development::is_development(&words)) }
     }
 
     fn is_safe(&self, words: &[String]) -> bool {
@@ -131,27 +131,27 @@ impl CommandOptions {
 
 /// What the words of a read-only command say about where it reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
+pub struct ReadTargets {
     /// The words after the program: files, and others that are none.
     pub words: Vec<String>,
     /// Whether it reads the files of whole directories.
-    pub searches: bool,
+    pub is_recursive: bool,
     /// Whether it follows the links of a directory that is among its words.
-    pub follows: bool,
+    pub follows_links: bool,
 }
 
 /// Where the read-only programs among the commands of `command` read, from where it begins.
-pub fn readings(command: &str) -> Vec<Reading> {
+pub fn read_targets(command: &str) -> Vec<ReadTargets> {
     let mut found = Vec::new();
-    look::look(command, &mut |part| {
-        let Part::Command(command) = part else { return };
-        let words = plain::words(command.simple).filter(|words| plain::is_read_only(words));
+    look::walk(command, &mut |part| {
+        let ScriptPart::Command(command) = part else { return };
+        let words = plain::plain_words(command.simple).filter(|words| plain::is_read_only(words));
         let Some((name, args)) = words.as_ref().and_then(|words| words.split_first()) else { return };
         let below = |place: &String| args.iter().map(|arg| look::join(place, arg)).collect::<Vec<_>>();
-        found.push(Reading {
-            words: args.iter().cloned().chain(command.places.iter().flatten().flat_map(below)).collect(),
-            searches: name == "rg" || (name == "grep" && plain::is_recursive(args)),
-            follows: name == "diff",
+        found.push(ReadTargets {
+            words: args.iter().cloned().chain(command.directories.iter().flatten().flat_map(below)).collect(),
+            is_recursive: name == "rg" || (name == "grep" && plain::is_recursive(args)),
+            follows_links: name == "diff",
         });
     });
     found

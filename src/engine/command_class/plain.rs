@@ -1,9 +1,9 @@
 //! Commands so plain that their words are what they look like, and those of them that only read.
 
-use crate::text::shell::{Simple, Word};
+use crate::text::shell::{SimpleCommand, Word};
 
 /// A read-only program and the arguments with which it stays one.
-struct Program {
+struct ReadOnlyProgram {
     name: &'static str,
     /// One-letter flags without a value; they may be joined.
     flags: &'static str,
@@ -34,35 +34,47 @@ enum Operands {
 const PATHS: Operands = Operands::Paths;
 
 /// The read-only programs. `git`, `env` and `history` are none: configuration, secrets and files hang on them.
-const PROGRAMS: &[Program] = &[
-    Program { name: "cat", flags: "AbeEnstTv", valued: "", long: &["--number"], operands: PATHS },
-    Program { name: "cd", flags: "", valued: "", long: &[], operands: Operands::Directory },
-    Program { name: "cmp", flags: "bls", valued: "in", long: &["--silent", "--quiet"], operands: PATHS },
-    Program { name: "cut", flags: "sz", valued: "bcdf", long: &["--delimiter", "--fields"], operands: PATHS },
-    Program {
+const PROGRAMS: &[ReadOnlyProgram] = &[
+    ReadOnlyProgram { name: "cat", flags: "AbeEnstTv", valued: "", long: &["--number"], operands: PATHS },
+    ReadOnlyProgram { name: "cd", flags: "", valued: "", long: &[], operands: Operands::Directory },
+    ReadOnlyProgram {
+        name: "cmp",
+        flags: "bls",
+        valued: "in",
+        long: &["--silent", "--quiet"],
+        operands: PATHS,
+    },
+    ReadOnlyProgram {
+        name: "cut",
+        flags: "sz",
+        valued: "bcdf",
+        long: &["--delimiter", "--fields"],
+        operands: PATHS,
+    },
+    ReadOnlyProgram {
         name: "date",
         flags: "uIR",
         valued: "d",
         long: &["--utc", "--iso-8601"],
         operands: Operands::Format,
     },
-    Program {
+    ReadOnlyProgram {
         name: "diff",
         flags: "abBcdeEinNpqrstTuwy",
         valued: "U",
         long: &["--brief", "--unified"],
         operands: PATHS,
     },
-    Program { name: "du", flags: "abchkmsx", valued: "d", long: &["--max-depth"], operands: PATHS },
-    Program { name: "false", flags: "", valued: "", long: &[], operands: Operands::Nothing },
-    Program {
+    ReadOnlyProgram { name: "du", flags: "abchkmsx", valued: "d", long: &["--max-depth"], operands: PATHS },
+    ReadOnlyProgram { name: "false", flags: "", valued: "", long: &[], operands: Operands::Nothing },
+    ReadOnlyProgram {
         name: "file",
         flags: "bhi",
         valued: "",
         long: &["--brief", "--mime", "--mime-type"],
         operands: PATHS,
     },
-    Program {
+    ReadOnlyProgram {
         name: "grep",
         flags: "aEFGhHiIlLnoPqrsTUvwxcz",
         valued: "ABCem",
@@ -90,23 +102,23 @@ const PROGRAMS: &[Program] = &[
         ],
         operands: PATHS,
     },
-    Program {
+    ReadOnlyProgram {
         name: "head",
         flags: "qv0123456789",
         valued: "cn",
         long: &["--bytes", "--lines"],
         operands: PATHS,
     },
-    Program {
+    ReadOnlyProgram {
         name: "ls",
         flags: "aAbBcCdfFgGhiklmnopqQrRsStuUvxX1Z",
         valued: "",
         long: &["--all", "--almost-all", "--color", "--full-time", "--human-readable", "--recursive"],
         operands: PATHS,
     },
-    Program { name: "nl", flags: "", valued: "bnw", long: &[], operands: PATHS },
-    Program { name: "pwd", flags: "LP", valued: "", long: &[], operands: Operands::Nothing },
-    Program {
+    ReadOnlyProgram { name: "nl", flags: "", valued: "bnw", long: &[], operands: PATHS },
+    ReadOnlyProgram { name: "pwd", flags: "LP", valued: "", long: &[], operands: Operands::Nothing },
+    ReadOnlyProgram {
         name: "rg",
         flags: "cFHhiIlnNopPsSuUvwx0",
         valued: "ABCegmtT",
@@ -140,53 +152,65 @@ const PROGRAMS: &[Program] = &[
         ],
         operands: PATHS,
     },
-    Program { name: "sed", flags: "nEr", valued: "", long: &["--quiet"], operands: Operands::LinePrinter },
-    Program {
+    ReadOnlyProgram {
+        name: "sed",
+        flags: "nEr",
+        valued: "",
+        long: &["--quiet"],
+        operands: Operands::LinePrinter,
+    },
+    ReadOnlyProgram {
         name: "sort",
         flags: "bcCdfghiMnrRsuVz",
         valued: "kt",
         long: &["--key", "--numeric-sort", "--reverse", "--unique"],
         operands: PATHS,
     },
-    Program {
+    ReadOnlyProgram {
         name: "stat",
         flags: "fLt",
         valued: "c",
         long: &["--format", "--printf", "--terse"],
         operands: PATHS,
     },
-    Program {
+    ReadOnlyProgram {
         name: "tail",
         flags: "qv0123456789",
         valued: "cn",
         long: &["--bytes", "--lines"],
         operands: PATHS,
     },
-    Program {
+    ReadOnlyProgram {
         name: "tree",
         flags: "aACdDfFghinpqsu",
         valued: "ILP",
         long: &["--dirsfirst", "--noreport"],
         operands: PATHS,
     },
-    Program { name: "true", flags: "", valued: "", long: &[], operands: Operands::Nothing },
-    Program { name: "uname", flags: "aimnoprsv", valued: "", long: &["--all"], operands: Operands::Nothing },
-    Program {
+    ReadOnlyProgram { name: "true", flags: "", valued: "", long: &[], operands: Operands::Nothing },
+    ReadOnlyProgram {
+        name: "uname",
+        flags: "aimnoprsv",
+        valued: "",
+        long: &["--all"],
+        operands: Operands::Nothing,
+    },
+    ReadOnlyProgram {
         name: "uniq",
         flags: "cdDiuz",
         valued: "fsw",
         long: &["--count", "--repeated"],
         operands: Operands::OnePath,
     },
-    Program {
+    ReadOnlyProgram {
         name: "wc",
         flags: "clLmw",
         valued: "",
         long: &["--bytes", "--lines", "--words"],
         operands: PATHS,
     },
-    Program { name: "which", flags: "a", valued: "", long: &[], operands: PATHS },
-    Program { name: "whoami", flags: "", valued: "", long: &[], operands: Operands::Nothing },
+    ReadOnlyProgram { name: "which", flags: "a", valued: "", long: &[], operands: PATHS },
+    ReadOnlyProgram { name: "whoami", flags: "", valued: "", long: &[], operands: Operands::Nothing },
 ];
 
 /// What `find` may test and print. `-exec`, `-ok`, `-delete`, `-fprint` and their like are not here.
@@ -218,11 +242,11 @@ const FIND_TESTS: &[&str] = &[
 const PRINTERS: &[&str] = &["basename", "dirname", "echo"];
 
 /// Commands that are harmless as a whole. Version questions of tools that first read the project's files are not here.
-const WHOLE: &[&str] = &["java -version", "node --version", "python --version", "python3 --version"];
+const WHOLE_COMMANDS: &[&str] = &["java -version", "node --version", "python --version", "python3 --version"];
 
 /// The words of a command when every character of them stands for itself, and nothing is assigned, substituted, given or
 /// written elsewhere. `None` otherwise.
-pub(super) fn words(simple: &Simple) -> Option<Vec<String>> {
+pub(super) fn plain_words(simple: &SimpleCommand) -> Option<Vec<String>> {
     let discards = simple.redirections.iter().all(|redirection| redirection.target.raw == "/dev/null");
     let is_bare = !simple.assigns && !simple.is_background && simple.nested.is_empty();
     let is_bare = is_bare && simple.document.is_empty() && discards && !simple.words.is_empty();
@@ -252,7 +276,7 @@ fn is_plain(word: &Word) -> bool {
 /// Whether `words` are a read-only program with arguments that keep it one.
 pub(super) fn is_read_only(words: &[String]) -> bool {
     let Some((name, args)) = words.split_first() else { return false };
-    if PRINTERS.contains(&name.as_str()) || WHOLE.iter().any(|whole| whole.split(' ').eq(words)) {
+    if PRINTERS.contains(&name.as_str()) || WHOLE_COMMANDS.iter().any(|whole| whole.split(' ').eq(words)) {
         return true;
     }
     if name == "find" {
@@ -269,7 +293,7 @@ pub(super) fn is_recursive(args: &[String]) -> bool {
     args.iter().any(|arg| arg == "--recursive" || joined(arg))
 }
 
-impl Program {
+impl ReadOnlyProgram {
     fn accepts(&self, args: &[String]) -> bool {
         let mut operands = Vec::new();
         let mut only_operands = false;
@@ -286,10 +310,10 @@ impl Program {
                 }
             } else {
                 match self.short(arg) {
-                    Short::Unknown => return false,
-                    Short::Complete => {}
+                    ShortFlag::Unknown => return false,
+                    ShortFlag::Complete => {}
                     // The value may be missing; then the program complains and does nothing.
-                    Short::NeedsValue => {
+                    ShortFlag::NeedsValue => {
                         args.next();
                     }
                 }
@@ -298,16 +322,20 @@ impl Program {
         self.accepts_operands(&operands)
     }
 
-    fn short(&self, arg: &str) -> Short {
+    fn short(&self, arg: &str) -> ShortFlag {
         for (at, flag) in arg.char_indices().skip(1) {
             if self.valued.contains(flag) {
-                return if at + flag.len_utf8() == arg.len() { Short::NeedsValue } else { Short::Complete };
+                return if at + flag.len_utf8() == arg.len() {
+                    ShortFlag::NeedsValue
+                } else {
+                    ShortFlag::Complete
+                };
             }
             if !self.flags.contains(flag) {
-                return Short::Unknown;
+                return ShortFlag::Unknown;
             }
         }
-        Short::Complete
+        ShortFlag::Complete
     }
 
     fn accepts_operands(&self, operands: &[&str]) -> bool {
@@ -325,7 +353,7 @@ impl Program {
     }
 }
 
-enum Short {
+enum ShortFlag {
     Complete,
     NeedsValue,
     Unknown,
@@ -363,7 +391,7 @@ mod tests {
 
     fn plain(text: &str) -> Option<Vec<String>> {
         let script = parse(text).ok()?;
-        script.commands.first().filter(|_| script.commands.len() == 1).and_then(words)
+        script.commands.first().filter(|_| script.commands.len() == 1).and_then(plain_words)
     }
 
     #[test]

@@ -16,7 +16,7 @@ const WRAPPERS: &[&str] = &[
 ];
 
 /// What stands for words from elsewhere where nobody says otherwise.
-const USUAL_MARK: &str = "{}";
+const DEFAULT_PLACEHOLDER: &str = "{}";
 
 /// Programs that run the text they are given.
 const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "sh", "zsh"];
@@ -27,9 +27,9 @@ pub(in crate::engine) struct Program<'a> {
     /// In lower case, without its directory.
     pub(in crate::engine) name: String,
     /// Whether it is called what it is written.
-    pub(in crate::engine) is_named: bool,
+    pub(in crate::engine) has_literal_name: bool,
     /// Whether words from elsewhere are put in where it is called: `xargs -I X X push`.
-    pub(in crate::engine) is_put_in: bool,
+    pub(in crate::engine) is_substituted: bool,
     pub(in crate::engine) args: &'a [Word],
 }
 
@@ -38,34 +38,40 @@ impl<'a> Program<'a> {
     pub(super) fn new(words: &'a [Word]) -> Option<Self> {
         let assignments = words.iter().take_while(|word| is_assignment(&word.text)).count();
         let (first, args) = words.get(assignments..)?.split_first()?;
-        Some(Self { name: name(&first.text), is_named: first.is_literal, is_put_in: false, args })
+        Some(Self {
+            name: name(&first.text),
+            has_literal_name: first.is_literal,
+            is_substituted: false,
+            args,
+        })
     }
 
-    /// The same where `mark` stands for words from elsewhere.
-    fn under(self, mark: &str) -> Self {
-        let is_put_in = !self.name.starts_with('-') && self.name.contains(&mark.to_ascii_lowercase());
-        Self { is_named: self.is_named && !is_put_in, is_put_in, ..self }
+    /// The same where `placeholder` stands for words from elsewhere.
+    fn with_placeholder(self, placeholder: &str) -> Self {
+        let is_substituted =
+            !self.name.starts_with('-') && self.name.contains(&placeholder.to_ascii_lowercase());
+        Self { has_literal_name: self.has_literal_name && !is_substituted, is_substituted, ..self }
     }
 
     /// What stands for words from elsewhere among the arguments of what it runs, where it puts some there.
-    pub(in crate::engine) fn mark(&self) -> Option<&'a str> {
+    pub(in crate::engine) fn placeholder(&self) -> Option<&'a str> {
         match self.name.as_str() {
-            "find" => return Some(USUAL_MARK),
+            "find" => return Some(DEFAULT_PLACEHOLDER),
             "parallel" | "xargs" => {}
             _ => return None,
         }
         let mut args = self.args.iter().map(|arg| arg.text.as_str());
-        let own = match args.find_map(own_mark) {
+        let own = match args.find_map(own_placeholder) {
             Some("") => args.next(),
             own => own,
         };
-        own.or(Some(USUAL_MARK))
+        own.or(Some(DEFAULT_PLACEHOLDER))
     }
 
     /// Whether it is an option of a wrapper, or a number that one has as its value.
     pub(super) fn is_option(&self) -> bool {
         self.name.starts_with('-')
-            || (self.is_named && self.name.starts_with(|char: char| char.is_ascii_digit()))
+            || (self.has_literal_name && self.name.starts_with(|char: char| char.is_ascii_digit()))
     }
 
     /// Whether it runs the program named after it.
@@ -98,10 +104,10 @@ pub(in crate::engine) fn name(word: &str) -> String {
 }
 
 /// A program where one may begin.
-struct Start<'a> {
+struct ProgramStart<'a> {
     program: Program<'a>,
     /// What stands for words from elsewhere among its arguments.
-    mark: Option<&'a str>,
+    placeholder: Option<&'a str>,
     /// Whether one certainly begins there.
     is_certain: bool,
 }
@@ -109,65 +115,70 @@ struct Start<'a> {
 /// The program of `words`, and those that it may run where it is one that runs others.
 pub(super) fn programs(words: &[Word]) -> Vec<Program<'_>> {
     let mut all = Vec::new();
-    let mut from: Vec<Start<'_>> = Start::new(words, None, true).into_iter().collect();
-    while let Some(Start { program, mark, is_certain }) = from.pop().filter(|_| all.len() < MAX_PROGRAMS) {
+    let mut from: Vec<ProgramStart<'_>> = ProgramStart::new(words, None, true).into_iter().collect();
+    while let Some(ProgramStart { program, placeholder, is_certain }) =
+        from.pop().filter(|_| all.len() < MAX_PROGRAMS)
+    {
         if program.name == "find" {
-            from.extend(executed(program.args).filter_map(|words| Start::new(words, mark, true)));
+            from.extend(
+                find_exec_commands(program.args)
+                    .filter_map(|words| ProgramStart::new(words, placeholder, true)),
+            );
         } else if program.is_wrapper() && is_certain {
-            from.extend(starts(program.args, mark).into_iter().rev());
+            from.extend(starts(program.args, placeholder).into_iter().rev());
         }
         all.push(program);
     }
     all
 }
 
-impl<'a> Start<'a> {
-    /// The program of `words`, where `mark` stands for words from elsewhere.
-    fn new(words: &'a [Word], mark: Option<&'a str>, is_certain: bool) -> Option<Self> {
+impl<'a> ProgramStart<'a> {
+    /// The program of `words`, where `placeholder` stands for words from elsewhere.
+    fn new(words: &'a [Word], placeholder: Option<&'a str>, is_certain: bool) -> Option<Self> {
         let program = Program::new(words)?;
-        let program = match mark {
-            Some(mark) => program.under(mark),
+        let program = match placeholder {
+            Some(placeholder) => program.with_placeholder(placeholder),
             None => program,
         };
-        let mark = mark.or_else(|| program.mark());
-        Some(Self { program, mark, is_certain })
+        let placeholder = placeholder.or_else(|| program.placeholder());
+        Some(Self { program, placeholder, is_certain })
     }
 }
 
 /// Where the program that a wrapper runs may begin among its arguments: which of them it is depends on the options, so any of
-/// them may be. Before an assignment stands the same program as behind it, and what is said to be a mark is none.
-fn starts<'a>(args: &'a [Word], mut mark: Option<&'a str>) -> Vec<Start<'a>> {
+/// them may be. Before an assignment stands the same program as behind it, and what is said to be a placeholder is none.
+fn starts<'a>(args: &'a [Word], mut placeholder: Option<&'a str>) -> Vec<ProgramStart<'a>> {
     let is_mark = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| args.get(before));
-        before.is_some_and(|option| own_mark(&option.text) == Some(""))
+        before.is_some_and(|option| own_placeholder(&option.text) == Some(""))
     };
     let is_start = |at: &usize| !is_mark(*at) && args.get(*at).is_some_and(|word| !is_assignment(&word.text));
     let places = (0..args.len().min(MAX_WRAPPER_WORDS)).filter(is_start).filter_map(|at| args.get(at..));
     let mut start = |words| {
-        let start = Start::new(words, mark, false)?;
+        let start = ProgramStart::new(words, placeholder, false)?;
         // Behind the program that is run stand its arguments, whatever is put into them.
         let goes_on = start.program.is_wrapper() || start.program.is_option();
-        mark = start.mark.filter(|_| goes_on);
+        placeholder = start.placeholder.filter(|_| goes_on);
         Some(start)
     };
     places.filter_map(&mut start).collect()
 }
 
 /// What an option says to stand for words from elsewhere; nothing where the next word says it.
-fn own_mark(option: &str) -> Option<&str> {
-    if let Some(mark) = option.strip_prefix("--replace") {
-        return mark.strip_prefix('=').or(Some(USUAL_MARK));
+fn own_placeholder(option: &str) -> Option<&str> {
+    if let Some(placeholder) = option.strip_prefix("--replace") {
+        return placeholder.strip_prefix('=').or(Some(DEFAULT_PLACEHOLDER));
     }
     let letters = option.strip_prefix('-')?.trim_start_matches(['0', 'o', 'p', 'r', 't', 'x']);
     match letters.strip_prefix('i') {
-        Some("") => Some(USUAL_MARK),
-        Some(mark) => Some(mark),
+        Some("") => Some(DEFAULT_PLACEHOLDER),
+        Some(placeholder) => Some(placeholder),
         None => letters.strip_prefix('I'),
     }
 }
 
 /// What `find` runs, each up to its end.
-pub(super) fn executed(args: &[Word]) -> impl Iterator<Item = &[Word]> {
+pub(super) fn find_exec_commands(args: &[Word]) -> impl Iterator<Item = &[Word]> {
     let executes = |arg: &Word| matches!(arg.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
     let is_end = |arg: &Word| matches!(arg.text.as_str(), ";" | "+");
     args.iter().enumerate().filter(move |(_, arg)| executes(arg)).filter_map(move |(at, _)| {

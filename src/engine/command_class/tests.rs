@@ -1,9 +1,9 @@
 use super::*;
-use crate::source::processor_time;
+use crate::source::thread_cpu_time;
 use crate::text::shell;
 use proptest::prelude::*;
 
-fn verdict(command: &str) -> Verdict {
+fn verdict(command: &str) -> CommandVerdict {
     classify(command, &CommandOptions::default())
 }
 
@@ -64,16 +64,20 @@ fn plain_reading_programs_are_safe() {
         "echo --- a; cat a.txt",
     ];
     for command in commands {
-        assert_eq!(verdict(command), Verdict { class: CommandClass::Safe, is_known: true }, "{command}");
+        assert_eq!(
+            verdict(command),
+            CommandVerdict { class: CommandClass::Safe, is_known: true },
+            "{command}"
+        );
     }
 }
 
 #[test]
 fn a_reading_command_says_where_it_reads() {
-    let reading = |words: &[&str], searches, follows| Reading {
+    let reading = |words: &[&str], is_recursive, follows_links| ReadTargets {
         words: words.iter().map(|&word| word.to_owned()).collect(),
-        searches,
-        follows,
+        is_recursive,
+        follows_links,
     };
     for (command, expected) in [
         ("cat a b", reading(&["a", "b"], false, false)),
@@ -83,10 +87,10 @@ fn a_reading_command_says_where_it_reads() {
         ("diff a b", reading(&["a", "b"], false, true)),
         ("ls -R a", reading(&["-R", "a"], false, false)),
     ] {
-        assert_eq!(readings(command), [expected], "{command}");
+        assert_eq!(read_targets(command), [expected], "{command}");
     }
-    assert_eq!(readings("make; touch a"), []);
-    let moved = readings("cd src && cat a.rs; pwd");
+    assert_eq!(read_targets("make; touch a"), []);
+    let moved = read_targets("cd src && cat a.rs; pwd");
     assert!(moved.contains(&reading(&["a.rs", "src/a.rs"], false, false)), "{moved:?}");
 }
 
@@ -201,7 +205,7 @@ fn what_could_run_write_or_leave_is_not_safe() {
 
 #[test]
 fn building_and_testing_is_a_class_of_its_own_in_plain_form_only() {
-    let known = |class| Verdict { class, is_known: true };
+    let known = |class| CommandVerdict { class, is_known: true };
     for command in [
         "cargo test",
         "make",
@@ -373,7 +377,11 @@ const CONTAINED: &[&str] = &[
 fn what_cannot_be_undone_or_leaves_the_machine_is_asked() {
     for (commands, class) in [(ASKED, CommandClass::Ask), (CONTAINED, CommandClass::Confine)] {
         for command in commands {
-            assert_eq!(verdict(command), Verdict { class: class.clone(), is_known: false }, "{command}");
+            assert_eq!(
+                verdict(command),
+                CommandVerdict { class: class.clone(), is_known: false },
+                "{command}"
+            );
         }
     }
 }
@@ -483,10 +491,10 @@ fn the_longest_commands_are_classified_in_a_moment() {
         "find -exec ",
     ] {
         let text = format!("env {}", part.repeat(9_990 / part.len()));
-        let begun = processor_time();
+        let begun = thread_cpu_time();
         classify(&text, &CommandOptions::default());
         named_files(&text);
-        let took = processor_time().checked_sub(begun).unwrap();
+        let took = thread_cpu_time().checked_sub(begun).unwrap();
         assert!(took.as_secs() < 2, "{part:?} took {took:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! `guardrails.blocked_commands`: regular expressions of what never runs, held against the text of a command and against each
 //! program in it, however that is wrapped.
 
-use crate::engine::parts::{Part, parts};
+use crate::engine::parts::{CommandPart, visit_parts};
 use crate::text::pattern;
 use crate::text::shell::Word;
 use regex::Regex;
@@ -16,7 +16,7 @@ impl BlockedCommands {
     /// # Errors
     /// A pattern that is no regular expression.
     pub fn new(patterns: &[String]) -> Result<Self, regex::Error> {
-        patterns.iter().map(|text| pattern::any_case(text)).collect::<Result<_, _>>().map(Self)
+        patterns.iter().map(|text| pattern::case_insensitive(text)).collect::<Result<_, _>>().map(Self)
     }
 
     /// The first pattern that fits `command`, or a part of it.
@@ -25,11 +25,11 @@ impl BlockedCommands {
             return None;
         }
         let mut found = self.fitting(command);
-        parts(command, &mut |part| found = found.or_else(|| self.find_in(&part)));
+        visit_parts(command, &mut |part| found = found.or_else(|| self.find_in(&part)));
         found
     }
 
-    fn find_in(&self, part: &Part<'_>) -> Option<&str> {
+    fn find_in(&self, part: &CommandPart<'_>) -> Option<&str> {
         let program = part.program.map(|program| joined(&program.name, program.args));
         let words = part.words.split_first().map(|(first, rest)| joined(&first.text, rest));
         words.into_iter().chain(program).find_map(|text| self.fitting(&text))

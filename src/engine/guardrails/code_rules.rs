@@ -1,8 +1,8 @@
 //! `guardrails.code_rules`: regular expressions of what edits must not write, held against the lines that they add.
 
 use super::edit::Edit;
-use crate::engine::patterns::Patterns;
-use crate::text::diff::Replaced;
+use crate::engine::patterns::FilePatterns;
+use crate::text::diff::LineReplacement;
 use crate::text::lines::BOM;
 use crate::text::pattern;
 use regex::Regex;
@@ -18,7 +18,7 @@ const CONTEXT_BYTES: usize = 4096;
 
 /// Matches that are passed over because they end before what changes. Each search may look through all of a long change,
 /// and there are not to be many.
-const MAX_EARLIER: usize = 32;
+const MAX_SKIPPED_MATCHES: usize = 32;
 
 /// What a rule does about a match.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -84,7 +84,7 @@ struct Rule {
     pattern: Regex,
     message: String,
     severity: CodeSeverity,
-    path: Option<Patterns>,
+    path: Option<FilePatterns>,
 }
 
 impl CodeRules {
@@ -108,11 +108,11 @@ impl CodeRules {
         let new = new.strip_prefix(BOM).unwrap_or(new);
         let windows = windows(new, &edit.replaced);
         let finding = |(index, rule): (usize, &Rule)| {
-            if !rule.is_about(edit, &self.root) {
+            if !rule.applies_to(edit, &self.root) {
                 return None;
             }
             let line = windows.iter().find_map(|window| window.first_match(&rule.pattern))?;
-            let text = format!("{}:{line}: {} (pattern: {})", edit.named, rule.message, rule.pattern);
+            let text = format!("{}:{line}: {} (pattern: {})", edit.display_path, rule.message, rule.pattern);
             Some(Finding { index, severity: rule.severity, text })
         };
         self.rules.iter().enumerate().filter_map(finding).collect()
@@ -122,12 +122,12 @@ impl CodeRules {
 impl Rule {
     fn new(rule: CodeRule) -> Result<Self, CodeRuleError> {
         let CodeRule { pattern, message, severity, path } = rule;
-        let path = path.map(|glob| Patterns::new(std::iter::once(glob))).transpose()?;
-        Ok(Self { pattern: pattern::exact(&pattern)?, message, severity, path })
+        let path = path.map(|glob| FilePatterns::new(std::iter::once(glob))).transpose()?;
+        Ok(Self { pattern: pattern::case_sensitive(&pattern)?, message, severity, path })
     }
 
-    fn is_about(&self, edit: &Edit, root: &str) -> bool {
-        let names = [&edit.path, &edit.named];
+    fn applies_to(&self, edit: &Edit, root: &str) -> bool {
+        let names = [&edit.path, &edit.display_path];
         self.path.as_ref().is_none_or(|glob| names.iter().any(|name| glob.find(name, root).is_some()))
     }
 }
@@ -142,14 +142,14 @@ struct Window<'a> {
 }
 
 /// The windows of `text` around its new lines.
-fn windows<'a>(text: &'a str, replaced: &[Replaced]) -> Vec<Window<'a>> {
+fn windows<'a>(text: &'a str, replaced: &[LineReplacement]) -> Vec<Window<'a>> {
     let mut starts: Vec<usize> = vec![0];
     starts.extend(text.split_inclusive('\n').scan(0, |at, line| {
         *at += line.len();
         Some(*at)
     }));
     let start = |line: usize| starts.get(line).copied().unwrap_or(text.len());
-    let window = |part: &Replaced| {
+    let window = |part: &LineReplacement| {
         let changed = start(part.new.start)..start(part.new.end);
         let lines = part.new.start.saturating_sub(CONTEXT_LINES)..=part.new.start;
         let first = lines.into_iter().find(|line| changed.start - start(*line) <= CONTEXT_BYTES)?;
@@ -166,7 +166,7 @@ impl Window<'_> {
     /// The line of the first match that takes in something new, or stands where something was taken out.
     fn first_match(&self, pattern: &Regex) -> Option<usize> {
         let mut at = 0;
-        for _ in 0..MAX_EARLIER {
+        for _ in 0..MAX_SKIPPED_MATCHES {
             let found = pattern.find_at(self.text, at).filter(|found| found.start() < self.changed.end)?;
             if found.end().max(found.start() + 1) > self.changed.start {
                 return Some(self.line_of(found.start()));
@@ -201,8 +201,8 @@ mod tests {
     }
 
     fn edit(path: &str, old: &str, new: Option<&str>) -> Edit {
-        let replaced = diff::replaced(old, new.unwrap_or_default());
-        Edit { path: path.to_owned(), named: path.to_owned(), new: new.map(str::to_owned), replaced }
+        let replaced = diff::changed_lines(old, new.unwrap_or_default());
+        Edit { path: path.to_owned(), display_path: path.to_owned(), new: new.map(str::to_owned), replaced }
     }
 
     /// The lines at which `pattern` matches what becomes of `old`.

@@ -3,11 +3,11 @@
 use super::edit::Edit;
 use super::test_commands::TestCommands;
 use crate::change::{Change, FileState};
-use crate::decision::Refusal;
+use crate::decision::DenialReason;
 use crate::event::Event;
 use crate::language::Language;
-use crate::messages::{self, Changed};
-use crate::text::lines::enumerated;
+use crate::messages::{self, CountedChanges};
+use crate::text::lines::list_first;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 const NAMED_FILES: usize = 10;
 
 /// What says of a name in a command that the shell fills it in: which files it stands for is not known before.
-const FILLED_IN: [char; 5] = ['$', '`', '*', '?', '['];
+const EXPANSION_CHARS: [char; 5] = ['$', '`', '*', '?', '['];
 
 /// How much a session may change and run; absent: no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct CountLimits {
     /// Files that it may change.
     pub files: Option<u64>,
     /// Lines that it may add and remove, together.
@@ -30,7 +30,7 @@ pub struct Limits {
 
 /// What has been changed and run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Counts {
+pub struct SessionCounts {
     files: BTreeSet<String>,
     lines: u64,
     commands: u64,
@@ -38,12 +38,12 @@ pub struct Counts {
     untested: BTreeMap<String, FileState>,
 }
 
-impl Counts {
+impl SessionCounts {
     /// Takes note of an event.
     pub fn apply(&mut self, event: &Event) {
         if let Event::Subagent { event, .. } = event {
             self.apply(event);
-        } else if let Event::ToolEnd { changed, counted, .. } = event {
+        } else if let Event::ToolCallEnd { changed, counted, .. } = event {
             self.files.extend(changed.iter().map(|change| change.path.clone()));
             self.lines = self.lines.saturating_add(counted.lines);
             self.commands = self.commands.saturating_add(counted.command.into());
@@ -60,8 +60,8 @@ impl Counts {
 
     fn changed(&mut self, changes: &[Change]) {
         for change in changes {
-            let was = self.untested.entry(change.path.clone()).or_insert_with(|| change.was());
-            if was.agrees(&change.became()) && *was != FileState::Unknown {
+            let was = self.untested.entry(change.path.clone()).or_insert_with(|| change.before_state());
+            if was.is_consistent_with(&change.after_state()) && *was != FileState::Unknown {
                 self.untested.remove(&change.path);
             }
         }
@@ -71,7 +71,12 @@ impl Counts {
     ///
     /// # Errors
     /// The refusal, with the figures.
-    pub fn check_edits(&self, limits: &Limits, edits: &[Edit], language: Language) -> Result<(), Refusal> {
+    pub fn check_edits(
+        &self,
+        limits: &CountLimits,
+        edits: &[Edit],
+        language: Language,
+    ) -> Result<(), DenialReason> {
         self.check_files(limits, edits.iter().map(|edit| edit.path.as_str()), language)?;
         let lines: u64 = edits.iter().map(Edit::lines).sum();
         match limits.lines.filter(|most| self.lines.saturating_add(lines) > *most) {
@@ -85,10 +90,10 @@ impl Counts {
     /// Whether `paths` are more files than may be changed.
     fn check_files<'a>(
         &self,
-        limits: &Limits,
+        limits: &CountLimits,
         paths: impl Iterator<Item = &'a str>,
         language: Language,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DenialReason> {
         let Some(most) = limits.files else { return Ok(()) };
         let new: BTreeSet<&str> = paths.filter(|path| !self.files.contains(*path)).collect();
         if new.is_empty() || (self.files.len() + new.len()) as u64 <= most {
@@ -97,10 +102,10 @@ impl Counts {
         Err(refusal(
             "max_files_modified",
             messages::too_many_files(
-                &named(new.into_iter()),
+                &file_list(new.into_iter()),
                 self.files.len(),
                 most,
-                &named(self.files.iter()),
+                &file_list(self.files.iter()),
                 language,
             ),
         ))
@@ -112,28 +117,29 @@ impl Counts {
     /// The refusal, with the figures.
     pub fn check_command(
         &self,
-        limits: &Limits,
+        limits: &CountLimits,
         named: &BTreeSet<String>,
         only_reads: bool,
         language: Language,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DenialReason> {
         if let Some(most) = limits.commands.filter(|most| self.commands >= *most) {
             return Err(refusal(
                 "max_commands_executed",
                 messages::too_many_commands(self.commands, most, language),
             ));
         }
-        let is_whole = |path: &&String| !path.contains(FILLED_IN);
+        let is_whole = |path: &&String| !path.contains(EXPANSION_CHARS);
         self.check_files(limits, named.iter().filter(is_whole).map(String::as_str), language)?;
         let beyond =
             |limit: Option<u64>, used: u64| limit.filter(|most| used > *most).map(|most| (used, most));
         let files = beyond(limits.files, self.files.len() as u64)
-            .map(|used| ("max_files_modified", Changed::Files, used));
-        let lines = beyond(limits.lines, self.lines).map(|used| ("max_lines_changed", Changed::Lines, used));
+            .map(|used| ("max_files_modified", CountedChanges::Files, used));
+        let lines =
+            beyond(limits.lines, self.lines).map(|used| ("max_lines_changed", CountedChanges::Lines, used));
         match files.or(lines).filter(|_| !only_reads) {
             None => Ok(()),
             Some((rule, what, (used, most))) => {
-                Err(refusal(rule, messages::commands_changed_too_much(what, used, most, language)))
+                Err(refusal(rule, messages::command_changes_over_limit(what, used, most, language)))
             }
         }
     }
@@ -143,52 +149,53 @@ impl Counts {
     ///
     /// # Errors
     /// The refusal, which says what to do.
-    pub fn check_tested(
+    pub fn check_edits_tested(
         &self,
         tests: &TestCommands,
         edits: &[Edit],
         language: Language,
-    ) -> Result<(), Refusal> {
-        let puts_back =
-            |edit: &Edit| self.untested.get(&edit.path).is_some_and(|was| was.agrees(&edit.becomes()));
+    ) -> Result<(), DenialReason> {
+        let puts_back = |edit: &Edit| {
+            self.untested.get(&edit.path).is_some_and(|was| was.is_consistent_with(&edit.new_state()))
+        };
         if self.untested.is_empty() || edits.iter().all(puts_back) {
             Ok(())
         } else {
-            Err(self.untested(tests, language))
+            Err(self.untested_refusal(tests, language))
         }
     }
 
     /// Whether a command that writes the files `named`, and tests nothing, may run before one of `tests` has.
     ///
     /// # Errors
-    /// As [`check_tested`](Self::check_tested).
-    pub fn check_writes(
+    /// As [`check_edits_tested`](Self::check_edits_tested).
+    pub fn check_command_tested(
         &self,
         tests: &TestCommands,
         named: &BTreeSet<String>,
         language: Language,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DenialReason> {
         if self.untested.is_empty() || named.is_empty() {
             Ok(())
         } else {
-            Err(self.untested(tests, language))
+            Err(self.untested_refusal(tests, language))
         }
     }
 
-    fn untested(&self, tests: &TestCommands, language: Language) -> Refusal {
+    fn untested_refusal(&self, tests: &TestCommands, language: Language) -> DenialReason {
         refusal(
             "require_test_after_edit",
-            messages::not_tested(&named(self.untested.keys()), &tests.examples(), language),
+            messages::tests_required(&file_list(self.untested.keys()), &tests.examples(), language),
         )
     }
 }
 
-fn named(paths: impl Iterator<Item = impl AsRef<str>>) -> String {
-    enumerated(paths.map(|path| path.as_ref().to_owned()), NAMED_FILES).unwrap_or_default()
+fn file_list(paths: impl Iterator<Item = impl AsRef<str>>) -> String {
+    list_first(paths.map(|path| path.as_ref().to_owned()), NAMED_FILES).unwrap_or_default()
 }
 
-fn refusal(key: &str, reason: String) -> Refusal {
-    Refusal { reason, rule: format!("guardrails.{key}") }
+fn refusal(key: &str, reason: String) -> DenialReason {
+    DenialReason { reason, rule: format!("guardrails.{key}") }
 }
 
 #[cfg(test)]

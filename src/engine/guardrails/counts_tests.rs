@@ -1,8 +1,8 @@
 //! Counts as the fold of made-up events.
 
 use super::*;
-use crate::change::{ChangeAction, ChangedBy, Way};
-use crate::guardrail::Counted;
+use crate::change::{ChangeAction, ChangedBy, RestoreDirection};
+use crate::guardrail::CallCounts;
 use crate::message::ToolResult;
 use crate::text::diff;
 use crate::workspace::file::hash;
@@ -13,8 +13,8 @@ fn tests() -> TestCommands {
 }
 
 /// What a call did: it changed these, from one content to another, and counted this.
-fn ended(changes: &[(&str, Option<&str>, Option<&str>)], counted: Counted) -> Event {
-    Event::ToolEnd {
+fn ended(changes: &[(&str, Option<&str>, Option<&str>)], counted: CallCounts) -> Event {
+    Event::ToolCallEnd {
         name: "tool".to_owned(),
         summary: String::new(),
         result: ToolResult { call_id: "c".to_owned(), text: String::new(), is_error: false },
@@ -36,16 +36,16 @@ fn state(text: Option<&str>) -> FileState {
 }
 
 fn edit(path: &str, old: &str, new: Option<&str>) -> Edit {
-    let replaced = diff::replaced(old, new.unwrap_or_default());
-    Edit { path: path.to_owned(), named: path.to_owned(), new: new.map(str::to_owned), replaced }
+    let replaced = diff::changed_lines(old, new.unwrap_or_default());
+    Edit { path: path.to_owned(), display_path: path.to_owned(), new: new.map(str::to_owned), replaced }
 }
 
-fn limits(files: Option<u64>, lines: Option<u64>, commands: Option<u64>) -> Limits {
-    Limits { files, lines, commands }
+fn limits(files: Option<u64>, lines: Option<u64>, commands: Option<u64>) -> CountLimits {
+    CountLimits { files, lines, commands }
 }
 
-fn counts(events: &[Event]) -> Counts {
-    let mut counts = Counts::default();
+fn counts(events: &[Event]) -> SessionCounts {
+    let mut counts = SessionCounts::default();
     for event in events {
         counts.apply(event);
     }
@@ -57,13 +57,13 @@ fn names(paths: &[&str]) -> BTreeSet<String> {
 }
 
 /// The key of the guardrail that refuses; nothing where none does.
-fn key(checked: Result<(), Refusal>) -> Option<String> {
+fn key(checked: Result<(), DenialReason>) -> Option<String> {
     checked.err().map(|refusal| refusal.rule.trim_start_matches("guardrails.").to_owned())
 }
 
 #[test]
 fn s15_files_count_once_however_often_they_change() {
-    let twice = ended(&[("a", None, Some("1")), ("a", Some("1"), None)], Counted::default());
+    let twice = ended(&[("a", None, Some("1")), ("a", Some("1"), None)], CallCounts::default());
     let counts = counts(&[twice.clone(), twice]);
     let check = |most, paths: &[&str]| {
         let edits: Vec<Edit> = paths.iter().map(|path| edit(path, "", Some("x"))).collect();
@@ -77,7 +77,7 @@ fn s15_files_count_once_however_often_they_change() {
 
 #[test]
 fn s15_lines_add_up() {
-    let counts = counts(&[ended(&[], Counted { lines: 7, ..Counted::default() })]);
+    let counts = counts(&[ended(&[], CallCounts { lines: 7, ..CallCounts::default() })]);
     let check = |most, new| {
         key(counts.check_edits(&limits(None, Some(most), None), &[edit("a", "x\n", new)], Language::En))
     };
@@ -89,9 +89,9 @@ fn s15_lines_add_up() {
 
 #[test]
 fn s15_a_command_is_refused_beyond_its_number_or_when_others_went_too_far() {
-    let ran = Counted { command: true, lines: 3, ..Counted::default() };
+    let ran = CallCounts { command: true, lines: 3, ..CallCounts::default() };
     let counts = counts(&[ended(&[("a", None, Some("1")), ("b", None, Some("1"))], ran)]);
-    let check = |limits: Limits, named: &[&str], only_reads| {
+    let check = |limits: CountLimits, named: &[&str], only_reads| {
         key(counts.check_command(&limits, &names(named), only_reads, Language::En))
     };
     assert_eq!(check(limits(Some(2), Some(3), Some(2)), &["a"], false), None);
@@ -109,13 +109,13 @@ fn s15_a_command_is_refused_beyond_its_number_or_when_others_went_too_far() {
 
 #[test]
 fn s17_a_test_frees_and_one_that_fails_does_not() {
-    let edited = || ended(&[("a", Some("1"), Some("2"))], Counted::default());
+    let edited = || ended(&[("a", Some("1"), Some("2"))], CallCounts::default());
     let tested = |passed| {
         let wrote = [("cache", None, Some("x"))];
-        ended(&wrote, Counted { tests_passed: Some(passed), command: true, ..Counted::default() })
+        ended(&wrote, CallCounts { tests_passed: Some(passed), command: true, ..CallCounts::default() })
     };
     let check = |events: &[Event], path, new| {
-        key(counts(events).check_tested(&tests(), &[edit(path, "", new)], Language::En))
+        key(counts(events).check_edits_tested(&tests(), &[edit(path, "", new)], Language::En))
     };
     let refused = Some("require_test_after_edit".to_owned());
     assert_eq!(check(&[], "a", Some("3")), None);
@@ -125,12 +125,15 @@ fn s17_a_test_frees_and_one_that_fails_does_not() {
     assert_eq!(check(&[edited(), tested(false)], "b", Some("3")), refused);
     assert_eq!(check(&[edited(), tested(false)], "cache", None), refused, "what tests write is no change");
     assert_eq!(check(&[edited(), tested(true)], "b", Some("3")), None);
-    assert_eq!(check(&[ended(&[("n", None, Some("1"))], Counted::default())], "n", None), None);
-    let put_back =
-        Event::Restored { way: Way::Undo, to_step: 0, changed: vec![change("a", Some("2"), Some("1"))] };
+    assert_eq!(check(&[ended(&[("n", None, Some("1"))], CallCounts::default())], "n", None), None);
+    let put_back = Event::Restored {
+        way: RestoreDirection::Undo,
+        to_step: 0,
+        changed: vec![change("a", Some("2"), Some("1"))],
+    };
     assert_eq!(check(&[edited(), put_back], "b", Some("3")), None);
     let writes = |events: &[Event], named: &[&str]| {
-        key(counts(events).check_writes(&tests(), &names(named), Language::En))
+        key(counts(events).check_command_tested(&tests(), &names(named), Language::En))
     };
     assert_eq!(
         (writes(&[edited()], &["x"]), writes(&[edited()], &[]), writes(&[], &["x"])),
@@ -150,12 +153,13 @@ fn s17_what_nobody_knows_is_not_taken_for_what_it_was() {
         after_mode: None,
         directories: 0,
     };
-    let mut counts = Counts::default();
-    let Event::ToolEnd { name, summary, result, seen, counted, .. } = ended(&[], Counted::default()) else {
+    let mut counts = SessionCounts::default();
+    let Event::ToolCallEnd { name, summary, result, seen, counted, .. } = ended(&[], CallCounts::default())
+    else {
         return;
     };
     let changed = vec![unknown.clone(), unknown];
-    counts.apply(&Event::ToolEnd {
+    counts.apply(&Event::ToolCallEnd {
         name,
         summary,
         result,
@@ -166,7 +170,7 @@ fn s17_what_nobody_knows_is_not_taken_for_what_it_was() {
         counted,
         duration_ms: 1,
     });
-    assert!(counts.check_tested(&tests(), &[edit("a", "", Some("1"))], Language::En).is_err());
+    assert!(counts.check_edits_tested(&tests(), &[edit("a", "", Some("1"))], Language::En).is_err());
 }
 
 proptest! {
@@ -175,22 +179,22 @@ proptest! {
         steps in prop::collection::vec((0usize..3, 0usize..3, 0usize..8), 0..40),
     ) {
         let contents = [None, Some("1"), Some("2")];
-        let (mut now, mut tested, mut counts) = ([None; 3], [None; 3], Counts::default());
+        let (mut now, mut tested, mut counts) = ([None; 3], [None; 3], SessionCounts::default());
         for (file, content, test) in steps {
             let path = ["a", "b", "c"][file];
             if now[file] != contents[content] {
-                counts.apply(&ended(&[(path, now[file], contents[content])], Counted::default()));
+                counts.apply(&ended(&[(path, now[file], contents[content])], CallCounts::default()));
                 now[file] = contents[content];
             }
             if test == 0 {
-                counts.apply(&ended(&[], Counted { tests_passed: Some(true), ..Counted::default() }));
+                counts.apply(&ended(&[], CallCounts { tests_passed: Some(true), ..CallCounts::default() }));
                 tested = now;
             }
-            let is_free = counts.check_tested(&tests(), &[edit("d", "", Some("x"))], Language::En).is_ok();
+            let is_free = counts.check_edits_tested(&tests(), &[edit("d", "", Some("x"))], Language::En).is_ok();
             prop_assert_eq!(is_free, now == tested);
             if !is_free {
                 for (at, path) in ["a", "b", "c"].into_iter().enumerate() {
-                    let back = counts.check_tested(&tests(), &[edit(path, "", tested[at])], Language::En).is_ok();
+                    let back = counts.check_edits_tested(&tests(), &[edit(path, "", tested[at])], Language::En).is_ok();
                     prop_assert_eq!(back, now[at] != tested[at]);
                 }
             }

@@ -1,7 +1,7 @@
 //! A change of one file as guardrails look at it, before it happens.
 
 use crate::change::FileState;
-use crate::text::diff::{self, Replaced};
+use crate::text::diff::{self, LineReplacement};
 use crate::tools::rewrite::Rewrite;
 use crate::workspace::file::hash;
 
@@ -11,18 +11,18 @@ pub struct Edit {
     /// Where the file really is.
     pub path: String,
     /// What it is called.
-    pub named: String,
+    pub display_path: String,
     /// What it becomes; absent when it is to go.
     pub new: Option<String>,
     /// The lines that others take the place of.
-    pub replaced: Vec<Replaced>,
+    pub replaced: Vec<LineReplacement>,
 }
 
 impl Edit {
     /// The change that `rewrite` makes of the file that is really at `path`.
     pub fn new(path: String, rewrite: Rewrite) -> Self {
-        let replaced = diff::replaced(rewrite.old_text(), rewrite.new.as_deref().unwrap_or_default());
-        Self { path, named: rewrite.path.as_str().to_owned(), new: rewrite.new, replaced }
+        let replaced = diff::changed_lines(rewrite.old_text(), rewrite.new.as_deref().unwrap_or_default());
+        Self { path, display_path: rewrite.path.as_str().to_owned(), new: rewrite.new, replaced }
     }
 
     /// How many lines it adds and removes.
@@ -31,7 +31,7 @@ impl Edit {
     }
 
     /// What the file is afterwards.
-    pub fn becomes(&self) -> FileState {
+    pub fn new_state(&self) -> FileState {
         self.new
             .as_ref()
             .map_or(FileState::Absent, |text| FileState::Content { hash: hash(text.as_bytes()), mode: None })
@@ -39,6 +39,6 @@ impl Edit {
 }
 
 /// How many lines are added and removed where these are replaced.
-pub fn lines(replaced: &[Replaced]) -> u64 {
+pub fn lines(replaced: &[LineReplacement]) -> u64 {
     replaced.iter().map(|part| (part.old.len() + part.new.len()) as u64).sum()
 }

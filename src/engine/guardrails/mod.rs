@@ -8,15 +8,15 @@ pub mod quality_gate;
 pub mod test_commands;
 pub mod text_rules;
 
-use crate::decision::Refusal;
+use crate::decision::DenialReason;
 use crate::engine::command_class::CommandClass;
 use crate::event::Event;
 use crate::language::Language;
 use crate::messages;
 use code_rules::{CodeRule, CodeRuleError, CodeRules, CodeSeverity};
-use counts::{Counts, Limits};
+use counts::{CountLimits, SessionCounts};
 use edit::Edit;
-use quality_gate::Gate;
+use quality_gate::QualityGate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -70,7 +70,7 @@ pub struct GuardrailSettings {
     /// Commands that must pass before the run counts as done: `name`, `command`, `required`, `timeout`.
     #[serde(default)]
     #[schemars(extend("x-scope" = "needs-trust", "x-merge" = "add"))]
-    pub quality_gates: Vec<Gate>,
+    pub quality_gates: Vec<QualityGate>,
     /// How often the model is told that required ones do not pass before the run ends all the same.
     #[schemars(range(min = 0, max = 100), extend("x-unit" = "rounds"))]
     pub max_gate_rounds: u32,
@@ -82,8 +82,8 @@ pub struct GuardrailSettings {
 impl GuardrailSettings {
     /// The gates of a run whose command line asks for `checks`, which hold whatever the configuration says; none where nothing is
     /// really done.
-    pub fn gated_by(&mut self, checks: &[String], dry_run: bool) {
-        self.quality_gates.extend(checks.iter().cloned().map(Gate::of_command_line));
+    pub fn set_gates(&mut self, checks: &[String], dry_run: bool) {
+        self.quality_gates.extend(checks.iter().cloned().map(QualityGate::from_command_line));
         if dry_run {
             self.quality_gates.clear();
         }
@@ -107,10 +107,10 @@ pub struct Guardrails {
     /// What texts must not hold.
     pub texts: TextRules,
     code: CodeRules,
-    limits: Limits,
+    limits: CountLimits,
     /// What a test is, where edits must be tested.
     tests: Option<TestCommands>,
-    counts: RefCell<Counts>,
+    counts: RefCell<SessionCounts>,
     /// The language of refusals.
     language: Language,
 }
@@ -118,7 +118,7 @@ pub struct Guardrails {
 impl GuardrailSettings {
     /// These settings, or none of them where they are switched off.
     #[must_use]
-    pub fn in_force(self) -> Self {
+    pub fn if_enabled(self) -> Self {
         if self.enabled { self } else { Self { max_gate_rounds: self.max_gate_rounds, ..Self::default() } }
     }
 }
@@ -137,7 +137,7 @@ impl Guardrails {
         Ok(Self {
             texts: TextRules::new(settings.text_rules)?,
             code: CodeRules::new(settings.code_rules, root)?,
-            limits: Limits {
+            limits: CountLimits {
                 files: settings.max_files_modified,
                 lines: settings.max_lines_changed,
                 commands: settings.max_commands_executed,
@@ -149,7 +149,7 @@ impl Guardrails {
     }
 
     /// Goes on from what was counted before.
-    pub fn restore(&self, counts: Counts) {
+    pub fn restore(&self, counts: SessionCounts) {
         self.counts.replace(counts);
     }
 
@@ -159,34 +159,34 @@ impl Guardrails {
     }
 
     /// Whether the order matters in which calls run that do more than read.
-    pub fn count(&self) -> bool {
-        self.limits != Limits::default() || self.tests.is_some()
+    pub fn has_limits(&self) -> bool {
+        self.limits != CountLimits::default() || self.tests.is_some()
     }
 
     /// Whether lines are counted.
-    pub fn count_lines(&self) -> bool {
+    pub fn counts_lines(&self) -> bool {
         self.limits.lines.is_some()
     }
 
     /// Whether it matters what edits do.
-    pub fn look_at_edits(&self) -> bool {
-        self.count() || !self.code.is_empty()
+    pub fn checks_edits(&self) -> bool {
+        self.has_limits() || !self.code.is_empty()
     }
 
     /// Looks at what a call would make of files; what the model is told of it besides the result.
     ///
     /// # Errors
     /// Why it may not.
-    pub fn check_edits(&self, edits: &[Edit]) -> Result<Vec<String>, Refusal> {
+    pub fn check_edits(&self, edits: &[Edit]) -> Result<Vec<String>, DenialReason> {
         let counts = self.counts.borrow();
         if let Some(tests) = &self.tests {
-            counts.check_tested(tests, edits, self.language)?;
+            counts.check_edits_tested(tests, edits, self.language)?;
         }
         counts.check_edits(&self.limits, edits, self.language)?;
         let findings: Vec<_> = edits.iter().flat_map(|edit| self.code.find(edit)).collect();
         match findings.iter().find(|finding| finding.severity == CodeSeverity::Block) {
-            Some(finding) => Err(Refusal {
-                reason: messages::code_rule_blocks(&finding.text, self.language),
+            Some(finding) => Err(DenialReason {
+                reason: messages::code_rule_refusal(&finding.text, self.language),
                 rule: format!("guardrails.code_rules[{}]", finding.index),
             }),
             None => Ok(findings.into_iter().map(|finding| format!("Code rule: {}", finding.text)).collect()),
@@ -202,11 +202,13 @@ impl Guardrails {
         command: &str,
         class: &CommandClass,
         named: &BTreeSet<String>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DenialReason> {
         let counts = self.counts.borrow();
         counts.check_command(&self.limits, named, *class == CommandClass::Safe, self.language)?;
         match &self.tests {
-            Some(tests) if !tests.is_test(command) => counts.check_writes(tests, named, self.language),
+            Some(tests) if !tests.is_test(command) => {
+                counts.check_command_tested(tests, named, self.language)
+            }
             _ => Ok(()),
         }
     }

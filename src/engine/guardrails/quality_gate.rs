@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A gate as configured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Gate {
+pub struct QualityGate {
     /// What it is called; the command when empty.
     #[serde(default)]
     pub name: String,
@@ -30,9 +30,9 @@ fn one_minute() -> u64 {
     60
 }
 
-impl Gate {
+impl QualityGate {
     /// The gate that the command line asks for: required, with the longest time.
-    pub fn of_command_line(command: String) -> Self {
+    pub fn from_command_line(command: String) -> Self {
         Self { name: String::new(), command, required: true, timeout: 600 }
     }
 

@@ -1,8 +1,8 @@
 //! Which commands are tests: those whose success says that the tests passed.
 
 use crate::engine::command_class::program;
-use crate::text::lines::enumerated;
-use crate::text::shell::{self, Simple};
+use crate::text::lines::list_first;
+use crate::text::shell::{self, SimpleCommand};
 
 /// Commands that test: the words that they begin with.
 const TESTS: &[&str] = &[
@@ -52,7 +52,7 @@ const TESTS: &[&str] = &[
 ];
 
 /// Arguments with which nothing is tested.
-const NOT_TESTING: &[&str] = &[
+const NON_TEST_FLAGS: &[&str] = &[
     "--co",
     "--collect-only",
     "--dry-run",
@@ -82,21 +82,21 @@ impl TestCommands {
     /// Some of them, for the model: those of the configuration come first.
     pub fn examples(&self) -> String {
         let all = self.0.iter().map(|words| format!("`{}`", words.join(" ")));
-        enumerated(all, EXAMPLES).unwrap_or_default()
+        list_first(all, EXAMPLES).unwrap_or_default()
     }
 
     /// Whether `command` succeeds only when tests pass: it is one, alone or among others that `&&` joins. In a pipe or
     /// before `;` the end of a test does not count.
     pub fn is_test(&self, command: &str) -> bool {
-        let alone: Option<Vec<Simple>> = command.trim().split("&&").map(alone).collect();
+        let alone: Option<Vec<SimpleCommand>> = command.trim().split("&&").map(single_command).collect();
         // Where `&&` stands in a comment or between quotes there are others.
-        let are_all = |commands: &Vec<Simple>| {
+        let are_all = |commands: &Vec<SimpleCommand>| {
             shell::parse(command).is_ok_and(|script| script.commands.len() == commands.len())
         };
         alone.filter(are_all).is_some_and(|commands| commands.iter().any(|simple| self.tests(simple)))
     }
 
-    fn tests(&self, simple: &Simple) -> bool {
+    fn tests(&self, simple: &SimpleCommand) -> bool {
         let begins = |wanted: &Vec<String>| {
             simple.words.len() >= wanted.len()
                 && simple.words.iter().zip(wanted).enumerate().all(|(at, (word, wanted))| {
@@ -104,13 +104,13 @@ impl TestCommands {
                     word.is_literal && (is_named || word.text == *wanted)
                 })
         };
-        let is_idle = simple.words.iter().any(|word| NOT_TESTING.contains(&word.text.as_str()));
+        let is_idle = simple.words.iter().any(|word| NON_TEST_FLAGS.contains(&word.text.as_str()));
         !is_idle && self.0.iter().any(begins)
     }
 }
 
 /// The one command that `text` is, if it ends as the command does.
-fn alone(text: &str) -> Option<Simple> {
+fn single_command(text: &str) -> Option<SimpleCommand> {
     let is_negated = text.split_whitespace().next() == Some("!");
     let mut script = shell::parse(text).ok().filter(|script| script.is_list && !is_negated)?;
     let simple = script.commands.pop().filter(|simple| !simple.is_background)?;

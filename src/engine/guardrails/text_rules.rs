@@ -1,6 +1,6 @@
 //! `guardrails.text_rules`: regular expressions held against what the model is about to read and what it has written.
 
-use crate::guardrail::{Reaction, Severity, Side, Triggered};
+use crate::guardrail::{ConversationSide, GuardrailAction, Severity, TriggeredGuardrail};
 use crate::text::pattern;
 use regex::Regex;
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ pub struct TextRule {
     #[schemars(extend("x-format" = "filled"))]
     pub name: String,
     /// Which side of the conversation it looks at.
-    pub on: Side,
+    pub on: ConversationSide,
     /// A regular expression of what is not to stand there.
     #[schemars(extend("x-format" = "regex"))]
     pub pattern: String,
@@ -25,12 +25,12 @@ pub struct TextRule {
     #[serde(default)]
     pub severity: Severity,
     /// What happens.
-    pub action: Reaction,
+    pub action: GuardrailAction,
 }
 
 /// The rules, compiled.
 #[derive(Debug, Clone)]
-pub struct TextRules(Vec<(Regex, Triggered)>);
+pub struct TextRules(Vec<(Regex, TriggeredGuardrail)>);
 
 impl TextRules {
     /// Compiles `rules`.
@@ -40,19 +40,22 @@ impl TextRules {
     pub fn new(rules: Vec<TextRule>) -> Result<Self, regex::Error> {
         let compile = |rule: TextRule| {
             let TextRule { name, on, pattern, message, severity, action } = rule;
-            Ok((pattern::exact(&pattern)?, Triggered { name, on, severity, action, message }))
+            Ok((
+                pattern::case_sensitive(&pattern)?,
+                TriggeredGuardrail { name, on, severity, action, message },
+            ))
         };
         rules.into_iter().map(compile).collect::<Result<_, _>>().map(Self)
     }
 
     /// Whether some of them look at `side`.
-    pub fn look_at(&self, side: Side) -> bool {
+    pub fn checks_side(&self, side: ConversationSide) -> bool {
         self.0.iter().any(|(_, rule)| rule.on == side)
     }
 
     /// What the first of them says that finds something in `text`.
-    pub fn find(&self, side: Side, text: &str) -> Option<&Triggered> {
-        let fits = |(pattern, rule): &&(Regex, Triggered)| rule.on == side && pattern.is_match(text);
+    pub fn find(&self, side: ConversationSide, text: &str) -> Option<&TriggeredGuardrail> {
+        let fits = |(pattern, rule): &&(Regex, TriggeredGuardrail)| rule.on == side && pattern.is_match(text);
         self.0.iter().find(fits).map(|(_, rule)| rule)
     }
 }
@@ -72,15 +75,23 @@ mod tests {
             action,
         };
         let rules = TextRules::new(vec![
-            rule("a", Side::Input, "^x$", Reaction::Block),
-            rule("b", Side::Output, "x", Reaction::Halt),
-            rule("c", Side::Output, "xy", Reaction::Block),
+            rule("a", ConversationSide::Input, "^x$", GuardrailAction::Block),
+            rule("b", ConversationSide::Output, "x", GuardrailAction::Halt),
+            rule("c", ConversationSide::Output, "xy", GuardrailAction::Block),
         ])
         .unwrap();
         let found = |side, text| rules.find(side, text).map(|rule| rule.name.as_str());
-        assert_eq!(found(Side::Input, "y\nx\n"), Some("a"));
-        assert_eq!((found(Side::Input, "xy"), found(Side::Output, "wxyz")), (None, Some("b")));
-        assert!(rules.look_at(Side::Input) && !TextRules::new(Vec::new()).unwrap().look_at(Side::Output));
-        assert!(TextRules::new(vec![rule("d", Side::Input, "(", Reaction::Halt)]).is_err());
+        assert_eq!(found(ConversationSide::Input, "y\nx\n"), Some("a"));
+        assert_eq!(
+            (found(ConversationSide::Input, "xy"), found(ConversationSide::Output, "wxyz")),
+            (None, Some("b"))
+        );
+        assert!(
+            rules.checks_side(ConversationSide::Input)
+                && !TextRules::new(Vec::new()).unwrap().checks_side(ConversationSide::Output)
+        );
+        assert!(
+            TextRules::new(vec![rule("d", ConversationSide::Input, "(", GuardrailAction::Halt)]).is_err()
+        );
     }
 }

@@ -4,14 +4,14 @@ mod protocol;
 mod rule;
 
 pub use protocol::HookInput;
-pub use rule::{HookEvent, HookRule, OnError};
+pub use rule::{HookEvent, HookFailureAction, HookRule};
 
 use crate::event::HookVerdict;
-use crate::process::launch::{Ended, Exit, LaunchError, Launcher, Spec};
+use crate::process::launch::{CommandOutcome, CommandSpec, ExitReason, LaunchError, Launcher};
 use crate::process::shell;
 use crate::tools::walls;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use protocol::Said;
+use protocol::HookOutput;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 use std::cell::RefCell;
@@ -22,10 +22,10 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// The exit code that blocks (spec.md 1.9).
-const BLOCK: i32 = 2;
+const BLOCK_EXIT_CODE: i32 = 2;
 
 /// The exit codes with which a shell says that a program is not executable and not there.
-const CANNOT_START: [i32; 2] = [126, 127];
+const CANNOT_START_EXIT_CODES: [i32; 2] = [126, 127];
 
 /// Bytes that one compiled matcher may take; a regex from a file must not eat the memory.
 const MAX_MATCHER_BYTES: usize = 1024 * 1024;
@@ -78,14 +78,14 @@ pub struct HookOutcome {
 
 impl HookOutcome {
     /// What the model reads where there is nothing to block any more: all that was said, the reason of a block last.
-    pub fn for_the_model(self) -> impl Iterator<Item = String> {
+    pub fn into_model_texts(self) -> impl Iterator<Item = String> {
         self.context.into_iter().chain(self.block)
     }
 
     /// Adds what the hook called `name` wants.
-    fn take(&mut self, name: &str, answer: Answer, duration: Duration) {
+    fn record(&mut self, name: &str, answer: HookAnswer, duration: Duration) {
         let (verdict, output) = match answer {
-            Answer::Allow { said, note } => {
+            HookAnswer::Allow { said, note } => {
                 let updated = said.updated_input.as_ref().map(|input| format!("new arguments: {input}"));
                 let given = said.result.as_ref().map(|result| format!("gave the result: {result}"));
                 let output = [updated, given, note.or(said.context.clone())].into_iter().flatten();
@@ -97,15 +97,15 @@ impl HookOutcome {
                 }
                 (HookVerdict::Allow, output)
             }
-            Answer::Block(reason) => {
+            HookAnswer::Block(reason) => {
                 self.block = Some(reason.clone());
                 (HookVerdict::Block, reason)
             }
-            Answer::Stop(reason) => {
+            HookAnswer::Stop(reason) => {
                 self.block = Some(reason.clone());
                 (HookVerdict::Stop, reason)
             }
-            Answer::Warn { text, for_model } => {
+            HookAnswer::Warn { text, for_model } => {
                 self.context.extend(for_model);
                 (HookVerdict::Warn, text)
             }
@@ -121,7 +121,7 @@ pub struct Hooks {
     rules: BTreeMap<HookEvent, Vec<Hook>>,
     workspace: PathBuf,
     launcher: Launcher,
-    in_background: RefCell<Vec<(CancellationToken, JoinHandle<()>)>>,
+    background_tasks: RefCell<Vec<(CancellationToken, JoinHandle<()>)>>,
 }
 
 /// One rule, compiled.
@@ -133,8 +133,8 @@ struct Hook {
 }
 
 /// What one hook wants.
-enum Answer {
-    Allow { said: Said, note: Option<String> },
+enum HookAnswer {
+    Allow { said: HookOutput, note: Option<String> },
     Block(String),
     Stop(String),
     Warn { text: String, for_model: Option<String> },
@@ -164,7 +164,7 @@ impl Hooks {
         };
         let rules = rules.into_iter().map(compile).collect::<Result<_, _>>()?;
         let (workspace, launcher) = (workspace.to_owned(), launcher.clone());
-        Ok(Self { rules, workspace, launcher, in_background: RefCell::default() })
+        Ok(Self { rules, workspace, launcher, background_tasks: RefCell::default() })
     }
 
     /// Whether a hook could run at `event`, so that its input need not be made otherwise.
@@ -192,13 +192,13 @@ impl Hooks {
                 continue;
             }
             let spec = self.spec(&hook.rule, event, &input);
-            if hook.rule.background && !event.is_last() {
+            if hook.rule.background && !event.is_run_end() {
                 self.start(spec, cancel.child_token());
                 continue;
             }
             let exit = self.launcher.launch(spec, cancel).await;
             let duration = exit.as_ref().map(|exit| exit.duration).unwrap_or_default();
-            outcome.take(hook.rule.label(), hook.read(event, exit), duration);
+            outcome.record(hook.rule.label(), hook.read(event, exit), duration);
             if outcome.block.is_some() || outcome.result.is_some() {
                 break;
             }
@@ -209,18 +209,18 @@ impl Hooks {
         outcome
     }
 
-    fn start(&self, spec: Spec, cancel: CancellationToken) {
+    fn start(&self, spec: CommandSpec, cancel: CancellationToken) {
         let (launcher, token) = (self.launcher.clone(), cancel.clone());
         // What a hook says that nobody waits for is not heard.
         let task = tokio::spawn(async move { drop(launcher.launch(spec, &token).await) });
-        let mut running = self.in_background.borrow_mut();
+        let mut running = self.background_tasks.borrow_mut();
         running.retain(|(_, task)| !task.is_finished());
         running.push((cancel, task));
     }
 
     /// Ends the hooks in the background with everything they started, and waits until that is gone.
     pub async fn end(&self) {
-        let running = self.in_background.take();
+        let running = self.background_tasks.take();
         for (cancel, _) in &running {
             cancel.cancel();
         }
@@ -230,9 +230,9 @@ impl Hooks {
         }
     }
 
-    fn spec(&self, rule: &HookRule, event: HookEvent, input: &HookInput) -> Spec {
-        Spec {
-            argv: shell::argv(&input.fill_in(&rule.command)),
+    fn spec(&self, rule: &HookRule, event: HookEvent, input: &HookInput) -> CommandSpec {
+        CommandSpec {
+            argv: shell::argv(&input.fill_placeholder(&rule.command)),
             cwd: self.workspace.clone(),
             env: input.variables(event, &self.workspace.to_string_lossy()),
             stdin: input.document(event),
@@ -276,54 +276,54 @@ impl Hook {
     }
 
     /// What it wants, from how it ended.
-    fn read(&self, event: HookEvent, exit: Result<Exit, LaunchError>) -> Answer {
+    fn read(&self, event: HookEvent, exit: Result<CommandOutcome, LaunchError>) -> HookAnswer {
         let exit = match exit {
             Ok(exit) => exit,
             Err(error) => return self.failed(event, &error.to_string()),
         };
-        if let Some(disturbance) = walls::disturbance(&exit.disturbed) {
+        if let Some(disturbance) = walls::protected_files_text(&exit.protected_changes) {
             return self.failed(event, &disturbance);
         }
         let (stdout, stderr) = (protocol::text(&exit.stdout), protocol::text(&exit.stderr));
-        match exit.ended {
-            Ended::Code(0) => {
-                let said = Said::read(event, &exit.stdout);
+        match exit.reason {
+            ExitReason::Code(0) => {
+                let said = HookOutput::read(event, &exit.stdout);
                 match said.stop {
-                    Some(reason) => Answer::Stop(reason),
-                    None => Answer::Allow { said, note: stderr },
+                    Some(reason) => HookAnswer::Stop(reason),
+                    None => HookAnswer::Allow { said, note: stderr },
                 }
             }
-            Ended::Code(BLOCK) if event.is_heard() => {
+            ExitReason::Code(BLOCK_EXIT_CODE) if event.can_block() => {
                 let reason = stderr.or(stdout).unwrap_or_else(|| "the hook gave no reason".to_owned());
-                Answer::Block(reason)
+                HookAnswer::Block(reason)
             }
-            Ended::Code(code) if CANNOT_START.contains(&code) => {
+            ExitReason::Code(code) if CANNOT_START_EXIT_CODES.contains(&code) => {
                 self.failed(event, &stderr.unwrap_or_else(|| format!("exit code {code}")))
             }
-            Ended::Code(code) => {
+            ExitReason::Code(code) => {
                 let said: Vec<String> = [stdout, stderr].into_iter().flatten().collect();
                 let colon = if said.is_empty() { "" } else { ":\n" };
                 let said = said.join("\n");
                 let text = format!("Hook '{}' exited with {code}{colon}{said}", self.rule.label());
                 let for_model = event.reports_findings().then(|| text.clone());
-                Answer::Warn { text, for_model }
+                HookAnswer::Warn { text, for_model }
             }
-            Ended::Signal(signal) => self.failed(event, &format!("it was ended by signal {signal}")),
-            Ended::TimedOut => {
+            ExitReason::Signal(signal) => self.failed(event, &format!("it was ended by signal {signal}")),
+            ExitReason::TimedOut => {
                 self.failed(event, &format!("it did not finish within {} s", self.rule.timeout))
             }
-            Ended::Idle => self.failed(event, "it wrote nothing for too long"),
-            Ended::Exceeded(excess) => self.failed(event, excess.advice()),
-            Ended::Cancelled => self.failed(event, "the run was interrupted or out of time"),
+            ExitReason::Idle => self.failed(event, "it wrote nothing for too long"),
+            ExitReason::Exceeded(excess) => self.failed(event, excess.advice()),
+            ExitReason::Cancelled => self.failed(event, "the run was interrupted or out of time"),
         }
     }
 
     /// The answer of a hook that gave none.
-    fn failed(&self, event: HookEvent, why: &str) -> Answer {
+    fn failed(&self, event: HookEvent, why: &str) -> HookAnswer {
         let text = format!("Hook '{}' failed: {why}", self.rule.label());
         match self.rule.on_error(event) {
-            OnError::Block if event.is_heard() => Answer::Block(text),
-            OnError::Block | OnError::Allow => Answer::Warn { text, for_model: None },
+            HookFailureAction::Block if event.can_block() => HookAnswer::Block(text),
+            HookFailureAction::Block | HookFailureAction::Allow => HookAnswer::Warn { text, for_model: None },
         }
     }
 }

@@ -17,7 +17,7 @@ const MAX_TASK_CHARS: usize = 200;
 const MAX_VARIABLE_CHARS: usize = 8000;
 
 /// Characters that a hook may say to the model at once.
-const MAX_SAID_CHARS: usize = 8000;
+const MAX_MESSAGE_CHARS: usize = 8000;
 
 /// What stands for the path of the file in a hook's command.
 const FILE_PLACEHOLDER: &str = "{file}";
@@ -125,7 +125,7 @@ impl HookInput {
     }
 
     /// `command` with `{file}`, in quotes of its own or not, replaced by the quoted path.
-    pub(super) fn fill_in(&self, command: &str) -> String {
+    pub(super) fn fill_placeholder(&self, command: &str) -> String {
         let file = shell::quoted(&self.file_path.as_deref().map(plain_path).unwrap_or_default());
         let mut filled = String::with_capacity(command.len());
         let mut rest = command;
@@ -149,7 +149,7 @@ impl HookInput {
 
 /// What a hook that exited with 0 said.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Said {
+pub(super) struct HookOutput {
     /// New arguments for the tool.
     pub(super) updated_input: Option<Value>,
     /// Text for the model.
@@ -166,17 +166,17 @@ const NO_REASON: &str = "a hook ended the run and gave no reason";
 /// The result of a call that a hook skips without giving one (spec.md 2.1).
 const SKIPPED: &str = "Tool call skipped by hook";
 
-impl Said {
+impl HookOutput {
     /// Reads standard output: a JSON object with what a hook of `event` may want and `additionalContext`, else text.
     pub(super) fn read(event: HookEvent, stdout: &Captured) -> Self {
-        let whole = !stdout.is_cut() && stdout.tail.is_empty();
+        let whole = !stdout.is_truncated() && stdout.tail.is_empty();
         match serde_json::from_slice(&stdout.head) {
             Ok(Value::Object(mut fields)) if whole => Self {
                 updated_input: match event {
                     HookEvent::PreToolUse => fields.remove("updatedInput").filter(Value::is_object),
                     _ => None,
                 },
-                context: fields.get("additionalContext").and_then(Value::as_str).and_then(said),
+                context: fields.get("additionalContext").and_then(Value::as_str).and_then(non_empty_text),
                 result: Self::result(event, &fields),
                 stop: Self::stop(event, &fields),
             },
@@ -185,8 +185,8 @@ impl Said {
     }
 
     fn stop(event: HookEvent, fields: &Map<String, Value>) -> Option<String> {
-        let ends = event.is_heard() && fields.get("continue") == Some(&Value::Bool(false));
-        let reason = fields.get("stopReason").and_then(Value::as_str).and_then(said);
+        let ends = event.can_block() && fields.get("continue") == Some(&Value::Bool(false));
+        let reason = fields.get("stopReason").and_then(Value::as_str).and_then(non_empty_text);
         ends.then(|| reason.unwrap_or_else(|| NO_REASON.to_owned()))
     }
 
@@ -203,16 +203,16 @@ impl Said {
 
 /// What a stream says, bounded; `None` when it says nothing.
 pub(super) fn text(captured: &Captured) -> Option<String> {
-    said(&String::from_utf8_lossy(&captured.head))
+    non_empty_text(&String::from_utf8_lossy(&captured.head))
 }
 
-fn said(text: &str) -> Option<String> {
+fn non_empty_text(text: &str) -> Option<String> {
     Some(bounded(text)).filter(|text| !text.is_empty())
 }
 
 fn bounded(text: &str) -> String {
     let text = text.trim();
-    let shown = first(text, MAX_SAID_CHARS);
+    let shown = first(text, MAX_MESSAGE_CHARS);
     let rest =
         if shown.len() < text.len() { "\n[... the rest of the hook's output is left out ...]" } else { "" };
     format!("{shown}{rest}")
@@ -241,12 +241,12 @@ mod tests {
 
     #[test]
     fn h7_the_file_is_filled_in_as_one_word_whatever_it_is_called() {
-        assert_eq!(about("a b.py").fill_in("ruff check {file} && x"), "ruff check 'a b.py' && x");
-        assert_eq!(about("a.py").fill_in("x \"{file}\" '{file}' {file}"), "x 'a.py' 'a.py' 'a.py'");
-        assert_eq!(about("'; rm -rf x").fill_in("x {file}"), r"x ''\''; rm -rf x'");
-        assert_eq!(about("-rf").fill_in("x {file}"), "x './-rf'");
-        assert_eq!(about("{file}").fill_in("x {file}"), "x '{file}'");
-        assert_eq!(HookInput::default().fill_in("x {file}"), "x ''");
+        assert_eq!(about("a b.py").fill_placeholder("ruff check {file} && x"), "ruff check 'a b.py' && x");
+        assert_eq!(about("a.py").fill_placeholder("x \"{file}\" '{file}' {file}"), "x 'a.py' 'a.py' 'a.py'");
+        assert_eq!(about("'; rm -rf x").fill_placeholder("x {file}"), r"x ''\''; rm -rf x'");
+        assert_eq!(about("-rf").fill_placeholder("x {file}"), "x './-rf'");
+        assert_eq!(about("{file}").fill_placeholder("x {file}"), "x '{file}'");
+        assert_eq!(HookInput::default().fill_placeholder("x {file}"), "x ''");
     }
 
     #[test]
@@ -281,35 +281,36 @@ mod tests {
 
     #[test]
     fn h5_an_answer_is_json_or_text() {
-        let said = Said::read(
+        let said = HookOutput::read(
             HookEvent::PreToolUse,
             &captured(r#"{"updatedInput": {"path": "b"}, "additionalContext": " look "}"#),
         );
         assert_eq!(said.updated_input, Some(serde_json::json!({"path": "b"})));
         assert_eq!(said.context.as_deref(), Some("look"));
         assert_eq!(
-            Said::read(HookEvent::PreToolUse, &captured("  plain text\n")).context.as_deref(),
+            HookOutput::read(HookEvent::PreToolUse, &captured("  plain text\n")).context.as_deref(),
             Some("plain text")
         );
         assert_eq!(
-            Said::read(HookEvent::PreToolUse, &captured("{broken")).context.as_deref(),
+            HookOutput::read(HookEvent::PreToolUse, &captured("{broken")).context.as_deref(),
             Some("{broken")
         );
         assert_eq!(
-            Said::read(HookEvent::PreToolUse, &captured(r#"{"updatedInput": "no object"}"#)),
-            Said::default()
+            HookOutput::read(HookEvent::PreToolUse, &captured(r#"{"updatedInput": "no object"}"#)),
+            HookOutput::default()
         );
-        assert_eq!(Said::read(HookEvent::PreToolUse, &captured("\n")), Said::default());
-        let rewrite = Said::read(HookEvent::PostEdit, &captured(r#"{"updatedInput": {"path": "b"}}"#));
-        assert_eq!(rewrite, Said::default(), "there is nothing to rewrite any more");
+        assert_eq!(HookOutput::read(HookEvent::PreToolUse, &captured("\n")), HookOutput::default());
+        let rewrite = HookOutput::read(HookEvent::PostEdit, &captured(r#"{"updatedInput": {"path": "b"}}"#));
+        assert_eq!(rewrite, HookOutput::default(), "there is nothing to rewrite any more");
         assert!(
-            Said::read(HookEvent::PreToolUse, &captured(&"x".repeat(50_000))).context.unwrap().len() < 9000
+            HookOutput::read(HookEvent::PreToolUse, &captured(&"x".repeat(50_000))).context.unwrap().len()
+                < 9000
         );
     }
 
     #[test]
     fn h9_a_run_is_ended_where_hooks_are_heard() {
-        let stop = |event, text| Said::read(event, &captured(text)).stop;
+        let stop = |event, text| HookOutput::read(event, &captured(text)).stop;
         let text = r#"{"continue": false, "stopReason": "enough"}"#;
         assert_eq!(stop(HookEvent::PreToolUse, text).as_deref(), Some("enough"));
         assert_eq!(stop(HookEvent::OnError, r#"{"continue": false}"#).as_deref(), Some(NO_REASON));
@@ -320,7 +321,7 @@ mod tests {
 
     #[test]
     fn h9_a_result_is_given_where_there_is_none_yet() {
-        let result = |event, text| Said::read(event, &captured(text)).result;
+        let result = |event, text| HookOutput::read(event, &captured(text)).result;
         let before = |text| result(HookEvent::PreToolUse, text);
         assert_eq!(before(r#"{"overrideResult": " given "}"#).as_deref(), Some("given"));
         assert_eq!(before(r#"{"skip": true, "overrideResult": ""}"#).as_deref(), Some(""));

@@ -51,7 +51,7 @@ impl HookEvent {
     }
 
     /// Whether what a hook says is read by the run; where it is not, there is nothing that it could block.
-    pub fn is_heard(self) -> bool {
+    pub fn can_block(self) -> bool {
         !matches!(
             self,
             Self::PostLlmCall
@@ -63,7 +63,7 @@ impl HookEvent {
     }
 
     /// Whether the run ends next: a hook in the background would have nothing left to run beside.
-    pub fn is_last(self) -> bool {
+    pub fn is_run_end(self) -> bool {
         matches!(self, Self::AgentComplete | Self::SessionEnd)
     }
 
@@ -76,7 +76,7 @@ impl HookEvent {
 /// What happens when a hook times out or cannot start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum OnError {
+pub enum HookFailureAction {
     /// The action goes on, with a warning.
     Allow,
     /// The action is blocked.
@@ -113,7 +113,7 @@ pub struct HookRule {
     pub enabled: bool,
     /// When it times out or cannot start; absent: a pre hook blocks, any other warns.
     #[serde(default)]
-    pub on_error: Option<OnError>,
+    pub on_error: Option<HookFailureAction>,
 }
 
 impl HookRule {
@@ -123,8 +123,9 @@ impl HookRule {
     }
 
     /// What happens at `event` when this hook times out, cannot start or is killed: a guard fails closed.
-    pub fn on_error(&self, event: HookEvent) -> OnError {
-        let default = if event == HookEvent::PreToolUse { OnError::Block } else { OnError::Allow };
+    pub fn on_error(&self, event: HookEvent) -> HookFailureAction {
+        let default =
+            if event == HookEvent::PreToolUse { HookFailureAction::Block } else { HookFailureAction::Allow };
         self.on_error.unwrap_or(default)
     }
 }

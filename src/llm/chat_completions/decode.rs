@@ -2,11 +2,11 @@
 
 use super::{details, usage};
 use crate::event::FinishReason;
-use crate::failure::ErrorKind;
-use crate::llm::answer::Answer;
+use crate::failure::FailureKind;
+use crate::llm::answer::ResponseBuilder;
 use crate::llm::calls::CallDelta;
 use crate::llm::codec::Decoder;
-use crate::llm::error_body::{ProviderError, not_understood};
+use crate::llm::error_body::{ProviderError, unexpected_format};
 use crate::llm::{LlmError, Progress};
 use serde::Deserialize;
 use serde_json::Value;
@@ -92,32 +92,32 @@ struct WireFunction {
 }
 
 impl Decoder for ChunkDecoder {
-    fn event(
+    fn decode_event(
         &mut self,
         data: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         match data.trim() {
-            "[DONE]" => answer.complete(),
+            "[DONE]" => answer.mark_complete(),
             "" => {}
             data => self.chunk(data.as_bytes(), false, answer, show)?,
         }
         Ok(())
     }
 
-    fn ends_with_reason(&self) -> bool {
+    fn is_complete_at_finish_reason(&self) -> bool {
         true
     }
 
-    fn body(
+    fn decode_body(
         &mut self,
         body: &[u8],
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         self.chunk(body, true, answer, show)?;
-        answer.complete();
+        answer.mark_complete();
         Ok(())
     }
 }
@@ -128,19 +128,19 @@ impl ChunkDecoder {
         &mut self,
         json: &[u8],
         whole: bool,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
-        let wrong = |why: &str| not_understood("Chat Completions", json, why);
+        let wrong = |why: &str| unexpected_format("Chat Completions", json, why);
         let chunk: Chunk = serde_json::from_slice(json).map_err(|error| wrong(&error.to_string()))?;
         if !chunk.error.is_null() {
-            return Err(ProviderError::from_value(&chunk.error).in_stream());
+            return Err(ProviderError::from_value(&chunk.error).to_stream_error());
         }
         if chunk.object == "error" {
-            return Err(ProviderError::from_body(json).in_stream());
+            return Err(ProviderError::from_body(json).to_stream_error());
         }
         if let Some(usage) = usage::read(&chunk.usage).or_else(|| usage::read(chunk.x_groq.get("usage")?)) {
-            answer.counted(usage);
+            answer.set_usage(usage);
         }
         // Events without choices carry usage, or things that servers add; a body without them is no answer.
         if whole && chunk.choices.is_none() {
@@ -150,33 +150,38 @@ impl ChunkDecoder {
         for choice in choices.filter(|choice| choice.index.as_u64().unwrap_or(0) == 0) {
             let reason = choice.finish_reason.as_str().filter(|reason| !reason.is_empty());
             if let Some(delta) = choice.delta {
-                take(delta, answer, show)?;
+                apply_delta(delta, answer, show)?;
                 self.deltas |= !answer.is_empty();
             } else if let Some(message) = choice.message.filter(|_| !self.deltas) {
-                take(message, answer, show)?;
+                apply_delta(message, answer, show)?;
             }
             if let Some(reason) = reason {
-                let reason = finish(reason).map_err(|error| LlmError { usage: answer.usage(), ..error });
-                answer.stopped(reason?);
+                let reason =
+                    finish_reason(reason).map_err(|error| LlmError { usage: answer.usage(), ..error });
+                answer.set_finish_reason(reason?);
             }
         }
         Ok(())
     }
 }
 
-fn take(delta: Delta, answer: &mut Answer, show: &mut dyn FnMut(Progress<'_>)) -> Result<(), LlmError> {
+fn apply_delta(
+    delta: Delta,
+    answer: &mut ResponseBuilder,
+    show: &mut dyn FnMut(Progress<'_>),
+) -> Result<(), LlmError> {
     // Some servers fill both, some leave one empty.
     let mut reasoning = [&delta.reasoning_content, &delta.reasoning].into_iter().filter_map(Value::as_str);
-    answer.think(THINKING, reasoning.find(|text| !text.is_empty()).unwrap_or_default(), show)?;
+    answer.push_thinking(THINKING, reasoning.find(|text| !text.is_empty()).unwrap_or_default(), show)?;
     if let Value::Array(pieces) = &delta.reasoning_details {
-        answer.seal(THINKING, |sealed| details::add(pieces, sealed))?;
+        answer.update_opaque(THINKING, |opaque| details::merge(pieces, opaque))?;
     }
     match &delta.content {
-        Value::String(text) => answer.write(TEXT, text, show)?,
+        Value::String(text) => answer.push_text(TEXT, text, show)?,
         Value::Array(pieces) => content_list(pieces, answer, show)?,
         _ => {}
     }
-    answer.refuse(delta.refusal.as_str().unwrap_or_default());
+    answer.push_refusal(delta.refusal.as_str().unwrap_or_default());
     let calls = delta.tool_calls.unwrap_or_default();
     // Some gateways send a call in the older form as well.
     let legacy = delta.function_call.filter(|_| calls.is_empty());
@@ -195,7 +200,7 @@ fn take(delta: Delta, answer: &mut Answer, show: &mut dyn FnMut(Progress<'_>)) -
             arguments: &arguments,
             extra: call.extra_content,
         };
-        answer.call(CALLS, delta)?;
+        answer.push_call(CALLS, delta)?;
     }
     Ok(())
 }
@@ -203,18 +208,18 @@ fn take(delta: Delta, answer: &mut Answer, show: &mut dyn FnMut(Progress<'_>)) -
 /// Content as Mistral sends it: a list of text and thinking chunks.
 fn content_list(
     pieces: &[Value],
-    answer: &mut Answer,
+    answer: &mut ResponseBuilder,
     show: &mut dyn FnMut(Progress<'_>),
 ) -> Result<(), LlmError> {
     for piece in pieces {
         if let Some(text) = piece.get("text").and_then(Value::as_str) {
-            answer.write(TEXT, text, show)?;
+            answer.push_text(TEXT, text, show)?;
         }
         match piece.get("thinking") {
-            Some(Value::String(text)) => answer.think(THINKING, text, show)?,
+            Some(Value::String(text)) => answer.push_thinking(THINKING, text, show)?,
             Some(Value::Array(inner)) => {
                 for text in inner.iter().filter_map(|item| item.get("text")?.as_str()) {
-                    answer.think(THINKING, text, show)?;
+                    answer.push_thinking(THINKING, text, show)?;
                 }
             }
             _ => {}
@@ -227,7 +232,7 @@ fn content_list(
 ///
 /// # Errors
 /// When it was the server that could not go on: another time it may.
-fn finish(reason: &str) -> Result<FinishReason, LlmError> {
+fn finish_reason(reason: &str) -> Result<FinishReason, LlmError> {
     Ok(match reason {
         "stop" | "end_turn" | "eos" | "stop_sequence" => FinishReason::Stop,
         "tool_calls" | "function_call" | "tool_use" => FinishReason::ToolCalls,
@@ -237,7 +242,7 @@ fn finish(reason: &str) -> Result<FinishReason, LlmError> {
         "refusal" => FinishReason::Refusal,
         "error" | "abort" | "aborted" | "network_error" | "insufficient_system_resource" => {
             let message = format!("the server broke the answer off: `{reason}`");
-            return Err(LlmError::new(ErrorKind::Server, message));
+            return Err(LlmError::new(FailureKind::Server, message));
         }
         other => FinishReason::Other(other.to_owned()),
     })

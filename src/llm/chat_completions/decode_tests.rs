@@ -49,9 +49,9 @@ fn done_is_optional_after_a_finish_reason_and_suffices_without_one() {
     assert_eq!(stream(&[&text("a"), "[DONE]"]).finish, FinishReason::Stop);
     assert_eq!(stream(&[&end("stop"), &text("a"), &end("stop")]).finish, FinishReason::Stop);
     let unended = decode(&[&text("a"), &end("stop"), &text("b")], false).1.unwrap_err();
-    assert_eq!(unended.kind, ErrorKind::CutStream, "the reason was not the end, and no other came");
-    assert_eq!(decode(&[&text("a")], false).1.unwrap_err().kind, ErrorKind::CutStream);
-    assert_eq!(decode(&[], false).1.unwrap_err().kind, ErrorKind::CutStream);
+    assert_eq!(unended.kind, FailureKind::CutStream, "the reason was not the end, and no other came");
+    assert_eq!(decode(&[&text("a")], false).1.unwrap_err().kind, FailureKind::CutStream);
+    assert_eq!(decode(&[], false).1.unwrap_err().kind, FailureKind::CutStream);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn finish_reasons_are_brought_to_one_meaning() {
     assert_eq!(error.usage.map(|usage| usage.output), Some(1), "what was counted is paid for and no more");
     for sent in ["error", "network_error", "insufficient_system_resource", "abort"] {
         let error = decode(&[&end(sent)], false).1.unwrap_err();
-        assert!(error.kind == ErrorKind::Server && error.message.contains(sent), "{error}");
+        assert!(error.kind == FailureKind::Server && error.message.contains(sent), "{error}");
     }
 }
 
@@ -124,7 +124,7 @@ fn what_a_server_adds_to_a_stream_is_ignored_but_vllms_error_object_is_an_error(
     assert_eq!(response.message.joined_text(), "a");
     let error = "{\"object\":\"error\",\"message\":\"too big\",\"code\":400}";
     let error = decode(&[error], false).1.unwrap_err();
-    assert!(error.kind == ErrorKind::Request && error.message.contains("too big"), "{error}");
+    assert!(error.kind == FailureKind::Request && error.message.contains("too big"), "{error}");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn an_error_inside_the_stream_is_an_error() {
     let error = json!({"error": {"message": "upstream\u{1b}[2J broke", "code": 502}}).to_string();
     let (shown, outcome) = decode(&[&text("a"), &error], false);
     let error = outcome.unwrap_err();
-    assert_eq!((shown.as_str(), error.kind, error.retryable), ("a", ErrorKind::Server, true));
+    assert_eq!((shown.as_str(), error.kind, error.retryable), ("a", FailureKind::Server, true));
     assert!(error.message.contains("upstream[2J broke"), "{error}");
 }
 
@@ -188,10 +188,10 @@ fn l22_json_that_is_no_call_is_shown_and_kept() {
 #[test]
 fn text_is_shown_as_it_comes() {
     let mut pieces = Vec::new();
-    let mut answer = Answer::new(CODEC, true);
+    let mut answer = ResponseBuilder::new(CODEC, true);
     for event in [text("a"), text("b"), text(" {")] {
         let mut show = |progress: Progress<'_>| pieces.push(format!("{progress:?}"));
-        ChunkDecoder::default().event(&event, &mut answer, &mut show).unwrap();
+        ChunkDecoder::default().decode_event(&event, &mut answer, &mut show).unwrap();
     }
     assert_eq!(pieces.len(), 3);
 }
@@ -216,7 +216,7 @@ fn a_body_that_is_no_answer_says_what_it_is() {
         ("[1]", "promises"),
     ] {
         let error = decode(&[body], true).1.unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Malformed);
+        assert_eq!(error.kind, FailureKind::Malformed);
         assert!(error.message.contains(word), "{error}");
     }
 }
@@ -224,7 +224,7 @@ fn a_body_that_is_no_answer_says_what_it_is() {
 #[test]
 fn json_that_is_nested_without_end_is_refused_not_a_crash() {
     let deep = format!("{{\"choices\":[{{\"delta\":{{\"content\":{}", "[".repeat(200_000));
-    assert_eq!(decode(&[&deep], false).1.unwrap_err().kind, ErrorKind::Malformed);
+    assert_eq!(decode(&[&deep], false).1.unwrap_err().kind, FailureKind::Malformed);
 }
 
 proptest! {

@@ -1,4 +1,4 @@
-//! `reasoning_details`: reasoning in sealed pieces, which `OpenRouter` wants back as they came, or Gemini 3 and Claude
+//! `reasoning_details`: reasoning in opaque pieces, which `OpenRouter` wants back as they came, or Gemini 3 and Claude
 //! behind it refuse the next request: <https://openrouter.ai/docs/use-cases/reasoning-tokens>.
 
 use serde_json::{Map, Value};
@@ -10,23 +10,23 @@ const DETAILS_CAP: usize = 1024;
 /// The texts of a detail that a stream sends in pieces; anything else of it comes whole.
 const TEXTS: [&str; 4] = ["text", "summary", "data", "signature"];
 
-/// Adds the details of one event to those before, in `sealed`. Neighbours of one type and index are pieces of one.
-pub fn add(pieces: &[Value], sealed: &mut Value) {
-    if !sealed.is_object() {
-        *sealed = Value::Object(Map::from_iter([(DETAILS.to_owned(), Value::Array(Vec::new()))]));
+/// Adds the details of one event to those before, in `opaque`. Neighbours of one type and index are pieces of one.
+pub fn merge(pieces: &[Value], opaque: &mut Value) {
+    if !opaque.is_object() {
+        *opaque = Value::Object(Map::from_iter([(DETAILS.to_owned(), Value::Array(Vec::new()))]));
     }
-    let Some(known) = sealed.get_mut(DETAILS).and_then(Value::as_array_mut) else { return };
+    let Some(known) = opaque.get_mut(DETAILS).and_then(Value::as_array_mut) else { return };
     for piece in pieces.iter().filter_map(Value::as_object) {
         let full = known.len() >= DETAILS_CAP;
         match known.last_mut().and_then(Value::as_object_mut) {
-            Some(last) if belongs(last, piece) => join(last, piece),
+            Some(last) if continues(last, piece) => join(last, piece),
             _ if full => {}
             _ => known.push(Value::Object(piece.clone())),
         }
     }
 }
 
-fn belongs(last: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
+fn continues(last: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
     piece.contains_key("index") && ["type", "index"].iter().all(|key| last.get(*key) == piece.get(*key))
 }
 
@@ -51,29 +51,29 @@ mod tests {
 
     #[test]
     fn the_pieces_of_a_stream_become_the_details_of_a_whole_answer() {
-        let mut sealed = Value::Null;
-        add(
+        let mut opaque = Value::Null;
+        merge(
             &[json!({"type": "reasoning.text", "text": "I ", "index": 0, "format": "f", "signature": null})],
-            &mut sealed,
+            &mut opaque,
         );
-        add(&[json!({"type": "reasoning.text", "text": "look.", "index": 0})], &mut sealed);
-        add(&[json!({"type": "reasoning.text", "signature": "s", "index": 0})], &mut sealed);
-        add(
+        merge(&[json!({"type": "reasoning.text", "text": "look.", "index": 0})], &mut opaque);
+        merge(&[json!({"type": "reasoning.text", "signature": "s", "index": 0})], &mut opaque);
+        merge(
             &[json!({"type": "reasoning.encrypted", "data": "x", "index": 0, "id": "call_1"}), json!(7)],
-            &mut sealed,
+            &mut opaque,
         );
         let whole = json!({DETAILS: [
             {"type": "reasoning.text", "text": "I look.", "index": 0, "format": "f", "signature": "s"},
             {"type": "reasoning.encrypted", "data": "x", "index": 0, "id": "call_1"},
         ]});
-        assert_eq!(sealed, whole);
+        assert_eq!(opaque, whole);
     }
 
     #[test]
     fn details_without_an_index_are_each_one() {
-        let mut sealed = Value::Null;
-        add(&[json!({"type": "t", "text": "a"}), json!({"type": "t", "text": "b"})], &mut sealed);
-        assert_eq!(sealed[DETAILS].as_array().unwrap().len(), 2);
+        let mut opaque = Value::Null;
+        merge(&[json!({"type": "t", "text": "a"}), json!({"type": "t", "text": "b"})], &mut opaque);
+        assert_eq!(opaque[DETAILS].as_array().unwrap().len(), 2);
     }
 
     proptest! {
@@ -82,9 +82,9 @@ mod tests {
             let at = text.char_indices().map(|(at, _)| at).nth(at).unwrap_or(text.len());
             let detail = |text: &str| json!({"type": "reasoning.text", "text": text, "index": 3});
             let (mut whole, mut cut) = (Value::Null, Value::Null);
-            add(&[detail(&text)], &mut whole);
-            add(&[detail(&text[..at])], &mut cut);
-            add(&[detail(&text[at..])], &mut cut);
+            merge(&[detail(&text)], &mut whole);
+            merge(&[detail(&text[..at])], &mut cut);
+            merge(&[detail(&text[at..])], &mut cut);
             prop_assert_eq!(whole, cut);
         }
     }

@@ -8,8 +8,8 @@ pub mod request;
 pub mod usage;
 
 use crate::llm::Request;
-use crate::llm::codec::{Codec, Decoder, Parameters};
-use crate::llm::quirks::{Quirks, TextCalls};
+use crate::llm::codec::{Codec, Decoder, ModelParameters};
+use crate::llm::quirks::{Quirks, TextCallFormat};
 use crate::message::Message;
 use decode::ChunkDecoder;
 use request::CODEC;
@@ -47,14 +47,14 @@ impl Codec for ChatCompletions {
     fn encode(
         &self,
         request: &Request<'_>,
-        parameters: &Parameters,
+        parameters: &ModelParameters,
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>> {
         request::encode(request, parameters, self.quirks, messages)
     }
 
-    fn tagged_calls(&self) -> bool {
-        self.quirks.text_calls == TextCalls::Tagged
+    fn accepts_tagged_calls(&self) -> bool {
+        self.quirks.text_calls == TextCallFormat::Tagged
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {

@@ -2,13 +2,13 @@
 
 use super::details::DETAILS;
 use crate::llm::answer_schema::NamedSchema;
-use crate::llm::body::body;
+use crate::llm::body::encode_body;
 use crate::llm::cache_control::CacheControl;
-use crate::llm::codec::Parameters;
+use crate::llm::codec::ModelParameters;
 use crate::llm::effort::Thinking;
-use crate::llm::quirks::{NoContent, Quirks, ReplayField, ThinkingField, TokenField};
-use crate::llm::replay::{arguments, content, name, placeholder};
-use crate::llm::written::Written;
+use crate::llm::quirks::{EmptyContent, MaxTokensField, Quirks, ReasoningReplayField, ThinkingField};
+use crate::llm::replay::{arguments_json, content, placeholder_tool, tool_name};
+use crate::llm::written::Preserialized;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role};
 use serde::ser::SerializeMap;
@@ -30,11 +30,11 @@ const NO_REASONING: &str = " ";
 /// When a tool's schema or a number has no JSON form.
 pub fn encode(
     request: &Request<'_>,
-    parameters: &Parameters,
+    parameters: &ModelParameters,
     quirks: Quirks,
     messages: &[u8],
 ) -> serde_json::Result<Vec<u8>> {
-    body(&Head { request, parameters, quirks }, "messages", messages)
+    encode_body(&Head { request, parameters, quirks }, "messages", messages)
 }
 
 /// Appends the wire messages that `message` becomes to `json`, with commas between them and what is there.
@@ -58,7 +58,7 @@ pub fn write_message(message: &Message, quirks: Quirks, json: &mut Vec<u8>) -> s
 
 struct Head<'a> {
     request: &'a Request<'a>,
-    parameters: &'a Parameters,
+    parameters: &'a ModelParameters,
     quirks: Quirks,
 }
 
@@ -73,18 +73,18 @@ impl Serialize for Head<'_> {
         }
         if let Some(tokens) = request.max_output_tokens {
             let field = match quirks.token_field {
-                TokenField::MaxTokens => "max_tokens",
-                TokenField::MaxCompletionTokens => "max_completion_tokens",
+                MaxTokensField::MaxTokens => "max_tokens",
+                MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
             };
             map.serialize_entry(field, &tokens)?;
         }
         if let Some(thinking) = parameters.thinking {
             write_thinking(thinking, quirks.thinking, &mut map)?;
         }
-        if let (true, Some(session)) = (parameters.caching.key, request.session) {
+        if let (true, Some(session)) = (parameters.caching.use_session_key, request.session) {
             map.serialize_entry("prompt_cache_key", session)?;
         }
-        if parameters.caching.marks {
+        if parameters.caching.use_breakpoints {
             map.serialize_entry("cache_control", &CacheControl::default())?;
         }
         map.serialize_entry("stream", &request.stream)?;
@@ -97,7 +97,7 @@ impl Serialize for Head<'_> {
                 map.serialize_entry("parallel_tool_calls", &true)?;
             }
         } else if quirks.tools_with_history && has_calls(request.messages) {
-            map.serialize_entry("tools", &Tools(&[placeholder()]))?;
+            map.serialize_entry("tools", &Tools(&[placeholder_tool()]))?;
             map.serialize_entry("tool_choice", "none")?;
         }
         if let Some(json_schema) = request.strict_schema(quirks.strict_answers).and_then(NamedSchema::of) {
@@ -165,8 +165,8 @@ struct WireTool<'a> {
 #[derive(Serialize)]
 struct WireFunction<'a> {
     name: &'a str,
-    description: &'a Written<String>,
-    parameters: &'a Written<Value>,
+    description: &'a Preserialized<String>,
+    parameters: &'a Preserialized<Value>,
 }
 
 impl Serialize for Tools<'_> {
@@ -235,7 +235,7 @@ fn plain<'a>(role: &'static str, message: &'a Message) -> WireMessage<'a> {
 fn results(message: &Message, quirks: Quirks) -> impl Iterator<Item = WireMessage<'_>> {
     message.parts.iter().filter_map(move |part| match part {
         Part::ToolResult(result) => Some(WireMessage {
-            tool_call_id: Some(quirks.call_ids.accepted(&result.call_id)),
+            tool_call_id: Some(quirks.call_ids.conform(&result.call_id)),
             ..WireMessage::new("tool", Some(Cow::Borrowed(&result.text)))
         }),
         Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
@@ -247,9 +247,9 @@ fn assistant(message: &Message, quirks: Quirks) -> WireMessage<'_> {
     let tool_calls: Vec<_> = message
         .tool_calls()
         .map(|call| WireCall {
-            id: quirks.call_ids.accepted(&call.id),
+            id: quirks.call_ids.conform(&call.id),
             r#type: "function",
-            function: WireCallFunction { name: name(call), arguments: arguments(call) },
+            function: WireCallFunction { name: tool_name(call), arguments: arguments_json(call) },
             extra_content: call
                 .opaque
                 .as_ref()
@@ -257,15 +257,15 @@ fn assistant(message: &Message, quirks: Quirks) -> WireMessage<'_> {
                 .map(|opaque| &opaque.data),
         })
         .collect();
-    let null = text.is_empty() && quirks.no_content == NoContent::Null && !tool_calls.is_empty();
+    let null = text.is_empty() && quirks.no_content == EmptyContent::Null && !tool_calls.is_empty();
     let blank = || quirks.reasoning_required.then(|| NO_REASONING.to_owned());
     let replayed =
         |field| (quirks.replay_reasoning == field).then(|| reasoning(message).or_else(blank)).flatten();
     WireMessage {
-        reasoning_content: replayed(ReplayField::ReasoningContent),
-        reasoning: replayed(ReplayField::Reasoning),
+        reasoning_content: replayed(ReasoningReplayField::ReasoningContent),
+        reasoning: replayed(ReasoningReplayField::Reasoning),
         reasoning_details: details(message)
-            .filter(|_| quirks.replay_reasoning == ReplayField::ReasoningDetails),
+            .filter(|_| quirks.replay_reasoning == ReasoningReplayField::ReasoningDetails),
         tool_calls,
         ..WireMessage::new("assistant", (!null).then_some(text))
     }
@@ -296,11 +296,12 @@ fn details(message: &Message) -> Option<&Value> {
 mod tests {
     use super::*;
     use crate::llm::quirks::SystemRole;
-    use crate::message::{Opaque, ToolCall, ToolResult};
+    use crate::message::{OpaqueData, ToolCall, ToolResult};
     use serde_json::json;
 
     fn bytes_of(request: &Request<'_>, quirks: Quirks) -> Vec<u8> {
-        let parameters = Parameters { model: "m".into(), temperature: Some(0.5), ..Parameters::default() };
+        let parameters =
+            ModelParameters { model: "m".into(), temperature: Some(0.5), ..ModelParameters::default() };
         let request = &Request { max_output_tokens: Some(9), ..*request };
         let mut messages = Vec::new();
         for message in request.messages {
@@ -321,7 +322,7 @@ mod tests {
     #[test]
     fn only_this_codecs_signatures_are_sent_back() {
         let signed = |codec: &str| {
-            let opaque = Some(Opaque { codec: codec.into(), data: json!({"google": "s"}) });
+            let opaque = Some(OpaqueData { codec: codec.into(), data: json!({"google": "s"}) });
             Part::ToolCall(ToolCall { id: codec.into(), name: "read".into(), arguments: "{}".into(), opaque })
         };
         let message = Message { role: Role::Assistant, parts: vec![signed(CODEC), signed("messages")] };
@@ -338,7 +339,7 @@ mod tests {
     fn history() -> Vec<Arc<Message>> {
         let thinking = Part::Thinking {
             text: "hm".into(),
-            opaque: Some(Opaque { codec: CODEC.into(), data: Value::Null }),
+            opaque: Some(OpaqueData { codec: CODEC.into(), data: Value::Null }),
         };
         vec![
             Message::text(Role::System, "s"),
@@ -347,7 +348,7 @@ mod tests {
                 role: Role::Assistant,
                 parts: vec![thinking, call("a", "{\"p\": 1}"), call("b", "{\"p\":")],
             },
-            Message::results(vec![result("a"), result("b")]),
+            Message::tool_results(vec![result("a"), result("b")]),
         ]
         .into_iter()
         .map(Arc::new)
@@ -394,10 +395,10 @@ mod tests {
     #[test]
     fn quirks_change_the_token_field_the_null_content_and_the_reasoning() {
         let quirks = Quirks {
-            token_field: TokenField::MaxCompletionTokens,
-            no_content: NoContent::Null,
+            token_field: MaxTokensField::MaxCompletionTokens,
+            no_content: EmptyContent::Null,
             stream_usage: false,
-            replay_reasoning: ReplayField::ReasoningContent,
+            replay_reasoning: ReasoningReplayField::ReasoningContent,
             tools_with_history: true,
             system_role: SystemRole::Developer,
             ..Quirks::default()
@@ -415,7 +416,7 @@ mod tests {
     fn reasoning_goes_back_where_and_as_the_server_wants_it() {
         let mut history = history();
         let details = json!([{"type": "reasoning.encrypted", "data": "x"}]);
-        let sealed = Opaque { codec: CODEC.into(), data: json!({DETAILS: details}) };
+        let sealed = OpaqueData { codec: CODEC.into(), data: json!({DETAILS: details}) };
         let thinking = Part::Thinking { text: "hm".into(), opaque: Some(sealed) };
         history.push(Arc::new(Message { role: Role::Assistant, parts: vec![thinking, call("c", "{}")] }));
         history.push(Arc::new(Message::text(Role::Assistant, "no thought")));
@@ -426,16 +427,19 @@ mod tests {
             [5, 6].map(|at| keys.map(|key| body["messages"][at][key].clone()))
         };
         let none = [Value::Null, Value::Null, Value::Null];
-        assert_eq!(sent(ReplayField::Nowhere, true), [none.clone(), none.clone()]);
+        assert_eq!(sent(ReasoningReplayField::Nowhere, true), [none.clone(), none.clone()]);
         let with = |at: usize, value: Value| {
             let mut row = none.clone();
             row[at] = value;
             row
         };
-        assert_eq!(sent(ReplayField::ReasoningContent, false), [with(0, json!("hm")), none.clone()]);
-        assert_eq!(sent(ReplayField::ReasoningContent, true), [with(0, json!("hm")), with(0, json!(" "))]);
-        assert_eq!(sent(ReplayField::Reasoning, false), [with(1, json!("hm")), none.clone()]);
-        assert_eq!(sent(ReplayField::ReasoningDetails, false), [with(2, details), none]);
+        assert_eq!(sent(ReasoningReplayField::ReasoningContent, false), [with(0, json!("hm")), none.clone()]);
+        assert_eq!(
+            sent(ReasoningReplayField::ReasoningContent, true),
+            [with(0, json!("hm")), with(0, json!(" "))]
+        );
+        assert_eq!(sent(ReasoningReplayField::Reasoning, false), [with(1, json!("hm")), none.clone()]);
+        assert_eq!(sent(ReasoningReplayField::ReasoningDetails, false), [with(2, details), none]);
     }
 
     #[test]

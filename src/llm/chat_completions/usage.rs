@@ -1,6 +1,6 @@
 //! Token figures as servers report them, brought to one meaning.
 
-use crate::llm::figure::figure;
+use crate::llm::figure::token_count;
 use crate::usage::Usage;
 use serde_json::Value;
 
@@ -9,22 +9,22 @@ use serde_json::Value;
 /// `prompt_tokens` includes what came from the cache, ours does not. Some servers (xAI) leave reasoning out of
 /// `completion_tokens`, which their own total gives away.
 pub fn read(usage: &Value) -> Option<Usage> {
-    let prompt = figure(usage, &["prompt_tokens"]);
-    let completion = figure(usage, &["completion_tokens"]);
+    let prompt = token_count(usage, &["prompt_tokens"]);
+    let completion = token_count(usage, &["completion_tokens"]);
     if prompt.is_none() && completion.is_none() {
         return None;
     }
     let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
-    let cached_read = figure(usage, &["prompt_tokens_details", "cached_tokens"])
-        .or_else(|| figure(usage, &["prompt_cache_hit_tokens"]))
+    let cached_read = token_count(usage, &["prompt_tokens_details", "cached_tokens"])
+        .or_else(|| token_count(usage, &["prompt_cache_hit_tokens"]))
         .unwrap_or(0)
         .min(prompt);
-    let cached_write = figure(usage, &["prompt_tokens_details", "cache_write_tokens"])
+    let cached_write = token_count(usage, &["prompt_tokens_details", "cache_write_tokens"])
         .unwrap_or(0)
         .min(prompt - cached_read);
-    let reasoning = figure(usage, &["completion_tokens_details", "reasoning_tokens"]).unwrap_or(0);
+    let reasoning = token_count(usage, &["completion_tokens_details", "reasoning_tokens"]).unwrap_or(0);
     let beside = prompt.checked_add(completion).and_then(|sum| sum.checked_add(reasoning));
-    let output = if reasoning > 0 && beside.is_some() && figure(usage, &["total_tokens"]) == beside {
+    let output = if reasoning > 0 && beside.is_some() && token_count(usage, &["total_tokens"]) == beside {
         completion.saturating_add(reasoning)
     } else {
         completion

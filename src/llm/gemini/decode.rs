@@ -1,13 +1,13 @@
 //! Gemini events, or a whole body, into an answer.
 
-use super::opaque::{OfCall, Signature, Signed};
+use super::opaque::{CallOpaque, PartSignature, SignedContent};
 use super::{error, usage};
 use crate::event::FinishReason;
-use crate::failure::ErrorKind;
-use crate::llm::answer::Answer;
+use crate::failure::FailureKind;
+use crate::llm::answer::ResponseBuilder;
 use crate::llm::calls::CallDelta;
 use crate::llm::codec::Decoder;
-use crate::llm::error_body::{not_understood, one_line};
+use crate::llm::error_body::{one_line, unexpected_format};
 use crate::llm::{LlmError, Progress};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The most of what the provider says about a finish or a block that is shown, in characters.
-const SAID_CAP: usize = 300;
+const DETAIL_CAP: usize = 300;
 /// The fields of a part that are not what it is about.
 const BLANK_FIELDS: [&str; 3] = ["text", "thought", "thoughtSignature"];
 
@@ -26,12 +26,12 @@ const BLANK_FIELDS: [&str; 3] = ["text", "thought", "thoughtSignature"];
 pub struct PartDecoder {
     slot: u64,
     /// What a further part without signature would continue.
-    open: Option<Open>,
+    open: Option<OpenPart>,
     calls: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Open {
+enum OpenPart {
     Text,
     Thought,
 }
@@ -99,17 +99,17 @@ struct WireCall<'a> {
 }
 
 impl Decoder for PartDecoder {
-    fn event(
+    fn decode_event(
         &mut self,
         data: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         match data.trim() {
             "" => Ok(()),
             // Gemini's streams just end; some gateways end all of theirs alike.
             "[DONE]" => {
-                answer.complete();
+                answer.mark_complete();
                 Ok(())
             }
             data => self.chunk(data, false, answer, show),
@@ -117,18 +117,18 @@ impl Decoder for PartDecoder {
     }
 
     /// One document, or the list of them that a stream is where `alt=sse` got lost.
-    fn body(
+    fn decode_body(
         &mut self,
         body: &[u8],
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
-        let wrong = |why: &str| not_understood("Gemini", body, why);
+        let wrong = |why: &str| unexpected_format("Gemini", body, why);
         let text = str::from_utf8(body).map_err(|error| wrong(&error.to_string()))?;
         let text = text.trim_start_matches('\u{FEFF}').trim();
         if !text.starts_with('[') {
             self.chunk(text, true, answer, show)?;
-            answer.complete();
+            answer.mark_complete();
             return Ok(());
         }
         let events: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
@@ -142,21 +142,21 @@ impl PartDecoder {
         &mut self,
         json: &str,
         whole: bool,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
-        let wrong = |why: &str| not_understood("Gemini", json.as_bytes(), why);
+        let wrong = |why: &str| unexpected_format("Gemini", json.as_bytes(), why);
         let chunk: Chunk<'_> = serde_json::from_str(json).map_err(|error| wrong(&error.to_string()))?;
         if !chunk.error.is_null() {
-            return Err(error::in_answer(&chunk.error));
+            return Err(error::stream_error(&chunk.error));
         }
         if let Some(usage) = usage::read(&chunk.usage_metadata) {
-            answer.counted(usage);
+            answer.set_usage(usage);
         }
         if let Some(reason) = chunk.prompt_feedback.get("blockReason").and_then(Value::as_str) {
-            let said = said(chunk.prompt_feedback.get("blockReasonMessage"));
-            let message = format!("Gemini blocked the prompt: `{}`{said}", one_line(reason, SAID_CAP));
-            return Err(LlmError::new(ErrorKind::Refusal, message));
+            let detail = detail_suffix(chunk.prompt_feedback.get("blockReasonMessage"));
+            let message = format!("Gemini blocked the prompt: `{}`{detail}", one_line(reason, DETAIL_CAP));
+            return Err(LlmError::new(FailureKind::Refusal, message));
         }
         if whole && chunk.candidates.is_none() {
             return Err(wrong("it has no `candidates`"));
@@ -167,9 +167,9 @@ impl PartDecoder {
                 self.part(part.get(), answer, show)?;
             }
             let reason = candidate.finish_reason.as_str().unwrap_or_default();
-            let finish = finish(reason, &candidate.finish_message);
+            let finish = finish_reason(reason, &candidate.finish_message);
             if let Some(reason) = finish.map_err(|error| LlmError { usage: answer.usage(), ..error })? {
-                answer.stopped(reason);
+                answer.set_finish_reason(reason);
             }
         }
         Ok(())
@@ -178,10 +178,10 @@ impl PartDecoder {
     fn part(
         &mut self,
         json: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
-        let wrong = |why: &str| not_understood("Gemini", json.as_bytes(), why);
+        let wrong = |why: &str| unexpected_format("Gemini", json.as_bytes(), why);
         let part: WirePart<'_> = serde_json::from_str(json).map_err(|error| wrong(&error.to_string()))?;
         let signature = part.thought_signature.filter(|signature| !signature.is_empty());
         if let Some(call) = part.function_call {
@@ -195,24 +195,24 @@ impl PartDecoder {
             return Ok(());
         }
         let thought = part.thought.unwrap_or(false);
-        let kind = if thought { Open::Thought } else { Open::Text };
-        let slot = self.place(kind, signature.is_some());
+        let kind = if thought { OpenPart::Thought } else { OpenPart::Text };
+        let slot = self.slot_for(kind, signature.is_some());
         match kind {
-            Open::Thought => answer.think(slot, &text, show)?,
-            Open::Text => answer.write(slot, &text, show)?,
+            OpenPart::Thought => answer.push_thinking(slot, &text, show)?,
+            OpenPart::Text => answer.push_text(slot, &text, show)?,
         }
         let Some(thought_signature) = signature else { return Ok(()) };
         let on = match kind {
-            Open::Thought => Signed::Thought,
-            Open::Text if text.is_empty() => Signed::Nothing,
-            Open::Text => Signed::Text,
+            OpenPart::Thought => SignedContent::Thought,
+            OpenPart::Text if text.is_empty() => SignedContent::Nothing,
+            OpenPart::Text => SignedContent::Text,
         };
-        let data = stored(&Signature { thought_signature, on })?;
-        answer.seal(slot, |sealed| *sealed = data)
+        let data = to_opaque(&PartSignature { thought_signature, on })?;
+        answer.update_opaque(slot, |opaque| *opaque = data)
     }
 
     /// The slot of a text or thought.
-    fn place(&mut self, kind: Open, signed: bool) -> u64 {
+    fn slot_for(&mut self, kind: OpenPart, signed: bool) -> u64 {
         if signed || self.open != Some(kind) {
             self.slot += 1;
         }
@@ -225,11 +225,11 @@ impl PartDecoder {
         call: WireCall<'_>,
         thought_signature: Option<String>,
         json: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
     ) -> Result<(), LlmError> {
         if !call.partial_args.is_null() || call.will_continue == Some(true) {
             let why = "the arguments of a function call come in pieces, which nobody asked for";
-            return Err(not_understood("Gemini", json.as_bytes(), why));
+            return Err(unexpected_format("Gemini", json.as_bytes(), why));
         }
         self.slot += 1;
         self.open = None;
@@ -241,9 +241,9 @@ impl PartDecoder {
             id: id.as_deref().unwrap_or_default(),
             name: call.name.as_deref().unwrap_or_default(),
             arguments: &arguments,
-            extra: stored(&OfCall { id: id.clone(), thought_signature })?,
+            extra: to_opaque(&CallOpaque { id: id.clone(), thought_signature })?,
         };
-        answer.call(self.slot, delta)
+        answer.push_call(self.slot, delta)
     }
 }
 
@@ -261,12 +261,12 @@ fn arguments(json: &str) -> Cow<'_, str> {
     }
 }
 
-fn stored(data: &impl Serialize) -> Result<Value, LlmError> {
-    serde_json::to_value(data).map_err(|error| LlmError::new(ErrorKind::Internal, error.to_string()))
+fn to_opaque(data: &impl Serialize) -> Result<Value, LlmError> {
+    serde_json::to_value(data).map_err(|error| LlmError::new(FailureKind::Internal, error.to_string()))
 }
 
 /// Why the model stopped, and what Gemini says about it; none where that is not said. Calls finish with `STOP` too.
-fn finish(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmError> {
+fn finish_reason(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmError> {
     Ok(Some(match reason {
         "" | "FINISH_REASON_UNSPECIFIED" => return Ok(None),
         "STOP" => FinishReason::Stop,
@@ -281,29 +281,32 @@ fn finish(reason: &str, message: &Value) -> Result<Option<FinishReason>, LlmErro
         | "MODEL_ARMOR"
         | "IMAGE_SAFETY"
         | "IMAGE_RECITATION"
-        | "IMAGE_PROHIBITED_CONTENT" => FinishReason::Filtered(format!("{reason}{}", said(Some(message)))),
+        | "IMAGE_PROHIBITED_CONTENT" => {
+            FinishReason::Filtered(format!("{reason}{}", detail_suffix(Some(message))))
+        }
         // The model's calls are of no use; another sample may be better.
         "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS" => {
-            let message = format!("the model's answer was of no use: `{reason}`{}", said(Some(message)));
-            return Err(LlmError::new(ErrorKind::ToolUseFailed, message));
+            let message =
+                format!("the model's answer was of no use: `{reason}`{}", detail_suffix(Some(message)));
+            return Err(LlmError::new(FailureKind::ToolUseFailed, message));
         }
         "MISSING_THOUGHT_SIGNATURE" => {
             let why =
                 "a signature of an earlier thought is missing, which a gateway in between may have dropped";
             return Err(LlmError::new(
-                ErrorKind::Request,
-                format!("{why}: `{reason}`{}", said(Some(message))),
+                FailureKind::Request,
+                format!("{why}: `{reason}`{}", detail_suffix(Some(message))),
             ));
         }
         // `OTHER` says no more, `NO_IMAGE` and `IMAGE_OTHER` are of no answer in text.
-        other => FinishReason::Other(format!("{other}{}", said(Some(message)))),
+        other => FinishReason::Other(format!("{other}{}", detail_suffix(Some(message)))),
     }))
 }
 
 /// What the provider adds in words.
-fn said(message: Option<&Value>) -> String {
+fn detail_suffix(message: Option<&Value>) -> String {
     let text = message.and_then(Value::as_str).filter(|text| !text.trim().is_empty());
-    text.map(|text| format!(" ({})", one_line(text, SAID_CAP))).unwrap_or_default()
+    text.map(|text| format!(" ({})", one_line(text, DETAIL_CAP))).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -103,7 +103,7 @@ fn arguments_in_pieces_are_an_error_not_a_call_without_them() {
         json!({"partialArgs": [{"jsonPath": "$.path", "stringValue": "a"}]}),
     ] {
         let error = error_of(&[&event(json!([{ "functionCall": function }]), json!("STOP"))]);
-        assert_eq!(error.kind, ErrorKind::Malformed);
+        assert_eq!(error.kind, FailureKind::Malformed);
         assert!(error.message.contains("in pieces"), "{error}");
     }
 }
@@ -122,8 +122,8 @@ fn finish_reasons_are_brought_to_one_meaning() {
     ] {
         assert_eq!(stream(&[&text("a"), &end(sent)]).finish, expected);
     }
-    assert_eq!(error_of(&[&text("a"), &end("FINISH_REASON_UNSPECIFIED")]).kind, ErrorKind::CutStream);
-    assert_eq!(error_of(&[&end("MISSING_THOUGHT_SIGNATURE")]).kind, ErrorKind::Request);
+    assert_eq!(error_of(&[&text("a"), &end("FINISH_REASON_UNSPECIFIED")]).kind, FailureKind::CutStream);
+    assert_eq!(error_of(&[&end("MISSING_THOUGHT_SIGNATURE")]).kind, FailureKind::Request);
 }
 
 #[test]
@@ -141,12 +141,12 @@ fn a_call_that_did_not_parse_is_an_error_with_its_text_and_may_be_asked_again() 
     let event = json!({"candidates": [{"content": {}, "finishReason": "MALFORMED_FUNCTION_CALL",
         "finishMessage": "Malformed function call: print(read(\u{1b}path='a'))"}]});
     let error = error_of(&[&event.to_string()]);
-    assert_eq!((error.kind, error.retryable), (ErrorKind::ToolUseFailed, true));
+    assert_eq!((error.kind, error.retryable), (FailureKind::ToolUseFailed, true));
     assert!(
         error.message.contains("`MALFORMED_FUNCTION_CALL` (Malformed function call: print(read(path='a')))")
     );
     for reason in ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"] {
-        assert_eq!(error_of(&[&end(reason)]).kind, ErrorKind::ToolUseFailed, "{reason}");
+        assert_eq!(error_of(&[&end(reason)]).kind, FailureKind::ToolUseFailed, "{reason}");
     }
 }
 
@@ -156,7 +156,7 @@ fn a_blocked_prompt_is_a_refusal_that_says_why() {
         "usageMetadata": {"promptTokenCount": 7}});
     for body in [false, true] {
         let error = decode(&[&block.to_string()], body).1.unwrap_err();
-        assert_eq!((error.kind, error.retryable), (ErrorKind::Refusal, false));
+        assert_eq!((error.kind, error.retryable), (FailureKind::Refusal, false));
         assert!(error.message.ends_with("`PROHIBITED_CONTENT` (No.)"), "{error}");
     }
     let rated = json!({"promptFeedback": {"safetyRatings": []}}).to_string();
@@ -165,8 +165,8 @@ fn a_blocked_prompt_is_a_refusal_that_says_why() {
 
 #[test]
 fn a_stream_ends_with_a_reason_and_may_say_one_in_every_event() {
-    assert_eq!(error_of(&[&text("a")]).kind, ErrorKind::CutStream);
-    assert_eq!(error_of(&[]).kind, ErrorKind::CutStream);
+    assert_eq!(error_of(&[&text("a")]).kind, FailureKind::CutStream);
+    assert_eq!(error_of(&[]).kind, FailureKind::CutStream);
     let stop = |piece: &str| event(json!([{ "text": piece }]), json!("STOP"));
     assert_eq!(stream(&[&stop("a"), &stop("b")]).message.joined_text(), "ab");
     assert_eq!(stream(&[&text("a"), "[DONE]"]).message.joined_text(), "a");
@@ -203,7 +203,7 @@ fn a_part_that_is_not_understood_is_an_error_that_shows_it() {
     ] {
         let error = error_of(&[&event(json!([part]), json!("STOP"))]);
         let name = part.as_object().unwrap().keys().next().unwrap();
-        assert!(error.kind == ErrorKind::Malformed && error.message.contains(name), "{error}");
+        assert!(error.kind == FailureKind::Malformed && error.message.contains(name), "{error}");
     }
     let signature = json!({"thoughtSignature": "s"});
     let response = stream(&[&text("a"), &event(json!([signature]), json!("STOP"))]);
@@ -215,7 +215,7 @@ fn an_error_inside_the_stream_is_an_error() {
     let error = json!({"error": {"code": 503, "message": "The model is\u{1b}[2J overloaded.", "status": "UNAVAILABLE"}});
     let (shown, outcome) = decode(&[&text("a"), &error.to_string()], false);
     let error = outcome.unwrap_err();
-    assert_eq!((shown.as_str(), error.kind, error.retryable), ("a", ErrorKind::Overloaded, true));
+    assert_eq!((shown.as_str(), error.kind, error.retryable), ("a", FailureKind::Overloaded, true));
     assert!(error.message.contains("The model is[2J overloaded."), "{error}");
 }
 
@@ -231,7 +231,7 @@ fn a_body_is_read_like_a_stream_and_so_is_a_list() {
         assert_eq!((&response.message, response.finish), (&listed.message, FinishReason::Stop));
     }
     let cut = decode(&[&format!("[{}]", text("a"))], true).1.unwrap_err();
-    assert_eq!(cut.kind, ErrorKind::CutStream);
+    assert_eq!(cut.kind, FailureKind::CutStream);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_body_that_is_no_answer_says_what_it_is() {
         ("[1]", "promises"),
     ] {
         let error = decode(&[body], true).1.unwrap_err();
-        assert_eq!(error.kind, ErrorKind::Malformed);
+        assert_eq!(error.kind, FailureKind::Malformed);
         assert!(error.message.contains(word), "{error}");
     }
 }
@@ -253,7 +253,7 @@ fn a_body_that_is_no_answer_says_what_it_is() {
 fn json_that_is_nested_without_end_is_refused_not_a_crash() {
     for inner in ["{\"promptFeedback\":", "{\"candidates\":[{\"content\":{\"parts\":[{\"text\":"] {
         let deep = format!("{inner}{}", "[".repeat(200_000));
-        assert_eq!(error_of(&[&deep]).kind, ErrorKind::Malformed);
+        assert_eq!(error_of(&[&deep]).kind, FailureKind::Malformed);
     }
     let depth = 100_000;
     let args = format!("{}{}", "[".repeat(depth), "]".repeat(depth));

@@ -3,41 +3,41 @@
 //! The details are those of `google.rpc` (`ErrorInfo`, `QuotaFailure`, `RetryInfo`):
 //! <https://github.com/googleapis/googleapis/blob/master/google/rpc/error_details.proto>.
 
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use crate::llm::LlmError;
 use crate::llm::error_body::ProviderError;
 use serde_json::Value;
 use std::time::Duration;
 
 /// The error of an answer with this status, which is none of success.
-pub fn of_answer(status: u16, body: &[u8]) -> LlmError {
+pub fn status_error(status: u16, body: &[u8]) -> LlmError {
     let error = ProviderError::from_body(body).with_status(status);
     match serde_json::from_slice::<Value>(body) {
-        Ok(value) => detailed(error, value.get(0).unwrap_or(&value)),
+        Ok(value) => with_details(error, value.get(0).unwrap_or(&value)),
         Err(_) => error,
     }
 }
 
 /// The error that `value`, an event of a stream or a body of status 200, holds.
-pub fn in_answer(value: &Value) -> LlmError {
-    detailed(ProviderError::from_value(value).in_stream(), value)
+pub fn stream_error(value: &Value) -> LlmError {
+    with_details(ProviderError::from_value(value).to_stream_error(), value)
 }
 
-fn detailed(error: LlmError, value: &Value) -> LlmError {
+fn with_details(error: LlmError, value: &Value) -> LlmError {
     let inner = value.get("error").unwrap_or(value);
     let details = inner.get("details").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     // A key that is not valid is answered with 400, which would pass for a mistake in the request.
     if details.iter().any(|detail| detail.get("reason").is_some_and(|reason| reason == "API_KEY_INVALID")) {
-        return LlmError { kind: ErrorKind::Auth, retryable: false, ..error };
+        return LlmError { kind: FailureKind::Auth, retryable: false, ..error };
     }
-    if details.iter().any(is_for_the_day) {
-        return LlmError { kind: ErrorKind::Quota, retryable: false, ..error };
+    if details.iter().any(is_daily_quota) {
+        return LlmError { kind: FailureKind::Quota, retryable: false, ..error };
     }
     LlmError { retry_after: details.iter().find_map(delay), ..error }
 }
 
 /// Whether a quota is used up that only the next day renews, whatever wait the same answer asks for.
-fn is_for_the_day(detail: &Value) -> bool {
+fn is_daily_quota(detail: &Value) -> bool {
     let violations = detail.get("violations").and_then(Value::as_array);
     let quota = |violation: &Value| violation.get("quotaId")?.as_str().map(|id| id.contains("PerDay"));
     violations.is_some_and(|violations| violations.iter().any(|violation| quota(violation) == Some(true)))
@@ -62,7 +62,7 @@ mod tests {
     }
 
     fn answered(status: u16, body: &Value) -> LlmError {
-        of_answer(status, body.to_string().as_bytes())
+        status_error(status, body.to_string().as_bytes())
     }
 
     #[test]
@@ -76,8 +76,8 @@ mod tests {
             ("soon", None),
         ] {
             let body = quota("GenerateRequestsPerMinutePerProjectPerModel-FreeTier", delay);
-            for error in [answered(429, &body), answered(429, &json!([body])), in_answer(&body)] {
-                assert_eq!((error.kind, error.retryable), (ErrorKind::RateLimit, true));
+            for error in [answered(429, &body), answered(429, &json!([body])), stream_error(&body)] {
+                assert_eq!((error.kind, error.retryable), (FailureKind::RateLimit, true));
                 assert_eq!(error.retry_after, expected, "{delay}");
             }
         }
@@ -86,14 +86,14 @@ mod tests {
     #[test]
     fn a_quota_of_the_day_is_not_waited_for() {
         let error = answered(429, &quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "17s"));
-        assert_eq!((error.kind, error.retryable), (ErrorKind::Quota, false));
+        assert_eq!((error.kind, error.retryable), (FailureKind::Quota, false));
     }
 
     #[test]
     fn a_key_that_is_not_valid_is_a_matter_of_the_key() {
         let body = json!({"error": {"code": 400, "message": "API key not valid.", "status": "INVALID_ARGUMENT",
             "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]}});
-        assert_eq!(answered(400, &body).kind, ErrorKind::Auth);
+        assert_eq!(answered(400, &body).kind, FailureKind::Auth);
     }
 
     #[test]
@@ -102,14 +102,14 @@ mod tests {
             "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).";
         let body = json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}});
         let error = answered(400, &body);
-        assert_eq!((error.kind, error.message.as_str()), (ErrorKind::ContextOverflow, message));
+        assert_eq!((error.kind, error.message.as_str()), (FailureKind::ContextOverflow, message));
     }
 
     #[test]
     fn other_bodies_are_read_as_everywhere() {
-        let error = of_answer(503, b"<html><title>Unavailable</title></html>");
-        assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Overloaded, "Unavailable"));
-        assert_eq!(answered(500, &json!({"error": {"details": "none"}})).kind, ErrorKind::Server);
-        assert_eq!(of_answer(404, b"").kind, ErrorKind::Request);
+        let error = status_error(503, b"<html><title>Unavailable</title></html>");
+        assert_eq!((error.kind, error.message.as_str()), (FailureKind::Overloaded, "Unavailable"));
+        assert_eq!(answered(500, &json!({"error": {"details": "none"}})).kind, FailureKind::Server);
+        assert_eq!(status_error(404, b"").kind, FailureKind::Request);
     }
 }

@@ -8,7 +8,7 @@ pub mod opaque;
 pub mod request;
 pub mod usage;
 
-use crate::llm::codec::{Codec, Decoder, Parameters};
+use crate::llm::codec::{Codec, Decoder, ModelParameters};
 use crate::llm::{LlmError, Request};
 use crate::message::Message;
 use decode::PartDecoder;
@@ -44,7 +44,7 @@ impl Codec for Gemini {
     fn encode(
         &self,
         request: &Request<'_>,
-        parameters: &Parameters,
+        parameters: &ModelParameters,
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>> {
         request::encode(request, parameters, messages)
@@ -54,7 +54,7 @@ impl Codec for Gemini {
         Box::new(PartDecoder::default())
     }
 
-    fn error(&self, status: u16, body: &[u8]) -> LlmError {
-        error::of_answer(status, body)
+    fn status_error(&self, status: u16, body: &[u8]) -> LlmError {
+        error::status_error(status, body)
     }
 }

@@ -3,7 +3,7 @@
 //! A signature belongs to the part it came on; Gemini 3 refuses a history in which that of a call is missing:
 //! <https://ai.google.dev/gemini-api/docs/thought-signatures>.
 
-use crate::message::Opaque;
+use crate::message::OpaqueData;
 use serde::{Deserialize, Serialize};
 
 /// The name under which this codec stores what only it may replay.
@@ -12,7 +12,7 @@ pub const CODEC: &str = "gemini";
 /// What is kept of a call beside its name and arguments. Every call of this codec has it, if only to show whose it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OfCall {
+pub struct CallOpaque {
     /// The id as the server sent it; older models send none and match results by their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
@@ -24,17 +24,17 @@ pub struct OfCall {
 /// The signature of a part that is no call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Signature {
+pub struct PartSignature {
     /// The signature.
     pub thought_signature: String,
     /// What it came on.
-    pub on: Signed,
+    pub on: SignedContent,
 }
 
 /// What a signature came on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Signed {
+pub enum SignedContent {
     /// A thought, whose text stands beside it.
     Thought,
     /// The text before it.
@@ -44,7 +44,7 @@ pub enum Signed {
 }
 
 /// The data, where it is this codec's and understood.
-pub fn read<T: for<'de> Deserialize<'de>>(opaque: Option<&Opaque>) -> Option<T> {
+pub fn read<T: for<'de> Deserialize<'de>>(opaque: Option<&OpaqueData>) -> Option<T> {
     let own = opaque.filter(|opaque| opaque.codec == CODEC)?;
     T::deserialize(&own.data).ok()
 }

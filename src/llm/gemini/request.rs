@@ -1,13 +1,13 @@
 //! A request as Gemini JSON, written straight from the history; equal prefixes give equal bytes.
 
-use super::opaque::{self, OfCall, Signature, Signed};
+use super::opaque::{self, CallOpaque, PartSignature, SignedContent};
 use crate::llm::address::percent_encoded;
-use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
-use crate::llm::body::body;
-use crate::llm::codec::Parameters;
+use crate::llm::answer_schema::{ResponseSchema, StrictSchemaSupport};
+use crate::llm::body::encode_body;
+use crate::llm::codec::ModelParameters;
 use crate::llm::effort::{Effort, Thinking};
-use crate::llm::replay::{arguments_object, content, name};
-use crate::llm::written::Written;
+use crate::llm::replay::{arguments_object, content, tool_name};
+use crate::llm::written::Preserialized;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 use serde::Serialize;
@@ -37,26 +37,26 @@ pub fn resource(model: &str) -> String {
 /// When a tool's schema or a number has no JSON form.
 pub fn encode(
     request: &Request<'_>,
-    parameters: &Parameters,
+    parameters: &ModelParameters,
     contents: &[u8],
 ) -> serde_json::Result<Vec<u8>> {
     let systems = request.messages.iter().filter(|message| message.role == Role::System);
     let parts: Vec<_> = systems.map(|message| WirePart::text(content(message))).collect();
     let declarations: Vec<_> = request.tools.iter().map(Declaration::of).collect();
     // Beside tools Gemini 2 refuses it: "Function calling with a response mime type … is unsupported".
-    let schema = request.strict_schema(StrictAnswers::Alone);
+    let schema = request.strict_schema(StrictSchemaSupport::Alone);
     let head = Head {
         system_instruction: (!parts.is_empty()).then_some(Instruction { parts }),
         tools: (!declarations.is_empty()).then_some([Tools { function_declarations: declarations }]),
         generation_config: Generation {
             response_mime_type: schema.map(|_| "application/json"),
-            response_json_schema: schema.map(AnswerSchema::value),
+            response_json_schema: schema.map(ResponseSchema::value),
             temperature: parameters.temperature,
             max_output_tokens: request.max_output_tokens,
             thinking_config: parameters.thinking.map(ThinkingConfig::new),
         },
     };
-    body(&head, "contents", contents)
+    encode_body(&head, "contents", contents)
 }
 
 /// Appends the content that `message` becomes to `json`, with a comma between it and what is there. The system message
@@ -72,7 +72,7 @@ pub fn write_message(
     let (role, parts) = match message.role {
         Role::System => return Ok(()),
         Role::User => ("user", vec![WirePart::text(content(message))]),
-        Role::Assistant => ("model", answered(message)?),
+        Role::Assistant => ("model", assistant_parts(message)?),
         Role::Tool => ("user", results(message, earlier)),
     };
     if parts.is_empty() {
@@ -110,9 +110,9 @@ struct Tools<'a> {
 #[serde(rename_all = "camelCase")]
 struct Declaration<'a> {
     name: &'a str,
-    description: &'a Written<String>,
+    description: &'a Preserialized<String>,
     /// Takes JSON Schema as it is; `parameters` takes only a part of it.
-    parameters_json_schema: &'a Written<Value>,
+    parameters_json_schema: &'a Preserialized<Value>,
 }
 
 impl<'a> Declaration<'a> {
@@ -156,7 +156,7 @@ impl ThinkingConfig {
             Thinking::Budget(tokens) => (None, Some(tokens)),
             Thinking::Switch(_) => (None, None),
         };
-        Self { thinking_level, thinking_budget, include_thoughts: thinking.thinks() }
+        Self { thinking_level, thinking_budget, include_thoughts: thinking.is_enabled() }
     }
 }
 
@@ -212,7 +212,7 @@ impl<'a> WirePart<'a> {
 }
 
 /// What the model said, signatures on the parts on which they came. Thoughts without a signature are not asked for.
-fn answered(message: &Message) -> serde_json::Result<Vec<WirePart<'_>>> {
+fn assistant_parts(message: &Message) -> serde_json::Result<Vec<WirePart<'_>>> {
     let mut parts: Vec<WirePart<'_>> = Vec::new();
     let mut calls = 0;
     for part in &message.parts {
@@ -221,11 +221,11 @@ fn answered(message: &Message) -> serde_json::Result<Vec<WirePart<'_>>> {
             Part::Text { text } => parts.push(WirePart::text(Cow::Borrowed(text))),
             Part::Thinking { text, opaque } => {
                 if let Some(signature) = opaque::read(opaque.as_ref()) {
-                    sign(text, signature, &mut parts);
+                    attach_signature(text, signature, &mut parts);
                 }
             }
             Part::ToolCall(call) => {
-                parts.push(called(call, calls == 0)?);
+                parts.push(call_part(call, calls == 0)?);
                 calls += 1;
             }
             Part::ToolResult(_) => {}
@@ -234,30 +234,30 @@ fn answered(message: &Message) -> serde_json::Result<Vec<WirePart<'_>>> {
     Ok(parts)
 }
 
-fn sign<'a>(text: &'a str, signature: Signature, parts: &mut Vec<WirePart<'a>>) {
-    let Signature { thought_signature, on } = signature;
+fn attach_signature<'a>(text: &'a str, signature: PartSignature, parts: &mut Vec<WirePart<'a>>) {
+    let PartSignature { thought_signature, on } = signature;
     let thought_signature = Some(Cow::Owned(thought_signature));
     let before = parts.last_mut().filter(|part| part.text.is_some() && part.thought_signature.is_none());
     match (on, before) {
-        (Signed::Text, Some(part)) => part.thought_signature = thought_signature,
-        (Signed::Thought, _) => {
+        (SignedContent::Text, Some(part)) => part.thought_signature = thought_signature,
+        (SignedContent::Thought, _) => {
             let text = WirePart::text(Cow::Borrowed(text));
             parts.push(WirePart { thought: true, thought_signature, ..text });
         }
-        (Signed::Text, None) | (Signed::Nothing, _) => {
+        (SignedContent::Text, None) | (SignedContent::Nothing, _) => {
             parts.push(WirePart { thought_signature, ..WirePart::text(Cow::Borrowed("")) });
         }
     }
 }
 
 /// A call as Gemini sent it. Of the calls that others made at once only the `first` has, as Gemini's own, a signature.
-fn called(call: &ToolCall, first: bool) -> serde_json::Result<WirePart<'_>> {
+fn call_part(call: &ToolCall, first: bool) -> serde_json::Result<WirePart<'_>> {
     let args = RawValue::from_string(arguments_object(call).into_owned())?;
-    let (id, thought_signature) = match opaque::read::<OfCall>(call.opaque.as_ref()) {
+    let (id, thought_signature) = match opaque::read::<CallOpaque>(call.opaque.as_ref()) {
         Some(own) => (own.id, own.thought_signature.map(Cow::Owned)),
         None => (None, first.then_some(Cow::Borrowed(NO_SIGNATURE))),
     };
-    let function_call = Some(FunctionCall { id, name: name(call), args });
+    let function_call = Some(FunctionCall { id, name: tool_name(call), args });
     Ok(WirePart { function_call, thought_signature, ..WirePart::default() })
 }
 
@@ -278,8 +278,8 @@ fn response<'a>(result: &'a ToolResult, earlier: &'a [Arc<Message>]) -> Function
     let call = calls.find(|call| call.id == result.call_id);
     let response = if result.is_error { Outcome::Error(&result.text) } else { Outcome::Output(&result.text) };
     FunctionResponse {
-        id: call.and_then(|call| opaque::read::<OfCall>(call.opaque.as_ref())?.id),
-        name: call.map_or(Cow::Borrowed(UNKNOWN_TOOL), name),
+        id: call.and_then(|call| opaque::read::<CallOpaque>(call.opaque.as_ref())?.id),
+        name: call.map_or(Cow::Borrowed(UNKNOWN_TOOL), tool_name),
         response,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::opaque::CODEC;
 use super::*;
-use crate::message::Opaque;
+use crate::message::OpaqueData;
 use serde_json::json;
 
 fn written(messages: &[Arc<Message>]) -> Vec<u8> {
@@ -14,7 +14,7 @@ fn written(messages: &[Arc<Message>]) -> Vec<u8> {
 }
 
 fn bytes_of(request: &Request<'_>, temperature: Option<f64>) -> Vec<u8> {
-    let parameters = Parameters { model: "m".into(), temperature, ..Parameters::default() };
+    let parameters = ModelParameters { model: "m".into(), temperature, ..ModelParameters::default() };
     let request = &Request { max_output_tokens: temperature.map(|_| 9), ..*request };
     encode(request, &parameters, &written(request.messages)).unwrap()
 }
@@ -26,11 +26,11 @@ fn contents(messages: Vec<Message>) -> Value {
     body["contents"].clone()
 }
 
-fn opaque(codec: &str, data: Value) -> Opaque {
-    Opaque { codec: codec.into(), data }
+fn opaque(codec: &str, data: Value) -> OpaqueData {
+    OpaqueData { codec: codec.into(), data }
 }
 
-fn call(id: &str, arguments: &str, opaque: impl Into<Option<Opaque>>) -> Part {
+fn call(id: &str, arguments: &str, opaque: impl Into<Option<OpaqueData>>) -> Part {
     Part::ToolCall(ToolCall {
         id: id.into(),
         name: "read".into(),
@@ -47,7 +47,7 @@ fn text(text: &str) -> Part {
     Part::Text { text: text.into() }
 }
 
-fn thinking(text: &str, opaque: impl Into<Option<Opaque>>) -> Part {
+fn thinking(text: &str, opaque: impl Into<Option<OpaqueData>>) -> Part {
     Part::Thinking { text: text.into(), opaque: opaque.into() }
 }
 
@@ -62,7 +62,7 @@ fn history() -> Vec<Arc<Message>> {
         Message::text(Role::System, "s"),
         Message::text(Role::User, "u"),
         assistant(vec![call("a", "{\"p\": 1}", signed), call("b", "{\"p\":", unsigned)]),
-        Message::results(vec![result("a", false), result("b", true)]),
+        Message::tool_results(vec![result("a", false), result("b", true)]),
     ]
     .into_iter()
     .map(Arc::new)
@@ -141,7 +141,8 @@ fn what_another_provider_made_is_accepted() {
     let foreign = || opaque("messages", json!({"thoughtSignature": "x", "id": "y", "on": "thought"}));
     let parts =
         vec![thinking("hm", foreign()), call("functions.read:0", "{}", foreign()), call("b", "{}", None)];
-    let sent = contents(vec![assistant(parts), Message::results(vec![result("functions.read:0", false)])]);
+    let sent =
+        contents(vec![assistant(parts), Message::tool_results(vec![result("functions.read:0", false)])]);
     assert_eq!(
         sent,
         json!([
@@ -162,7 +163,7 @@ fn a_message_of_which_nothing_may_be_sent_is_left_out() {
 
 #[test]
 fn a_result_without_its_call_has_a_name_all_the_same() {
-    let sent = contents(vec![Message::results(vec![result("gone", false)])]);
+    let sent = contents(vec![Message::tool_results(vec![result("gone", false)])]);
     assert_eq!(sent[0]["parts"][0]["functionResponse"]["name"], UNKNOWN_TOOL);
 }
 

@@ -1,6 +1,6 @@
 //! Token figures as Gemini reports them, brought to one meaning.
 
-use crate::llm::figure::figure;
+use crate::llm::figure::token_count;
 use crate::usage::Usage;
 use serde_json::Value;
 
@@ -9,16 +9,16 @@ use serde_json::Value;
 /// `promptTokenCount` includes what came from the cache, ours does not; `candidatesTokenCount` leaves thoughts out, ours
 /// does not, unless the total shows that a gateway has counted them in already.
 pub fn read(usage: &Value) -> Option<Usage> {
-    let figure = |name| figure(usage, &[name]);
-    let (prompt, candidates) = (figure("promptTokenCount"), figure("candidatesTokenCount"));
-    let thoughts = figure("thoughtsTokenCount");
+    let token_count = |name| token_count(usage, &[name]);
+    let (prompt, candidates) = (token_count("promptTokenCount"), token_count("candidatesTokenCount"));
+    let thoughts = token_count("thoughtsTokenCount");
     if prompt.is_none() && candidates.is_none() && thoughts.is_none() {
         return None;
     }
-    let prompt = prompt.unwrap_or(0).saturating_add(figure("toolUsePromptTokenCount").unwrap_or(0));
+    let prompt = prompt.unwrap_or(0).saturating_add(token_count("toolUsePromptTokenCount").unwrap_or(0));
     let (candidates, thoughts) = (candidates.unwrap_or(0), thoughts.unwrap_or(0));
-    let cached_read = figure("cachedContentTokenCount").unwrap_or(0).min(prompt);
-    let included = thoughts <= candidates && figure("totalTokenCount") == prompt.checked_add(candidates);
+    let cached_read = token_count("cachedContentTokenCount").unwrap_or(0).min(prompt);
+    let included = thoughts <= candidates && token_count("totalTokenCount") == prompt.checked_add(candidates);
     let output = if included { candidates } else { candidates.saturating_add(thoughts) };
     Some(Usage { input: prompt - cached_read, cached_read, cached_write: 0, output, reasoning: thoughts })
 }

@@ -1,13 +1,13 @@
 //! Messages events, or a whole body, into an answer.
 
 use super::request::{REDACTED, SIGNATURE};
-use super::usage::Figures;
+use super::usage::UsageTotals;
 use crate::event::FinishReason;
-use crate::failure::ErrorKind;
-use crate::llm::answer::{Answer, CONTENT_CAP, too_long};
+use crate::failure::FailureKind;
+use crate::llm::answer::{CONTENT_CAP, ResponseBuilder, too_long};
 use crate::llm::calls::{CALLS_CAP, CallDelta};
 use crate::llm::codec::Decoder;
-use crate::llm::error_body::{ProviderError, not_understood, one_line};
+use crate::llm::error_body::{ProviderError, one_line, unexpected_format};
 use crate::llm::{LlmError, Progress};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -18,36 +18,36 @@ const TYPE_CAP: usize = 40;
 /// Reads the events of one answer.
 #[derive(Debug, Default)]
 pub struct EventDecoder {
-    figures: Figures,
+    usage_totals: UsageTotals,
     /// The input with which a call began, as long as no piece of it arrived: proxies send it whole.
     inputs: BTreeMap<u64, String>,
     /// How many blocks have begun and not ended.
-    open: u64,
+    open_blocks: u64,
 }
 
 impl Decoder for EventDecoder {
-    fn event(
+    fn decode_event(
         &mut self,
         data: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         match data.trim() {
             "" => Ok(()),
             // Not of this format, but proxies end with it.
             "[DONE]" => self.complete(answer),
-            data => self.take(&parsed(data.as_bytes())?, data, answer, show),
+            data => self.apply_event(&parsed(data.as_bytes())?, data, answer, show),
         }
     }
 
-    fn ends_with_reason(&self) -> bool {
-        self.open == 0
+    fn is_complete_at_finish_reason(&self) -> bool {
+        self.open_blocks == 0
     }
 
-    fn body(
+    fn decode_body(
         &mut self,
         body: &[u8],
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         let message = parsed(body)?;
@@ -55,23 +55,23 @@ impl Decoder for EventDecoder {
             return Err(error);
         }
         let Some(blocks) = message.get("content").and_then(Value::as_array) else {
-            return Err(not_understood("Messages", body, "it has no `content`"));
+            return Err(unexpected_format("Messages", body, "it has no `content`"));
         };
         for (slot, block) in (0..).zip(blocks) {
-            self.begin(slot, block, answer, show)?;
+            self.start_block(slot, block, answer, show)?;
         }
         self.count(&message, answer);
-        stop(&message, answer);
+        record_stop_reason(&message, answer);
         self.complete(answer)
     }
 }
 
 impl EventDecoder {
-    fn take(
+    fn apply_event(
         &mut self,
         event: &Value,
         data: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         if let Some(error) = error(event) {
@@ -84,38 +84,38 @@ impl EventDecoder {
                 Ok(())
             }
             Some("content_block_start") => {
-                self.open = self.open.saturating_add(1);
-                self.begin(slot, event.get("content_block").unwrap_or(&Value::Null), answer, show)
+                self.open_blocks = self.open_blocks.saturating_add(1);
+                self.start_block(slot, event.get("content_block").unwrap_or(&Value::Null), answer, show)
             }
             Some("content_block_delta") => {
-                self.add(slot, event.get("delta").unwrap_or(&Value::Null), answer, show)
+                self.apply_delta(slot, event.get("delta").unwrap_or(&Value::Null), answer, show)
             }
-            Some("content_block_stop") => self.end(slot, answer),
+            Some("content_block_stop") => self.end_block(slot, answer),
             Some("message_delta") => {
                 self.count(event, answer);
-                stop(event.get("delta").unwrap_or(&Value::Null), answer);
+                record_stop_reason(event.get("delta").unwrap_or(&Value::Null), answer);
                 Ok(())
             }
             Some("message_stop") => self.complete(answer),
             // `ping`, and what later versions add, which the format asks to be ignored.
             Some(_) => Ok(()),
-            None => Err(not_understood("Messages", data.as_bytes(), "an event has no `type`")),
+            None => Err(unexpected_format("Messages", data.as_bytes(), "an event has no `type`")),
         }
     }
 
     /// A block, whole or at its beginning.
-    fn begin(
+    fn start_block(
         &mut self,
         slot: u64,
         block: &Value,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         let text = |key: &str| block.get(key).and_then(Value::as_str).unwrap_or_default();
         match text("type") {
-            "text" => answer.write(slot, text("text"), show),
+            "text" => answer.push_text(slot, text("text"), show),
             "thinking" => {
-                answer.think(slot, text("thinking"), show)?;
+                answer.push_thinking(slot, text("thinking"), show)?;
                 sign(slot, SIGNATURE, text("signature"), answer)
             }
             "redacted_thinking" => sign(slot, REDACTED, text("data"), answer),
@@ -130,24 +130,24 @@ impl EventDecoder {
                     }
                 }
                 let (id, name) = (text("id"), text("name"));
-                answer.call(slot, CallDelta { index: Some(slot), id, name, ..CallDelta::default() })
+                answer.push_call(slot, CallDelta { index: Some(slot), id, name, ..CallDelta::default() })
             }
             other => Err(unknown("block", other)),
         }
     }
 
     /// A piece of a block.
-    fn add(
+    fn apply_delta(
         &mut self,
         slot: u64,
         delta: &Value,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         let text = |key: &str| delta.get(key).and_then(Value::as_str).unwrap_or_default();
         match text("type") {
-            "text_delta" => answer.write(slot, text("text"), show),
-            "thinking_delta" => answer.think(slot, text("thinking"), show),
+            "text_delta" => answer.push_text(slot, text("text"), show),
+            "thinking_delta" => answer.push_thinking(slot, text("thinking"), show),
             "signature_delta" => sign(slot, SIGNATURE, text("signature"), answer),
             "input_json_delta" => {
                 let piece = text("partial_json");
@@ -163,62 +163,62 @@ impl EventDecoder {
     }
 
     /// The end of a block: a call whose input came whole gets it.
-    fn end(&mut self, slot: u64, answer: &mut Answer) -> Result<(), LlmError> {
-        self.open = self.open.saturating_sub(1);
+    fn end_block(&mut self, slot: u64, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
+        self.open_blocks = self.open_blocks.saturating_sub(1);
         match self.inputs.remove(&slot) {
             Some(input) => arguments(slot, &input, answer),
             None => Ok(()),
         }
     }
 
-    fn complete(&mut self, answer: &mut Answer) -> Result<(), LlmError> {
+    fn complete(&mut self, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
         while let Some((slot, input)) = self.inputs.pop_first() {
             arguments(slot, &input, answer)?;
         }
-        answer.complete();
+        answer.mark_complete();
         Ok(())
     }
 
-    fn count(&mut self, holder: &Value, answer: &mut Answer) {
-        if let Some(usage) = self.figures.read(holder.get("usage").unwrap_or(&Value::Null)) {
-            answer.counted(usage);
+    fn count(&mut self, holder: &Value, answer: &mut ResponseBuilder) {
+        if let Some(usage) = self.usage_totals.read(holder.get("usage").unwrap_or(&Value::Null)) {
+            answer.set_usage(usage);
         }
     }
 }
 
 fn parsed(json: &[u8]) -> Result<Value, LlmError> {
-    let parsed: Value =
-        serde_json::from_slice(json).map_err(|error| not_understood("Messages", json, &error.to_string()))?;
-    if parsed.is_object() { Ok(parsed) } else { Err(not_understood("Messages", json, "it is no object")) }
+    let parsed: Value = serde_json::from_slice(json)
+        .map_err(|error| unexpected_format("Messages", json, &error.to_string()))?;
+    if parsed.is_object() { Ok(parsed) } else { Err(unexpected_format("Messages", json, "it is no object")) }
 }
 
 /// The error that an event or a body is.
 fn error(value: &Value) -> Option<LlmError> {
     let is_error = value.get("type").is_some_and(|kind| kind == "error");
     let has_error = value.get("error").is_some_and(|error| !error.is_null());
-    (is_error || has_error).then(|| ProviderError::from_value(value).in_stream())
+    (is_error || has_error).then(|| ProviderError::from_value(value).to_stream_error())
 }
 
-fn arguments(slot: u64, piece: &str, answer: &mut Answer) -> Result<(), LlmError> {
-    answer.call(slot, CallDelta { index: Some(slot), arguments: piece, ..CallDelta::default() })
+fn arguments(slot: u64, piece: &str, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
+    answer.push_call(slot, CallDelta { index: Some(slot), arguments: piece, ..CallDelta::default() })
 }
 
 /// Appends to what is to be sent back with the reasoning.
-fn sign(slot: u64, key: &str, piece: &str, answer: &mut Answer) -> Result<(), LlmError> {
+fn sign(slot: u64, key: &str, piece: &str, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
     if piece.is_empty() {
         return Ok(());
     }
-    answer.seal(slot, |sealed| {
-        if let Some(Value::String(signed)) = sealed.get_mut(key) {
+    answer.update_opaque(slot, |opaque| {
+        if let Some(Value::String(signed)) = opaque.get_mut(key) {
             signed.push_str(piece);
         } else {
-            *sealed = Value::Object(Map::from_iter([(key.to_owned(), Value::String(piece.to_owned()))]));
+            *opaque = Value::Object(Map::from_iter([(key.to_owned(), Value::String(piece.to_owned()))]));
         }
     })
 }
 
 /// Notes why the model stopped, where the holder of `stop_reason` says so.
-fn stop(holder: &Value, answer: &mut Answer) {
+fn record_stop_reason(holder: &Value, answer: &mut ResponseBuilder) {
     let reason = match holder.get("stop_reason").and_then(Value::as_str) {
         None | Some("") => return,
         Some("end_turn" | "stop_sequence") => FinishReason::Stop,
@@ -228,12 +228,12 @@ fn stop(holder: &Value, answer: &mut Answer) {
         Some("pause_turn") => FinishReason::Paused,
         Some("refusal") => {
             let explanation = holder.pointer("/stop_details/explanation").and_then(Value::as_str);
-            answer.refuse(explanation.unwrap_or_default());
+            answer.push_refusal(explanation.unwrap_or_default());
             FinishReason::Refusal
         }
         Some(other) => FinishReason::Other(other.to_owned()),
     };
-    answer.stopped(reason);
+    answer.set_finish_reason(reason);
 }
 
 /// The input of a call that came whole; an empty one only says that pieces follow, if any. One that is no object stays
@@ -249,7 +249,7 @@ fn input(value: &Value) -> Option<String> {
 
 fn unknown(what: &str, kind: &str) -> LlmError {
     let kind = one_line(kind, TYPE_CAP);
-    LlmError::new(ErrorKind::Malformed, format!("the answer holds a {what} of the unknown type `{kind}`"))
+    LlmError::new(FailureKind::Malformed, format!("the answer holds a {what} of the unknown type `{kind}`"))
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ fn an_end_is_a_stop_reason_message_stop_or_done_and_nothing_else() {
     assert_eq!(decode(&[&text("a").to_string(), "[DONE]"], false).unwrap().finish, FinishReason::Stop);
     let stopped = json!({"type": "content_block_stop", "index": 0});
     for events in [vec![], vec![text("a")], vec![text("a"), stopped, json!({"type": "ping"})]] {
-        assert_eq!(stream(&events).unwrap_err().kind, ErrorKind::CutStream);
+        assert_eq!(stream(&events).unwrap_err().kind, FailureKind::CutStream);
     }
 }
 
@@ -159,16 +159,16 @@ fn reasoning_whose_text_is_not_shown_is_kept_for_its_signature() {
 #[test]
 fn errors_in_a_stream_have_their_class() {
     for (kind, expected, retryable) in [
-        ("overloaded_error", ErrorKind::Overloaded, true),
-        ("rate_limit_error", ErrorKind::RateLimit, true),
-        ("api_error", ErrorKind::Server, true),
-        ("timeout_error", ErrorKind::Timeout, true),
-        ("authentication_error", ErrorKind::Auth, false),
-        ("permission_error", ErrorKind::Auth, false),
-        ("billing_error", ErrorKind::Quota, false),
-        ("invalid_request_error", ErrorKind::Request, false),
-        ("not_found_error", ErrorKind::Request, false),
-        ("brand_new_error", ErrorKind::Server, true),
+        ("overloaded_error", FailureKind::Overloaded, true),
+        ("rate_limit_error", FailureKind::RateLimit, true),
+        ("api_error", FailureKind::Server, true),
+        ("timeout_error", FailureKind::Timeout, true),
+        ("authentication_error", FailureKind::Auth, false),
+        ("permission_error", FailureKind::Auth, false),
+        ("billing_error", FailureKind::Quota, false),
+        ("invalid_request_error", FailureKind::Request, false),
+        ("not_found_error", FailureKind::Request, false),
+        ("brand_new_error", FailureKind::Server, true),
     ] {
         let event = json!({"type": "error", "error": {"type": kind, "message": "no\u{1b}[2J"}});
         let error = stream(&[text("a"), event]).unwrap_err();
@@ -182,7 +182,7 @@ fn unknown_events_are_ignored_and_unknown_blocks_and_pieces_are_named() {
     assert!(stream(&[json!({"type": "brand_new"}), text("a"), end("end_turn")]).is_ok());
     for event in [begin(0, json!({"type": "hologram"})), piece(0, json!({"type": "hologram"}))] {
         let error = stream(&[event]).unwrap_err();
-        assert!(error.kind == ErrorKind::Malformed && error.message.contains("`hologram`"), "{error}");
+        assert!(error.kind == FailureKind::Malformed && error.message.contains("`hologram`"), "{error}");
     }
 }
 
@@ -217,19 +217,19 @@ fn what_is_no_answer_says_what_it_is() {
         assert!(error.message.contains(word), "{error}");
     }
     let error = decode(&["{\"choices\":[]}"], false).unwrap_err();
-    assert!(error.kind == ErrorKind::Malformed && error.message.contains("`type`"), "{error}");
+    assert!(error.kind == FailureKind::Malformed && error.message.contains("`type`"), "{error}");
 }
 
 #[test]
 fn json_that_is_nested_without_end_is_refused_not_a_crash() {
     let deep = format!("{{\"type\":\"ping\",\"a\":{}", "[".repeat(200_000));
-    assert_eq!(decode(&[&deep], false).unwrap_err().kind, ErrorKind::Malformed);
+    assert_eq!(decode(&[&deep], false).unwrap_err().kind, FailureKind::Malformed);
 }
 
 #[test]
 fn an_endless_number_of_blocks_is_refused() {
     let events: Vec<_> = (0..5000).map(|index| begin(index, json!({"type": "text", "text": "a"}))).collect();
-    assert_eq!(stream(&events).unwrap_err().kind, ErrorKind::Malformed);
+    assert_eq!(stream(&events).unwrap_err().kind, FailureKind::Malformed);
 }
 
 #[test]

@@ -7,7 +7,7 @@ pub mod request;
 pub mod usage;
 
 use crate::llm::Request;
-use crate::llm::codec::{Codec, Decoder, Parameters};
+use crate::llm::codec::{Codec, Decoder, ModelParameters};
 use crate::llm::quirks::Quirks;
 use crate::message::Message;
 use decode::EventDecoder;
@@ -19,12 +19,12 @@ const VERSION: &str = "2023-06-01";
 
 /// The format, with what is different about one server.
 #[derive(Debug)]
-pub struct Messages {
+pub struct AnthropicMessages {
     /// How the server differs from Anthropic's own.
     pub quirks: Quirks,
 }
 
-impl Codec for Messages {
+impl Codec for AnthropicMessages {
     fn name(&self) -> &'static str {
         CODEC
     }
@@ -50,7 +50,7 @@ impl Codec for Messages {
     fn encode(
         &self,
         request: &Request<'_>,
-        parameters: &Parameters,
+        parameters: &ModelParameters,
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>> {
         request::encode(request, parameters, self.quirks, messages)

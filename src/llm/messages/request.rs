@@ -1,13 +1,13 @@
 //! A request as Messages JSON: roles that alternate, results first, the reasoning of earlier turns with its signatures.
 
-use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
+use crate::llm::answer_schema::{ResponseSchema, StrictSchemaSupport};
 use crate::llm::body;
 use crate::llm::cache_control::{self, CacheControl};
-use crate::llm::codec::Parameters;
+use crate::llm::codec::ModelParameters;
 use crate::llm::effort::{Effort, Thinking};
 use crate::llm::quirks::Quirks;
-use crate::llm::replay::{arguments_object, name, placeholder, plain_id};
-use crate::llm::written::Written;
+use crate::llm::replay::{arguments_object, placeholder_tool, sanitized_id, tool_name};
+use crate::llm::written::Preserialized;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role, ToolCall, ToolResult};
 use serde::Serialize;
@@ -39,23 +39,23 @@ const SUMMARIZED: &str = "summarized";
 /// When a tool's schema or a number has no JSON form.
 pub fn encode(
     request: &Request<'_>,
-    parameters: &Parameters,
+    parameters: &ModelParameters,
     quirks: Quirks,
     messages: &[u8],
 ) -> serde_json::Result<Vec<u8>> {
     let has_calls = || request.messages.iter().any(|message| message.tool_calls().next().is_some());
     let closing = request.tools.is_empty() && has_calls();
-    let placeholder = closing.then(placeholder);
+    let placeholder = closing.then(placeholder_tool);
     let tools = if closing { placeholder.as_slice() } else { request.tools };
     let system = request.messages.iter().filter(|message| message.role == Role::System);
     let max_tokens = request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
-    let wished = parameters.thinking.filter(|thinking| {
+    let requested = parameters.thinking.filter(|thinking| {
         !matches!(thinking, Thinking::Budget(_)) || turn_began_with_thought(request.messages, quirks)
     });
-    let (thinking, effort) = told(wished, max_tokens);
-    let closed = |schema: &&AnswerSchema| schema.is_closed();
-    let schema = request.strict_schema(StrictAnswers::BesideTools).filter(closed);
-    let marked = parameters.caching.marks && !closing;
+    let (thinking, effort) = thinking_config(requested, max_tokens);
+    let closed = |schema: &&ResponseSchema| schema.is_closed();
+    let schema = request.strict_schema(StrictSchemaSupport::BesideTools).filter(closed);
+    let marked = parameters.caching.use_breakpoints && !closing;
     let mut system: Vec<_> = system.flat_map(|message| &message.parts).filter_map(text).collect();
     let mut tools: Vec<_> = tools.iter().map(WireTool::new).collect();
     if marked {
@@ -79,19 +79,19 @@ pub fn encode(
         tool_choice: closing.then_some(Choice { r#type: "none" }),
         system,
     };
-    let mut json = body::begun(&head, "messages", messages.len())?;
-    let marks = if marked { marks(request.messages, quirks, messages)? } else { Vec::new() };
-    cache_control::write_marked(messages, &marks, &mut json);
+    let mut json = body::start_body(&head, "messages", messages.len())?;
+    let breakpoints = if marked { breakpoints(request.messages, quirks, messages)? } else { Vec::new() };
+    cache_control::write_with_breakpoints(messages, &breakpoints, &mut json);
     if !messages.is_empty() {
         json.extend_from_slice(b"]}");
     }
-    json.extend_from_slice(body::END);
+    json.extend_from_slice(body::BODY_END);
     Ok(json)
 }
 
 /// Where the conversation is marked: at its end, so that the next request finds it in the cache, and where the request
 /// before this one ended, because the cache is looked for no more than 20 blocks before a mark and a step may add more.
-fn marks(messages: &[Arc<Message>], quirks: Quirks, json: &[u8]) -> serde_json::Result<Vec<usize>> {
+fn breakpoints(messages: &[Arc<Message>], quirks: Quirks, json: &[u8]) -> serde_json::Result<Vec<usize>> {
     let answered = messages.iter().rposition(|message| message.role == Role::Assistant);
     let mut added = Vec::new();
     for (at, message) in messages.iter().enumerate().skip(answered.unwrap_or(messages.len())) {
@@ -122,7 +122,7 @@ fn turn_began_with_thought(messages: &[Arc<Message>], quirks: Quirks) -> bool {
 
 /// What is said about thinking. A model that is told a number needs room for its answer beside it, and at least 1024
 /// tokens for the thoughts: <https://platform.claude.com/docs/en/build-with-claude/extended-thinking>.
-fn told(thinking: Option<Thinking>, max_tokens: u32) -> (Option<ThinkingConfig>, Option<Effort>) {
+fn thinking_config(thinking: Option<Thinking>, max_tokens: u32) -> (Option<ThinkingConfig>, Option<Effort>) {
     let said = |r#type, budget_tokens, display| Some(ThinkingConfig { r#type, budget_tokens, display });
     match thinking {
         Some(Thinking::Effort(effort)) if effort != Effort::None => {
@@ -157,7 +157,7 @@ pub fn write_message(
         json.extend_from_slice(format!("{{\"role\":\"{role}\",\"content\":[").as_bytes());
     }
     let mut first = before != Some(role);
-    for part in kept(message) {
+    for part in sendable_parts(message) {
         let mut block = Vec::new();
         match part {
             Part::Text { .. } => write(text(part), &mut block)?,
@@ -182,7 +182,7 @@ fn write(block: Option<impl Serialize>, json: &mut Vec<u8>) -> serde_json::Resul
 /// The role on the wire; none for what stands elsewhere or has no content that may be sent.
 fn role(message: &Message) -> Option<&'static str> {
     match message.role {
-        _ if kept(message).is_empty() => None,
+        _ if sendable_parts(message).is_empty() => None,
         Role::System => None,
         Role::User | Role::Tool => Some("user"),
         Role::Assistant => Some("assistant"),
@@ -190,7 +190,7 @@ fn role(message: &Message) -> Option<&'static str> {
 }
 
 /// The parts up to the last that is not reasoning: a message may not end with reasoning, nor consist of it.
-fn kept(message: &Message) -> &[Part] {
+fn sendable_parts(message: &Message) -> &[Part] {
     let matters = |part: &Part| match part {
         Part::Text { .. } => text(part).is_some(),
         Part::Thinking { .. } => false,
@@ -252,7 +252,7 @@ struct OutputFormat<'a> {
 }
 
 impl<'a> OutputConfig<'a> {
-    fn of(effort: Option<Effort>, schema: Option<&'a AnswerSchema>) -> Option<Self> {
+    fn of(effort: Option<Effort>, schema: Option<&'a ResponseSchema>) -> Option<Self> {
         let format = schema.map(|schema| OutputFormat { r#type: "json_schema", schema: schema.value() });
         (effort.is_some() || format.is_some()).then_some(Self { effort, format })
     }
@@ -261,8 +261,8 @@ impl<'a> OutputConfig<'a> {
 #[derive(Serialize)]
 struct WireTool<'a> {
     name: &'a str,
-    description: &'a Written<String>,
-    input_schema: &'a Written<Value>,
+    description: &'a Preserialized<String>,
+    input_schema: &'a Preserialized<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
 }
@@ -297,7 +297,7 @@ fn text(part: &Part) -> Option<TextBlock<'_>> {
 }
 
 #[derive(Serialize)]
-struct Reasoning<'a> {
+struct ThinkingBlock<'a> {
     r#type: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<&'a str>,
@@ -309,23 +309,23 @@ struct Reasoning<'a> {
 
 /// The reasoning this codec received, unmodified; none that has no signature, which the API refuses where it signs, and
 /// none of another format.
-fn thinking(part: &Part, quirks: Quirks) -> Option<Reasoning<'_>> {
+fn thinking(part: &Part, quirks: Quirks) -> Option<ThinkingBlock<'_>> {
     let Part::Thinking { text, opaque: Some(opaque) } = part else { return None };
     if opaque.codec != CODEC {
         return None;
     }
-    let sealed = |key: &str| opaque.data.get(key).and_then(Value::as_str);
-    if let Some(data) = sealed(REDACTED) {
-        return Some(Reasoning {
+    let stored = |key: &str| opaque.data.get(key).and_then(Value::as_str);
+    if let Some(data) = stored(REDACTED) {
+        return Some(ThinkingBlock {
             r#type: "redacted_thinking",
             thinking: None,
             signature: None,
             data: Some(data),
         });
     }
-    let signature = sealed(SIGNATURE);
+    let signature = stored(SIGNATURE);
     let kept = signature.is_some() || quirks.unsigned_thinking;
-    kept.then_some(Reasoning { r#type: "thinking", thinking: Some(text), signature, data: None })
+    kept.then_some(ThinkingBlock { r#type: "thinking", thinking: Some(text), signature, data: None })
 }
 
 #[derive(Serialize)]
@@ -340,8 +340,8 @@ fn write_call(call: &ToolCall, json: &mut Vec<u8>) -> serde_json::Result<()> {
     let input = arguments_object(call);
     let block = WireCall {
         r#type: "tool_use",
-        id: plain_id(&call.id, ID_LENGTH),
-        name: name(call),
+        id: sanitized_id(&call.id, ID_LENGTH),
+        name: tool_name(call),
         input: serde_json::from_str(&input)?,
     };
     serde_json::to_writer(json, &block)
@@ -363,7 +363,7 @@ impl<'a> WireResult<'a> {
         let content = Some(result.text.as_str()).filter(|text| !text.trim().is_empty());
         Self {
             r#type: "tool_result",
-            tool_use_id: plain_id(&result.call_id, ID_LENGTH),
+            tool_use_id: sanitized_id(&result.call_id, ID_LENGTH),
             content,
             is_error: result.is_error && content.is_some(),
         }

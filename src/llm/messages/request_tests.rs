@@ -1,12 +1,12 @@
 //! What a conversation becomes on the wire.
 
 use super::*;
-use crate::llm::codec::Caching;
-use crate::message::Opaque;
+use crate::llm::codec::PromptCaching;
+use crate::message::OpaqueData;
 use serde_json::json;
 
 fn bytes_of(request: &Request<'_>, max_output_tokens: Option<u32>) -> Vec<u8> {
-    let parameters = Parameters { model: "m".into(), ..Parameters::default() };
+    let parameters = ModelParameters { model: "m".into(), ..ModelParameters::default() };
     let request = &Request { max_output_tokens, ..*request };
     let mut json = Vec::new();
     for (at, message) in request.messages.iter().enumerate() {
@@ -30,7 +30,7 @@ fn call(id: &str, arguments: &str) -> Part {
 }
 
 fn thought(codec: &str, text: &str, data: Value) -> Part {
-    Part::Thinking { text: text.into(), opaque: Some(Opaque { codec: codec.into(), data }) }
+    Part::Thinking { text: text.into(), opaque: Some(OpaqueData { codec: codec.into(), data }) }
 }
 
 fn assistant(parts: Vec<Part>) -> Message {
@@ -61,7 +61,7 @@ fn conversation() -> Vec<Message> {
             call("a", "{\"p\": 1}"),
             call("b", "{\"p\":"),
         ]),
-        Message::results(vec![result("a", "ok", false), result("b", "bad", true)]),
+        Message::tool_results(vec![result("a", "ok", false), result("b", "bad", true)]),
         Message::text(Role::User, "[SYSTEM] go on"),
     ]
 }
@@ -141,7 +141,7 @@ fn a_message_neither_ends_with_reasoning_nor_holds_blank_text() {
 #[test]
 fn foreign_ids_are_rewritten_alike_in_call_and_result() {
     let id = "functions.read:0";
-    let sent = sent(vec![assistant(vec![call(id, "{}")]), Message::results(vec![result(id, "", true)])]);
+    let sent = sent(vec![assistant(vec![call(id, "{}")]), Message::tool_results(vec![result(id, "", true)])]);
     let written = sent[0]["content"][0]["id"].as_str().unwrap();
     assert!(written.starts_with("functions_read_0_"), "{written}");
     // An error without words is sent as neither.
@@ -162,7 +162,7 @@ fn k12_a_longer_conversation_begins_with_the_same_bytes() {
 
 #[test]
 fn thinking_that_was_never_signed_goes_back_where_the_server_does_not_sign() {
-    let opaque = Some(Opaque { codec: CODEC.into(), data: Value::Null });
+    let opaque = Some(OpaqueData { codec: CODEC.into(), data: Value::Null });
     let parts = vec![Part::Thinking { text: "hm".into(), opaque }, Part::Text { text: "so".into() }];
     let message = Message { role: Role::Assistant, parts };
     let written = |unsigned_thinking| {
@@ -191,8 +191,8 @@ fn marked_bytes(
     max_tokens: u32,
 ) -> Vec<u8> {
     let messages: Vec<_> = conversation().into_iter().take(count).map(Arc::new).collect();
-    let caching = Caching { key: true, marks: true };
-    let parameters = Parameters { model: "m".into(), thinking, caching, ..Parameters::default() };
+    let caching = PromptCaching { use_session_key: true, use_breakpoints: true };
+    let parameters = ModelParameters { model: "m".into(), thinking, caching, ..ModelParameters::default() };
     let mut json = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         write_message(message, &messages[..at], Quirks::default(), &mut json).unwrap();
@@ -266,7 +266,7 @@ fn a_turn_that_began_without_thought_goes_on_without() {
     let thinks = |thought: &[Part]| {
         let called = assistant([thought, &[call("a", "{}")]].concat());
         let messages =
-            [Message::text(Role::User, "u"), called, Message::results(vec![result("a", "ok", false)])];
+            [Message::text(Role::User, "u"), called, Message::tool_results(vec![result("a", "ok", false)])];
         let messages: Vec<_> = messages.into_iter().map(Arc::new).collect();
         let hook = [&messages[..], &[Arc::new(Message::text(Role::User, "[Hook context]: x"))]].concat();
         let more = [&hook[..], &[Arc::new(Message::text(Role::User, "next"))]].concat();

@@ -1,12 +1,12 @@
 //! Token figures as a stream reports them: at its beginning, and again, never less, at its end.
 
-use crate::llm::figure::figure;
+use crate::llm::figure::token_count;
 use crate::usage::Usage;
 use serde_json::Value;
 
 /// The figures so far; a later report replaces those that it names, for they are totals.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Figures {
+pub struct UsageTotals {
     input: Option<u64>,
     cached_read: Option<u64>,
     cached_write: Option<u64>,
@@ -14,13 +14,13 @@ pub struct Figures {
     reasoning: Option<u64>,
 }
 
-impl Figures {
+impl UsageTotals {
     /// Reads a `usage` object, of which anything may be missing; the figures so far, once there are any.
     ///
     /// `input_tokens` holds neither what was read from nor what was written to a cache, `output_tokens` holds the
     /// reasoning, as in [`Usage`].
     pub fn read(&mut self, usage: &Value) -> Option<Usage> {
-        let total = |known: &mut Option<u64>, names: &[&str]| *known = figure(usage, names).or(*known);
+        let total = |known: &mut Option<u64>, names: &[&str]| *known = token_count(usage, names).or(*known);
         total(&mut self.input, &["input_tokens"]);
         total(&mut self.cached_read, &["cache_read_input_tokens"]);
         total(&mut self.cached_write, &["cache_creation_input_tokens"]);
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn a_later_report_is_a_total_and_may_leave_figures_out() {
-        let mut figures = Figures::default();
+        let mut figures = UsageTotals::default();
         figures.read(&json!({"input_tokens": 12, "cache_creation_input_tokens": 3,
             "cache_read_input_tokens": 900, "output_tokens": 1}));
         let later = json!({"output_tokens": 42, "output_tokens_details": {"thinking_tokens": 7}});
@@ -58,8 +58,8 @@ mod tests {
 
     #[test]
     fn what_is_no_figure_is_not_said() {
-        assert_eq!(Figures::default().read(&json!({"input_tokens": -1, "output_tokens": "many"})), None);
+        assert_eq!(UsageTotals::default().read(&json!({"input_tokens": -1, "output_tokens": "many"})), None);
         let absurd = json!({"output_tokens": 1, "output_tokens_details": {"thinking_tokens": u64::MAX}});
-        assert_eq!(Figures::default().read(&absurd).map(|usage| usage.reasoning), Some(1));
+        assert_eq!(UsageTotals::default().read(&absurd).map(|usage| usage.reasoning), Some(1));
     }
 }

@@ -1,11 +1,11 @@
 //! Ollama's lines, or a whole body, into an answer.
 
 use crate::event::FinishReason;
-use crate::failure::ErrorKind;
-use crate::llm::answer::Answer;
+use crate::failure::FailureKind;
+use crate::llm::answer::ResponseBuilder;
 use crate::llm::calls::CallDelta;
 use crate::llm::codec::Decoder;
-use crate::llm::error_body::{ProviderError, not_understood};
+use crate::llm::error_body::{ProviderError, unexpected_format};
 use crate::llm::{LlmError, Progress};
 use crate::usage::Usage;
 use serde::Deserialize;
@@ -72,34 +72,34 @@ struct WireFunction<'a> {
 }
 
 impl Decoder for LineDecoder {
-    fn event(
+    fn decode_event(
         &mut self,
         data: &str,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
-        self.body(data.as_bytes(), answer, show)
+        self.decode_body(data.as_bytes(), answer, show)
     }
 
     /// A body may hold lines as well: some servers in between stream whatever they are asked.
-    fn body(
+    fn decode_body(
         &mut self,
         body: &[u8],
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
-        let wrong = |why: &str| not_understood("Ollama", body, why);
+        let wrong = |why: &str| unexpected_format("Ollama", body, why);
         for line in serde_json::Deserializer::from_slice(body).into_iter() {
             let line: Line<'_> = line.map_err(|error| {
                 if error.is_eof() {
-                    return LlmError::new(ErrorKind::CutStream, "the answer ended in the middle of a line");
+                    return LlmError::new(FailureKind::CutStream, "the answer ended in the middle of a line");
                 }
                 wrong(&error.to_string())
             })?;
             if line.message.is_none() && line.done.is_none() && line.error.is_null() {
                 return Err(wrong("it has neither `message` nor `done`"));
             }
-            self.take(line, answer, show)?;
+            self.apply_line(line, answer, show)?;
             if answer.is_complete() {
                 break;
             }
@@ -109,33 +109,33 @@ impl Decoder for LineDecoder {
 }
 
 impl LineDecoder {
-    fn take(
+    fn apply_line(
         &mut self,
         line: Line<'_>,
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), LlmError> {
         if !line.error.is_null() {
-            return Err(error(&line.error).in_stream());
+            return Err(error(&line.error).to_stream_error());
         }
         if let Some(message) = line.message {
-            answer.think(THINKING, message.thinking.as_deref().unwrap_or_default(), show)?;
-            answer.write(TEXT, message.content.as_deref().unwrap_or_default(), show)?;
+            answer.push_thinking(THINKING, message.thinking.as_deref().unwrap_or_default(), show)?;
+            answer.push_text(TEXT, message.content.as_deref().unwrap_or_default(), show)?;
             for call in message.tool_calls.into_iter().flatten() {
                 self.call(&call, answer)?;
             }
         }
         if line.done == Some(true) {
             if let Some(usage) = usage(&line.prompt_eval_count, &line.eval_count) {
-                answer.counted(usage);
+                answer.set_usage(usage);
             }
-            stopped(&line.done_reason, answer)?;
-            answer.complete();
+            record_done_reason(&line.done_reason, answer)?;
+            answer.mark_complete();
         }
         Ok(())
     }
 
-    fn call(&mut self, call: &WireCall<'_>, answer: &mut Answer) -> Result<(), LlmError> {
+    fn call(&mut self, call: &WireCall<'_>, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
         let written = call.function.arguments.map_or("", RawValue::get);
         // Arguments that are no JSON can only come as text.
         let arguments = serde_json::from_str(written).map_or(Cow::Borrowed(written), Cow::<str>::Owned);
@@ -147,25 +147,25 @@ impl LineDecoder {
             extra: Value::Null,
         };
         self.calls += 1;
-        answer.call(CALLS, delta)
+        answer.push_call(CALLS, delta)
     }
 }
 
 /// Notes why the model stopped; older servers do not say.
-fn stopped(reason: &Value, answer: &mut Answer) -> Result<(), LlmError> {
+fn record_done_reason(reason: &Value, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
     match reason {
         Value::Null => {}
         Value::String(reason) => match reason.as_str() {
             "" => {}
-            "stop" => answer.stopped(FinishReason::Stop),
-            "length" => answer.stopped(FinishReason::Length),
+            "stop" => answer.set_finish_reason(FinishReason::Stop),
+            "length" => answer.set_finish_reason(FinishReason::Length),
             "load" | "unload" => {
                 let message = format!("the server {reason}ed the model and did not let it answer");
-                return Err(LlmError::new(ErrorKind::EmptyAnswer, message));
+                return Err(LlmError::new(FailureKind::EmptyAnswer, message));
             }
-            other => answer.stopped(FinishReason::Other(other.to_owned())),
+            other => answer.set_finish_reason(FinishReason::Other(other.to_owned())),
         },
-        odd => answer.stopped(FinishReason::Other(odd.to_string())),
+        odd => answer.set_finish_reason(FinishReason::Other(odd.to_string())),
     }
     Ok(())
 }
@@ -183,7 +183,7 @@ fn usage(prompt: &Value, output: &Value) -> Option<Usage> {
 
 /// The error of an answer whose status is none of success. Memory that the window, which we chose, takes up does not
 /// come back by waiting.
-pub fn refused(status: u16, body: &[u8]) -> LlmError {
+pub fn status_error(status: u16, body: &[u8]) -> LlmError {
     let said = match serde_json::from_slice::<Value>(body) {
         Ok(value) if value.get("error").is_some_and(Value::is_string) => error(&value["error"]),
         _ => ProviderError::from_body(body),

@@ -11,7 +11,7 @@ fn decode(lines: &[&str], body: bool) -> Result<Response, LlmError> {
     testing::decode(CODEC, &mut LineDecoder::default(), lines, body).1
 }
 
-fn kind(lines: &[&str]) -> ErrorKind {
+fn kind(lines: &[&str]) -> FailureKind {
     decode(lines, false).unwrap_err().kind
 }
 
@@ -31,10 +31,10 @@ fn calls(response: &Response) -> Vec<(&str, &str)> {
 fn only_a_done_line_completes_an_answer() {
     let text = said(&json!({"content": "a"}));
     assert_eq!(decode(&[&text, "{\"done\":true}"], false).unwrap().finish, FinishReason::Stop);
-    assert_eq!(kind(&[&text]), ErrorKind::CutStream);
-    assert_eq!(kind(&[&text, "{\"message\":{\"con"]), ErrorKind::CutStream);
-    assert_eq!(decode(&[&text], true).unwrap_err().kind, ErrorKind::CutStream);
-    assert_eq!(kind(&[]), ErrorKind::CutStream);
+    assert_eq!(kind(&[&text]), FailureKind::CutStream);
+    assert_eq!(kind(&[&text, "{\"message\":{\"con"]), FailureKind::CutStream);
+    assert_eq!(decode(&[&text], true).unwrap_err().kind, FailureKind::CutStream);
+    assert_eq!(kind(&[]), FailureKind::CutStream);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn finish_reasons_are_brought_to_one_meaning_and_unknown_ones_named() {
     }
     for sent in ["load", "unload"] {
         let error = decode(&[&end(&json!(sent))], false).unwrap_err();
-        assert!(error.kind == ErrorKind::EmptyAnswer && error.message.contains(sent), "{error}");
+        assert!(error.kind == FailureKind::EmptyAnswer && error.message.contains(sent), "{error}");
     }
 }
 
@@ -104,27 +104,27 @@ fn tokens_are_those_of_the_done_line_as_far_as_it_names_any() {
 fn an_error_line_ends_the_answer_with_its_words_and_class() {
     let text = said(&json!({"content": "a"}));
     let error = decode(&[&text, "{\"error\":\"an error was encountered\"}"], false).unwrap_err();
-    assert!(error.kind == ErrorKind::Server && error.message.ends_with(": an error was encountered"));
+    assert!(error.kind == FailureKind::Server && error.message.ends_with(": an error was encountered"));
     let inner = json!({"error": {"code": 400, "type": "exceed_context_size_error", "message": "too long"}});
     for body in
         [json!({"error": inner.to_string()}), json!({"error": "the input length exceeds the context length"})]
     {
         let error = decode(&[&text, &body.to_string()], false).unwrap_err();
-        assert_eq!((error.kind, error.retryable), (ErrorKind::ContextOverflow, false), "{error}");
-        let error = refused(400, body.to_string().as_bytes());
-        assert_eq!(error.kind, ErrorKind::ContextOverflow, "{error}");
+        assert_eq!((error.kind, error.retryable), (FailureKind::ContextOverflow, false), "{error}");
+        let error = status_error(400, body.to_string().as_bytes());
+        assert_eq!(error.kind, FailureKind::ContextOverflow, "{error}");
     }
-    let error = refused(404, b"{\"error\":\"model 'm' not found\"}");
-    assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Request, "model 'm' not found"));
-    assert_eq!(refused(502, b"upstream gone").message, "upstream gone");
+    let error = status_error(404, b"{\"error\":\"model 'm' not found\"}");
+    assert_eq!((error.kind, error.message.as_str()), (FailureKind::Request, "model 'm' not found"));
+    assert_eq!(status_error(502, b"upstream gone").message, "upstream gone");
 }
 
 #[test]
 fn a_window_too_large_for_the_machine_is_not_asked_for_again() {
     let body = b"{\"error\":\"model requires more system memory (5.0 GiB) than is available (3.9 GiB)\"}";
-    let error = refused(500, body);
+    let error = status_error(500, body);
     assert!(!error.retryable && error.message.contains("num_ctx"), "{error}");
-    assert!(refused(500, b"{\"error\":\"llama runner process has terminated\"}").retryable);
+    assert!(status_error(500, b"{\"error\":\"llama runner process has terminated\"}").retryable);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn what_is_not_the_format_is_an_error_that_shows_it() {
         "{\"message\":{\"tool_calls\":[{}]}}",
     ] {
         let error = decode(&[line], false).unwrap_err();
-        assert!(error.kind == ErrorKind::Malformed && error.message.contains(line), "{line}: {error}");
+        assert!(error.kind == FailureKind::Malformed && error.message.contains(line), "{line}: {error}");
     }
 }
 
@@ -150,7 +150,7 @@ fn limits_hold_and_depth_is_no_danger() {
     lines.push("{\"done\":true}");
     assert_eq!(decode(&lines, false).unwrap().message.tool_calls().count(), CALLS_CAP + 1);
     let deep = format!("{{\"error\":{}", "[".repeat(200_000));
-    assert_eq!(kind(&[&deep]), ErrorKind::Malformed);
+    assert_eq!(kind(&[&deep]), FailureKind::Malformed);
     let deep = format!(
         "{{\"message\":{{\"tool_calls\":[{{\"function\":{{\"name\":\"read\",\"arguments\":{}1{}}}}}]}},\"done\":true}}",
         "[".repeat(200_000),

@@ -7,9 +7,9 @@ pub mod decode;
 pub mod request;
 pub mod window;
 
-use crate::llm::codec::{Codec, Decoder, Parameters};
+use crate::llm::codec::{Codec, Decoder, ModelParameters};
 use crate::llm::framing::Framing;
-use crate::llm::quirks::TextCalls;
+use crate::llm::quirks::TextCallFormat;
 use crate::llm::{LlmError, Request};
 use crate::message::Message;
 use decode::LineDecoder;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Ollama {
     /// Which calls that a model writes as its whole text are calls.
-    pub text_calls: TextCalls,
+    pub text_calls: TextCallFormat,
 }
 
 impl Codec for Ollama {
@@ -37,7 +37,7 @@ impl Codec for Ollama {
     }
 
     /// People know the base of the Chat Completions mode, and that of the reference.
-    fn root<'a>(&self, base: &'a str) -> &'a str {
+    fn api_base<'a>(&self, base: &'a str) -> &'a str {
         base.strip_suffix("/v1").or_else(|| base.strip_suffix("/api")).unwrap_or(base)
     }
 
@@ -61,21 +61,21 @@ impl Codec for Ollama {
     fn encode(
         &self,
         request: &Request<'_>,
-        parameters: &Parameters,
+        parameters: &ModelParameters,
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>> {
         request::encode(request, parameters, messages)
     }
 
-    fn tagged_calls(&self) -> bool {
-        self.text_calls == TextCalls::Tagged
+    fn accepts_tagged_calls(&self) -> bool {
+        self.text_calls == TextCallFormat::Tagged
     }
 
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(LineDecoder::default())
     }
 
-    fn error(&self, status: u16, body: &[u8]) -> LlmError {
-        decode::refused(status, body)
+    fn status_error(&self, status: u16, body: &[u8]) -> LlmError {
+        decode::status_error(status, body)
     }
 }

@@ -2,12 +2,12 @@
 
 use super::window::DEFAULT_WINDOW;
 use crate::llm::Request;
-use crate::llm::answer_schema::{AnswerSchema, StrictAnswers};
-use crate::llm::body::body;
+use crate::llm::answer_schema::{ResponseSchema, StrictSchemaSupport};
+use crate::llm::body::encode_body;
 use crate::llm::chat_completions::request::Tools;
-use crate::llm::codec::Parameters;
+use crate::llm::codec::ModelParameters;
 use crate::llm::effort::{Effort, Thinking};
-use crate::llm::replay::{arguments_object, content, name};
+use crate::llm::replay::{arguments_object, content, tool_name};
 use crate::message::{Message, Part, Role, ToolCall};
 use serde::Serialize;
 use serde_json::Value;
@@ -52,7 +52,7 @@ impl Think {
     fn new(thinking: Thinking) -> Self {
         match thinking {
             Thinking::Effort(effort) => Self::Effort(effort),
-            Thinking::Budget(_) | Thinking::Switch(_) => Self::Switch(thinking.thinks()),
+            Thinking::Budget(_) | Thinking::Switch(_) => Self::Switch(thinking.is_enabled()),
         }
     }
 }
@@ -95,7 +95,7 @@ struct WireFunction<'a> {
 /// When a tool's schema or a number has no JSON form.
 pub fn encode(
     request: &Request<'_>,
-    parameters: &Parameters,
+    parameters: &ModelParameters,
     messages: &[u8],
 ) -> serde_json::Result<Vec<u8>> {
     let head = Head {
@@ -110,9 +110,9 @@ pub fn encode(
         shift: false,
         think: parameters.thinking.map(Think::new),
         tools: (!request.tools.is_empty()).then_some(Tools(request.tools)),
-        format: request.strict_schema(StrictAnswers::Alone).map(AnswerSchema::value),
+        format: request.strict_schema(StrictSchemaSupport::Alone).map(ResponseSchema::value),
     };
-    body(&head, "messages", messages)
+    encode_body(&head, "messages", messages)
 }
 
 /// Appends the wire messages that `message` becomes to `json`, with commas between them and what is there.
@@ -144,7 +144,7 @@ fn plain<'a>(role: &'static str, content: Cow<'a, str>) -> WireMessage<'a> {
 
 fn assistant(message: &Message) -> serde_json::Result<WireMessage<'_>> {
     let call =
-        |call| Ok(WireCall { function: WireFunction { name: name(call), arguments: arguments(call)? } });
+        |call| Ok(WireCall { function: WireFunction { name: tool_name(call), arguments: arguments(call)? } });
     Ok(WireMessage {
         thinking: thinking(message),
         tool_calls: message.tool_calls().map(call).collect::<serde_json::Result<_>>()?,
@@ -170,7 +170,7 @@ fn thinking(message: &Message) -> String {
 fn results<'a>(message: &'a Message, earlier: &'a [Arc<Message>]) -> impl Iterator<Item = WireMessage<'a>> {
     let named = |id: &str| {
         let mut calls = earlier.iter().rev().flat_map(|message| message.tool_calls());
-        calls.find(|call| call.id == id).map_or(Cow::Borrowed(UNKNOWN_CALL), name)
+        calls.find(|call| call.id == id).map_or(Cow::Borrowed(UNKNOWN_CALL), tool_name)
     };
     message.parts.iter().filter_map(move |part| match part {
         Part::ToolResult(result) => Some(WireMessage {
@@ -185,10 +185,10 @@ fn results<'a>(message: &'a Message, earlier: &'a [Arc<Message>]) -> impl Iterat
 mod tests {
     use super::*;
     use crate::llm::ToolDefinition;
-    use crate::message::{Opaque, ToolResult};
+    use crate::message::{OpaqueData, ToolResult};
     use serde_json::{Value, json};
 
-    fn bytes_of(request: &Request<'_>, parameters: &Parameters) -> Vec<u8> {
+    fn bytes_of(request: &Request<'_>, parameters: &ModelParameters) -> Vec<u8> {
         let mut messages = Vec::new();
         for (at, message) in request.messages.iter().enumerate() {
             write_message(message, &request.messages[..at], &mut messages).unwrap();
@@ -196,8 +196,8 @@ mod tests {
         encode(request, parameters, &messages).unwrap()
     }
 
-    fn parameters() -> Parameters {
-        Parameters { model: "m".into(), temperature: None, ..Parameters::default() }
+    fn parameters() -> ModelParameters {
+        ModelParameters { model: "m".into(), temperature: None, ..ModelParameters::default() }
     }
 
     fn call(id: &str, name: &str, arguments: &str) -> Part {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn thought(text: &str, codec: &str) -> Part {
-        let opaque = Some(Opaque { codec: codec.into(), data: Value::Null });
+        let opaque = Some(OpaqueData { codec: codec.into(), data: Value::Null });
         Part::Thinking { text: text.into(), opaque }
     }
 
@@ -225,7 +225,7 @@ mod tests {
             Message::text(Role::System, "s"),
             Message::text(Role::User, "u"),
             Message { role: Role::Assistant, parts: calls },
-            Message::results(vec![result("a"), result("b"), result("lost")]),
+            Message::tool_results(vec![result("a"), result("b"), result("lost")]),
         ]
         .into_iter()
         .map(Arc::new)
@@ -248,7 +248,7 @@ mod tests {
             max_output_tokens,
             ..Request::default()
         };
-        let parameters = Parameters { temperature: Some(0.5), window: Some(8192), ..parameters() };
+        let parameters = ModelParameters { temperature: Some(0.5), window: Some(8192), ..parameters() };
         let bytes = bytes_of(&request, &parameters);
         assert_eq!(
             serde_json::from_slice::<Value>(&bytes).unwrap(),

@@ -8,30 +8,30 @@ use serde_json::{Value, json};
 pub const DEFAULT_WINDOW: u32 = 32_768;
 
 /// The JSON of the question what the server knows of a model.
-pub fn request(model: &str) -> Vec<u8> {
+pub fn show_request(model: &str) -> Vec<u8> {
     json!({ "model": model }).to_string().into_bytes()
 }
 
 /// The window out of the answer: `num_ctx` of the model's parameters, which its owner has set, or what the model was
 /// made for up to [`DEFAULT_WINDOW`]; none when the answer does not say.
-pub fn window(answer: &[u8]) -> Option<u32> {
+pub fn parse_window(answer: &[u8]) -> Option<u32> {
     let answer: Value = serde_json::from_slice(answer).ok()?;
-    let made_for = made_for(&answer);
-    match configured(&answer) {
+    let made_for = model_context_length(&answer);
+    match configured_num_ctx(&answer) {
         Some(configured) => Some(configured.min(made_for.unwrap_or(configured))),
         None => made_for.map(|tokens| tokens.min(DEFAULT_WINDOW)),
     }
 }
 
 /// What the model was made for.
-fn made_for(answer: &Value) -> Option<u32> {
+fn model_context_length(answer: &Value) -> Option<u32> {
     let about = answer.get("model_info")?;
     let architecture = about.get("general.architecture")?.as_str()?;
     count(about.get(format!("{architecture}.context_length"))?.as_u64()?)
 }
 
 /// `num_ctx` in the parameters, a line for each: its name, blanks, its value.
-fn configured(answer: &Value) -> Option<u32> {
+fn configured_num_ctx(answer: &Value) -> Option<u32> {
     let mut lines = answer.get("parameters")?.as_str()?.lines().map(str::split_whitespace);
     let mut line = lines.find(|line| line.clone().next() == Some("num_ctx"))?;
     count(line.nth(1)?.parse().ok()?)
@@ -48,7 +48,7 @@ mod tests {
     fn of(parameters: &str, made_for: &Value) -> Option<u32> {
         let about = json!({"general.architecture": "qwen3", "qwen3.context_length": made_for,
             "qwen3.rope.scaling.original_context_length": 7});
-        window(json!({"parameters": parameters, "model_info": about}).to_string().as_bytes())
+        parse_window(json!({"parameters": parameters, "model_info": about}).to_string().as_bytes())
     }
 
     #[test]
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn an_answer_that_says_nothing_sensible_says_nothing() {
         for answer in ["", "<html>", "[]", "{\"model_info\":null}", "{\"error\":\"model not found\"}"] {
-            assert_eq!(window(answer.as_bytes()), None, "{answer}");
+            assert_eq!(parse_window(answer.as_bytes()), None, "{answer}");
         }
         for odd in [json!(0), json!(-1), json!("8192"), json!(u64::MAX)] {
             assert_eq!(of("num_ctx many", &odd), None, "{odd}");
@@ -76,6 +76,6 @@ mod tests {
 
     #[test]
     fn the_name_of_a_model_is_escaped() {
-        assert_eq!(request("a\"b"), b"{\"model\":\"a\\\"b\"}");
+        assert_eq!(show_request("a\"b"), b"{\"model\":\"a\\\"b\"}");
     }
 }

@@ -6,25 +6,30 @@ use crate::event::FinishReason;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::message::Part;
 use crate::redactor::Redactor;
-use crate::source::Source;
+use crate::source::Clock;
 use crate::usage::Usage;
 use futures_util::future::{FutureExt, LocalBoxFuture};
 use std::rc::Rc;
 use std::sync::Arc;
-use store::{Kept, Store};
+use store::{CachedResponse, ResponseStore};
 
-/// A model whose answers are kept.
+/// A model whose answers are cached.
 pub struct CachedModel {
     inner: Box<dyn LlmClient>,
-    store: Store,
-    source: Rc<Source>,
+    store: ResponseStore,
+    source: Rc<Clock>,
     redactor: Arc<Redactor>,
 }
 
 impl CachedModel {
     /// `inner`, with its answers in `store`; `source` says how old they are. What `redactor` finds a secret in is not
-    /// kept: it would lie there for longer than the secret is known.
-    pub fn new(inner: Box<dyn LlmClient>, store: Store, source: Rc<Source>, redactor: Arc<Redactor>) -> Self {
+    /// cached: it would lie there for longer than the secret is known.
+    pub fn new(
+        inner: Box<dyn LlmClient>,
+        store: ResponseStore,
+        source: Rc<Clock>,
+        redactor: Arc<Redactor>,
+    ) -> Self {
         Self { inner, store, source, redactor }
     }
 }
@@ -42,8 +47,8 @@ impl LlmClient for CachedModel {
         self.inner.output_limit()
     }
 
-    fn remarks(&self) -> &[String] {
-        self.inner.remarks()
+    fn warnings(&self) -> &[String] {
+        self.inner.warnings()
     }
 
     fn fingerprint(&self, request: &Request<'_>) -> Option<String> {
@@ -59,13 +64,14 @@ impl LlmClient for CachedModel {
             let Some(key) = self.inner.fingerprint(request) else {
                 return self.inner.complete(request, progress).await;
             };
-            if let Some(kept) = self.store.get(&key, self.source.wall()) {
-                return Ok(replay(kept, request.stream, progress));
+            if let Some(cached) = self.store.get(&key, self.source.unix_time()) {
+                return Ok(replay(cached, request.stream, progress));
             }
             let response = self.inner.complete(request, progress).await?;
-            if is_worth_keeping(&response) && !self.redactor.finds_in(&response.message) {
-                let kept = Kept { message: response.message.clone(), finish: response.finish.clone() };
-                self.store.put(&key, &kept, self.source.wall());
+            if is_cacheable(&response) && !self.redactor.contains_secret(&response.message) {
+                let cached =
+                    CachedResponse { message: response.message.clone(), finish: response.finish.clone() };
+                self.store.put(&key, &cached, self.source.unix_time());
             }
             Ok(response)
         }
@@ -73,22 +79,27 @@ impl LlmClient for CachedModel {
     }
 }
 
-/// Tells a kept answer as if it arrived. It used no tokens.
-fn replay(kept: Kept, streamed: bool, progress: &mut dyn FnMut(Progress<'_>)) -> Response {
-    for part in kept.message.parts.iter().filter(|_| streamed) {
+/// Tells a cached answer as if it arrived. It used no tokens.
+fn replay(cached: CachedResponse, streamed: bool, progress: &mut dyn FnMut(Progress<'_>)) -> Response {
+    for part in cached.message.parts.iter().filter(|_| streamed) {
         match part {
             Part::Text { text } => progress(Progress::Text(text)),
             Part::Thinking { text, .. } => progress(Progress::Thinking(text)),
             Part::ToolCall(_) | Part::ToolResult(_) => {}
         }
     }
-    Response { message: kept.message, finish: kept.finish, usage: Some(Usage::default()), kept: true }
+    Response {
+        message: cached.message,
+        finish: cached.finish,
+        usage: Some(Usage::default()),
+        is_cached: true,
+    }
 }
 
 /// Whether an answer is whole and says something.
-fn is_worth_keeping(response: &Response) -> bool {
+fn is_cacheable(response: &Response) -> bool {
     let whole = matches!(response.finish, FinishReason::Stop | FinishReason::ToolCalls);
     let says =
         response.message.tool_calls().next().is_some() || !response.message.joined_text().trim().is_empty();
-    whole && says && !response.kept
+    whole && says && !response.is_cached
 }

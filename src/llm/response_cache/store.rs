@@ -15,7 +15,7 @@ const VERSION: u32 = 1;
 /// What follows the key in the name of a file.
 const ENDING: &str = ".json";
 /// What the name of a file ends with while it is written; what stands between that and the key is random.
-const UNFINISHED: &str = ".tmp";
+const TEMPORARY_SUFFIX: &str = ".tmp";
 /// Bytes of a file: no answer that the decoders take is longer.
 const FILE_BYTES: u64 = 64 << 20;
 /// Bytes of all files.
@@ -25,7 +25,7 @@ const ALL_FILES: usize = 1_000;
 
 /// An answer as it is kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct CachedResponse {
     /// The assistant message.
     pub message: Message,
     /// Why the model stopped.
@@ -44,7 +44,7 @@ struct Entry<K> {
 
 /// A directory of kept answers.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub struct ResponseStore {
     dir: PathBuf,
     ttl: Duration,
     max_bytes: u64,
@@ -52,13 +52,13 @@ pub struct Store {
 }
 
 /// A file of the store.
-struct Found {
+struct CacheFile {
     path: PathBuf,
     modified: SystemTime,
     bytes: u64,
 }
 
-impl Store {
+impl ResponseStore {
     /// The store in `dir`, whose answers are used for `ttl`; the directory is made.
     ///
     /// # Errors
@@ -69,20 +69,20 @@ impl Store {
     }
 
     /// The answer kept under `key`. One that is damaged, too old, or may have been written by somebody else is none.
-    pub fn get(&self, key: &str, now: Duration) -> Option<Kept> {
+    pub fn get(&self, key: &str, now: Duration) -> Option<CachedResponse> {
         let bytes = read(&self.path(key)).ok()?;
         let (hash, json) = bytes.split_at_checked(blake3::OUT_LEN * 2)?;
         if blake3::hash(json).to_hex().as_bytes() != hash {
             return None;
         }
-        let entry: Entry<Kept> = serde_json::from_slice(json).ok()?;
+        let entry: Entry<CachedResponse> = serde_json::from_slice(json).ok()?;
         let age = now.checked_sub(Duration::from_millis(entry.saved_ms))?;
         (entry.version == VERSION && entry.key == key && age < self.ttl).then_some(entry.answer)
     }
 
     /// Keeps `answer` under `key`, and lets go of the oldest when there are too many. What cannot be written is not kept:
     /// it is asked for again.
-    pub fn put(&self, key: &str, answer: &Kept, now: Duration) {
+    pub fn put(&self, key: &str, answer: &CachedResponse, now: Duration) {
         let saved_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
         let entry = Entry { version: VERSION, key: key.to_owned(), saved_ms, answer };
         let written = serde_json::to_vec(&entry).map_err(io::Error::from).and_then(|json| {
@@ -108,7 +108,8 @@ impl Store {
 
     /// Writes a file under a name that nobody else takes, which nobody else may read, and gives it the name of `key`.
     fn replace(&self, key: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(key).suffix(UNFINISHED).tempfile_in(&self.dir)?;
+        let mut file =
+            tempfile::Builder::new().prefix(key).suffix(TEMPORARY_SUFFIX).tempfile_in(&self.dir)?;
         file.write_all(bytes)?;
         file.persist(self.path(key))?;
         Ok(())
@@ -129,7 +130,7 @@ impl Store {
     }
 
     /// The files that are ours by their names, unfinished ones too.
-    fn files(&self) -> io::Result<Vec<Found>> {
+    fn files(&self) -> io::Result<Vec<CacheFile>> {
         let mut files = Vec::new();
         for entry in self.dir.read_dir()? {
             let entry = entry?;
@@ -137,11 +138,11 @@ impl Store {
             let name = name.to_string_lossy();
             let (key, rest) = name.split_at_checked(blake3::OUT_LEN * 2).unwrap_or_default();
             let ours = key.bytes().all(|byte| byte.is_ascii_hexdigit())
-                && (rest == ENDING || rest.ends_with(UNFINISHED));
+                && (rest == ENDING || rest.ends_with(TEMPORARY_SUFFIX));
             let Ok(metadata) = entry.metadata() else { continue };
             if ours && metadata.is_file() {
                 let modified = metadata.modified()?;
-                files.push(Found { path: entry.path(), modified, bytes: metadata.len() });
+                files.push(CacheFile { path: entry.path(), modified, bytes: metadata.len() });
             }
         }
         Ok(files)
@@ -179,14 +180,14 @@ mod tests {
     const HOUR: Duration = Duration::from_hours(1);
     const NOW: Duration = Duration::from_hours(500_000);
 
-    fn store() -> (tempfile::TempDir, Store) {
+    fn store() -> (tempfile::TempDir, ResponseStore) {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path().join("answers"), HOUR).unwrap();
+        let store = ResponseStore::open(dir.path().join("answers"), HOUR).unwrap();
         (dir, store)
     }
 
-    fn answer(text: &str) -> Kept {
-        Kept { message: Message::text(Role::Assistant, text), finish: FinishReason::Stop }
+    fn answer(text: &str) -> CachedResponse {
+        CachedResponse { message: Message::text(Role::Assistant, text), finish: FinishReason::Stop }
     }
 
     fn key(name: &str) -> String {
@@ -240,7 +241,7 @@ mod tests {
     #[test]
     fn lc_the_oldest_go_and_what_is_not_ours_stays() {
         let (_dir, store) = store();
-        let store = Store { max_files: 2, ..store };
+        let store = ResponseStore { max_files: 2, ..store };
         std::fs::write(store.dir.join("notes.json"), "mine").unwrap();
         for (age, name) in ["a", "b", "c"].into_iter().enumerate() {
             store.put(&key(name), &answer(name), NOW);
@@ -250,7 +251,7 @@ mod tests {
         store.put(&key("c"), &answer("c"), NOW);
         let there = ["a", "b", "c"].map(|name| store.get(&key(name), NOW).is_some());
         assert!(there[2] && there.iter().filter(|kept| **kept).count() == 2, "{there:?}");
-        let small = Store { max_bytes: 1, ..store.clone() };
+        let small = ResponseStore { max_bytes: 1, ..store.clone() };
         small.put(&key("d"), &answer("d"), NOW);
         assert_eq!(store.files().unwrap().len(), 0);
         store.clear().unwrap();

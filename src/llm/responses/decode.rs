@@ -2,12 +2,12 @@
 
 use super::usage;
 use crate::event::FinishReason;
-use crate::failure::ErrorKind;
-use crate::llm::answer::Answer;
+use crate::failure::FailureKind;
+use crate::llm::answer::ResponseBuilder;
 use crate::llm::calls::CallDelta;
 use crate::llm::codec::Decoder;
-use crate::llm::error_body::{ProviderError, not_understood, one_line};
-use crate::llm::replay::plain_id;
+use crate::llm::error_body::{ProviderError, one_line, unexpected_format};
+use crate::llm::replay::sanitized_id;
 use crate::llm::{LlmError, Progress};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -39,9 +39,9 @@ struct Item {
     /// Only where there is no index.
     id: String,
     /// Whether the tool that it calls is known.
-    named: bool,
+    has_tool_name: bool,
     /// Whether a piece of its content came.
-    told: bool,
+    has_content: bool,
     /// Whether it came as a whole.
     closed: bool,
     /// Its type, if it is none of those known here.
@@ -63,14 +63,14 @@ struct Event {
     #[serde(default)]
     item: Value,
     #[serde(default)]
-    response: Option<Reply>,
+    response: Option<ResponseObject>,
     #[serde(default)]
     error: Value,
 }
 
 /// The response object: the whole answer, or its state at an event.
 #[derive(Default, Deserialize)]
-struct Reply {
+struct ResponseObject {
     #[serde(default)]
     status: Value,
     #[serde(default)]
@@ -84,7 +84,12 @@ struct Reply {
 }
 
 impl Decoder for EventDecoder {
-    fn event(&mut self, data: &str, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+    fn decode_event(
+        &mut self,
+        data: &str,
+        answer: &mut ResponseBuilder,
+        show: Show<'_>,
+    ) -> Result<(), LlmError> {
         let data = data.trim();
         // The format ends with an event; some gateways add the mark of Chat Completions.
         if matches!(data, "" | "[DONE]") {
@@ -100,12 +105,14 @@ impl Decoder for EventDecoder {
                 self.item(&event)?.refuse(piece, answer);
                 Ok(())
             }
-            "response.reasoning_summary_part.added" => self.item(&event)?.paragraph(answer, show),
+            "response.reasoning_summary_part.added" => self.item(&event)?.start_summary_part(answer, show),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 self.item(&event)?.think(piece, answer, show)
             }
-            "response.function_call_arguments.delta" => self.item(&event)?.argue(piece, answer),
-            "response.function_call_arguments.done" => self.item(&event)?.conclude(&event.arguments, answer),
+            "response.function_call_arguments.delta" => self.item(&event)?.push_arguments(piece, answer),
+            "response.function_call_arguments.done" => {
+                self.item(&event)?.finish_arguments(&event.arguments, answer)
+            }
             "response.output_item.done" => self.item(&event)?.take(&event.item, answer, show),
             terminal @ ("response.completed"
             | "response.incomplete"
@@ -114,16 +121,22 @@ impl Decoder for EventDecoder {
                 let status = terminal.trim_start_matches("response.");
                 self.end(status, &event.response.unwrap_or_default(), json, answer, show)
             }
-            "error" => Err(ProviderError::from_body(json).in_stream()),
+            "error" => Err(ProviderError::from_body(json).to_stream_error()),
             "" if event.error.is_null() => Err(wrong(json, "it has no `type`")),
-            "" => Err(ProviderError::from_value(&event.error).in_stream()),
+            "" => Err(ProviderError::from_value(&event.error).to_stream_error()),
             // Progress, what was told already, tools that the server runs itself, and what is yet to be invented.
             _ => Ok(()),
         }
     }
 
-    fn body(&mut self, body: &[u8], answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
-        let reply: Reply = serde_json::from_slice(body).map_err(|error| wrong(body, &error.to_string()))?;
+    fn decode_body(
+        &mut self,
+        body: &[u8],
+        answer: &mut ResponseBuilder,
+        show: Show<'_>,
+    ) -> Result<(), LlmError> {
+        let reply: ResponseObject =
+            serde_json::from_slice(body).map_err(|error| wrong(body, &error.to_string()))?;
         self.end(reply.status.as_str().unwrap_or_default(), &reply, body, answer, show)
     }
 }
@@ -134,7 +147,8 @@ impl EventDecoder {
     fn item(&mut self, event: &Event) -> Result<&mut Item, LlmError> {
         let index = event.output_index.as_u64();
         let id = event.item_id.as_str().or_else(|| event.item.get("id")?.as_str()).unwrap_or_default();
-        let id = if index.is_some() || id.is_empty() { Cow::Borrowed("") } else { plain_id(id, ID_LENGTH) };
+        let id =
+            if index.is_some() || id.is_empty() { Cow::Borrowed("") } else { sanitized_id(id, ID_LENGTH) };
         let known = self.items.iter().rposition(|item| match index {
             Some(_) => item.index == index,
             None => id.is_empty() || item.id == id,
@@ -152,19 +166,19 @@ impl EventDecoder {
     fn end(
         &mut self,
         status: &str,
-        reply: &Reply,
+        reply: &ResponseObject,
         json: &[u8],
-        answer: &mut Answer,
+        answer: &mut ResponseBuilder,
         show: Show<'_>,
     ) -> Result<(), LlmError> {
         if !reply.error.is_null() {
-            return Err(ProviderError::from_value(&reply.error).in_stream());
+            return Err(ProviderError::from_value(&reply.error).to_stream_error());
         }
         let reason = match status {
             "completed" => FinishReason::Stop,
             "incomplete" => reason(&reply.incomplete_details),
-            "failed" => return Err(ProviderError::default().in_stream()),
-            "cancelled" => return Err(LlmError::new(ErrorKind::Server, "the server cancelled the answer")),
+            "failed" => return Err(ProviderError::default().to_stream_error()),
+            "cancelled" => return Err(LlmError::new(FailureKind::Server, "the server cancelled the answer")),
             "" => return Err(wrong(json, "it has no `status`")),
             other => {
                 return Err(wrong(json, &format!("its status is `{}`", one_line(other, WORD_CAP))));
@@ -181,10 +195,10 @@ impl EventDecoder {
             return Err(wrong(json, &format!("it has no item but `{unknown}`")));
         }
         if let Some(usage) = usage::read(&reply.usage) {
-            answer.counted(usage);
+            answer.set_usage(usage);
         }
-        answer.stopped(reason);
-        answer.complete();
+        answer.set_finish_reason(reason);
+        answer.mark_complete();
         Ok(())
     }
 
@@ -211,14 +225,14 @@ impl Item {
     }
 
     /// What is known when it begins: the tool that is called, or what the text is for.
-    fn begin(&mut self, item: &Value, answer: &mut Answer) -> Result<(), LlmError> {
+    fn begin(&mut self, item: &Value, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
         match text(item, "type") {
             "message" => match item.get("phase").and_then(Value::as_str) {
                 // Newer models want to know which of their texts were only remarks.
-                Some(phase) => answer.seal(self.slot(), |kept| *kept = json!({ "phase": phase })),
+                Some(phase) => answer.update_opaque(self.slot(), |kept| *kept = json!({ "phase": phase })),
                 None => Ok(()),
             },
-            "function_call" | "custom_tool_call" if !self.named => {
+            "function_call" | "custom_tool_call" if !self.has_tool_name => {
                 let ids = [text(item, "call_id"), text(item, "id")];
                 let delta = CallDelta {
                     index: Some(self.at),
@@ -226,31 +240,31 @@ impl Item {
                     name: text(item, "name"),
                     ..CallDelta::default()
                 };
-                self.named = !delta.name.is_empty();
-                answer.call(self.slot(), delta)
+                self.has_tool_name = !delta.name.is_empty();
+                answer.push_call(self.slot(), delta)
             }
             _ => Ok(()),
         }
     }
 
     /// The whole of it; only what did not come in pieces is taken.
-    fn take(&mut self, item: &Value, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
+    fn take(&mut self, item: &Value, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
         self.closed = true;
         self.begin(item, answer)?;
         match text(item, "type") {
-            "message" if self.told => Ok(()),
+            "message" if self.has_content => Ok(()),
             "message" => list(item.get("content").unwrap_or(&Value::Null)).try_for_each(|part| {
                 self.refuse(text(part, "refusal"), answer);
                 self.write(text(part, "text"), answer, show)
             }),
-            "function_call" => self.conclude(item.get("arguments").unwrap_or(&Value::Null), answer),
-            "custom_tool_call" => self.conclude(item.get("input").unwrap_or(&Value::Null), answer),
+            "function_call" => self.finish_arguments(item.get("arguments").unwrap_or(&Value::Null), answer),
+            "custom_tool_call" => self.finish_arguments(item.get("input").unwrap_or(&Value::Null), answer),
             "reasoning" => {
-                if !self.told {
+                if !self.has_content {
                     self.think(&reasoning(item), answer, show)?;
                 }
-                match kept(item) {
-                    Some(data) => answer.seal(self.slot(), |kept| *kept = data),
+                match replayable_reasoning(item) {
+                    Some(data) => answer.update_opaque(self.slot(), |kept| *kept = data),
                     None => Ok(()),
                 }
             }
@@ -261,40 +275,40 @@ impl Item {
         }
     }
 
-    fn write(&mut self, piece: &str, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
-        self.told |= !piece.is_empty();
-        answer.write(self.slot() + 1, piece, show)
+    fn write(&mut self, piece: &str, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
+        self.has_content |= !piece.is_empty();
+        answer.push_text(self.slot() + 1, piece, show)
     }
 
-    fn refuse(&mut self, piece: &str, answer: &mut Answer) {
-        self.told |= !piece.is_empty();
-        answer.refuse(piece);
+    fn refuse(&mut self, piece: &str, answer: &mut ResponseBuilder) {
+        self.has_content |= !piece.is_empty();
+        answer.push_refusal(piece);
     }
 
-    fn think(&mut self, piece: &str, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
-        self.told |= !piece.is_empty();
-        answer.think(self.slot(), piece, show)
+    fn think(&mut self, piece: &str, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
+        self.has_content |= !piece.is_empty();
+        answer.push_thinking(self.slot(), piece, show)
     }
 
     /// A further part of a summary begins.
-    fn paragraph(&mut self, answer: &mut Answer, show: Show<'_>) -> Result<(), LlmError> {
-        if self.told { self.think(PARAGRAPH, answer, show) } else { Ok(()) }
+    fn start_summary_part(&mut self, answer: &mut ResponseBuilder, show: Show<'_>) -> Result<(), LlmError> {
+        if self.has_content { self.think(PARAGRAPH, answer, show) } else { Ok(()) }
     }
 
     /// A piece of a call's arguments.
-    fn argue(&mut self, piece: &str, answer: &mut Answer) -> Result<(), LlmError> {
-        self.told |= !piece.is_empty();
+    fn push_arguments(&mut self, piece: &str, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
+        self.has_content |= !piece.is_empty();
         let index = Some(self.at);
-        answer.call(self.slot(), CallDelta { index, arguments: piece, ..CallDelta::default() })
+        answer.push_call(self.slot(), CallDelta { index, arguments: piece, ..CallDelta::default() })
     }
 
     /// The whole arguments of a call.
-    fn conclude(&mut self, arguments: &Value, answer: &mut Answer) -> Result<(), LlmError> {
+    fn finish_arguments(&mut self, arguments: &Value, answer: &mut ResponseBuilder) -> Result<(), LlmError> {
         match arguments {
-            _ if self.told => Ok(()),
+            _ if self.has_content => Ok(()),
             Value::Null => Ok(()),
-            Value::String(text) => self.argue(text, answer),
-            object => self.argue(&object.to_string(), answer),
+            Value::String(text) => self.push_arguments(text, answer),
+            object => self.push_arguments(&object.to_string(), answer),
         }
     }
 }
@@ -311,7 +325,7 @@ fn reasoning(item: &Value) -> String {
 /// What a reasoning item is sent back as: without its id where it is encrypted, for the server would look for the item
 /// after it by that item's id; never with its `status`, which is refused. None where it holds nothing that a server
 /// without memory could use.
-fn kept(item: &Value) -> Option<Value> {
+fn replayable_reasoning(item: &Value) -> Option<Value> {
     let summary = item.get("summary").filter(|summary| summary.is_array()).cloned().unwrap_or(json!([]));
     let encrypted = text(item, "encrypted_content");
     if !encrypted.is_empty() {
@@ -341,7 +355,7 @@ fn list(value: &Value) -> std::slice::Iter<'_, Value> {
 }
 
 fn wrong(json: &[u8], why: &str) -> LlmError {
-    not_understood("Responses", json, why)
+    unexpected_format("Responses", json, why)
 }
 
 fn too_many() -> LlmError {

@@ -215,29 +215,29 @@ fn each_end_has_its_reason() {
 fn errors_are_classified_wherever_they_stand() {
     let failed = |code: &str| end("failed", json!({"error": {"code": code, "message": "m"}}));
     for (event, kind) in [
-        (failed("server_error"), ErrorKind::Server),
-        (failed("rate_limit_exceeded"), ErrorKind::RateLimit),
-        (failed("insufficient_quota"), ErrorKind::Quota),
-        (failed("server_is_overloaded"), ErrorKind::Overloaded),
-        (failed("invalid_prompt"), ErrorKind::Request),
-        (failed("context_length_exceeded"), ErrorKind::ContextOverflow),
-        (end("failed", json!({})), ErrorKind::Server),
-        (end("cancelled", json!({})), ErrorKind::Server),
-        (json!({"type": "error", "code": "rate_limit_exceeded", "message": "m"}), ErrorKind::RateLimit),
-        (json!({"type": "error", "error": {"type": "server_error", "message": "m"}}), ErrorKind::Server),
-        (json!({"error": {"code": 429, "message": "m"}}), ErrorKind::RateLimit),
-        (json!({"choices": []}), ErrorKind::Malformed),
-        (json!([]), ErrorKind::Malformed),
-        (json!("x"), ErrorKind::Malformed),
+        (failed("server_error"), FailureKind::Server),
+        (failed("rate_limit_exceeded"), FailureKind::RateLimit),
+        (failed("insufficient_quota"), FailureKind::Quota),
+        (failed("server_is_overloaded"), FailureKind::Overloaded),
+        (failed("invalid_prompt"), FailureKind::Request),
+        (failed("context_length_exceeded"), FailureKind::ContextOverflow),
+        (end("failed", json!({})), FailureKind::Server),
+        (end("cancelled", json!({})), FailureKind::Server),
+        (json!({"type": "error", "code": "rate_limit_exceeded", "message": "m"}), FailureKind::RateLimit),
+        (json!({"type": "error", "error": {"type": "server_error", "message": "m"}}), FailureKind::Server),
+        (json!({"error": {"code": 429, "message": "m"}}), FailureKind::RateLimit),
+        (json!({"choices": []}), FailureKind::Malformed),
+        (json!([]), FailureKind::Malformed),
+        (json!("x"), FailureKind::Malformed),
     ] {
         let error = decode(&[delta("output_text", 0, "a"), event.clone()], false).1.unwrap_err();
         assert_eq!(error.kind, kind, "{event}: {error}");
     }
     for (body, kind) in [
-        (json!({"error": {"code": 429, "message": "m"}}), ErrorKind::RateLimit),
-        (json!({"status": "failed", "error": {"code": "server_error", "message": "m"}}), ErrorKind::Server),
-        (json!({"status": "queued", "output": []}), ErrorKind::Malformed),
-        (json!({"output": []}), ErrorKind::Malformed),
+        (json!({"error": {"code": 429, "message": "m"}}), FailureKind::RateLimit),
+        (json!({"status": "failed", "error": {"code": "server_error", "message": "m"}}), FailureKind::Server),
+        (json!({"status": "queued", "output": []}), FailureKind::Malformed),
+        (json!({"output": []}), FailureKind::Malformed),
     ] {
         assert_eq!(decode(std::slice::from_ref(&body), true).1.unwrap_err().kind, kind, "{body}");
     }
@@ -247,7 +247,7 @@ fn errors_are_classified_wherever_they_stand() {
 fn an_answer_of_nothing_but_unknown_items_is_named_and_unknown_events_are_passed_over() {
     let unknown = done(0, json!({"type": "hologram_call", "id": "h"}));
     let error = decode(&[unknown.clone(), completed()], false).1.unwrap_err();
-    assert!(error.kind == ErrorKind::Malformed && error.message.contains("`hologram_call`"), "{error}");
+    assert!(error.kind == FailureKind::Malformed && error.message.contains("`hologram_call`"), "{error}");
     let events =
         [event("hologram.delta", 0, json!({"delta": {}})), unknown, done(1, message("a")), completed()];
     assert_eq!(stream(&events).message.joined_text(), "a");
@@ -256,13 +256,13 @@ fn an_answer_of_nothing_but_unknown_items_is_named_and_unknown_events_are_passed
 #[test]
 fn a_stream_that_ends_before_its_last_event_is_cut() {
     let error = decode(&[delta("output_text", 0, "a"), done(0, message("a"))], false).1.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::CutStream);
+    assert_eq!(error.kind, FailureKind::CutStream);
 }
 
 #[test]
 fn items_are_bounded() {
     let events: Vec<_> = (0..=1024).map(|index| added(index, json!({"type": "hologram_call"}))).collect();
-    assert_eq!(decode(&events, false).1.unwrap_err().kind, ErrorKind::Malformed);
+    assert_eq!(decode(&events, false).1.unwrap_err().kind, FailureKind::Malformed);
 }
 
 fn anything() -> impl Strategy<Value = Value> {

@@ -8,7 +8,7 @@ pub mod request;
 pub mod usage;
 
 use crate::llm::Request;
-use crate::llm::codec::{Codec, Decoder, Parameters};
+use crate::llm::codec::{Codec, Decoder, ModelParameters};
 use crate::message::Message;
 use decode::EventDecoder;
 use request::CODEC;
@@ -43,7 +43,7 @@ impl Codec for Responses {
     fn encode(
         &self,
         request: &Request<'_>,
-        parameters: &Parameters,
+        parameters: &ModelParameters,
         messages: &[u8],
     ) -> serde_json::Result<Vec<u8>> {
         request::encode(request, parameters, messages)

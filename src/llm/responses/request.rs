@@ -3,12 +3,12 @@
 //! Ids of messages and calls are not sent: the server would look for the items that it made with them, and refuses a
 //! request in which one of them is missing. What joins a call with its result is `call_id`.
 
-use crate::llm::answer_schema::{NamedSchema, StrictAnswers};
-use crate::llm::body::body;
-use crate::llm::codec::Parameters;
+use crate::llm::answer_schema::{NamedSchema, StrictSchemaSupport};
+use crate::llm::body::encode_body;
+use crate::llm::codec::ModelParameters;
 use crate::llm::effort::{Effort, Thinking};
-use crate::llm::replay::{arguments, content, name, plain_id};
-use crate::llm::written::Written;
+use crate::llm::replay::{arguments_json, content, sanitized_id, tool_name};
+use crate::llm::written::Preserialized;
 use crate::llm::{Request, ToolDefinition};
 use crate::message::{Message, Part, Role};
 use serde::ser::SerializeMap;
@@ -24,14 +24,18 @@ const CALL_ID_LENGTH: usize = 64;
 
 /// How the names of models begin that do not reason: `OpenAI` refuses to encrypt their reasoning ("Encrypted content is
 /// not supported with this model").
-const UNREASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt", "gpt-5-chat"];
+const NON_REASONING_PREFIXES: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt", "gpt-5-chat"];
 
 /// The body of a request, as JSON; `items` are its messages as [`write_message`] wrote them.
 ///
 /// # Errors
 /// When a tool's schema or a number has no JSON form.
-pub fn encode(request: &Request<'_>, parameters: &Parameters, items: &[u8]) -> serde_json::Result<Vec<u8>> {
-    body(&Head { request, parameters }, "input", items)
+pub fn encode(
+    request: &Request<'_>,
+    parameters: &ModelParameters,
+    items: &[u8],
+) -> serde_json::Result<Vec<u8>> {
+    encode_body(&Head { request, parameters }, "input", items)
 }
 
 /// Appends the items that `message` becomes to `json`, with commas between them and what is there.
@@ -55,7 +59,7 @@ pub fn write_message(message: &Message, json: &mut Vec<u8>) -> serde_json::Resul
 
 struct Head<'a> {
     request: &'a Request<'a>,
-    parameters: &'a Parameters,
+    parameters: &'a ModelParameters,
 }
 
 impl Serialize for Head<'_> {
@@ -77,14 +81,16 @@ impl Serialize for Head<'_> {
         if let Some(Thinking::Effort(effort)) = parameters.thinking {
             map.serialize_entry("reasoning", &Reasoning { effort, summary: "auto" })?;
         }
-        if let (true, Some(session)) = (parameters.caching.key, request.session) {
+        if let (true, Some(session)) = (parameters.caching.use_session_key, request.session) {
             map.serialize_entry("prompt_cache_key", session)?;
         }
         map.serialize_entry("stream", &request.stream)?;
         if !request.tools.is_empty() {
             map.serialize_entry("tools", &Tools(request.tools))?;
         }
-        if let Some(schema) = request.strict_schema(StrictAnswers::BesideTools).and_then(NamedSchema::of) {
+        if let Some(schema) =
+            request.strict_schema(StrictSchemaSupport::BesideTools).and_then(NamedSchema::of)
+        {
             map.serialize_entry("text", &Text { format: TextFormat { r#type: "json_schema", schema } })?;
         }
         map.end()
@@ -114,7 +120,7 @@ struct TextFormat<'a> {
 /// Whether a model, named with or without its maker, may have reasoning to give back.
 fn may_reason(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
-    !UNREASONING.iter().any(|beginning| name.starts_with(beginning))
+    !NON_REASONING_PREFIXES.iter().any(|beginning| name.starts_with(beginning))
 }
 
 struct Tools<'a>(&'a [ToolDefinition]);
@@ -123,8 +129,8 @@ struct Tools<'a>(&'a [ToolDefinition]);
 struct WireTool<'a> {
     r#type: &'static str,
     name: &'a str,
-    description: &'a Written<String>,
-    parameters: &'a Written<Value>,
+    description: &'a Preserialized<String>,
+    parameters: &'a Preserialized<Value>,
     /// True where nothing is said, and then schemas with optional properties are refused.
     strict: bool,
 }
@@ -161,7 +167,7 @@ enum Item<'a> {
     },
     /// Reasoning, as it was received.
     #[serde(untagged)]
-    Kept(&'a Value),
+    Reasoning(&'a Value),
 }
 
 #[derive(Serialize)]
@@ -191,13 +197,13 @@ fn output(message: &Message) -> impl Iterator<Item = Item<'_>> {
             content: [Content { r#type: "output_text", text: Cow::Borrowed(text) }],
         }),
         Part::ToolCall(call) => Some(Item::FunctionCall {
-            call_id: plain_id(&call.id, CALL_ID_LENGTH),
-            name: name(call),
-            arguments: arguments(call),
+            call_id: sanitized_id(&call.id, CALL_ID_LENGTH),
+            name: tool_name(call),
+            arguments: arguments_json(call),
         }),
         Part::Thinking { opaque: Some(opaque), .. } if opaque.codec == CODEC => {
             phase = opaque.data.get("phase").and_then(Value::as_str);
-            (opaque.data.get("type")? == "reasoning").then_some(Item::Kept(&opaque.data))
+            (opaque.data.get("type")? == "reasoning").then_some(Item::Reasoning(&opaque.data))
         }
         Part::Text { .. } | Part::Thinking { .. } | Part::ToolResult(_) => None,
     })
@@ -207,7 +213,7 @@ fn output(message: &Message) -> impl Iterator<Item = Item<'_>> {
 fn results(message: &Message) -> impl Iterator<Item = Item<'_>> {
     message.parts.iter().filter_map(|part| match part {
         Part::ToolResult(result) => Some(Item::FunctionCallOutput {
-            call_id: plain_id(&result.call_id, CALL_ID_LENGTH),
+            call_id: sanitized_id(&result.call_id, CALL_ID_LENGTH),
             output: &result.text,
         }),
         Part::Text { .. } | Part::Thinking { .. } | Part::ToolCall(_) => None,
@@ -217,12 +223,13 @@ fn results(message: &Message) -> impl Iterator<Item = Item<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{Opaque, ToolCall, ToolResult};
+    use crate::message::{OpaqueData, ToolCall, ToolResult};
     use serde_json::json;
     use std::sync::Arc;
 
     fn bytes_of(model: &str, request: &Request<'_>) -> Vec<u8> {
-        let parameters = Parameters { model: model.into(), temperature: Some(0.5), ..Parameters::default() };
+        let parameters =
+            ModelParameters { model: model.into(), temperature: Some(0.5), ..ModelParameters::default() };
         let request = &Request { max_output_tokens: Some(99), ..*request };
         let mut items = Vec::new();
         for message in request.messages {
@@ -238,7 +245,7 @@ mod tests {
     }
 
     fn thinking(codec: &str, data: Value) -> Part {
-        Part::Thinking { text: "hm".into(), opaque: Some(Opaque { codec: codec.into(), data }) }
+        Part::Thinking { text: "hm".into(), opaque: Some(OpaqueData { codec: codec.into(), data }) }
     }
 
     fn text(text: &str) -> Part {
@@ -267,7 +274,7 @@ mod tests {
                 role: Role::Assistant,
                 parts: vec![thinking(CODEC, reasoning()), call("a", "{\"p\": 1}"), call("b", "{\"p\":")],
             },
-            Message::results(vec![result("a"), result("b")]),
+            Message::tool_results(vec![result("a"), result("b")]),
         ]
         .into_iter()
         .map(Arc::new)
@@ -367,7 +374,7 @@ mod tests {
         let sent = items(vec![call(&id, "{}")])[0]["call_id"].clone();
         let mut json = vec![];
         let result = ToolResult { call_id: id, text: String::new(), is_error: false };
-        write_message(&Message::results(vec![result]), &mut json).unwrap();
+        write_message(&Message::tool_results(vec![result]), &mut json).unwrap();
         let result: Value = serde_json::from_slice(&json).unwrap();
         assert!(sent == result["call_id"] && sent.as_str().unwrap().len() <= CALL_ID_LENGTH, "{sent}");
     }

@@ -1,22 +1,24 @@
 //! Token figures of the Responses format, brought to the meaning that all formats share.
 
-use crate::llm::figure::figure;
+use crate::llm::figure::token_count;
 use crate::usage::Usage;
 use serde_json::Value;
 
 /// Reads a `usage` object; none when it holds no figures. `input_tokens` includes what came from the cache, ours does
 /// not; `output_tokens` includes reasoning, as ours does.
 pub fn read(usage: &Value) -> Option<Usage> {
-    let input = figure(usage, &["input_tokens"]);
-    let output = figure(usage, &["output_tokens"]);
+    let input = token_count(usage, &["input_tokens"]);
+    let output = token_count(usage, &["output_tokens"]);
     if input.is_none() && output.is_none() {
         return None;
     }
     let (input, output) = (input.unwrap_or(0), output.unwrap_or(0));
-    let cached_read = figure(usage, &["input_tokens_details", "cached_tokens"]).unwrap_or(0).min(input);
-    let cached_write =
-        figure(usage, &["input_tokens_details", "cache_write_tokens"]).unwrap_or(0).min(input - cached_read);
-    let reasoning = figure(usage, &["output_tokens_details", "reasoning_tokens"]).unwrap_or(0).min(output);
+    let cached_read = token_count(usage, &["input_tokens_details", "cached_tokens"]).unwrap_or(0).min(input);
+    let cached_write = token_count(usage, &["input_tokens_details", "cache_write_tokens"])
+        .unwrap_or(0)
+        .min(input - cached_read);
+    let reasoning =
+        token_count(usage, &["output_tokens_details", "reasoning_tokens"]).unwrap_or(0).min(output);
     Some(Usage { input: input - cached_read - cached_write, cached_read, cached_write, output, reasoning })
 }
 

@@ -3,7 +3,7 @@
 pub mod play;
 pub mod render;
 
-use crate::failure::ErrorKind;
+use crate::failure::FailureKind;
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ pub struct Turn {
     /// How often the turn is played; once by default.
     pub repeat: Option<usize>,
     /// An error instead of an answer.
-    pub error: Option<PlannedError>,
+    pub error: Option<ScriptedError>,
     /// Something that only goes wrong on the wire.
     pub fault: Option<Fault>,
 }
@@ -82,9 +82,9 @@ pub struct Tokens {
 /// An error of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct PlannedError {
+pub struct ScriptedError {
     /// Its class; decides the status where none is given.
-    pub kind: Option<ErrorKind>,
+    pub kind: Option<FailureKind>,
     /// Its HTTP status.
     pub status: Option<u16>,
     /// What the provider says.
@@ -110,7 +110,7 @@ pub enum Fault {
     /// There is never an answer.
     Hang,
     /// An answer of exactly this status, headers and body.
-    Http(RawAnswer),
+    Http(RawResponse),
     /// Exactly these bytes instead of an HTTP answer.
     Raw(String),
 }
@@ -118,7 +118,7 @@ pub enum Fault {
 /// An answer given word for word.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct RawAnswer {
+pub struct RawResponse {
     /// The status; 200 when 0.
     pub status: u16,
     /// Headers; `content-length` is added.
@@ -190,7 +190,7 @@ impl Script {
     pub fn open(path: &Path) -> Result<Self, ScriptError> {
         let name = path.display().to_string();
         let mut yaml = String::new();
-        let read = regular(path).and_then(|file| file.take(SCRIPT_CAP).read_to_string(&mut yaml));
+        let read = open_regular_file(path).and_then(|file| file.take(SCRIPT_CAP).read_to_string(&mut yaml));
         if let Err(source) = read {
             return Err(ScriptError::Unreadable { path: name, source });
         }
@@ -219,13 +219,13 @@ impl Script {
     }
 
     /// What is said when request `number`, counted from 0, has no turn.
-    pub fn over(&self, number: usize) -> String {
+    pub fn exhausted_message(&self, number: usize) -> String {
         format!("the script is over: it has {} turns, this is request {}", self.length(), number + 1)
     }
 }
 
 /// Opens a regular file: a pipe without a writer would be waited for without end.
-fn regular(path: &Path) -> std::io::Result<std::fs::File> {
+fn open_regular_file(path: &Path) -> std::io::Result<std::fs::File> {
     if std::fs::metadata(path)?.is_file() {
         std::fs::File::open(path)
     } else {
@@ -274,7 +274,7 @@ fn fill_value(value: &mut Value, number: &str) {
 
 /// A request as [`Expect`] looks at it.
 #[derive(Debug, Clone, Default)]
-pub struct Asked<'a> {
+pub struct RequestView<'a> {
     /// Role and text of each message; every tool result is one.
     pub messages: Vec<(&'a str, &'a str)>,
     /// Whether tools are offered.
@@ -288,7 +288,7 @@ impl Expect {
     ///
     /// # Errors
     /// What is not, in words.
-    pub fn check(&self, asked: &Asked<'_>) -> Result<(), String> {
+    pub fn check(&self, asked: &RequestView<'_>) -> Result<(), String> {
         let said = |text: &String| asked.messages.iter().any(|(_, message)| message.contains(text.as_str()));
         let last_role = asked.messages.last().map_or("none", |(role, _)| role);
         let last = |text: &String| {
@@ -385,12 +385,12 @@ mod tests {
             ["t1", "t2", "z", ""].map(|text| (!text.is_empty()).then(|| text.into()))
         );
         assert_eq!(script.turn(1).unwrap().calls[0].arguments["p"], "2.rs");
-        assert!(script.over(3).contains("3 turns"));
+        assert!(script.exhausted_message(3).contains("3 turns"));
     }
 
     #[test]
     fn an_unmet_expectation_says_which() {
-        let asked = Asked {
+        let asked = RequestView {
             messages: vec![("user", "hello"), ("tool", "one"), ("tool", "two")],
             tools: true,
             stream: true,

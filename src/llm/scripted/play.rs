@@ -1,17 +1,17 @@
 //! The scripted model as a client: its turns pass through the real codec and the real retries.
 
-use super::{Asked, Fault, PlannedError, Script, ScriptError, Turn, render};
-use crate::failure::ErrorKind;
-use crate::llm::answer::{Answer, Surroundings};
-use crate::llm::attempts::Attempts;
-use crate::llm::echo::has_echo;
+use super::{Fault, RequestView, Script, ScriptError, ScriptedError, Turn, render};
+use crate::failure::FailureKind;
+use crate::llm::answer::{FinishContext, ResponseBuilder};
+use crate::llm::attempts::RetryPolicy;
+use crate::llm::echo::is_echoed;
 use crate::llm::error_body::ProviderError;
-use crate::llm::format::Format;
+use crate::llm::format::WireFormat;
 use crate::llm::quirks::Quirks;
 use crate::llm::retry::DEFAULT_MAX_RETRY_AFTER;
 use crate::llm::{LlmClient, LlmError, Progress, Request, Response};
 use crate::message::{Part, Role};
-use crate::source::Source;
+use crate::source::Clock;
 use futures_util::future::{FutureExt, LocalBoxFuture, pending};
 use std::cell::Cell;
 use std::path::Path;
@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// The format in which a script passes through a codec.
-const FORMAT: Format = Format::ChatCompletions;
+const FORMAT: WireFormat = WireFormat::ChatCompletions;
 
 /// Plays a [`Script`], one turn per request; a request that is repeated takes the next turn.
 #[derive(Debug)]
@@ -29,12 +29,12 @@ pub struct ScriptedModel {
     next: Cell<usize>,
     retries: u32,
     max_retry_after: Duration,
-    source: Rc<Source>,
+    source: Rc<Clock>,
 }
 
 impl ScriptedModel {
     /// A model that plays `script`.
-    pub fn new(name: impl Into<String>, script: Script, retries: u32, source: Rc<Source>) -> Self {
+    pub fn new(name: impl Into<String>, script: Script, retries: u32, source: Rc<Clock>) -> Self {
         let max_retry_after = DEFAULT_MAX_RETRY_AFTER;
         Self { name: name.into(), script, next: Cell::new(0), retries, max_retry_after, source }
     }
@@ -47,7 +47,7 @@ impl ScriptedModel {
         path: &Path,
         retries: u32,
         max_retry_after: Duration,
-        source: Rc<Source>,
+        source: Rc<Clock>,
     ) -> Result<Self, ScriptError> {
         let name = format!("scripted:{}", path.display());
         Ok(Self { max_retry_after, ..Self::new(name, Script::open(path)?, retries, source) })
@@ -60,17 +60,17 @@ impl ScriptedModel {
     ) -> Result<Response, LlmError> {
         let number = self.next.replace(self.next.get() + 1);
         let Some(turn) = self.script.turn(number) else {
-            return Err(LlmError::new(ErrorKind::Request, self.script.over(number)));
+            return Err(LlmError::new(FailureKind::Request, self.script.exhausted_message(number)));
         };
         if let Some(expect) = &turn.expect {
-            expect.check(&asked(request)).map_err(|why| {
+            expect.check(&request_view(request)).map_err(|why| {
                 let message = format!("turn {} of the script expects another request: {why}", number + 1);
-                LlmError::new(ErrorKind::Request, message)
+                LlmError::new(FailureKind::Request, message)
             })?;
         }
         pause(turn.delay_ms).await;
         if let Some(error) = &turn.error {
-            return Err(planned(error));
+            return Err(scripted_error(error));
         }
         self.answer(&turn, number, request, show).await
     }
@@ -86,20 +86,23 @@ impl ScriptedModel {
             None => usize::MAX,
             Some(Fault::Cut(count) | Fault::Close(count) | Fault::Stall(count)) => *count,
             Some(Fault::Hang) => 0,
-            Some(Fault::Reset) => return Err(LlmError::new(ErrorKind::Network, "the connection was reset")),
+            Some(Fault::Reset) => {
+                return Err(LlmError::new(FailureKind::Network, "the connection was reset"));
+            }
             Some(Fault::Http(answer)) if answer.status >= 400 => {
                 return Err(ProviderError::from_body(answer.body.as_bytes()).with_status(answer.status));
             }
             Some(Fault::Http(_) | Fault::Raw(_)) => {
                 let message = format!("turn {} of the script can only be played by a server", number + 1);
-                return Err(LlmError::new(ErrorKind::Malformed, message));
+                return Err(LlmError::new(FailureKind::Malformed, message));
             }
         };
         let codec = FORMAT.codec(Quirks::default());
-        let mut answer = Answer::new(codec.name(), !request.tools.is_empty()).continuing(request.begun);
+        let mut answer =
+            ResponseBuilder::new(codec.name(), !request.tools.is_empty()).with_partial(request.partial);
         let mut decoder = codec.decoder();
         for event in render::events(FORMAT, turn, number).iter().take(count) {
-            decoder.event(event, &mut answer, show)?;
+            decoder.decode_event(event, &mut answer, show)?;
             if !answer.is_complete() {
                 pause(turn.chunk_delay_ms).await;
             }
@@ -107,13 +110,13 @@ impl ScriptedModel {
         if matches!(turn.fault, Some(Fault::Hang | Fault::Stall(_))) {
             return pending().await;
         }
-        let surroundings = Surroundings {
-            offered: &|name| request.tools.iter().any(|tool| tool.name == name),
-            repeated: &|calls| has_echo(calls, request.messages),
-            is_answer: &|text| request.is_answered_by(text),
+        let context = FinishContext {
+            is_offered: &|name| request.tools.iter().any(|tool| tool.name == name),
+            is_echo: &|calls| is_echoed(calls, request.messages),
+            is_structured_answer: &|text| request.is_structured_answer(text),
             new_id: &|| self.source.short_id(),
         };
-        answer.finish(&surroundings, show)
+        answer.finish(&context, show)
     }
 }
 
@@ -127,19 +130,19 @@ impl LlmClient for ScriptedModel {
         request: &'a Request<'a>,
         progress: &'a mut dyn FnMut(Progress<'_>),
     ) -> LocalBoxFuture<'a, Result<Response, LlmError>> {
-        let attempts = Attempts {
+        let attempts = RetryPolicy {
             retries: self.retries,
             max_retry_after: self.max_retry_after,
             first_byte: Duration::MAX,
-            whole: Duration::MAX,
+            total: Duration::MAX,
             source: &self.source,
         };
-        async move { attempts.make(request, progress, async |show| self.play(request, show).await).await }
+        async move { attempts.run(request, progress, async |show| self.play(request, show).await).await }
             .boxed_local()
     }
 }
 
-fn planned(error: &PlannedError) -> LlmError {
+fn scripted_error(error: &ScriptedError) -> LlmError {
     let provider = ProviderError::from_value(&render::error_body(error));
     let status = render::status(error);
     let retry_after = error.retry_after.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -153,7 +156,7 @@ async fn pause(millis: u64) {
     }
 }
 
-fn asked<'a>(request: &'a Request<'_>) -> Asked<'a> {
+fn request_view<'a>(request: &'a Request<'_>) -> RequestView<'a> {
     let messages = request.messages.iter().flat_map(|message| {
         let role = match message.role {
             Role::System => "system",
@@ -167,7 +170,7 @@ fn asked<'a>(request: &'a Request<'_>) -> Asked<'a> {
             Part::Thinking { .. } | Part::ToolCall(_) => None,
         })
     });
-    Asked { messages: messages.collect(), tools: !request.tools.is_empty(), stream: request.stream }
+    RequestView { messages: messages.collect(), tools: !request.tools.is_empty(), stream: request.stream }
 }
 
 #[cfg(test)]
@@ -178,7 +181,7 @@ mod tests {
     use std::sync::Arc;
 
     fn ask(yaml: &str, times: usize) -> Vec<Result<Response, LlmError>> {
-        let model = ScriptedModel::new("s", Script::parse(yaml, "s").unwrap(), 2, Rc::new(Source::new()));
+        let model = ScriptedModel::new("s", Script::parse(yaml, "s").unwrap(), 2, Rc::new(Clock::new()));
         let messages = [Arc::new(Message::text(Role::User, "hello"))];
         let request = Request {
             messages: &messages,
@@ -200,7 +203,7 @@ mod tests {
         assert_eq!(first.message.joined_text(), "hi");
         let call = first.message.tool_calls().next().unwrap();
         assert_eq!((call.name.as_str(), call.arguments.as_str()), ("read_file", r#"{"path":"a"}"#));
-        assert_eq!(first.usage.unwrap().prompt(), 3);
+        assert_eq!(first.usage.unwrap().prompt_tokens(), 3);
         assert_eq!(answers[1].as_ref().unwrap().finish, FinishReason::Length);
         let over = answers[2].as_ref().unwrap_err();
         assert!(over.message.contains("over") && !over.retryable, "{over}");
@@ -211,7 +214,7 @@ mod tests {
         let yaml = "turns:\n- error: {status: 429, retry_after: 0.001}\n- text: ok\n- error: {kind: auth}\n";
         let answers = ask(yaml, 2);
         assert_eq!(answers[0].as_ref().unwrap().message.joined_text(), "ok");
-        assert_eq!(answers[1].as_ref().unwrap_err().kind, ErrorKind::Auth);
+        assert_eq!(answers[1].as_ref().unwrap_err().kind, FailureKind::Auth);
     }
 
     #[test]

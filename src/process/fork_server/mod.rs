@@ -10,7 +10,7 @@
 pub(super) mod serve;
 
 use super::descriptors;
-use super::order::Baseline;
+use super::order::SnapshotRequest;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) const SERVER_ARGUMENT: &str = "__fork_server";
 
 /// The descriptors of a guard: control, output, error, directory.
-pub(super) const DESCRIPTORS: usize = 4;
+pub(super) const GUARD_DESCRIPTORS: usize = 4;
 
 /// The fork server of a run, started for the first guard. A clone is the same one.
 #[derive(Debug, Clone, Default)]
@@ -66,17 +66,17 @@ impl ForkServer {
     ///
     /// # Errors
     /// When it cannot be started.
-    pub(super) fn split_off(
+    pub(super) fn fork_guard(
         &self,
         binary: impl FnOnce() -> Command,
-        descriptors: [BorrowedFd<'_>; DESCRIPTORS],
-        baseline: Option<&Baseline>,
+        descriptors: [BorrowedFd<'_>; GUARD_DESCRIPTORS],
+        baseline: Option<&SnapshotRequest>,
     ) -> io::Result<Guard> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.guards += 1;
         let number = state.guards;
         let ask = |process: &Process| {
-            baseline.map_or(Ok(()), |baseline| process.look(number, baseline))?;
+            baseline.map_or(Ok(()), |baseline| process.request_snapshot(number, baseline))?;
             descriptors::send(&process.requests, &number.to_le_bytes(), &descriptors)
         };
         if state.process.as_ref().is_none_or(|process| ask(process).is_err()) {
@@ -107,7 +107,7 @@ impl Process {
     }
 
     /// Has it look at protected files with the next guard.
-    fn look(&self, number: u64, baseline: &Baseline) -> io::Result<()> {
+    fn request_snapshot(&self, number: u64, baseline: &SnapshotRequest) -> io::Result<()> {
         let (theirs, mut ours) = io::pipe()?;
         descriptors::send(&self.requests, &number.to_le_bytes(), &[theirs.as_fd()])?;
         drop(theirs);

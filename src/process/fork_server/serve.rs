@@ -1,9 +1,9 @@
 //! The process that forks: waits for requests, and for the guards that it made.
 
-use super::DESCRIPTORS;
+use super::GUARD_DESCRIPTORS;
 use crate::process::descriptors;
-use crate::process::order::Answer;
-use crate::process::protected::{Shared, Sight};
+use crate::process::order::LaunchReply;
+use crate::process::protected::{GuardSnapshot, SharedSnapshotJob};
 use crate::process::system::{self, Fork};
 use crate::process::tree;
 use rustix::event::{PollFd, PollFlags};
@@ -14,10 +14,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 /// The guards that are not reaped yet, by number.
-type Guards = BTreeMap<u64, Child>;
+type Guards = BTreeMap<u64, GuardProcess>;
 
 /// A guard, from outside.
-struct Child {
+struct GuardProcess {
     pid: Pid,
     /// What tells that it has ended, where the kernel has such a thing.
     end: Option<OwnedFd>,
@@ -28,15 +28,15 @@ struct Child {
 
 /// What a guard begins with: its control socket, and how the protected files were before the first of the commands that run at
 /// the same time; nothing where nobody knows.
-pub type Beginning = (File, Option<Sight>);
+pub type GuardStart = (File, Option<GuardSnapshot>);
 
 /// Serves until nobody wants guards any more. Returns in each guard, and at last in the server, without anything. A guard
 /// must close `requests`.
 ///
 /// # Errors
 /// In a guard that cannot take its place.
-pub fn serve(requests: &OwnedFd) -> io::Result<Option<Beginning>> {
-    system::outlive_hangup();
+pub fn serve(requests: &OwnedFd) -> io::Result<Option<GuardStart>> {
+    system::ignore_hangup();
     // What a killed guard leaves comes to us.
     let _every_kernel_can = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
     let mut guards = Guards::new();
@@ -45,15 +45,15 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<Beginning>> {
         await_request(requests, &mut guards);
         let mut number = [0; size_of::<u64>()];
         let Ok(descriptors) = descriptors::receive(requests, &mut number) else {
-            guards.values().for_each(go_on);
+            guards.values().for_each(send_continue);
             return Ok(None);
         };
         let number = u64::from_le_bytes(number);
-        let [control, stdout, stderr, place] = match <[OwnedFd; DESCRIPTORS]>::try_from(descriptors) {
+        let [control, stdout, stderr, place] = match <[OwnedFd; GUARD_DESCRIPTORS]>::try_from(descriptors) {
             Ok(descriptors) => descriptors,
             Err(mut other) => {
                 match other.pop() {
-                    Some(pipe) => (due, baseline) = (Shared::read(pipe), None),
+                    Some(pipe) => (due, baseline) = (SharedSnapshotJob::read(pipe), None),
                     None => kill(guards.get(&number)),
                 }
                 continue;
@@ -64,17 +64,17 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<Beginning>> {
             Ok(Fork::Parent(pid)) => {
                 let end = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok();
                 let control = end.is_some().then_some(control);
-                guards.insert(number, Child { pid, end, _control: control });
+                guards.insert(number, GuardProcess { pid, end, _control: control });
                 // The look takes a while, and the guard has everything else to do meanwhile: it may be waiting for this processor.
                 std::thread::yield_now();
-                baseline = due.take().map(Shared::of_server).or(baseline);
+                baseline = due.take().map(SharedSnapshotJob::of_server).or(baseline);
             }
             Ok(Fork::Child) => {
                 guards.clear();
-                take_place(&control, &stdout, &stderr, &place)
+                become_guard(&control, &stdout, &stderr, &place)
                     .inspect_err(|error| not_started(error, &mut control))?;
-                let sight = due.map(Shared::of_guard).or(baseline.map(Sight::Known));
-                return Ok(Some((control, sight)));
+                let snapshot = due.map(SharedSnapshotJob::of_guard).or(baseline.map(GuardSnapshot::Taken));
+                return Ok(Some((control, snapshot)));
             }
             Err(error) => not_started(&error, &mut control),
         }
@@ -83,11 +83,11 @@ pub fn serve(requests: &OwnedFd) -> io::Result<Option<Beginning>> {
 
 /// Lets a guard that its command stopped see that the agent is gone. The kernel does that for those that have stopped when we
 /// end; one whose stop is still on its way would stop for good, which this takes back too.
-fn go_on(guard: &Child) {
+fn send_continue(guard: &GuardProcess) {
     let _already_gone = rustix::process::kill_process(guard.pid, Signal::CONT);
 }
 
-fn kill(guard: Option<&Child>) {
+fn kill(guard: Option<&GuardProcess>) {
     if let Some(guard) = guard {
         let _already_gone = rustix::process::kill_process(guard.pid, Signal::KILL);
     }
@@ -116,14 +116,14 @@ fn reap(guards: &mut Guards) {
         killed |= matches!(&ended, Ok(Some((_, status))) if status.signaled());
         !matches!(ended, Ok(None))
     });
-    let _told_when_all_is_done: Vec<Child> = ended.map(|(_, guard)| guard).collect();
+    let _told_when_all_is_done: Vec<GuardProcess> = ended.map(|(_, guard)| guard).collect();
     if killed {
         tree::sweep_others(&guards.values().map(|guard| guard.pid.as_raw_nonzero().get()).collect());
     }
 }
 
 /// Makes this process what a freshly started launcher is.
-fn take_place(control: &File, stdout: &OwnedFd, stderr: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
+fn become_guard(control: &File, stdout: &OwnedFd, stderr: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
     rustix::process::setpgid(None, None)?;
     rustix::process::fchdir(place)?;
     rustix::stdio::dup2_stdin(control)?;
@@ -132,5 +132,5 @@ fn take_place(control: &File, stdout: &OwnedFd, stderr: &OwnedFd, place: &OwnedF
 }
 
 fn not_started(error: &io::Error, control: &mut File) {
-    Answer::not_started(error).send(control);
+    LaunchReply::not_started(error).send(control);
 }

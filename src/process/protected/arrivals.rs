@@ -2,9 +2,9 @@
 //! configurations not.
 
 use super::place;
-use super::plain_repository::{is_plain, is_plain_worktree};
-use super::{Disturbance, restore};
-use crate::process::sandbox::repositories::{Destination, destination, is_git};
+use super::plain_repository::{is_safe, is_safe_worktree};
+use super::{ProtectedChange, restore};
+use crate::process::sandbox::repositories::{GitLink, is_git, resolve_git_link};
 use rustix::fs::FileType;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -12,13 +12,17 @@ use std::path::{Path, PathBuf};
 
 /// Moves what makes repositories of those at `paths` to `quarantine`, where something in them makes programs run. A place
 /// that is one of `protected`, or below it, is as it was before the command.
-pub(super) fn hold(paths: &BTreeSet<PathBuf>, protected: &[PathBuf], quarantine: &Path) -> Vec<Disturbance> {
+pub(super) fn quarantine_unsafe(
+    paths: &BTreeSet<PathBuf>,
+    protected: &[PathBuf],
+    quarantine: &Path,
+) -> Vec<ProtectedChange> {
     let dangerous: Vec<PathBuf> = paths
         .iter()
         .filter(|path| !is_harmless(path, protected).unwrap_or(false))
         .map(|path| if names_git(path) { path.clone() } else { path.join("HEAD") })
         .collect();
-    restore::take_away(&dangerous, quarantine)
+    restore::quarantine_paths(&dangerous, quarantine)
 }
 
 fn names_git(path: &Path) -> bool {
@@ -28,20 +32,20 @@ fn names_git(path: &Path) -> bool {
 /// Whether what git finds at `path` runs nothing; `None` when that cannot be seen.
 fn is_harmless(path: &Path, protected: &[PathBuf]) -> Option<bool> {
     let at = place::open_real(path.parent()?).ok()?;
-    let Some(stat) = place::look(&at, path.file_name()?).ok()? else { return Some(true) };
+    let Some(stat) = place::stat_at(&at, path.file_name()?).ok()? else { return Some(true) };
     if place::kind(&stat) == FileType::Directory {
         let git = place::open_directory(&at, path.file_name()?).ok()?;
-        let was_taken_away = || place::look(&git, OsStr::new("HEAD")).is_ok_and(|stat| stat.is_none());
-        return Some(!names_git(path) && was_taken_away() || is_plain(&git));
+        let was_taken_away = || place::stat_at(&git, OsStr::new("HEAD")).is_ok_and(|stat| stat.is_none());
+        return Some(!names_git(path) && was_taken_away() || is_safe(&git));
     }
-    let Some(Destination { directory, common }) = destination(path) else { return Some(true) };
+    let Some(GitLink { directory, common }) = resolve_git_link(path) else { return Some(true) };
     if is_protected(&directory, protected) {
         return Some(true);
     }
     let directory = place::open_real(&directory).ok()?;
-    let Some(common) = common else { return Some(is_plain(&directory)) };
-    let is_held = is_protected(&common, protected) || is_plain(&place::open_real(&common).ok()?);
-    Some(is_held && is_plain_worktree(&directory))
+    let Some(common) = common else { return Some(is_safe(&directory)) };
+    let is_held = is_protected(&common, protected) || is_safe(&place::open_real(&common).ok()?);
+    Some(is_held && is_safe_worktree(&directory))
 }
 
 /// Whether what could name a program in the repository `git` is held.

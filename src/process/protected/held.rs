@@ -1,12 +1,12 @@
 //! What is held of a workspace during a run, and whether it still is as it was.
 
-use super::Disturbance;
+use super::ProtectedChange;
 #[cfg(target_os = "linux")]
 use super::{
     arrivals, restore,
-    survey::{Found, Survey},
+    survey::{ScanResult, WorkspaceScan},
 };
-use crate::process::sandbox::Reach;
+use crate::process::sandbox::SandboxPolicy;
 #[cfg(target_os = "linux")]
 use crate::process::sandbox::repositories;
 use std::io;
@@ -19,59 +19,60 @@ const MAX_CONFIGURATIONS: usize = 64;
 
 /// What was found in the workspace before the first command, and what has become of it.
 #[derive(Debug)]
-pub struct Held {
-    reach: Reach,
+pub struct ProtectionTracker {
+    policy: SandboxPolicy,
     #[cfg(target_os = "linux")]
-    survey: Option<Mutex<Survey>>,
+    survey: Option<Mutex<WorkspaceScan>>,
     altered: OnceLock<String>,
-    running: Arc<Mutex<Running>>,
+    running: Arc<Mutex<CommandCount>>,
 }
 
 /// A command that runs, until this is dropped.
 #[derive(Debug)]
-pub struct Begun(Arc<Mutex<Running>>);
+pub struct ActiveCommand(Arc<Mutex<CommandCount>>);
 
-/// `reach` with what was found in the workspace kept as it is.
+/// `policy` with what was found in the workspace kept as it is.
 #[cfg(target_os = "linux")]
-fn with_found(reach: Reach, found: Found) -> Reach {
-    let mut reach = repositories::protected(reach, &found.repositories);
-    reach.compared = of_ours(found.configurations, &reach);
-    reach.compared.truncate(MAX_CONFIGURATIONS);
-    reach
+fn with_found(policy: SandboxPolicy, found: ScanResult) -> SandboxPolicy {
+    let mut policy = repositories::with_protected(policy, &found.repositories);
+    policy.compared = of_ours(found.configurations, &policy);
+    policy.compared.truncate(MAX_CONFIGURATIONS);
+    policy
 }
 
 /// Those of `paths` that are not protected or hidden in another way.
 #[cfg(target_os = "linux")]
-fn of_ours(paths: impl IntoIterator<Item = PathBuf>, reach: &Reach) -> Vec<PathBuf> {
+fn of_ours(paths: impl IntoIterator<Item = PathBuf>, policy: &SandboxPolicy) -> Vec<PathBuf> {
     let otherwise =
-        |path: &PathBuf| reach.read_only.iter().chain(&reach.hidden).any(|above| path.starts_with(above));
+        |path: &PathBuf| policy.read_only.iter().chain(&policy.hidden).any(|above| path.starts_with(above));
     paths.into_iter().filter(|path| !otherwise(path)).collect()
 }
 
 /// The commands that run.
 #[derive(Debug, Default)]
-struct Running {
+struct CommandCount {
     count: usize,
     /// Whether there have been two at once since there was none.
     several: bool,
 }
 
-impl Drop for Begun {
+impl Drop for ActiveCommand {
     fn drop(&mut self) {
         let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         running.count = running.count.saturating_sub(1);
     }
 }
 
-impl Held {
+impl ProtectionTracker {
     /// Looks for the repositories and configurations of the workspace (at most some ten milliseconds).
-    pub fn before(reach: Reach) -> Self {
+    pub fn new(policy: SandboxPolicy) -> Self {
         #[cfg(target_os = "linux")]
-        let (survey, found) = reach.writable.first().and_then(|workspace| Survey::of(workspace).ok()).unzip();
+        let (survey, found) =
+            policy.writable.first().and_then(|workspace| WorkspaceScan::start(workspace).ok()).unzip();
         #[cfg(target_os = "linux")]
-        let reach = with_found(reach, found.unwrap_or_default());
+        let policy = with_found(policy, found.unwrap_or_default());
         Self {
-            reach,
+            policy,
             #[cfg(target_os = "linux")]
             survey: survey.map(Mutex::new),
             altered: OnceLock::new(),
@@ -80,12 +81,12 @@ impl Held {
     }
 
     /// What commands may reach, with the repositories of the workspace protected.
-    pub fn reach(&self) -> &Reach {
-        &self.reach
+    pub fn policy(&self) -> &SandboxPolicy {
+        &self.policy
     }
 
     /// Why no more commands may run: what they would find changed is taken for what was there before.
-    pub fn altered(&self) -> Option<&str> {
+    pub fn block_reason(&self) -> Option<&str> {
         self.altered.get().map(String::as_str)
     }
 
@@ -94,31 +95,39 @@ impl Held {
     ///
     /// # Errors
     /// Those of `start`.
-    pub fn begin<T>(&self, start: impl FnOnce(bool) -> io::Result<T>) -> io::Result<(T, Begun)> {
+    pub fn start_command<T>(
+        &self,
+        start: impl FnOnce(bool) -> io::Result<T>,
+    ) -> io::Result<(T, ActiveCommand)> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         #[cfg(target_os = "linux")]
         if running.count == 0
             && let Some(survey) = &self.survey
         {
-            survey.lock().unwrap_or_else(PoisonError::into_inner).catch_up();
+            survey.lock().unwrap_or_else(PoisonError::into_inner).accept_configurations();
         }
         let begun = start(running.count == 0)?;
         running.several = running.count > 0;
         running.count += 1;
-        Ok((begun, Begun(Arc::clone(&self.running))))
+        Ok((begun, ActiveCommand(Arc::clone(&self.running))))
     }
 
-    /// Looks at what the command `begun` has left, of which its guard has told the changes that it found, or was killed before it
+    /// Looks at what the command `begun` has left, of which its guard has reported the changes that it found, or was killed before it
     /// could. What the command has newly made moves to `quarantine`.
-    pub fn after(&self, begun: Begun, told: Option<Vec<Disturbance>>, quarantine: &Path) -> Vec<Disturbance> {
+    pub fn finish_command(
+        &self,
+        begun: ActiveCommand,
+        reported: Option<Vec<ProtectedChange>>,
+        quarantine: &Path,
+    ) -> Vec<ProtectedChange> {
         drop(begun);
         let shared = self.running.lock().unwrap_or_else(PoisonError::into_inner).several;
-        let mut all = told.unwrap_or_else(|| vec![Disturbance::unknown()]);
-        all.extend(self.newly_made(quarantine));
+        let mut all = reported.unwrap_or_else(|| vec![ProtectedChange::unknown()]);
+        all.extend(self.quarantine_new(quarantine));
         for one in &mut all {
-            one.shared = shared;
+            one.ran_concurrently = shared;
         }
-        if let Some((one, why)) = all.iter().find_map(|one| Some((one, one.left.as_ref()?))) {
+        if let Some((one, why)) = all.iter().find_map(|one| Some((one, one.restore_error.as_ref()?))) {
             let _the_first_counts = self.altered.set(format!(
                 "no more commands run here until a person has looked at {:?}, which an earlier one has changed and which could \
                  not be put back ({why}); then a new run may begin",
@@ -129,19 +138,22 @@ impl Held {
     }
 
     #[cfg(target_os = "linux")]
-    fn newly_made(&self, quarantine: &Path) -> Vec<Disturbance> {
+    fn quarantine_new(&self, quarantine: &Path) -> Vec<ProtectedChange> {
         let Some(survey) = &self.survey else { return Vec::new() };
         let mut survey = survey.lock().unwrap_or_else(PoisonError::into_inner);
-        let reach = &self.reach;
-        survey.since(|repositories, configurations| {
-            let mut moved = arrivals::hold(repositories, &reach.read_only, quarantine);
-            moved.extend(restore::take_away(&of_ours(configurations.iter().cloned(), reach), quarantine));
+        let policy = &self.policy;
+        survey.judge_new(|repositories, configurations| {
+            let mut moved = arrivals::quarantine_unsafe(repositories, &policy.read_only, quarantine);
+            moved.extend(restore::quarantine_paths(
+                &of_ours(configurations.iter().cloned(), policy),
+                quarantine,
+            ));
             moved
         })
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn newly_made(&self, _quarantine: &Path) -> Vec<Disturbance> {
+    fn quarantine_new(&self, _quarantine: &Path) -> Vec<ProtectedChange> {
         Vec::new()
     }
 }

@@ -1,23 +1,23 @@
 //! Directories whose owner's rights a command has taken away: opened for us, and left as the command wanted them.
 
-use super::place::{self, RIGHTS};
+use super::place::{self, MODE_BITS};
 use std::os::fd::OwnedFd;
 
 /// What the owner of a directory needs to list it and to go on from it.
-pub(super) const LOOK: u32 = 0o500;
+pub(super) const LIST_MODE: u32 = 0o500;
 
 /// The same, and to change it.
-pub(super) const WORK: u32 = 0o700;
+pub(super) const WRITE_MODE: u32 = 0o700;
 
 /// The directories that were opened, and the rights that they had.
 #[derive(Debug, Default)]
-pub(super) struct Locked(Vec<(OwnedFd, u32)>);
+pub(super) struct UnlockedDirs(Vec<(OwnedFd, u32)>);
 
-impl Locked {
+impl UnlockedDirs {
     /// Gives us these rights to `directory`, as far as it is ours.
     pub(super) fn unlock(&mut self, directory: &OwnedFd, rights: u32) {
         let Ok(stat) = rustix::fs::fstat(directory) else { return };
-        let mode = stat.st_mode & RIGHTS;
+        let mode = stat.st_mode & MODE_BITS;
         if mode & rights != rights
             && let Ok(handle) = directory.try_clone()
             && place::set_mode(&handle, mode | rights).is_ok()
@@ -27,7 +27,7 @@ impl Locked {
     }
 
     /// Gives them the rights that they had, the innermost first.
-    pub(super) fn lock_again(&mut self) {
+    pub(super) fn relock(&mut self) {
         for (directory, mode) in std::mem::take(&mut self.0).into_iter().rev() {
             let _ours_to_change = place::set_mode(&directory, mode);
         }

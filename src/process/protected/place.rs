@@ -11,7 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// The bits of a mode that can be changed.
-pub(super) const RIGHTS: u32 = 0o7777;
+pub(super) const MODE_BITS: u32 = 0o7777;
 
 /// The directory at `path`, no part of which is a link.
 pub(super) fn open_real(path: &Path) -> rustix::io::Result<OwnedFd> {
@@ -31,7 +31,7 @@ pub(super) fn parent_and_name(path: &Path) -> Option<(OwnedFd, OsString)> {
 }
 
 /// What is called `name` in `at`; `None` when nothing is.
-pub(super) fn look(at: &impl AsFd, name: &OsStr) -> rustix::io::Result<Option<Stat>> {
+pub(super) fn stat_at(at: &impl AsFd, name: &OsStr) -> rustix::io::Result<Option<Stat>> {
     match rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
@@ -46,11 +46,11 @@ pub(super) fn kind(stat: &Stat) -> FileType {
 
 /// The names in the directory `at`, at most `most` of them.
 pub(super) fn names(at: &impl AsFd, most: usize) -> io::Result<Vec<OsString>> {
-    Ok(listed(at, most)?.into_iter().map(|(name, _)| name).collect())
+    Ok(list_dir(at, most)?.into_iter().map(|(name, _)| name).collect())
 }
 
 /// The names in the directory `at`, at most `most` of them, and what kind of file each is.
-pub(super) fn listed(at: &impl AsFd, most: usize) -> io::Result<Vec<(OsString, FileType)>> {
+pub(super) fn list_dir(at: &impl AsFd, most: usize) -> io::Result<Vec<(OsString, FileType)>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = Dir::new(rustix::fs::openat(at, c".", flags, Mode::empty())?)?;
     let mut names = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn listed(at: &impl AsFd, most: usize) -> io::Result<Vec<(OsString, F
         }
         let kind = match entry.file_type() {
             // Some file systems do not tell.
-            FileType::Unknown => look(at, &name)?.map_or(FileType::Unknown, |stat| kind(&stat)),
+            FileType::Unknown => stat_at(at, &name)?.map_or(FileType::Unknown, |stat| kind(&stat)),
             known => known,
         };
         names.push((name, kind));
@@ -74,7 +74,7 @@ pub(super) fn listed(at: &impl AsFd, most: usize) -> io::Result<Vec<(OsString, F
 }
 
 /// The bytes of the regular file `name` in `at`; `None` where there are more than `most`.
-pub(super) fn content(at: &impl AsFd, name: &OsStr, most: u64) -> io::Result<Option<Vec<u8>>> {
+pub(super) fn read_file_at(at: &impl AsFd, name: &OsStr, most: u64) -> io::Result<Option<Vec<u8>>> {
     // A fifo must not hold us up.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::openat(at, name, flags, Mode::empty())?);
@@ -84,7 +84,7 @@ pub(super) fn content(at: &impl AsFd, name: &OsStr, most: u64) -> io::Result<Opt
 }
 
 /// Where the link `name` in `at` leads.
-pub(super) fn destination(at: &impl AsFd, name: &OsStr) -> rustix::io::Result<CString> {
+pub(super) fn read_link_at(at: &impl AsFd, name: &OsStr) -> rustix::io::Result<CString> {
     rustix::fs::readlinkat(at, name, Vec::new())
 }
 
@@ -96,7 +96,7 @@ pub(super) fn make_file(at: &impl AsFd, name: &OsStr, bytes: &[u8], like: &Stat)
     let owner = (rustix::fs::Uid::from_raw(like.st_uid), rustix::fs::Gid::from_raw(like.st_gid));
     // Only root can give a file away, and only root has had one of somebody else's to restore.
     let _ours = rustix::fs::fchown(&file, Some(owner.0), Some(owner.1));
-    file.set_permissions(Permissions::from_mode(like.st_mode & RIGHTS))
+    file.set_permissions(Permissions::from_mode(like.st_mode & MODE_BITS))
 }
 
 /// Makes the directory `name` in `at`, which does not exist.
@@ -107,7 +107,7 @@ pub(super) fn make_directory(at: &impl AsFd, name: &OsStr, like: &Stat) -> io::R
 
 /// Gives the directory `name` in `at` the rights of `like`.
 pub(super) fn set_rights(at: &impl AsFd, name: &OsStr, like: &Stat) -> io::Result<()> {
-    set_mode(&open_directory(at, name)?, like.st_mode & RIGHTS)
+    set_mode(&open_directory(at, name)?, like.st_mode & MODE_BITS)
 }
 
 /// Gives the open directory these rights, whatever rights it has now.
@@ -124,13 +124,13 @@ pub(super) fn move_away(at: &impl AsFd, name: &OsStr, to: &Path, most: u64) -> i
         Err(Errno::XDEV) => {}
         moved => return Ok(moved?),
     }
-    let is_directory = look(at, name)?.is_some_and(|stat| kind(&stat) == FileType::Directory);
+    let is_directory = stat_at(at, name)?.is_some_and(|stat| kind(&stat) == FileType::Directory);
     if is_directory {
-        copy_directory(&open_directory(at, name)?, to, &mut Allowance { bytes: most, entries: MAX_COPIED })?;
-        return std::fs::remove_dir_all(through(at, name));
+        copy_directory(&open_directory(at, name)?, to, &mut CopyBudget { bytes: most, entries: MAX_COPIED })?;
+        return std::fs::remove_dir_all(proc_fd_path(at, name));
     }
-    if let Ok(Some(bytes)) = content(at, name, most) {
-        keep(to, &bytes)?;
+    if let Ok(Some(bytes)) = read_file_at(at, name, most) {
+        write_private_file(to, &bytes)?;
     }
     Ok(rustix::fs::unlinkat(at, name, AtFlags::empty())?)
 }
@@ -139,24 +139,24 @@ pub(super) fn move_away(at: &impl AsFd, name: &OsStr, to: &Path, most: u64) -> i
 const MAX_COPIED: usize = 1000;
 
 /// What may still be copied.
-struct Allowance {
+struct CopyBudget {
     bytes: u64,
     entries: usize,
 }
 
 /// Copies the regular files below `from`, as far as the allowance goes.
-fn copy_directory(from: &OwnedFd, to: &Path, allowance: &mut Allowance) -> io::Result<()> {
+fn copy_directory(from: &OwnedFd, to: &Path, allowance: &mut CopyBudget) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(to)?;
     for name in names(from, allowance.entries)? {
         allowance.entries = allowance.entries.saturating_sub(1);
-        match look(from, &name)?.map(|stat| kind(&stat)) {
+        match stat_at(from, &name)?.map(|stat| kind(&stat)) {
             Some(FileType::Directory) if allowance.entries > 0 => {
                 copy_directory(&open_directory(from, &name)?, &to.join(&name), allowance)?;
             }
             Some(FileType::RegularFile) => {
-                if let Some(bytes) = content(from, &name, allowance.bytes)? {
+                if let Some(bytes) = read_file_at(from, &name, allowance.bytes)? {
                     allowance.bytes = allowance.bytes.saturating_sub(bytes.len() as u64);
-                    keep(&to.join(&name), &bytes)?;
+                    write_private_file(&to.join(&name), &bytes)?;
                 }
             }
             _ => {}
@@ -166,17 +166,17 @@ fn copy_directory(from: &OwnedFd, to: &Path, allowance: &mut Allowance) -> io::R
 }
 
 /// Writes a new file of ours, which nobody else may read.
-fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
 }
 
 /// The path by which `name` in the open directory `at` is reached, wherever that directory is now.
-fn through(at: &impl AsFd, name: &OsStr) -> PathBuf {
+fn proc_fd_path(at: &impl AsFd, name: &OsStr) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", at.as_fd().as_raw_fd())).join(name)
 }
 
 /// Where the open directory is now; `None` when it was removed.
-pub(super) fn whereabouts(directory: &OwnedFd) -> Option<PathBuf> {
+pub(super) fn current_path(directory: &OwnedFd) -> Option<PathBuf> {
     let path = std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd())).ok()?;
     (!path.as_os_str().as_bytes().ends_with(b" (deleted)")).then_some(path)
 }

@@ -1,7 +1,7 @@
 //! Tells a repository that a command has just made, as `git init` does, from one that would run programs.
 
 use super::place;
-use crate::process::sandbox::repositories::CONFIGURATION;
+use crate::process::sandbox::repositories::GIT_CONFIG_PATHS;
 use rustix::fs::FileType;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ const MAX_HOOKS: usize = 100;
 
 /// What git and programs that use it write into the configuration of a new repository or a clone, and names of people. None
 /// of these is a program, or a path that git reads by itself. What stands with a value is harmless with that value only.
-const HARMLESS: &[(&str, &[&str])] = &[
+const SAFE_KEYS: &[(&str, &[&str])] = &[
     ("advice", &["detachedhead"]),
     ("branch", &["merge", "rebase", "remote"]),
     ("commit", &["gpgsign"]),
@@ -50,30 +50,30 @@ const HARMLESS: &[(&str, &[&str])] = &[
 ];
 
 /// What of a repository's configuration may be there, when nothing in it is a program.
-const JUDGED: [&str; 3] = ["config", "config.worktree", "hooks"];
+const CHECKED_BY_CONTENT: [&str; 3] = ["config", "config.worktree", "hooks"];
 
 /// Whether nothing in the new repository `git` makes a program run.
-pub(super) fn is_plain(git: &OwnedFd) -> bool {
-    let absent = |name: &str| place::look(git, OsStr::new(name)).is_ok_and(|stat| stat.is_none());
-    CONFIGURATION.into_iter().filter(|name| !JUDGED.contains(name)).all(absent)
-        && has_plain_config(git, "config")
-        && has_plain_config(git, "config.worktree")
+pub(super) fn is_safe(git: &OwnedFd) -> bool {
+    let absent = |name: &str| place::stat_at(git, OsStr::new(name)).is_ok_and(|stat| stat.is_none());
+    GIT_CONFIG_PATHS.into_iter().filter(|name| !CHECKED_BY_CONTENT.contains(name)).all(absent)
+        && has_safe_config(git, "config")
+        && has_safe_config(git, "config.worktree")
         && has_only_samples(git)
 }
 
 /// Whether nothing in `git` makes a program run, the directory of a new worktree, whose repository is another's to judge.
-pub(super) fn is_plain_worktree(git: &OwnedFd) -> bool {
-    let no_modules = place::look(git, OsStr::new("modules")).is_ok_and(|stat| stat.is_none());
-    no_modules && has_plain_config(git, "config.worktree")
+pub(super) fn is_safe_worktree(git: &OwnedFd) -> bool {
+    let no_modules = place::stat_at(git, OsStr::new("modules")).is_ok_and(|stat| stat.is_none());
+    no_modules && has_safe_config(git, "config.worktree")
 }
 
-fn has_plain_config(git: &OwnedFd, name: &str) -> bool {
+fn has_safe_config(git: &OwnedFd, name: &str) -> bool {
     let name = OsStr::new(name);
-    match place::look(git, name) {
+    match place::stat_at(git, name) {
         Ok(None) => true,
         Ok(Some(stat)) if place::kind(&stat) == FileType::RegularFile => {
-            let bytes = place::content(git, name, MAX_CONFIG_BYTES).ok().flatten();
-            bytes.and_then(|bytes| String::from_utf8(bytes).ok()).is_some_and(|text| is_plain_config(&text))
+            let bytes = place::read_file_at(git, name, MAX_CONFIG_BYTES).ok().flatten();
+            bytes.and_then(|bytes| String::from_utf8(bytes).ok()).is_some_and(|text| is_safe_config(&text))
         }
         _ => false,
     }
@@ -87,7 +87,7 @@ fn has_only_samples(git: &OwnedFd) -> bool {
 /// The names in a directory of the repository: none where it is missing, `None` where it is no directory.
 fn entries(git: &OwnedFd, name: &str) -> Option<Vec<std::ffi::OsString>> {
     let name = OsStr::new(name);
-    if place::look(git, name).ok()?.is_none() {
+    if place::stat_at(git, name).ok()?.is_none() {
         return Some(Vec::new());
     }
     let names = place::names(&place::open_directory(git, name).ok()?, MAX_HOOKS).ok()?;
@@ -95,12 +95,12 @@ fn entries(git: &OwnedFd, name: &str) -> Option<Vec<std::ffi::OsString>> {
 }
 
 /// Whether each line of a configuration is a known section or a known key of it.
-pub(super) fn is_plain_config(text: &str) -> bool {
+pub(super) fn is_safe_config(text: &str) -> bool {
     let mut keys: &[&str] = &[];
     text.lines().map(str::trim).filter(|line| !line.is_empty()).all(|line| {
         if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
             let (section, rest) = section.split_once([' ', '\t']).unwrap_or((section, ""));
-            let known = HARMLESS
+            let known = SAFE_KEYS
                 .iter()
                 .find(|(name, _)| section.eq_ignore_ascii_case(name) && is_one_name(rest.trim()));
             keys = known.map_or(&[], |(_, keys)| keys);

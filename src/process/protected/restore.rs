@@ -1,11 +1,11 @@
 //! Puts protected paths back as they were, and what a command made of them out of reach.
 
-use super::locked::{Locked, WORK};
-use super::place::{self, RIGHTS};
-use super::plain_repository::is_plain;
-use super::report::{Act, Disturbance, MAX_TOLD};
-use super::snapshot::{self, Before, Look, Snapshot};
-use crate::process::scratch::make_private;
+use super::locked::{UnlockedDirs, WRITE_MODE};
+use super::place::{self, MODE_BITS};
+use super::plain_repository::is_safe;
+use super::report::{ChangeKind, MAX_REPORTED, ProtectedChange};
+use super::snapshot::{self, FileStamp, PathState, Snapshot};
+use crate::process::scratch::create_private_dir;
 use rustix::fs::{FileType, FlockOperation, Stat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -18,11 +18,11 @@ const MAX_MOVED_BYTES: u64 = 64 * 1024 * 1024;
 
 impl Snapshot {
     /// Compares each path with what it was and puts it back; what the command made moves to `quarantine`, which is made
-    /// when it is needed. The disturbances are those that were found, at most [`MAX_TOLD`].
-    pub fn restore(&self, quarantine: &Path) -> Vec<Disturbance> {
+    /// when it is needed. The disturbances are those that were found, at most [`MAX_REPORTED`].
+    pub fn restore(&self, quarantine: &Path) -> Vec<ProtectedChange> {
         // A lock of the process: it goes with the guard.
-        let _in_turn = rustix::fs::fcntl_lock(&self.turn, FlockOperation::LockExclusive);
-        let mut restoring = Restoring::into(quarantine);
+        let _in_turn = rustix::fs::fcntl_lock(&self.restore_lock, FlockOperation::LockExclusive);
+        let mut restoring = RestorePass::into(quarantine);
         let mut plain: Option<&Path> = None;
         let mut opened: Option<(&Path, OwnedFd)> = None;
         for (path, before) in &self.paths {
@@ -34,17 +34,17 @@ impl Snapshot {
             let shared = opened.take().filter(|(of, _)| *of == parent);
             let at = match shared.map_or_else(|| place::open_real(parent), |(_, at)| Ok(at)) {
                 Ok(at) => at,
-                Err(_gone) if matches!(before, Before::Absent | Before::AbsentDirectory) => continue,
+                Err(_gone) if matches!(before, PathState::Absent | PathState::AbsentDirectory) => continue,
                 Err(error) => {
-                    restoring.tell(path, Act::Removed, None, &Err(error.into()));
+                    restoring.report(path, ChangeKind::Removed, None, &Err(error.into()));
                     continue;
                 }
             };
             match new_repository(&at, name, before) {
                 Some(true) => plain = Some(path),
                 // Half of it would be no repository.
-                Some(false) => restoring.replace(&at, name, &Before::Absent, path, true),
-                None => restoring.settle(&at, name, before, path),
+                Some(false) => restoring.replace(&at, name, &PathState::Absent, path, true),
+                None => restoring.restore_path(&at, name, before, path),
             }
             // Neighbours share their directory, as long as nothing was moved.
             opened = restoring.found.is_empty().then_some((parent, at));
@@ -53,149 +53,154 @@ impl Snapshot {
         for (path, before) in &self.compared {
             let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { continue };
             if let Some(at) = restoring.open(&self.workspace, directory) {
-                restoring.settle(&at, name, before, &self.workspace.join(path));
+                restoring.restore_path(&at, name, before, &self.workspace.join(path));
             }
         }
-        restoring.locked.lock_again();
+        restoring.locked.relock();
         restoring.found
     }
 }
 
 /// Moves what a command has newly made at `paths` to `quarantine`.
-pub(super) fn take_away(paths: &[PathBuf], quarantine: &Path) -> Vec<Disturbance> {
-    let mut restoring = Restoring::into(quarantine);
+pub(super) fn quarantine_paths(paths: &[PathBuf], quarantine: &Path) -> Vec<ProtectedChange> {
+    let mut restoring = RestorePass::into(quarantine);
     for (path, (at, name)) in paths.iter().filter_map(|path| Some((path, place::parent_and_name(path)?))) {
-        restoring.locked.unlock(&at, WORK);
-        restoring.replace(&at, &name, &Before::Absent, path, true);
+        restoring.locked.unlock(&at, WRITE_MODE);
+        restoring.replace(&at, &name, &PathState::Absent, path, true);
     }
-    restoring.locked.lock_again();
+    restoring.locked.relock();
     restoring.found
 }
 
 /// Whether nothing runs in the repository `name` in `at`; `None` where there is no new one.
-fn new_repository(at: &OwnedFd, name: &OsStr, before: &Before) -> Option<bool> {
-    if !matches!(before, Before::AbsentDirectory) || name != ".git" {
+fn new_repository(at: &OwnedFd, name: &OsStr, before: &PathState) -> Option<bool> {
+    if !matches!(before, PathState::AbsentDirectory) || name != ".git" {
         return None;
     }
-    Some(is_plain(&place::open_directory(at, name).ok()?))
+    Some(is_safe(&place::open_directory(at, name).ok()?))
 }
 
 /// The work of one comparison.
-struct Restoring<'a> {
+struct RestorePass<'a> {
     quarantine: &'a Path,
     moved: usize,
-    found: Vec<Disturbance>,
-    locked: Locked,
+    found: Vec<ProtectedChange>,
+    locked: UnlockedDirs,
     in_git: bool,
 }
 
-impl<'a> Restoring<'a> {
+impl<'a> RestorePass<'a> {
     fn into(quarantine: &'a Path) -> Self {
-        Self { quarantine, moved: 0, found: Vec::new(), locked: Locked::default(), in_git: false }
+        Self { quarantine, moved: 0, found: Vec::new(), locked: UnlockedDirs::default(), in_git: false }
     }
 
     /// The directory `below` the one at `root`, both of which and all between were made open to us; none where one is not there.
     fn open(&mut self, root: &Path, below: &Path) -> Option<OwnedFd> {
         let mut directory = place::open_real(root).ok()?;
-        self.locked.unlock(&directory, WORK);
+        self.locked.unlock(&directory, WRITE_MODE);
         for name in below {
             directory = place::open_directory(&directory, name).ok()?;
-            self.locked.unlock(&directory, WORK);
+            self.locked.unlock(&directory, WRITE_MODE);
         }
         Some(directory)
     }
 
     /// Makes `name` in `at` what it was. `path` is what it is called in the report.
-    fn settle(&mut self, at: &OwnedFd, name: &OsStr, before: &Before, path: &Path) {
-        let now = match place::look(at, name) {
+    fn restore_path(&mut self, at: &OwnedFd, name: &OsStr, before: &PathState, path: &Path) {
+        let now = match place::stat_at(at, name) {
             Ok(now) => now,
-            Err(error) => return self.tell(path, Act::Changed, None, &Err(error.into())),
+            Err(error) => return self.report(path, ChangeKind::Changed, None, &Err(error.into())),
         };
         let kind = now.as_ref().map(place::kind);
         let is_directory = kind == Some(FileType::Directory);
         match before {
-            Before::Absent if now.is_none() => {}
-            Before::AbsentDirectory if now.is_none() || is_directory => {}
-            Before::Above(stat, handle) if is_directory && now.is_some_and(|now| same_file(stat, &now)) => {
-                self.locked.unlock(handle, WORK);
+            PathState::Absent if now.is_none() => {}
+            PathState::AbsentDirectory if now.is_none() || is_directory => {}
+            PathState::Ancestor(stat, handle)
+                if is_directory && now.is_some_and(|now| same_file(stat, &now)) =>
+            {
+                self.locked.unlock(handle, WRITE_MODE);
             }
-            Before::Above(stat, handle) => self.bring_back(at, name, path, (stat, handle, now.is_some())),
-            Before::Directory(stat, entries) if is_directory => {
-                if now.is_some_and(|now| now.st_mode & RIGHTS != stat.st_mode & RIGHTS) {
-                    self.tell(path, Act::Changed, None, &place::set_rights(at, name, stat));
+            PathState::Ancestor(stat, handle) => {
+                self.restore_directory(at, name, path, (stat, handle, now.is_some()))
+            }
+            PathState::Directory(stat, entries) if is_directory => {
+                if now.is_some_and(|now| now.st_mode & MODE_BITS != stat.st_mode & MODE_BITS) {
+                    self.report(path, ChangeKind::Changed, None, &place::set_rights(at, name, stat));
                 }
-                self.settle_entries(at, name, path, entries);
+                self.restore_entries(at, name, path, entries);
             }
-            Before::File(look, bytes)
+            PathState::File(look, bytes)
                 if now.is_some_and(|now| is_same(at, name, look, bytes.as_deref(), &now)) => {}
-            Before::Other(look) if now.is_some_and(|now| look.is(&now) || is_unread(look, &now)) => {}
-            Before::Link(to) if place::destination(at, name).is_ok_and(|now| now == *to) => {}
+            PathState::Other(look)
+                if now.is_some_and(|now| look.is_unchanged(&now) || is_unread(look, &now)) => {}
+            PathState::Link(to) if place::read_link_at(at, name).is_ok_and(|now| now == *to) => {}
             _ => self.replace(at, name, before, path, now.is_some()),
         }
     }
 
     /// Moves away what is there now and makes what was there.
-    fn replace(&mut self, at: &OwnedFd, name: &OsStr, before: &Before, path: &Path, is_there: bool) {
+    fn replace(&mut self, at: &OwnedFd, name: &OsStr, before: &PathState, path: &Path, is_there: bool) {
         let act = match before {
-            Before::Absent | Before::AbsentDirectory => Act::Created,
-            _ if is_there => Act::Changed,
-            _ => Act::Removed,
+            PathState::Absent | PathState::AbsentDirectory => ChangeKind::Created,
+            _ if is_there => ChangeKind::Changed,
+            _ => ChangeKind::Removed,
         };
         let moved = if is_there { self.move_away(at, name).map(Some) } else { Ok(None) };
         match moved {
-            Ok(moved) => self.tell(path, act, moved, &make(at, name, before)),
-            Err(error) => self.tell(path, act, None, &Err(error)),
+            Ok(moved) => self.report(path, act, moved, &make(at, name, before)),
+            Err(error) => self.report(path, act, None, &Err(error)),
         }
     }
 
     /// Puts the directory above something protected back to its place, from wherever it was moved.
-    fn bring_back(&mut self, at: &OwnedFd, name: &OsStr, path: &Path, was: (&Stat, &OwnedFd, bool)) {
+    fn restore_directory(&mut self, at: &OwnedFd, name: &OsStr, path: &Path, was: (&Stat, &OwnedFd, bool)) {
         let (stat, handle, is_there) = was;
-        self.locked.unlock(handle, WORK);
+        self.locked.unlock(handle, WRITE_MODE);
         let mut moved = None;
         let done = (|| {
             if is_there {
                 moved = Some(self.move_away(at, name)?);
             }
             let Some((from, called)) =
-                place::whereabouts(handle).and_then(|now| place::parent_and_name(&now))
+                place::current_path(handle).and_then(|now| place::parent_and_name(&now))
             else {
                 return place::make_directory(at, name, stat);
             };
-            let is_it = place::look(&from, &called)?.is_some_and(|now| same_file(stat, &now));
+            let is_it = place::stat_at(&from, &called)?.is_some_and(|now| same_file(stat, &now));
             if is_it {
                 return Ok(rustix::fs::renameat(&from, &called, at, name)?);
             }
             place::make_directory(at, name, stat)
         })();
-        self.tell(path, if is_there { Act::Changed } else { Act::Removed }, moved, &done);
+        self.report(path, if is_there { ChangeKind::Changed } else { ChangeKind::Removed }, moved, &done);
     }
 
-    fn settle_entries(
+    fn restore_entries(
         &mut self,
         at: &OwnedFd,
         name: &OsStr,
         path: &Path,
-        entries: &BTreeMap<OsString, Before>,
+        entries: &BTreeMap<OsString, PathState>,
     ) {
         let found = place::open_directory(at, name).map_err(io::Error::from).and_then(|directory| {
-            let names = snapshot::relevant(&directory, self.in_git)?;
+            let names = snapshot::relevant_names(&directory, self.in_git)?;
             Ok((directory, names))
         });
         let (directory, names) = match found {
             Ok(found) => found,
-            Err(error) => return self.tell(path, Act::Changed, None, &Err(error)),
+            Err(error) => return self.report(path, ChangeKind::Changed, None, &Err(error)),
         };
         let names: BTreeSet<&OsString> = names.iter().chain(entries.keys()).collect();
         for name in names {
-            let before = entries.get(name).unwrap_or(&Before::Absent);
-            self.settle(&directory, name, before, &path.join(name));
+            let before = entries.get(name).unwrap_or(&PathState::Absent);
+            self.restore_path(&directory, name, before, &path.join(name));
         }
     }
 
     /// Moves `name` in `at` to a name of its own in the quarantine.
     fn move_away(&mut self, at: &OwnedFd, name: &OsStr) -> io::Result<PathBuf> {
-        make_private(self.quarantine)?;
+        create_private_dir(self.quarantine)?;
         let mut called = OsString::from(format!("{:03}-", self.moved));
         called.push(name);
         self.moved += 1;
@@ -204,53 +209,55 @@ impl<'a> Restoring<'a> {
         Ok(to)
     }
 
-    fn tell(&mut self, path: &Path, act: Act, moved_to: Option<PathBuf>, done: &io::Result<()>) {
+    fn report(&mut self, path: &Path, act: ChangeKind, moved_to: Option<PathBuf>, done: &io::Result<()>) {
         let left = done.as_ref().err().map(ToString::to_string);
-        if self.found.len() == MAX_TOLD && left.is_some() {
+        if self.found.len() == MAX_REPORTED && left.is_some() {
             self.found.pop();
         }
-        if self.found.len() < MAX_TOLD {
-            self.found.push(Disturbance {
+        if self.found.len() < MAX_REPORTED {
+            self.found.push(ProtectedChange {
                 path: path.to_string_lossy().into_owned(),
-                act,
-                left,
+                kind: act,
+                restore_error: left,
                 moved_to,
-                shared: false,
+                ran_concurrently: false,
             });
         }
     }
 }
 
 /// Makes `name` in `at`, where nothing is now, what it was.
-fn make(at: &OwnedFd, name: &OsStr, before: &Before) -> io::Result<()> {
+fn make(at: &OwnedFd, name: &OsStr, before: &PathState) -> io::Result<()> {
     match before {
-        Before::Absent | Before::AbsentDirectory => Ok(()),
-        Before::Above(stat, _) => place::make_directory(at, name, stat),
-        Before::File(look, Some(bytes)) => place::make_file(at, name, bytes, &look.stat),
-        Before::Link(to) => Ok(rustix::fs::symlinkat(to.as_c_str(), at, name)?),
-        Before::Directory(stat, entries) => {
+        PathState::Absent | PathState::AbsentDirectory => Ok(()),
+        PathState::Ancestor(stat, _) => place::make_directory(at, name, stat),
+        PathState::File(look, Some(bytes)) => place::make_file(at, name, bytes, &look.stat),
+        PathState::Link(to) => Ok(rustix::fs::symlinkat(to.as_c_str(), at, name)?),
+        PathState::Directory(stat, entries) => {
             place::make_directory(at, name, stat)?;
             let directory = place::open_directory(at, name)?;
             entries.iter().try_for_each(|(name, before)| make(&directory, name, before))
         }
-        Before::File(_, None) | Before::Other(_) => Err(io::Error::other("it was too large to be kept")),
+        PathState::File(_, None) | PathState::Other(_) => {
+            Err(io::Error::other("it was too large to be kept"))
+        }
     }
 }
 
 /// Whether a file has the content and the rights that it had.
-fn is_same(at: &OwnedFd, name: &OsStr, look: &Look, bytes: Option<&[u8]>, now: &Stat) -> bool {
-    if look.is(now) {
+fn is_same(at: &OwnedFd, name: &OsStr, look: &FileStamp, bytes: Option<&[u8]>, now: &Stat) -> bool {
+    if look.is_unchanged(now) {
         return true;
     }
     let same_rights = look.stat.st_mode == now.st_mode && look.stat.st_uid == now.st_uid;
     let length = bytes.map_or(0, |bytes| bytes.len() as u64);
     same_rights
         && bytes.is_some()
-        && place::content(at, name, length).is_ok_and(|now| now.as_deref() == bytes)
+        && place::read_file_at(at, name, length).is_ok_and(|now| now.as_deref() == bytes)
 }
 
 /// Whether what could not be looked into is still the same thing, as far as can be told.
-fn is_unread(look: &Look, now: &Stat) -> bool {
+fn is_unread(look: &FileStamp, now: &Stat) -> bool {
     place::kind(now) != FileType::RegularFile && same_file(&look.stat, now)
 }
 

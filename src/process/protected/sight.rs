@@ -5,67 +5,68 @@
 //! both have.
 
 use super::snapshot::{Extent, Snapshot};
-use crate::process::order::Baseline;
-use crate::process::sandbox::Reach;
+use crate::process::order::SnapshotRequest;
+use crate::process::sandbox::SandboxPolicy;
 use rustix::fs::MemfdFlags;
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::OwnedFd;
 
 /// What a guard knows of protected files when it begins.
-pub enum Sight {
+pub enum GuardSnapshot {
     /// Everything: the fork server has looked for an earlier one.
-    Known(Snapshot),
+    Taken(Snapshot),
     /// Where to look, and what ends when the fork server has looked too.
-    Due(Due, PipeReader),
+    Pending(SnapshotJob, PipeReader),
 }
 
 /// What is to be looked at.
-pub struct Due {
-    reach: Reach,
+pub struct SnapshotJob {
+    policy: SandboxPolicy,
     extent: Extent,
     /// Shared by all guards that put things back.
-    turn: OwnedFd,
+    restore_lock: OwnedFd,
 }
 
 /// A look that is due, before the process splits that takes it twice.
-pub struct Shared(Due, PipeReader, PipeWriter);
+pub struct SharedSnapshotJob(SnapshotJob, PipeReader, PipeWriter);
 
-impl Shared {
-    /// What the [`Baseline`] in `pipe` wants looked at; `None` where nobody could say what.
+impl SharedSnapshotJob {
+    /// What the [`SnapshotRequest`] in `pipe` wants looked at; `None` where nobody could say what.
     pub fn read(pipe: OwnedFd) -> Option<Self> {
-        let Baseline { tier, reach } = serde_json::from_reader(io::BufReader::new(File::from(pipe))).ok()?;
+        let SnapshotRequest { tier, policy } =
+            serde_json::from_reader(io::BufReader::new(File::from(pipe))).ok()?;
         let extent = Extent::of(tier)?;
-        let turn = rustix::fs::memfd_create("turn", MemfdFlags::CLOEXEC).ok()?;
+        let restore_lock = rustix::fs::memfd_create("turn", MemfdFlags::CLOEXEC).ok()?;
         let (reader, writer) = io::pipe().ok()?;
-        Some(Self(Due { reach, extent, turn }, reader, writer))
+        Some(Self(SnapshotJob { policy, extent, restore_lock }, reader, writer))
     }
 
     /// The part of the guard.
-    pub fn of_guard(self) -> Sight {
-        Sight::Due(self.0, self.1)
+    pub fn of_guard(self) -> GuardSnapshot {
+        GuardSnapshot::Pending(self.0, self.1)
     }
 
     /// The part of the fork server: it looks, and tells the guard.
     pub fn of_server(self) -> Snapshot {
         let Self(due, _of_guard, _told_when_dropped) = self;
-        due.look()
+        due.take()
     }
 }
 
-impl Due {
-    fn look(self) -> Snapshot {
-        Snapshot::take(&self.reach, self.extent, self.turn)
+impl SnapshotJob {
+    fn take(self) -> Snapshot {
+        Snapshot::take(&self.policy, self.extent, self.restore_lock)
     }
 }
 
-impl Sight {
+impl GuardSnapshot {
     /// The protected files as they were, once all know it who must before the command begins.
-    pub fn known(self) -> Snapshot {
+    pub fn wait(self) -> Snapshot {
         match self {
-            Self::Known(snapshot) => snapshot,
-            Self::Due(due, mut server) => {
-                let snapshot = due.look();
+            Self::Taken(snapshot) => snapshot,
+            Self::Pending(due, mut server) => {
+                let snapshot = due.take();
                 // It ends without a word, be it that the fork server is no more.
                 let _end = server.read_to_end(&mut Vec::new());
                 snapshot
@@ -82,12 +83,12 @@ mod tests {
 
     #[test]
     fn the_first_guard_knows_nothing_before_the_fork_server_has_looked() {
-        let turn = rustix::fs::memfd_create("turn", MemfdFlags::CLOEXEC).unwrap();
-        let due = Due { reach: Reach::default(), extent: Extent::All, turn };
+        let restore_lock = rustix::fs::memfd_create("turn", MemfdFlags::CLOEXEC).unwrap();
+        let due = SnapshotJob { policy: SandboxPolicy::default(), extent: Extent::All, restore_lock };
         let (of_guard, of_server) = io::pipe().unwrap();
         let (known, knows) = mpsc::channel();
         let guard = std::thread::spawn(move || {
-            let _snapshot = Sight::Due(due, of_guard).known();
+            let _snapshot = GuardSnapshot::Pending(due, of_guard).wait();
             known.send(()).unwrap();
         });
         assert_eq!(knows.recv_timeout(Duration::from_millis(50)), Err(mpsc::RecvTimeoutError::Timeout));

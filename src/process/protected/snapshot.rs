@@ -1,7 +1,7 @@
 //! What protected paths are before the commands that run at one time, with what is needed to put them back.
 
 use super::place;
-use crate::process::sandbox::Reach;
+use crate::process::sandbox::SandboxPolicy;
 use crate::process::tier::Tier;
 use rustix::fs::{FileType, Stat};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The bytes of protected files that are kept. Configuration is small; what is longer is told apart by its times and
 /// cannot be put back.
-const MAX_KEPT_BYTES: u64 = 8 * 1024 * 1024;
+const MAX_STORED_BYTES: u64 = 8 * 1024 * 1024;
 
 /// The files that are looked at; a repository with many submodules has some thousand in `.git/modules` without objects.
 const MAX_ENTRIES: usize = 10_000;
@@ -49,41 +49,41 @@ impl Extent {
 
 /// What one path was.
 #[derive(Debug)]
-pub(super) enum Before {
+pub(super) enum PathState {
     /// Nothing.
     Absent,
     /// Nothing, and what is protected is below it: a directory may come, anything else may not.
     AbsentDirectory,
     /// The directory above something protected.
-    Above(Stat, OwnedFd),
+    Ancestor(Stat, OwnedFd),
     /// A file; its bytes where they could be kept.
-    File(Look, Option<Vec<u8>>),
+    File(FileStamp, Option<Vec<u8>>),
     /// A symbolic link.
     Link(CString),
     /// A directory, protected with all that is in it.
     Directory(Stat, BTreeMap<OsString, Self>),
     /// Something that cannot be made again, or was beyond the limits.
-    Other(Look),
+    Other(FileStamp),
 }
 
 /// How a file looked.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct FileStamp {
     pub(super) stat: Stat,
     /// Whether the time of its last change would show another one.
-    settled: bool,
+    is_reliable: bool,
 }
 
 /// The protected paths before the commands that run at one time.
 #[derive(Debug)]
 pub struct Snapshot {
-    pub(super) paths: BTreeMap<PathBuf, Before>,
+    pub(super) paths: BTreeMap<PathBuf, PathState>,
     /// The directory that may be changed, and by their path in it those that are put back only where the directory that they were
     /// in is.
     pub(super) workspace: PathBuf,
-    pub(super) compared: BTreeMap<PathBuf, Before>,
+    pub(super) compared: BTreeMap<PathBuf, PathState>,
     /// Locked by the one guard that puts things back; two at once would find the other's work half done.
-    pub(super) turn: OwnedFd,
+    pub(super) restore_lock: OwnedFd,
 }
 
 /// What may still be looked at and kept.
@@ -94,19 +94,19 @@ struct Budget {
     now: Duration,
 }
 
-impl Look {
+impl FileStamp {
     pub(super) fn of(stat: Stat, now: Duration) -> Self {
-        let settled = changed_at(&stat) + CLOCK_STEP < now;
-        Self { stat, settled }
+        let is_reliable = changed_at(&stat) + CLOCK_STEP < now;
+        Self { stat, is_reliable }
     }
 
     /// Whether `now` is certainly the same file with the same content.
-    pub(super) fn is(&self, now: &Stat) -> bool {
+    pub(super) fn is_unchanged(&self, now: &Stat) -> bool {
         let key = |stat: &Stat| {
             let times = (stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec);
             (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mode, times)
         };
-        self.settled && key(&self.stat) == key(now)
+        self.is_reliable && key(&self.stat) == key(now)
     }
 }
 
@@ -126,33 +126,37 @@ pub(super) fn now() -> Duration {
 }
 
 impl Snapshot {
-    /// The protected paths of `reach`, as far as they are of `extent`. What lies in no writable directory needs no care. Guards
-    /// that put things back lock `turn`.
-    pub fn take(reach: &Reach, extent: Extent, turn: OwnedFd) -> Self {
-        let mut taken =
-            Self { paths: BTreeMap::new(), workspace: PathBuf::new(), compared: BTreeMap::new(), turn };
-        let mut budget = Budget { bytes: MAX_KEPT_BYTES, entries: MAX_ENTRIES, in_git: false, now: now() };
+    /// The protected paths of `policy`, as far as they are of `extent`. What lies in no writable directory needs no care. Guards
+    /// that put things back lock `restore_lock`.
+    pub fn take(policy: &SandboxPolicy, extent: Extent, restore_lock: OwnedFd) -> Self {
+        let mut taken = Self {
+            paths: BTreeMap::new(),
+            workspace: PathBuf::new(),
+            compared: BTreeMap::new(),
+            restore_lock,
+        };
+        let mut budget = Budget { bytes: MAX_STORED_BYTES, entries: MAX_ENTRIES, in_git: false, now: now() };
         let mut opened = BTreeMap::new();
-        for path in &reach.read_only {
-            let root = reach.writable.iter().filter(|root| path.starts_with(root)).min();
+        for path in &policy.read_only {
+            let root = policy.writable.iter().filter(|root| path.starts_with(root)).min();
             let Some(root) = root else { continue };
             let Ok(at) = opened.entry(root).or_insert_with(|| place::open_real(root)) else { continue };
             budget.in_git = is_in_git(path);
             // What we cannot look at, the command cannot change: it has no more rights than we.
             let _not_reachable = taken.add((root, at), path, extent, &mut budget);
         }
-        taken.compare(reach, &mut budget);
+        taken.compare(policy, &mut budget);
         taken
     }
 
-    /// Adds those of `reach` that are only compared.
-    fn compare(&mut self, reach: &Reach, budget: &mut Budget) {
-        let Some(workspace) = reach.writable.first() else { return };
+    /// Adds those of `policy` that are only compared.
+    fn compare(&mut self, policy: &SandboxPolicy, budget: &mut Budget) {
+        let Some(workspace) = policy.writable.first() else { return };
         self.workspace.clone_from(workspace);
         budget.in_git = false;
-        for path in reach.compared.iter().filter_map(|path| path.strip_prefix(workspace).ok()) {
+        for path in policy.compared.iter().filter_map(|path| path.strip_prefix(workspace).ok()) {
             let Some((at, name)) = place::parent_and_name(&workspace.join(path)) else { continue };
-            if let Ok(Some(stat)) = place::look(&at, &name) {
+            if let Ok(Some(stat)) = place::stat_at(&at, &name) {
                 self.compared.insert(path.to_owned(), before(&at, &name, stat, budget, 0));
             }
         }
@@ -169,7 +173,7 @@ impl Snapshot {
         let mut here = root.to_owned();
         if !self.paths.contains_key(root) {
             let kept = root_handle.try_clone().map_err(|_| rustix::io::Errno::MFILE)?;
-            self.paths.insert(root.to_owned(), Before::Above(rustix::fs::fstat(root_handle)?, kept));
+            self.paths.insert(root.to_owned(), PathState::Ancestor(rustix::fs::fstat(root_handle)?, kept));
         }
         let mut opened;
         let mut at = root_handle;
@@ -179,9 +183,9 @@ impl Snapshot {
         let Some((last, above)) = names.split_last() else { return Ok(()) };
         for name in above {
             here.push(name);
-            let Some(stat) = place::look(at, name)? else {
-                self.paths.entry(here).or_insert(Before::AbsentDirectory);
-                self.paths.insert(path.to_owned(), Before::Absent);
+            let Some(stat) = place::stat_at(at, name)? else {
+                self.paths.entry(here).or_insert(PathState::AbsentDirectory);
+                self.paths.insert(path.to_owned(), PathState::Absent);
                 return Ok(());
             };
             if place::kind(&stat) != FileType::Directory {
@@ -191,12 +195,12 @@ impl Snapshot {
             }
             let handle = place::open_directory(at, name)?;
             let kept = handle.try_clone().map_err(|_| rustix::io::Errno::MFILE)?;
-            self.paths.entry(here.clone()).or_insert(Before::Above(stat, kept));
+            self.paths.entry(here.clone()).or_insert(PathState::Ancestor(stat, kept));
             opened = handle;
             at = &opened;
         }
-        match place::look(at, last)? {
-            None => drop(self.paths.insert(path.to_owned(), Before::Absent)),
+        match place::stat_at(at, last)? {
+            None => drop(self.paths.insert(path.to_owned(), PathState::Absent)),
             Some(stat) if extent == Extent::All || place::kind(&stat) == FileType::Symlink => {
                 self.paths.insert(path.to_owned(), before(at, last, stat, budget, 0));
             }
@@ -207,21 +211,21 @@ impl Snapshot {
 }
 
 /// What `name` in `at` is.
-fn before(at: &OwnedFd, name: &OsStr, stat: Stat, budget: &mut Budget, depth: usize) -> Before {
-    let look = Look::of(stat, budget.now);
+fn before(at: &OwnedFd, name: &OsStr, stat: Stat, budget: &mut Budget, depth: usize) -> PathState {
+    let look = FileStamp::of(stat, budget.now);
     match place::kind(&stat) {
         FileType::RegularFile => {
-            let bytes = place::content(at, name, budget.bytes).ok().flatten();
+            let bytes = place::read_file_at(at, name, budget.bytes).ok().flatten();
             budget.bytes = budget.bytes.saturating_sub(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64));
-            Before::File(look, bytes)
+            PathState::File(look, bytes)
         }
-        FileType::Symlink => place::destination(at, name).map_or(Before::Other(look), Before::Link),
+        FileType::Symlink => place::read_link_at(at, name).map_or(PathState::Other(look), PathState::Link),
         FileType::Directory if depth < MAX_DEPTH && budget.entries > 0 => {
             let entries = place::open_directory(at, name).map_err(Into::into);
             let entries = entries.and_then(|directory| entries_of(&directory, budget, depth));
-            entries.map_or(Before::Other(look), |entries| Before::Directory(stat, entries))
+            entries.map_or(PathState::Other(look), |entries| PathState::Directory(stat, entries))
         }
-        _ => Before::Other(look),
+        _ => PathState::Other(look),
     }
 }
 
@@ -229,14 +233,14 @@ fn entries_of(
     directory: &OwnedFd,
     budget: &mut Budget,
     depth: usize,
-) -> std::io::Result<BTreeMap<OsString, Before>> {
+) -> std::io::Result<BTreeMap<OsString, PathState>> {
     let mut entries = BTreeMap::new();
-    for name in relevant(directory, budget.in_git)? {
+    for name in relevant_names(directory, budget.in_git)? {
         if budget.entries == 0 {
             return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge));
         }
         budget.entries -= 1;
-        if let Some(stat) = place::look(directory, &name)? {
+        if let Some(stat) = place::stat_at(directory, &name)? {
             let before = before(directory, &name, stat, budget, depth + 1);
             entries.insert(name, before);
         }
@@ -250,7 +254,7 @@ pub(super) fn is_in_git(path: &Path) -> bool {
 }
 
 /// The names in `directory` that matter: of a repository inside of another, not its bulk.
-pub(super) fn relevant(directory: &OwnedFd, in_git: bool) -> std::io::Result<Vec<OsString>> {
+pub(super) fn relevant_names(directory: &OwnedFd, in_git: bool) -> std::io::Result<Vec<OsString>> {
     let mut names = place::names(directory, MAX_ENTRIES + 1)?;
     if in_git && ["HEAD", "config"].iter().all(|name| names.iter().any(|found| found == name)) {
         names.retain(|name| !BULK.iter().any(|bulk| name == bulk));

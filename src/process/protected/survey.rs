@@ -1,10 +1,10 @@
 //! Which repositories and configurations there are in a workspace, and which have come since the first command: a look at all
 //! directories, and afterwards only at those that were changed.
 
-use super::locked::{LOOK, Locked};
+use super::locked::{LIST_MODE, UnlockedDirs};
 use super::place;
-use super::snapshot::{Look, now};
-use crate::process::sandbox::configurations::{is_configuration, is_worked_in};
+use super::snapshot::{FileStamp, now};
+use crate::process::sandbox::configurations::{is_project_directory, is_tool_configuration};
 use crate::process::sandbox::repositories::{is_bare, is_git};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
@@ -25,7 +25,7 @@ const MAX_ENTRIES: usize = 50_000;
 
 /// What there is of a kind that makes programs run, by path.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct ScanResult {
     /// `.git` entries of any kind, and directories that are repositories themselves; at first the uppermost come first.
     pub repositories: Vec<PathBuf>,
     /// Configurations of agents and editors below the root.
@@ -34,12 +34,12 @@ pub struct Found {
 
 /// What is known of the directories of a workspace.
 #[derive(Debug)]
-pub struct Survey {
+pub struct WorkspaceScan {
     workspace: PathBuf,
     /// Its directory, from which the way to those below is shorter.
     root: OwnedFd,
     /// How each looked when it was listed, by its path in the workspace; `None` for those that were there and beyond the limits.
-    directories: BTreeMap<PathBuf, Option<Look>>,
+    directories: BTreeMap<PathBuf, Option<FileStamp>>,
     /// The directories that no command has made.
     original: BTreeSet<PathBuf>,
     before: BTreeSet<PathBuf>,
@@ -49,20 +49,20 @@ pub struct Survey {
 }
 
 /// One look.
-struct Looking {
+struct ScanPass {
     open: VecDeque<PathBuf>,
     entries: usize,
-    found: Found,
+    found: ScanResult,
     /// Those that a command has closed; at first none is opened, for nobody has.
-    locked: Option<Locked>,
+    locked: Option<UnlockedDirs>,
 }
 
-impl Survey {
+impl WorkspaceScan {
     /// The first look, and what it found.
     ///
     /// # Errors
     /// When the workspace cannot be opened.
-    pub fn of(workspace: &Path) -> rustix::io::Result<(Self, Found)> {
+    pub fn start(workspace: &Path) -> rustix::io::Result<(Self, ScanResult)> {
         let mut survey = Self {
             workspace: workspace.to_owned(),
             root: place::open_real(workspace)?,
@@ -73,8 +73,8 @@ impl Survey {
             left: MAX_DIRECTORIES,
         };
         let open = VecDeque::from([PathBuf::new()]);
-        let mut first = Looking { open, entries: MAX_ENTRIES, found: Found::default(), locked: None };
-        survey.go_on(&mut first);
+        let mut first = ScanPass { open, entries: MAX_ENTRIES, found: ScanResult::default(), locked: None };
+        survey.scan_open(&mut first);
         survey.original = survey.directories.keys().cloned().collect();
         survey.before = first.found.repositories.iter().chain(&first.found.configurations).cloned().collect();
         survey.left = MAX_NEW_DIRECTORIES;
@@ -82,23 +82,23 @@ impl Survey {
     }
 
     /// Takes the configurations that are there now for what was there before: no command runs that could have made them.
-    pub fn catch_up(&mut self) {
-        let mut looking = self.look_again();
+    pub fn accept_configurations(&mut self) {
+        let mut looking = self.scan_changed();
         self.note(&looking.found.repositories);
         self.before.extend(std::mem::take(&mut looking.found.configurations));
-        looking.lock_again();
+        looking.relock();
     }
 
     /// What `judge` says of what is there now and was not at first, while all directories are open to us: all repositories, and
     /// the configurations that have come since the look before into directories that were there at first.
-    pub fn since<T>(&mut self, judge: impl FnOnce(&BTreeSet<PathBuf>, &[PathBuf]) -> T) -> T {
-        let mut looking = self.look_again();
+    pub fn judge_new<T>(&mut self, judge: impl FnOnce(&BTreeSet<PathBuf>, &[PathBuf]) -> T) -> T {
+        let mut looking = self.scan_changed();
         self.note(&looking.found.repositories);
         self.since.retain(|path| path.symlink_metadata().is_ok());
         let mut configurations = std::mem::take(&mut looking.found.configurations);
         configurations.retain(|path| !self.before.contains(path) && self.is_in_original(path));
         let judgement = judge(&self.since, &configurations);
-        looking.lock_again();
+        looking.relock();
         judgement
     }
 
@@ -112,12 +112,12 @@ impl Survey {
     }
 
     /// A look at the directories that were changed since the one before, which are open to us until they are locked again.
-    fn look_again(&mut self) -> Looking {
+    fn scan_changed(&mut self) -> ScanPass {
         let mut changed = Vec::new();
         self.directories.retain(|path, look| {
             let Some(look) = look else { return true };
             match rustix::fs::statat(&self.root, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH) {
-                Ok(stat) if look.is(&stat) => true,
+                Ok(stat) if look.is_unchanged(&stat) => true,
                 Err(Errno::NOENT | Errno::NOTDIR) => false,
                 Ok(_) | Err(_) => {
                     changed.push(path.clone());
@@ -125,17 +125,17 @@ impl Survey {
                 }
             }
         });
-        let (found, locked) = (Found::default(), Some(Locked::default()));
-        let mut looking = Looking { open: VecDeque::new(), entries: usize::MAX, found, locked };
+        let (found, locked) = (ScanResult::default(), Some(UnlockedDirs::default()));
+        let mut looking = ScanPass { open: VecDeque::new(), entries: usize::MAX, found, locked };
         for directory in changed {
             self.list(directory, &mut looking);
         }
-        self.go_on(&mut looking);
+        self.scan_open(&mut looking);
         looking
     }
 
     /// Lists what is open, and what turns up below it, as far as the limits go.
-    fn go_on(&mut self, looking: &mut Looking) {
+    fn scan_open(&mut self, looking: &mut ScanPass) {
         while let Some(directory) = looking.open.pop_front() {
             if self.directories.contains_key(&directory) {
                 continue;
@@ -150,7 +150,7 @@ impl Survey {
     }
 
     /// Lists one directory and keeps how it looked just before.
-    fn list(&mut self, directory: PathBuf, looking: &mut Looking) {
+    fn list(&mut self, directory: PathBuf, looking: &mut ScanPass) {
         match place::open_real(&self.workspace.join(&directory)) {
             Ok(handle) => {
                 let look = looking.list((&self.workspace, &directory), &handle);
@@ -163,25 +163,25 @@ impl Survey {
     }
 }
 
-impl Looking {
-    fn lock_again(&mut self) {
-        self.locked.iter_mut().for_each(Locked::lock_again);
+impl ScanPass {
+    fn relock(&mut self) {
+        self.locked.iter_mut().for_each(UnlockedDirs::relock);
     }
 
     /// Notes what is found in `directory`, and what is to be looked into below it. How it looked before; `None` when it could
     /// not be listed, or not to its end.
-    fn list(&mut self, (workspace, directory): (&Path, &Path), handle: &OwnedFd) -> Option<Look> {
-        self.locked.iter_mut().for_each(|locked| locked.unlock(handle, LOOK));
-        let look = Look::of(rustix::fs::fstat(handle).ok()?, now());
-        let listed = match place::listed(handle, self.entries) {
+    fn list(&mut self, (workspace, directory): (&Path, &Path), handle: &OwnedFd) -> Option<FileStamp> {
+        self.locked.iter_mut().for_each(|locked| locked.unlock(handle, LIST_MODE));
+        let look = FileStamp::of(rustix::fs::fstat(handle).ok()?, now());
+        let listed = match place::list_dir(handle, self.entries) {
             Err(_not_ours) if self.locked.is_none() => return None,
             listed => listed.unwrap_or_default(),
         };
         self.entries -= listed.len();
         let mut names = BTreeSet::new();
-        let is_held = directory != Path::new("") && is_worked_in(directory);
+        let is_held = directory != Path::new("") && is_project_directory(directory);
         for (name, kind) in listed {
-            if is_held && is_configuration(&name) {
+            if is_held && is_tool_configuration(&name) {
                 self.found.configurations.push(workspace.join(directory).join(&name));
             }
             if is_git(&name) {

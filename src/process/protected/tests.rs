@@ -1,67 +1,67 @@
 //! What is put back, in a directory, without any command.
 
-use super::plain_repository::is_plain_config;
+use super::plain_repository::is_safe_config;
 use super::snapshot::Extent;
-use super::survey::Survey;
-use super::{Act, Disturbance, Held, Snapshot, report};
-use crate::process::sandbox::Reach;
+use super::survey::WorkspaceScan;
+use super::{ChangeKind, ProtectedChange, ProtectionTracker, Snapshot, report};
+use crate::process::sandbox::SandboxPolicy;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A workspace whose protected paths are `names`, and a place for what is moved.
-fn ground(names: &[&str]) -> (tempfile::TempDir, Reach, PathBuf) {
+fn protected_workspace(names: &[&str]) -> (tempfile::TempDir, SandboxPolicy, PathBuf) {
     let place = tempfile::tempdir().unwrap();
     let root = place.path().canonicalize().unwrap();
     let workspace = root.join("ws");
     fs::create_dir(&workspace).unwrap();
     let read_only = names.iter().map(|name| workspace.join(name)).collect();
-    let reach = Reach { writable: vec![workspace], read_only, ..Reach::default() };
-    (place, reach, root.join("quarantine"))
+    let policy = SandboxPolicy { writable: vec![workspace], read_only, ..SandboxPolicy::default() };
+    (place, policy, root.join("quarantine"))
 }
 
-fn workspace(reach: &Reach) -> &Path {
-    &reach.writable[0]
+fn workspace(policy: &SandboxPolicy) -> &Path {
+    &policy.writable[0]
 }
 
-fn look(reach: &Reach) -> Snapshot {
-    let turn = rustix::fs::memfd_create("turn", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
-    Snapshot::take(reach, Extent::All, turn)
+fn look(policy: &SandboxPolicy) -> Snapshot {
+    let restore_lock = rustix::fs::memfd_create("turn", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    Snapshot::take(policy, Extent::All, restore_lock)
 }
 
 #[test]
 fn what_nobody_touched_is_no_disturbance() {
-    let (_place, reach, quarantine) = ground(&["file", "directory", "absent", "deep/absent"]);
-    fs::write(workspace(&reach).join("file"), "x").unwrap();
-    fs::create_dir(workspace(&reach).join("directory")).unwrap();
-    let snapshot = look(&reach);
+    let (_place, policy, quarantine) = protected_workspace(&["file", "directory", "absent", "deep/absent"]);
+    fs::write(workspace(&policy).join("file"), "x").unwrap();
+    fs::create_dir(workspace(&policy).join("directory")).unwrap();
+    let snapshot = look(&policy);
     assert_eq!(snapshot.restore(&quarantine), []);
     assert!(!quarantine.exists());
 }
 
 #[test]
 fn a_change_of_the_same_size_with_the_old_time_is_seen() {
-    let (_place, reach, quarantine) = ground(&["file"]);
-    let file = workspace(&reach).join("file");
+    let (_place, policy, quarantine) = protected_workspace(&["file"]);
+    let file = workspace(&policy).join("file");
     fs::write(&file, "good").unwrap();
     let old = fs::metadata(&file).unwrap().modified().unwrap();
-    let snapshot = look(&reach);
+    let snapshot = look(&policy);
     fs::write(&file, "evil").unwrap();
     fs::File::options().write(true).open(&file).unwrap().set_modified(old).unwrap();
     let found = snapshot.restore(&quarantine);
-    assert_eq!((found.len(), found[0].act), (1, Act::Changed));
+    assert_eq!((found.len(), found[0].kind), (1, ChangeKind::Changed));
     assert_eq!(fs::read(&file).unwrap(), b"good");
     assert_eq!(fs::read(found[0].moved_to.as_ref().unwrap()).unwrap(), b"evil");
 }
 
 #[test]
 fn a_changed_file_is_cut_off_from_its_other_names() {
-    let (_place, reach, quarantine) = ground(&["file"]);
-    let file = workspace(&reach).join("file");
+    let (_place, policy, quarantine) = protected_workspace(&["file"]);
+    let file = workspace(&policy).join("file");
     fs::write(&file, "good").unwrap();
-    let snapshot = look(&reach);
-    let other = workspace(&reach).join("other");
+    let snapshot = look(&policy);
+    let other = workspace(&policy).join("other");
     fs::hard_link(&file, &other).unwrap();
     fs::write(&other, "evil").unwrap();
     snapshot.restore(&quarantine);
@@ -71,10 +71,10 @@ fn a_changed_file_is_cut_off_from_its_other_names() {
 
 #[test]
 fn a_fifo_in_the_place_of_a_file_holds_nobody_up() {
-    let (_place, reach, quarantine) = ground(&["file"]);
-    let file = workspace(&reach).join("file");
+    let (_place, policy, quarantine) = protected_workspace(&["file"]);
+    let file = workspace(&policy).join("file");
     fs::write(&file, "good").unwrap();
-    let snapshot = look(&reach);
+    let snapshot = look(&policy);
     fs::remove_file(&file).unwrap();
     rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -90,31 +90,31 @@ fn a_fifo_in_the_place_of_a_file_holds_nobody_up() {
 
 #[test]
 fn what_was_beyond_the_limits_of_the_first_look_is_nobodys_later() {
-    let (_place, reach, _quarantine) = ground(&[]);
+    let (_place, policy, _quarantine) = protected_workspace(&[]);
     for number in 0..2100 {
-        fs::create_dir_all(workspace(&reach).join(format!("{number}/.git"))).unwrap();
+        fs::create_dir_all(workspace(&policy).join(format!("{number}/.git"))).unwrap();
     }
-    let (mut survey, found) = Survey::of(workspace(&reach)).unwrap();
+    let (mut survey, found) = WorkspaceScan::start(workspace(&policy)).unwrap();
     assert!(found.repositories.len() < 2000);
     for number in 0..2100 {
-        fs::write(workspace(&reach).join(format!("{number}/new")), "").unwrap();
+        fs::write(workspace(&policy).join(format!("{number}/new")), "").unwrap();
     }
-    assert!(survey.since(|repositories, _| repositories.is_empty()));
-    fs::create_dir_all(workspace(&reach).join("new/er/.git")).unwrap();
-    let found = survey.since(|repositories, _| repositories.clone());
-    assert_eq!(found, BTreeSet::from([workspace(&reach).join("new/er/.git")]));
+    assert!(survey.judge_new(|repositories, _| repositories.is_empty()));
+    fs::create_dir_all(workspace(&policy).join("new/er/.git")).unwrap();
+    let found = survey.judge_new(|repositories, _| repositories.clone());
+    assert_eq!(found, BTreeSet::from([workspace(&policy).join("new/er/.git")]));
 }
 
 #[test]
 fn what_others_make_while_no_command_runs_is_theirs() {
-    let (_place, reach, quarantine) = ground(&[]);
-    let part = workspace(&reach).join("part");
+    let (_place, policy, quarantine) = protected_workspace(&[]);
+    let part = workspace(&policy).join("part");
     fs::create_dir(&part).unwrap();
-    let held = Held::before(reach);
+    let protection = ProtectionTracker::new(policy);
     let command = |act: &dyn Fn()| {
-        let ((), begun) = held.begin(|_| Ok(())).unwrap();
+        let ((), begun) = protection.start_command(|_| Ok(())).unwrap();
         act();
-        held.after(begun, Some(Vec::new()), &quarantine)
+        protection.finish_command(begun, Some(Vec::new()), &quarantine)
     };
     assert_eq!(command(&|| ()), []);
     fs::write(part.join(".envrc"), "the person's").unwrap();
@@ -128,26 +128,26 @@ fn what_others_make_while_no_command_runs_is_theirs() {
 
 #[test]
 fn a_command_runs_until_what_says_so_is_gone() {
-    let (_place, reach, _quarantine) = ground(&[]);
-    let held = Held::before(reach);
-    let is_first = || held.begin(Ok).unwrap();
+    let (_place, policy, _quarantine) = protected_workspace(&[]);
+    let protection = ProtectionTracker::new(policy);
+    let is_first = || protection.start_command(Ok).unwrap();
     let (first, running) = is_first();
     let (second, other) = is_first();
     assert_eq!((first, second), (true, false));
     drop((running, other));
-    held.begin(|_| Err::<(), _>(std::io::Error::other("it could not be started"))).unwrap_err();
+    protection.start_command(|_| Err::<(), _>(std::io::Error::other("it could not be started"))).unwrap_err();
     assert!(is_first().0);
 }
 
 #[test]
 fn a_guard_that_was_killed_before_it_could_tell_ends_all_commands() {
-    let (_place, reach, quarantine) = ground(&["file"]);
-    let held = Held::before(reach);
-    let begun = || held.begin(|_| Ok(())).unwrap().1;
-    assert_eq!(held.after(begun(), Some(Vec::new()), &quarantine), []);
-    assert_eq!(held.altered(), None);
-    held.after(begun(), None, &quarantine);
-    assert!(held.altered().unwrap().contains("was killed before it could compare"));
+    let (_place, policy, quarantine) = protected_workspace(&["file"]);
+    let protection = ProtectionTracker::new(policy);
+    let begun = || protection.start_command(|_| Ok(())).unwrap().1;
+    assert_eq!(protection.finish_command(begun(), Some(Vec::new()), &quarantine), []);
+    assert_eq!(protection.block_reason(), None);
+    protection.finish_command(begun(), None, &quarantine);
+    assert!(protection.block_reason().unwrap().contains("was killed before it could compare"));
 }
 
 #[test]
@@ -169,14 +169,14 @@ fn only_what_runs_nothing_is_a_plain_repository() {
         ("[user]\n\tname = a\\\n[core]\n", false),
         ("\u{feff}[core]\n", false),
     ] {
-        assert_eq!(is_plain_config(text), plain, "{text:?}");
+        assert_eq!(is_safe_config(text), plain, "{text:?}");
     }
 }
 
 proptest! {
     #[test]
     fn a_report_survives_the_way_behind_answers(paths: Vec<String>, answers in 0_usize..3) {
-        let one = |path: String| Disturbance { path, act: Act::Removed, left: None, moved_to: None, shared: false };
+        let one = |path: String| ProtectedChange { path, kind: ChangeKind::Removed, restore_error: None, moved_to: None, ran_concurrently: false };
         let told: Vec<_> = paths.into_iter().map(one).collect();
         let mut reply = b"x\0\0\0\0".repeat(answers);
         reply.extend(report::encode(&told).unwrap());

@@ -1,32 +1,36 @@
 //! The same view of the file system, as arguments for bubblewrap.
 
-use super::Reach;
-use super::view::{self, Change, Rights};
+use super::SandboxPolicy;
+use super::view::{self, MountAccess, MountChange};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// The arguments of bubblewrap for `reach`, before the program that it starts as process 1. Sources are meant as they are
+/// The arguments of bubblewrap for `policy`, before the program that it starts as process 1. Sources are meant as they are
 /// outside, whatever comes before; the order is that of the paths.
-pub fn arguments(reach: &Reach, place: &Path, is_root: bool) -> Vec<OsString> {
+pub fn arguments(policy: &SandboxPolicy, place: &Path, is_root: bool) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
     arguments.add(["--unshare-ipc", "--unshare-pid", "--as-pid-1", "--die-with-parent"]);
     if !is_root {
         arguments.add(["--unshare-user"]);
     }
-    if !reach.network {
+    if !policy.network {
         arguments.add(["--unshare-net"]);
     }
-    let whole = reach.writable.iter().any(|path| path == Path::new("/"));
+    let whole = policy.writable.iter().any(|path| path == Path::new("/"));
     arguments.add([if whole { "--bind" } else { "--ro-bind" }, "/", "/"]);
     let mut hidden = Vec::new();
-    for (path, change) in view::plan(reach) {
+    for (path, change) in view::plan(policy) {
         match change {
-            Change::Bind(from, rights) => {
-                arguments.bind(if rights == Rights::Change { "--bind" } else { "--ro-bind" }, &from, &path);
+            MountChange::Bind(from, rights) => {
+                arguments.bind(
+                    if rights == MountAccess::Writable { "--bind" } else { "--ro-bind" },
+                    &from,
+                    &path,
+                );
             }
-            Change::Pin => arguments.bind("--bind", &path, &path),
-            Change::Protect => arguments.bind("--ro-bind", &path, &path),
-            Change::Hide if path.is_dir() => {
+            MountChange::Pin => arguments.bind("--bind", &path, &path),
+            MountChange::Protect => arguments.bind("--ro-bind", &path, &path),
+            MountChange::Hide if path.is_dir() => {
                 arguments.add([
                     OsStr::new("--perms"),
                     OsStr::new("0755"),
@@ -35,8 +39,8 @@ pub fn arguments(reach: &Reach, place: &Path, is_root: bool) -> Vec<OsString> {
                 ]);
                 hidden.push(path);
             }
-            Change::Hide => arguments.bind("--ro-bind", Path::new("/dev/null"), &path),
-            Change::Devices => arguments.add([OsStr::new("--dev"), path.as_os_str()]),
+            MountChange::Hide => arguments.bind("--ro-bind", Path::new("/dev/null"), &path),
+            MountChange::Devices => arguments.add([OsStr::new("--dev"), path.as_os_str()]),
         }
     }
     for path in &hidden {
@@ -68,14 +72,18 @@ mod tests {
     fn the_network_and_what_may_be_changed_are_in_the_arguments() {
         let place = tempfile::tempdir().unwrap();
         let place = place.path().canonicalize().unwrap();
-        let reach = Reach { writable: vec![place.clone()], temporary: place.clone(), ..Reach::default() };
-        let arguments = arguments(&reach, &place, false);
+        let policy = SandboxPolicy {
+            writable: vec![place.clone()],
+            temporary: place.clone(),
+            ..SandboxPolicy::default()
+        };
+        let arguments = arguments(&policy, &place, false);
         let has = |words: &[&OsStr]| arguments.windows(words.len()).any(|window| window == words);
         let [bind, place] = [OsStr::new("--bind"), place.as_os_str()];
         assert!(has(&[OsStr::new("--ro-bind"), OsStr::new("/"), OsStr::new("/")]));
         assert!(has(&[bind, place, place]) && has(&[bind, place, OsStr::new("/tmp")]));
         assert!(has(&[OsStr::new("--unshare-net")]) && has(&[OsStr::new("--unshare-user")]));
-        let shared = super::arguments(&Reach { network: true, ..reach }, Path::new("/"), true);
+        let shared = super::arguments(&SandboxPolicy { network: true, ..policy }, Path::new("/"), true);
         assert!(!shared.iter().any(|word| word == "--unshare-net" || word == "--unshare-user"));
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Names at any depth for the tools. Commands are held to them in the root of the workspace, and below it in directories that
 /// they did not make and that are not of packages.
-pub const CONFIGURATIONS: &[&str] = &[
+pub const TOOL_CONFIGURATIONS: &[&str] = &[
     ".agent",
     ".agents",
     ".aider.conf.yml",
@@ -64,7 +64,7 @@ pub const CONFIGURATIONS: &[&str] = &[
 ];
 
 /// What in a home directory a person's shells, desktop, editors and git start or obey.
-pub const STARTUP: &[&str] = &[
+pub const STARTUP_FILES: &[&str] = &[
     ".bash_aliases",
     ".bash_login",
     ".bash_logout",
@@ -110,25 +110,27 @@ pub const STARTUP: &[&str] = &[
 ];
 
 /// Directories of packages, which bring configurations of their own.
-const PACKAGES: [&str; 8] =
+const PACKAGE_DIRECTORIES: [&str; 8] =
     [".tox", ".venv", "bower_components", "node_modules", "site-packages", "third_party", "vendor", "venv"];
 
 /// Whether somebody's programs obey what is called so, also where file systems ignore case.
-pub fn is_configuration(name: &OsStr) -> bool {
-    CONFIGURATIONS.iter().any(|known| name.eq_ignore_ascii_case(known))
+pub fn is_tool_configuration(name: &OsStr) -> bool {
+    TOOL_CONFIGURATIONS.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
 /// Whether `directory`, a path below the root, is one in which people work: not of packages, nor in what is a configuration
 /// itself.
-pub fn is_worked_in(directory: &Path) -> bool {
-    !directory.iter().any(|part| is_configuration(part) || PACKAGES.iter().any(|packages| part == *packages))
+pub fn is_project_directory(directory: &Path) -> bool {
+    !directory.iter().any(|part| {
+        is_tool_configuration(part) || PACKAGE_DIRECTORIES.iter().any(|packages| part == *packages)
+    })
 }
 
 /// The most links that are followed from one name (the kernel's own limit).
 const MAX_LINKS: usize = 40;
 
 /// The path from the root that a file pattern is, when it has no wildcard.
-pub fn literal(pattern: &str) -> Option<&Path> {
+pub fn literal_path(pattern: &str) -> Option<&Path> {
     let path = Path::new(pattern.trim_start_matches("./").trim_start_matches('/'));
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
     let is_path = is_plain && path != Path::new("") && !pattern.contains(['*', '?', '[', '{', '\\']);
@@ -137,7 +139,7 @@ pub fn literal(pattern: &str) -> Option<&Path> {
 
 /// Where links lead the protected `path` to in `workspace`, whether there is something or not; nothing where no link does, or
 /// it leads outside or to all of the workspace.
-pub fn led_to(path: &Path, workspace: &Path) -> Option<PathBuf> {
+pub fn protected_link_target(path: &Path, workspace: &Path) -> Option<PathBuf> {
     // Most do not exist, which one look tells, and to resolve a path takes one at each directory of it.
     path.symlink_metadata().ok()?;
     let mut real = path.to_owned();

@@ -1,10 +1,10 @@
-//! The walls of one run: what they are to hold is known from the start, they are built for the first command.
+//! The sandbox of one run: what they are to hold is known from the start, they are built for the first command.
 
-use super::ground::Ground;
-use super::places::Lead;
-use super::{Reach, TEMPORARY, places, repositories};
-use crate::process::protected::Held;
-use crate::process::scratch::{Scratch, make_private};
+use super::ground::SandboxSettings;
+use super::places::CacheVariable;
+use super::{SHARED_TEMP_DIRS, SandboxPolicy, places, repositories};
+use crate::process::protected::ProtectionTracker;
+use crate::process::scratch::{ScratchDir, create_private_dir};
 use crate::process::tier::Tier;
 use std::collections::BTreeMap;
 use std::io;
@@ -15,78 +15,82 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The confinement of one run.
 #[derive(Debug)]
 pub struct Confinement {
-    ground: Ground,
-    walls: OnceLock<Walls>,
+    settings: SandboxSettings,
+    sandbox: OnceLock<PreparedSandbox>,
 }
 
 impl Confinement {
-    /// One that holds what `ground` says.
-    pub fn new(ground: Ground) -> Self {
-        Self { ground, walls: OnceLock::new() }
+    /// One that holds what `settings` says.
+    pub fn new(settings: SandboxSettings) -> Self {
+        Self { settings, sandbox: OnceLock::new() }
     }
 
     /// Whether commands share our network.
     pub fn has_network(&self) -> bool {
-        self.ground.network
+        self.settings.network
     }
 
     /// Whether `directory` was that of a repository before the first command, whatever has become of it since.
     pub fn was_repository(&self, directory: &Path) -> bool {
-        let held = self.walls.get().and_then(|walls| walls.held.get());
-        held.is_some_and(|held| repositories::is_protected(held.reach(), directory))
+        let protection = self.sandbox.get().and_then(|sandbox| sandbox.protection.get());
+        protection.is_some_and(|protection| repositories::is_protected(protection.policy(), directory))
     }
 
     /// What holds the commands; the first call makes their directories.
     ///
     /// # Errors
     /// When those cannot be made.
-    pub fn walls(&self) -> io::Result<&Walls> {
-        match self.walls.get() {
-            Some(walls) => Ok(walls),
-            None => Walls::around(&self.ground).map(|walls| self.walls.get_or_init(|| walls)),
+    pub fn sandbox(&self) -> io::Result<&PreparedSandbox> {
+        match self.sandbox.get() {
+            Some(sandbox) => Ok(sandbox),
+            None => {
+                PreparedSandbox::prepare(&self.settings).map(|sandbox| self.sandbox.get_or_init(|| sandbox))
+            }
         }
     }
 }
 
 /// What holds the commands of a run, with the directories that are made for them.
 #[derive(Debug)]
-pub struct Walls {
+pub struct PreparedSandbox {
     /// What is reached, as far as that is known without a look into the workspace.
-    usual: Reach,
-    held: OnceLock<Held>,
-    leads: Vec<Lead>,
-    scratch: Scratch,
+    base_policy: SandboxPolicy,
+    protection: OnceLock<ProtectionTracker>,
+    cache_variables: Vec<CacheVariable>,
+    scratch: ScratchDir,
     quarantine: PathBuf,
     commands: AtomicU64,
 }
 
-impl Walls {
-    fn around(ground: &Ground) -> io::Result<Self> {
+impl PreparedSandbox {
+    fn prepare(settings: &SandboxSettings) -> io::Result<Self> {
         let cannot = |path: &Path, error: &io::Error| {
             io::Error::new(error.kind(), format!("cannot make {}: {error}", path.display()))
         };
-        let scratch = Scratch::new(&ground.temporary).map_err(|error| cannot(&ground.temporary, &error))?;
-        make_private(&ground.caches).map_err(|error| cannot(&ground.caches, &error))?;
+        let scratch =
+            ScratchDir::new(&settings.temporary).map_err(|error| cannot(&settings.temporary, &error))?;
+        create_private_dir(&settings.caches).map_err(|error| cannot(&settings.caches, &error))?;
         let run = scratch.path().file_name().unwrap_or_default();
         Ok(Self {
-            usual: places::reach(ground, scratch.path()),
-            held: OnceLock::new(),
-            leads: places::caches(ground),
-            quarantine: ground.quarantine.join(run),
+            base_policy: places::sandbox_policy(settings, scratch.path()),
+            protection: OnceLock::new(),
+            cache_variables: places::cache_variables(settings),
+            quarantine: settings.quarantine.join(run),
             scratch,
             commands: AtomicU64::new(0),
         })
     }
 
     /// What is held of the workspace. The first call looks for its repositories (at most some ten milliseconds).
-    pub(in crate::process) fn held(&self) -> &Held {
-        self.held.get_or_init(|| Held::before(self.usual.clone()))
+    pub(in crate::process) fn protection(&self) -> &ProtectionTracker {
+        self.protection.get_or_init(|| ProtectionTracker::new(self.base_policy.clone()))
     }
 
     /// The first directory that may be changed with something hidden below.
-    pub(in crate::process) fn around_hidden(&self) -> Option<&Path> {
-        let is_around = |root: &&PathBuf| self.usual.hidden.iter().any(|hidden| hidden.starts_with(root));
-        self.usual.writable.iter().find(is_around).map(PathBuf::as_path)
+    pub(in crate::process) fn first_root_with_hidden(&self) -> Option<&Path> {
+        let is_around =
+            |root: &&PathBuf| self.base_policy.hidden.iter().any(|hidden| hidden.starts_with(root));
+        self.base_policy.writable.iter().find(is_around).map(PathBuf::as_path)
     }
 
     /// The temporary directory of the run.
@@ -100,16 +104,16 @@ impl Walls {
     }
 
     /// Leads programs to places that they may change, by variables that nobody has set for commands.
-    pub(in crate::process) fn lead(&self, env: &mut BTreeMap<String, String>, tier: Tier) {
-        for lead in &self.leads {
+    pub(in crate::process) fn set_environment(&self, env: &mut BTreeMap<String, String>, tier: Tier) {
+        for lead in &self.cache_variables {
             let set = env.get(lead.name);
-            if set.is_none() || set == lead.instead_of.as_ref() {
+            if set.is_none() || set == lead.replaces.as_ref() {
                 env.insert(lead.name.to_owned(), lead.value.clone());
             }
         }
-        let [shared, _] = TEMPORARY.map(Path::new);
-        let is_there = tier.has_own_view() && self.usual.is_private(shared);
-        let place = if is_there { shared } else { &self.usual.temporary }.display().to_string();
+        let [shared, _] = SHARED_TEMP_DIRS.map(Path::new);
+        let is_there = tier.has_own_view() && self.base_policy.is_private(shared);
+        let place = if is_there { shared } else { &self.base_policy.temporary }.display().to_string();
         env.extend(["TMPDIR", "TMP", "TEMP"].map(|name| (name.to_owned(), place.clone())));
     }
 }

@@ -1,12 +1,12 @@
 //! Where the keys and tokens of a person are: at their usual places in the home directory, and where variables say.
 
-use super::ground::Ground;
+use super::ground::SandboxSettings;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// What in a home directory opens doors elsewhere: keys, tokens, their agents' sockets, what was typed into shells, and the
 /// state of other programs that hold conversations or passwords.
-const AT_HOME: &[&str] = &[
+const HOME_CREDENTIALS: &[&str] = &[
     ".1password",
     ".Xauthority",
     ".aliyun",
@@ -116,12 +116,12 @@ const AT_HOME: &[&str] = &[
 ];
 
 /// Variables that move a part of the home directory elsewhere, and the part.
-const MOVED: &[(&str, &str)] =
+const HOME_PART_VARIABLES: &[(&str, &str)] =
     &[("CARGO_HOME", ".cargo"), ("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share")];
 
 /// Variables that name such a file, directory or socket itself, or several with colons between; that of an address without
 /// a host (`unix:///run/docker.sock`) is the part behind its colon.
-const NAMED: &[&str] = &[
+const CREDENTIAL_VARIABLES: &[&str] = &[
     "AWS_CONFIG_FILE",
     "AWS_SHARED_CREDENTIALS_FILE",
     "AZURE_CONFIG_DIR",
@@ -151,20 +151,22 @@ const NAMED: &[&str] = &[
 /// The home directories of others whose keys root's commands do not see; beyond are more than a person's machine has.
 const MAX_HOMES: usize = 20;
 
-/// Where keys may be in the surroundings that `ground` tells of, whether they are there or not.
-pub(super) fn places(ground: &Ground) -> impl Iterator<Item = PathBuf> {
-    let homes: BTreeSet<PathBuf> = ground.home.iter().cloned().chain(homes_of_others()).collect();
-    let at_home = homes.into_iter().flat_map(|home| AT_HOME.iter().map(move |name| home.join(name)));
-    let set = |name: &str| ground.variables.get(name);
-    let moved = MOVED.iter().filter_map(move |(name, part)| Some((PathBuf::from(set(name)?), *part)));
+/// Where keys may be in the surroundings that `settings` tells of, whether they are there or not.
+pub(super) fn credential_paths(settings: &SandboxSettings) -> impl Iterator<Item = PathBuf> {
+    let homes: BTreeSet<PathBuf> = settings.home.iter().cloned().chain(homes_of_others()).collect();
+    let at_home = homes.into_iter().flat_map(|home| HOME_CREDENTIALS.iter().map(move |name| home.join(name)));
+    let set = |name: &str| settings.variables.get(name);
+    let moved =
+        HOME_PART_VARIABLES.iter().filter_map(move |(name, part)| Some((PathBuf::from(set(name)?), *part)));
     let moved = moved.flat_map(|(place, part)| {
-        let below = AT_HOME.iter().filter_map(move |name| Path::new(name).strip_prefix(part).ok());
+        let below = HOME_CREDENTIALS.iter().filter_map(move |name| Path::new(name).strip_prefix(part).ok());
         below.map(move |name| place.join(name))
     });
-    let named = NAMED.iter().filter_map(move |name| set(name)).flat_map(|value| value.split(':'));
+    let named =
+        CREDENTIAL_VARIABLES.iter().filter_map(move |name| set(name)).flat_map(|value| value.split(':'));
     // What all the work is in cannot be hidden for the keys that are there too.
     let is_too_much =
-        |path: &Path| ground.home.iter().chain([&ground.workspace]).any(|all| all.starts_with(path));
+        |path: &Path| settings.home.iter().chain([&settings.workspace]).any(|all| all.starts_with(path));
     let named = named.map(PathBuf::from).filter(move |path| !is_too_much(path));
     at_home.chain(moved.chain(named).filter(|path| path.is_absolute()))
 }
@@ -185,8 +187,9 @@ mod tests {
 
     #[test]
     fn class_55_commands_of_root_see_nobodys_keys() {
-        let ground = |home: &str| Ground { home: Some(home.into()), ..Ground::default() };
-        let has = |home: &str, path: &str| places(&ground(home)).any(|place| place == Path::new(path));
+        let settings = |home: &str| SandboxSettings { home: Some(home.into()), ..SandboxSettings::default() };
+        let has =
+            |home: &str, path: &str| credential_paths(&settings(home)).any(|place| place == Path::new(path));
         assert!(has("/home/me", "/home/me/.ssh"));
         let roots = format!("{ROOTS_HOME}/.ssh");
         assert_eq!(has("/home/me", &roots), rustix::process::geteuid().is_root());

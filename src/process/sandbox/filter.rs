@@ -18,7 +18,7 @@ const ALLOW: sock_filter = instruction(libc::BPF_RET, libc::SECCOMP_RET_ALLOW);
 
 /// A comparison of what was loaded last.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Is {
+pub(super) enum Comparison {
     /// It is this value.
     Equal(u32),
     /// It has one of these bits.
@@ -26,9 +26,9 @@ pub(super) enum Is {
 }
 
 /// The program in the making. What no rule names is allowed.
-pub(super) struct Filter(BpfProgram);
+pub(super) struct SeccompProgram(BpfProgram);
 
-impl Filter {
+impl SeccompProgram {
     /// One that ends who makes calls of another architecture, because the same numbers mean other calls there, and in
     /// which those of the x32 form do not exist.
     ///
@@ -38,7 +38,7 @@ impl Filter {
         let own = own_architecture().ok_or(io::ErrorKind::Unsupported)?;
         Ok(Self(vec![
             load(ARCHITECTURE),
-            jump(Is::Equal(own), 1, 0),
+            jump(Comparison::Equal(own), 1, 0),
             instruction(libc::BPF_RET, libc::SECCOMP_RET_KILL_PROCESS),
             load(NUMBER),
             sock_filter { jf: 1, ..instruction(libc::BPF_JMP | libc::BPF_JGE, X32) },
@@ -51,7 +51,8 @@ impl Filter {
     /// # Errors
     /// When there are more than a jump can pass over.
     pub(super) fn refuse(&mut self, calls: &[i64], errno: libc::c_int) -> io::Result<()> {
-        let calls = calls.iter().map(|call| number(*call).map(Is::Equal)).collect::<io::Result<Vec<_>>>()?;
+        let calls =
+            calls.iter().map(|call| number(*call).map(Comparison::Equal)).collect::<io::Result<Vec<_>>>()?;
         let go_on = instruction(libc::BPF_JMP | libc::BPF_JA, 1);
         self.0.extend(first_of(&calls, error(errno), go_on)?);
         Ok(())
@@ -61,7 +62,7 @@ impl Filter {
     ///
     /// # Errors
     /// When there are more than a jump can pass over.
-    pub(super) fn refuse_where(&mut self, call: i64, argument: u32, these: &[Is]) -> io::Result<()> {
+    pub(super) fn refuse_where(&mut self, call: i64, argument: u32, these: &[Comparison]) -> io::Result<()> {
         self.decide(call, argument, first_of(these, error(libc::EPERM), ALLOW)?)
     }
 
@@ -69,14 +70,16 @@ impl Filter {
     ///
     /// # Errors
     /// When there are more than a jump can pass over.
-    pub(super) fn allow_where(&mut self, call: i64, argument: u32, these: &[Is]) -> io::Result<()> {
+    pub(super) fn refuse_unless(&mut self, call: i64, argument: u32, these: &[Comparison]) -> io::Result<()> {
         self.decide(call, argument, first_of(these, ALLOW, error(libc::EPERM))?)
     }
 
     fn decide(&mut self, call: i64, argument: u32, decision: BpfProgram) -> io::Result<()> {
         let length = offset(decision.len() + 1)?;
-        self.0
-            .extend([jump(Is::Equal(number(call)?), 0, length), load(ARGUMENTS + argument * ARGUMENT_BYTES)]);
+        self.0.extend([
+            jump(Comparison::Equal(number(call)?), 0, length),
+            load(ARGUMENTS + argument * ARGUMENT_BYTES),
+        ]);
         self.0.extend(decision);
         Ok(())
     }
@@ -92,7 +95,7 @@ impl Filter {
 }
 
 /// `then` where one of `these` holds, else `otherwise`, which may jump over `then`.
-fn first_of(these: &[Is], then: sock_filter, otherwise: sock_filter) -> io::Result<BpfProgram> {
+fn first_of(these: &[Comparison], then: sock_filter, otherwise: sock_filter) -> io::Result<BpfProgram> {
     let jumps = these.iter().enumerate().map(|(index, is)| Ok(jump(*is, offset(these.len() - index)?, 0)));
     let jumps = jumps.collect::<io::Result<BpfProgram>>()?;
     Ok([jumps, vec![otherwise, then]].concat())
@@ -127,10 +130,10 @@ fn load(offset: u32) -> sock_filter {
     instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset)
 }
 
-fn jump(is: Is, jt: u8, jf: u8) -> sock_filter {
+fn jump(is: Comparison, jt: u8, jf: u8) -> sock_filter {
     let (comparison, value) = match is {
-        Is::Equal(value) => (libc::BPF_JEQ, value),
-        Is::AnyOf(bits) => (libc::BPF_JSET, bits),
+        Comparison::Equal(value) => (libc::BPF_JEQ, value),
+        Comparison::AnyOf(bits) => (libc::BPF_JSET, bits),
     };
     sock_filter { jt, jf, ..instruction(libc::BPF_JMP | comparison, value) }
 }
@@ -174,12 +177,12 @@ mod tests {
     proptest! {
         #[test]
         fn the_program_decides_as_the_rules_say(number in 0..12_u32, first in 0..8_u32, second in 0..8_u32) {
-            let mut filter = Filter::new().unwrap();
+            let mut filter = SeccompProgram::new().unwrap();
             filter.refuse(&[1, 2, 3], libc::ENOSYS).unwrap();
             filter.refuse(&[5], libc::EPERM).unwrap();
-            filter.refuse_where(6, 0, &[Is::AnyOf(5)]).unwrap();
-            filter.refuse_where(7, 1, &[Is::Equal(2), Is::Equal(4)]).unwrap();
-            filter.allow_where(8, 0, &[Is::Equal(1), Is::Equal(2), Is::Equal(7)]).unwrap();
+            filter.refuse_where(6, 0, &[Comparison::AnyOf(5)]).unwrap();
+            filter.refuse_where(7, 1, &[Comparison::Equal(2), Comparison::Equal(4)]).unwrap();
+            filter.refuse_unless(8, 0, &[Comparison::Equal(1), Comparison::Equal(2), Comparison::Equal(7)]).unwrap();
             filter.0.push(ALLOW);
             let refused = |errno: libc::c_int, is: bool| if is { error(errno).k } else { ALLOW.k };
             let expected = match number {

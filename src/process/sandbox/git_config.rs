@@ -18,13 +18,13 @@ const MAX_DEPTH: usize = 10;
 const MAX_NAMED: usize = 64;
 
 /// The keys with such a path, whatever their section: a relative one is meant from the working tree.
-const FROM_TREE: [&str; 2] = ["attributesfile", "hookspath"];
+const TREE_RELATIVE_KEYS: [&str; 2] = ["attributesfile", "hookspath"];
 
 /// The key with the path of another configuration: a relative one is meant from this one.
-const INCLUDED: &str = "path";
+const INCLUDE_KEY: &str = "path";
 
 /// The paths that `config` names and those that it includes, for a repository whose working tree is `tree`, without links.
-pub fn named(config: &Path, tree: &Path) -> BTreeSet<PathBuf> {
+pub fn referenced_paths(config: &Path, tree: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     collect(config, tree, MAX_DEPTH, &mut found);
     found
@@ -34,13 +34,16 @@ fn collect(config: &Path, tree: &Path, depth: usize, found: &mut BTreeSet<PathBu
     let Some(bytes) = read(config, MAX_BYTES).filter(|_| depth > 0) else { return };
     for (key, value) in bytes.split(|byte| *byte == b'\n').filter_map(key_and_value) {
         let is = |known: &str| key.eq_ignore_ascii_case(known.as_bytes());
-        let base =
-            if is(INCLUDED) { config.parent() } else { Some(tree).filter(|_| FROM_TREE.into_iter().any(is)) };
+        let base = if is(INCLUDE_KEY) {
+            config.parent()
+        } else {
+            Some(tree).filter(|_| TREE_RELATIVE_KEYS.into_iter().any(is))
+        };
         let path = base.and_then(|base| real(&base.join(OsStr::from_bytes(&value))));
         let Some(path) = path.filter(|path| found.len() < MAX_NAMED && found.insert(path.clone())) else {
             continue;
         };
-        if is(INCLUDED) {
+        if is(INCLUDE_KEY) {
             collect(&path, tree, depth - 1, found);
         }
     }
@@ -63,7 +66,7 @@ pub(super) fn read(path: &Path, most: u64) -> Option<Vec<u8>> {
 
 /// The key of a line and its value, without quotes and comment.
 fn key_and_value(line: &[u8]) -> Option<(&[u8], Vec<u8>)> {
-    let line = behind_section(line);
+    let line = after_section(line);
     let (key, value) = line.split_at_checked(line.iter().position(|byte| *byte == b'=')?)?;
     let mut bytes = value.trim_ascii().iter().skip(1);
     let (mut value, mut quoted) = (Vec::new(), false);
@@ -79,7 +82,7 @@ fn key_and_value(line: &[u8]) -> Option<(&[u8], Vec<u8>)> {
 }
 
 /// What follows the name of a section in its line; all of a line without one.
-fn behind_section(line: &[u8]) -> &[u8] {
+fn after_section(line: &[u8]) -> &[u8] {
     let line = line.trim_ascii();
     let mut quoted = false;
     let end = line.iter().position(|byte| {

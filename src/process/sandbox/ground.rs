@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// What a run's commands work on, and what is said about what they may reach.
 #[derive(Debug, Default)]
-pub struct Ground {
+pub struct SandboxSettings {
     /// The directory that they may change, canonical.
     pub workspace: PathBuf,
     /// The home directory, whose keys they do not see.
@@ -19,7 +19,7 @@ pub struct Ground {
     /// Files that stay as they are where they lie in the workspace.
     pub trusted: Vec<PathBuf>,
     /// Files and directories that stay as they are wherever they lie: what this program itself obeys.
-    pub settled: Vec<PathBuf>,
+    pub own_configuration: Vec<PathBuf>,
     /// Patterns of files that stay as they are; those with wildcards are for the tools alone.
     pub protected: Vec<String>,
     /// Whether they share our network.

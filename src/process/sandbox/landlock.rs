@@ -1,6 +1,6 @@
 //! Landlock: which files may be opened for what, held by the kernel for this process and all it starts.
 
-use super::{Reach, TEMPORARY, View};
+use super::{SHARED_TEMP_DIRS, SandboxPolicy, View};
 use landlock::{
     ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetStatus, Scope,
@@ -28,11 +28,11 @@ const DEVICES: [&str; 8] = [
     "/dev/pts",
 ];
 
-/// Restricts this process to `reach`.
+/// Restricts this process to `policy`.
 ///
 /// # Errors
 /// When the kernel refuses, or has no Landlock where nothing else holds the command.
-pub fn restrict(reach: &Reach, view: View) -> io::Result<()> {
+pub fn restrict(policy: &SandboxPolicy, view: View) -> io::Result<()> {
     let all = AccessFs::from_all(NEWEST);
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -41,13 +41,13 @@ pub fn restrict(reach: &Reach, view: View) -> io::Result<()> {
         .and_then(Ruleset::create)
         .map_err(io::Error::other)?;
     let places: &[&str] = match view {
-        View::Own => &[TEMPORARY[0], TEMPORARY[1], "/dev"],
+        View::Own => &[SHARED_TEMP_DIRS[0], SHARED_TEMP_DIRS[1], "/dev"],
         View::Shared => &DEVICES,
     };
     // A view of its own has something else where what is hidden was.
-    let hidden: &[PathBuf] = if view == View::Own { &[] } else { &reach.hidden };
-    let changed = reach.writable.iter().flat_map(|root| around(hidden, root));
-    for path in changed.chain(places.iter().map(PathBuf::from)).chain([reach.temporary.clone()]) {
+    let hidden: &[PathBuf] = if view == View::Own { &[] } else { &policy.hidden };
+    let changed = policy.writable.iter().flat_map(|root| around(hidden, root));
+    for path in changed.chain(places.iter().map(PathBuf::from)).chain([policy.temporary.clone()]) {
         rules = allow(rules, &path, all)?;
     }
     for path in around(hidden, Path::new("/")) {

@@ -1,4 +1,4 @@
-//! The walls around a command: what it may reach, and the layers of the kernel that hold it to that.
+//! The sandbox around a command: what it may reach, and the layers of the kernel that hold it to that.
 //!
 //! `mounts` gives it a view of the file system of its own, `landlock` and `system_calls` are the floor below that
 //! and all there is where namespaces are refused, `rights` takes away what root could climb over them with, and
@@ -34,11 +34,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Where all programs of a machine keep temporary files.
-const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+const SHARED_TEMP_DIRS: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// What a command may reach. All paths are absolute and without symbolic links.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reach {
+pub struct SandboxPolicy {
     /// Directories that it may change.
     pub writable: Vec<PathBuf>,
     /// What stays as it is inside of them; what does not exist yet is for the launcher to compare afterwards.
@@ -56,7 +56,7 @@ pub struct Reach {
     pub network: bool,
 }
 
-impl Reach {
+impl SandboxPolicy {
     /// Whether a place where all programs keep temporary files can be another one for the command: not when that is, or is
     /// a part of, what it may change.
     fn is_private(&self, place: &Path) -> bool {
@@ -66,7 +66,7 @@ impl Reach {
 
 /// Harmless stand-ins for what must be out of reach, and for what must not. The agent makes and watches them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Trial {
+pub struct SandboxProbe {
     /// A directory that can be changed; `protected/file` in it cannot.
     pub inside: PathBuf,
     /// Another one; `deep/hidden/file` in it cannot be seen.
@@ -92,7 +92,7 @@ pub struct Trial {
 pub struct Breaches(pub i32);
 
 /// The acts, in the order of their bits.
-const ACTS: [&str; 18] = [
+const BREACH_DESCRIPTIONS: [&str; 18] = [
     "writes a file outside",
     "creates a file outside",
     "changes the rights of a file outside",
@@ -115,28 +115,32 @@ const ACTS: [&str; 18] = [
 
 /// The acts that rules without a view of the command's own cannot prevent: the launcher compares afterwards, and no rule
 /// of Landlock knows the rights of a file.
-pub(super) const BEYOND_RULES: [usize; 3] = [2, 3, 4];
+pub(super) const UNCHECKED_WITHOUT_VIEW: [usize; 3] = [2, 3, 4];
 
 impl Breaches {
     /// With a datagram that arrived.
     pub(super) fn with_datagram(self) -> Self {
-        Self(self.0 | 1 << ACTS.len().saturating_sub(1))
+        Self(self.0 | 1 << BREACH_DESCRIPTIONS.len().saturating_sub(1))
     }
 
     /// Whether the tier holds what it claims.
-    pub fn none(self) -> bool {
+    pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// In words.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
-        ACTS.into_iter().enumerate().filter(move |(bit, _)| self.0 & (1 << bit) != 0).map(|(_, act)| act)
+        BREACH_DESCRIPTIONS
+            .into_iter()
+            .enumerate()
+            .filter(move |(bit, _)| self.0 & (1 << bit) != 0)
+            .map(|(_, act)| act)
     }
 }
 
 /// When a process started, in clock ticks since the machine did: field 22 of `/proc/PID/stat`, the 20th after the name.
 #[expect(clippy::disallowed_methods, reason = "a small file of the kernel")]
-pub fn started(pid: i32) -> Option<u64> {
+pub fn start_time(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
@@ -145,7 +149,7 @@ pub fn started(pid: i32) -> Option<u64> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg(target_os = "linux")]
 pub(super) enum View {
-    /// [`mounts::arrange`] has made it.
+    /// [`mounts::apply`] has made it.
     Own,
     /// Only Landlock stands between.
     Shared,
@@ -153,8 +157,8 @@ pub(super) enum View {
 
 /// Confines this process and all it will start, for good.
 #[cfg(target_os = "linux")]
-pub(super) fn confine(reach: &Reach, view: View) -> std::io::Result<()> {
-    rights::give_up()?;
-    landlock::restrict(reach, view)?;
-    system_calls::restrict(reach.network, view)
+pub(super) fn confine(policy: &SandboxPolicy, view: View) -> std::io::Result<()> {
+    rights::drop_privileges()?;
+    landlock::restrict(policy, view)?;
+    system_calls::restrict(policy.network, view)
 }

@@ -4,8 +4,8 @@
 //! Runs in a mount namespace of its own, before anything of the command does. A mount point cannot be renamed or removed,
 //! so what is protected inside a writable directory is a mount of its own, and so is every directory above it.
 
-use super::Reach;
-use super::view::{self, Change, Rights};
+use super::SandboxPolicy;
+use super::view::{self, MountAccess, MountChange};
 use crate::process::system::{self, MountAttributes};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
@@ -33,52 +33,55 @@ const SHARED_MEMORY: &str = "mode=755,size=1g";
 /// An empty directory, in which only mount points are made.
 const EMPTY: &str = "mode=755,size=64k";
 
-/// Arranges the view that `reach` describes.
+/// Arranges the view that `policy` describes.
 ///
 /// # Errors
 /// When the kernel refuses a step; then nothing may be started.
-pub fn arrange(reach: &Reach) -> io::Result<()> {
+pub fn apply(policy: &SandboxPolicy) -> io::Result<()> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
     let mut changes = Vec::new();
-    for (path, change) in view::plan(reach) {
+    for (path, change) in view::plan(policy) {
         // What there was before everything became read-only.
         let tree = match &change {
-            Change::Bind(from, Rights::Change) => Some(changeable(from)?),
-            Change::Bind(from, Rights::See) => Some(unchangeable(from)?),
-            Change::Pin | Change::Protect | Change::Hide | Change::Devices => None,
+            MountChange::Bind(from, MountAccess::Writable) => Some(clone_writable(from)?),
+            MountChange::Bind(from, MountAccess::ReadOnly) => Some(clone_read_only(from)?),
+            MountChange::Pin | MountChange::Protect | MountChange::Hide | MountChange::Devices => None,
         };
         changes.push((path, change, tree));
     }
-    let devices = DEVICES.iter().filter_map(|name| Some((*name, copy(&Path::new("/dev").join(name)).ok()?)));
+    let devices =
+        DEVICES.iter().filter_map(|name| Some((*name, clone_tree(&Path::new("/dev").join(name)).ok()?)));
     let devices: Vec<_> = devices.collect();
     let harmless = MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES;
-    let whole = reach.writable.iter().any(|path| path == Path::new("/"));
+    let whole = policy.writable.iter().any(|path| path == Path::new("/"));
     let everything = if whole { harmless } else { harmless | MountAttributes::READ_ONLY };
     system::set_mount(CWD, Path::new("/"), everything)?;
     let mut hidden = Vec::new();
     // A path sorts before everything below it.
     for (path, change, tree) in changes {
         match change {
-            Change::Bind(..) => tree.iter().try_for_each(|tree| attach(tree, &make_target(&path)?))?,
-            Change::Pin => attach(&copy(&path)?, &target(&path)?)?,
-            Change::Protect => attach(&unchangeable(&path)?, &target(&path)?)?,
-            Change::Hide if path.is_dir() => {
+            MountChange::Bind(..) => {
+                tree.iter().try_for_each(|tree| attach(tree, &create_mount_point(&path)?))?
+            }
+            MountChange::Pin => attach(&clone_tree(&path)?, &open_mount_point(&path)?)?,
+            MountChange::Protect => attach(&clone_read_only(&path)?, &open_mount_point(&path)?)?,
+            MountChange::Hide if path.is_dir() => {
                 mount_new("tmpfs", &path, EMPTY)?;
                 hidden.push(path);
             }
-            Change::Hide => attach(&copy_of_null(&devices)?, &target(&path)?)?,
-            Change::Devices => arrange_devices(&path, &devices)?,
+            MountChange::Hide => attach(&clone_dev_null(&devices)?, &open_mount_point(&path)?)?,
+            MountChange::Devices => mount_devices(&path, &devices)?,
         }
     }
     for path in hidden {
-        system::set_this_mount(CWD, &path, MountAttributes::READ_ONLY)?;
+        system::set_single_mount(CWD, &path, MountAttributes::READ_ONLY)?;
     }
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     Ok(rustix::mount::mount("proc", "/proc", "proc", flags, None)?)
 }
 
 /// A copy of the mounts at `path`, attached nowhere yet.
-fn copy(path: &Path) -> io::Result<OwnedFd> {
+fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE
@@ -88,7 +91,7 @@ fn copy(path: &Path) -> io::Result<OwnedFd> {
 
 /// What a hidden file is covered with. A copy is made for each, because the kernel is slow to take down one that nobody
 /// attaches.
-fn copy_of_null(devices: &[(&str, OwnedFd)]) -> io::Result<OwnedFd> {
+fn clone_dev_null(devices: &[(&str, OwnedFd)]) -> io::Result<OwnedFd> {
     let null = devices.iter().find(|(name, _)| *name == "null").ok_or(io::ErrorKind::NotFound)?;
     let flags =
         OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
@@ -96,15 +99,15 @@ fn copy_of_null(devices: &[(&str, OwnedFd)]) -> io::Result<OwnedFd> {
 }
 
 /// Such a copy in which files can be changed, but neither devices nor other users' rights be had.
-fn changeable(path: &Path) -> io::Result<OwnedFd> {
-    let tree = copy(path)?;
+fn clone_writable(path: &Path) -> io::Result<OwnedFd> {
+    let tree = clone_tree(path)?;
     system::set_mount(&tree, Path::new(""), MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES)?;
     Ok(tree)
 }
 
 /// Such a copy in which nothing can be changed.
-fn unchangeable(path: &Path) -> io::Result<OwnedFd> {
-    let tree = copy(path)?;
+fn clone_read_only(path: &Path) -> io::Result<OwnedFd> {
+    let tree = clone_tree(path)?;
     let attributes = MountAttributes::READ_ONLY | MountAttributes::NO_SETUID | MountAttributes::NO_DEVICES;
     system::set_mount(&tree, Path::new(""), attributes)?;
     Ok(tree)
@@ -116,7 +119,7 @@ fn attach(tree: &OwnedFd, target: &OwnedFd) -> io::Result<()> {
 }
 
 /// Where to attach: the path itself, which a link planted by an earlier command cannot lead elsewhere.
-fn target(path: &Path) -> io::Result<OwnedFd> {
+fn open_mount_point(path: &Path) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat2(
         CWD,
         path,
@@ -127,12 +130,12 @@ fn target(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// The same for a path that another change may have covered.
-fn make_target(path: &Path) -> io::Result<OwnedFd> {
-    if let Ok(target) = target(path) {
+fn create_mount_point(path: &Path) -> io::Result<OwnedFd> {
+    if let Ok(target) = open_mount_point(path) {
         return Ok(target);
     }
     DirBuilder::new().recursive(true).mode(0o755).create(path)?;
-    target(path)
+    open_mount_point(path)
 }
 
 fn mount_new(kind: &str, path: &Path, options: &str) -> io::Result<()> {
@@ -142,12 +145,12 @@ fn mount_new(kind: &str, path: &Path, options: &str) -> io::Result<()> {
 }
 
 /// Devices that lead nowhere, terminals and shared memory of the command's own.
-fn arrange_devices(place: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
+fn mount_devices(place: &Path, devices: &[(&str, OwnedFd)]) -> io::Result<()> {
     mount_new("tmpfs", place, SHARED_MEMORY)?;
     for (name, device) in devices {
         let path = place.join(name);
         drop(std::fs::File::create_new(&path)?);
-        attach(device, &target(&path)?)?;
+        attach(device, &open_mount_point(&path)?)?;
     }
     for (name, destination) in DEVICE_LINKS {
         symlink(destination, place.join(name))?;

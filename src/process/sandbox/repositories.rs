@@ -1,7 +1,7 @@
 //! What a git repository is to us, for all who protect or judge one: how it is known, and what in it makes git run programs
 //! or look elsewhere.
 
-use super::Reach;
+use super::SandboxPolicy;
 use super::git_config;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ pub const GIT: &str = ".git";
 
 /// What in a repository's directory, and in that of each linked worktree, makes git run programs or look elsewhere. The rest
 /// of `info` is git's to write: `git gc` does.
-pub const CONFIGURATION: [&str; 7] =
+pub const GIT_CONFIG_PATHS: [&str; 7] =
     ["commondir", "config", "config.worktree", "gitdir", "hooks", "info/attributes", "modules"];
 
 /// Where a repository keeps the directories of its linked worktrees.
@@ -33,7 +33,7 @@ const HEAD: &str = "HEAD";
 
 /// What a `.git` that is no directory leads to.
 #[derive(Debug)]
-pub struct Destination {
+pub struct GitLink {
     /// The repository's directory, or that of a linked worktree.
     pub directory: PathBuf,
     /// The repository that the worktree is linked to.
@@ -53,47 +53,47 @@ pub fn is_bare<'a>(names: impl Fn(&'a str) -> bool) -> bool {
 
 /// Whether no tool changes the file at this path from a repository's directory, whose parts are in lower case. Without its
 /// `HEAD` it would be none for a while, and the rest of it anybody's.
-pub fn is_kept_from_tools(parts: &[String]) -> bool {
+pub fn is_protected_from_tools(parts: &[String]) -> bool {
     let is_below = |name: &str| {
         let mut names = name.split('/').zip(parts);
         parts.len() >= name.split('/').count() && names.all(|(name, part)| name.eq_ignore_ascii_case(part))
     };
-    CONFIGURATION.into_iter().chain([HEAD, WORKTREES]).any(is_below)
+    GIT_CONFIG_PATHS.into_iter().chain([HEAD, WORKTREES]).any(is_below)
 }
 
 /// What is to be protected of the repository whose directory is `git`, whether it exists or not.
-pub fn configuration(git: &Path) -> impl Iterator<Item = PathBuf> {
+pub fn config_paths(git: &Path) -> impl Iterator<Item = PathBuf> {
     let worktrees =
         std::fs::read_dir(git.join(WORKTREES)).into_iter().flatten().take(MAX_WORKTREES).flatten();
     let directories = std::iter::once(git.to_owned()).chain(worktrees.map(|entry| entry.path()));
-    directories.flat_map(|directory| CONFIGURATION.map(|name| directory.join(name)))
+    directories.flat_map(|directory| GIT_CONFIG_PATHS.map(|name| directory.join(name)))
 }
 
 /// Where the `.git` at `path` leads, a file or a link; `None` when it leads nowhere.
-pub fn destination(path: &Path) -> Option<Destination> {
+pub fn resolve_git_link(path: &Path) -> Option<GitLink> {
     let directory = if path.is_dir() {
         path.canonicalize().ok()?
     } else {
         pointer(path, path.parent().unwrap_or(path), "gitdir: ")?
     };
     let common = pointer(&directory.join("commondir"), &directory, "");
-    Some(Destination { directory, common })
+    Some(GitLink { directory, common })
 }
 
-/// Whether all configuration of the repository whose directory is `git` is protected in `reach`.
-pub fn is_protected(reach: &Reach, git: &Path) -> bool {
-    CONFIGURATION.iter().all(|name| reach.read_only.contains(&git.join(name)))
+/// Whether all configuration of the repository whose directory is `git` is protected in `policy`.
+pub fn is_protected(policy: &SandboxPolicy, git: &Path) -> bool {
+    GIT_CONFIG_PATHS.iter().all(|name| policy.read_only.contains(&git.join(name)))
 }
 
-/// `reach` with the first of these repositories protected.
-pub fn protected(mut reach: Reach, repositories: &[PathBuf]) -> Reach {
+/// `policy` with the first of these repositories protected.
+pub fn with_protected(mut policy: SandboxPolicy, repositories: &[PathBuf]) -> SandboxPolicy {
     let mut found = BTreeSet::new();
     for repository in repositories.iter().take(MAX_REPOSITORIES) {
-        add(repository, &reach.writable, &mut found);
+        add(repository, &policy.writable, &mut found);
     }
-    found.extend(reach.read_only.iter().filter(|path| !leads_through_link(path, &reach.writable)).cloned());
-    reach.read_only = found.into_iter().collect();
-    reach
+    found.extend(policy.read_only.iter().filter(|path| !leads_through_link(path, &policy.writable)).cloned());
+    policy.read_only = found.into_iter().collect();
+    policy
 }
 
 /// Whether a directory above `path` is a link: then what it leads to is protected, if it is ours, and the link.
@@ -107,30 +107,30 @@ fn add(path: &Path, writable: &[PathBuf], found: &mut BTreeSet<PathBuf>) {
     let Ok(kind) = path.symlink_metadata() else { return };
     let tree = if path.ends_with(GIT) { path.parent().unwrap_or(path) } else { path };
     if kind.is_dir() {
-        found.extend(configuration(path));
-        found.extend(named(path, tree, writable));
+        found.extend(config_paths(path));
+        found.extend(referenced_paths(path, tree, writable));
         return;
     }
     found.insert(path.to_owned());
-    let Some(destination) = destination(path) else { return };
+    let Some(destination) = resolve_git_link(path) else { return };
     for directory in [Some(destination.directory), destination.common].into_iter().flatten() {
         if writable.iter().any(|root| directory.starts_with(root)) {
-            found.extend(configuration(&directory));
+            found.extend(config_paths(&directory));
         }
-        found.extend(named(&directory, tree, writable));
+        found.extend(referenced_paths(&directory, tree, writable));
     }
 }
 
 /// What the configuration in `git` takes from the `writable` directories, for a working tree of which something is left.
-fn named(git: &Path, tree: &Path, writable: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
-    let files = ["config", "config.worktree"].map(|name| git_config::named(&git.join(name), tree));
+fn referenced_paths(git: &Path, tree: &Path, writable: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
+    let files = ["config", "config.worktree"].map(|name| git_config::referenced_paths(&git.join(name), tree));
     let is_changed =
         |path: &PathBuf| writable.iter().any(|root| path.starts_with(root)) && !tree.starts_with(path);
     files.into_iter().flatten().filter(is_changed)
 }
 
 /// What of the repository at `path`, a `.git` or a directory that is one itself, no tool changes.
-pub fn held(path: &Path, workspace: &Path) -> BTreeSet<PathBuf> {
+pub fn protected_paths(path: &Path, workspace: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     add(path, &[workspace.to_owned()], &mut found);
     found

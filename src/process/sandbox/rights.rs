@@ -5,8 +5,8 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use std::io;
 
 /// What root keeps: to work on files of several owners, as installations and builds of mixed ownership do. Everything
-/// else could look into other processes, or undo the walls.
-const KEPT: CapabilitySet = CapabilitySet::CHOWN
+/// else could look into other processes, or undo the sandbox.
+const RETAINED_CAPABILITIES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
     .union(CapabilitySet::FSETID)
@@ -24,19 +24,19 @@ const NICENESS: i32 = 5;
 ///
 /// # Errors
 /// When the kernel refuses.
-pub fn give_up() -> io::Result<()> {
+pub fn drop_privileges() -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
     // Our memory and descriptors are not for the commands below us.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    give_up_capabilities()?;
+    drop_capabilities()?;
     let _best_effort = rustix::process::nice(NICENESS);
     Ok(())
 }
 
-fn give_up_capabilities() -> io::Result<()> {
+fn drop_capabilities() -> io::Result<()> {
     for number in 0..CAPABILITIES {
         let capability = CapabilitySet::from_bits_retain(1 << number);
-        if KEPT.contains(capability) {
+        if RETAINED_CAPABILITIES.contains(capability) {
             continue;
         }
         // Only who has the right to can, and who has not has no use for the set; nor can one beyond the last be removed.
@@ -45,8 +45,8 @@ fn give_up_capabilities() -> io::Result<()> {
         }
     }
     let mut sets: CapabilitySets = rustix::thread::capabilities(None)?;
-    sets.effective &= KEPT;
-    sets.permitted &= KEPT;
+    sets.effective &= RETAINED_CAPABILITIES;
+    sets.permitted &= RETAINED_CAPABILITIES;
     sets.inheritable = CapabilitySet::empty();
     Ok(rustix::thread::set_capabilities(None, sets)?)
 }

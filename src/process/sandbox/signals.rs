@@ -14,7 +14,7 @@ use std::io;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Requests that say who is sent a signal when something happens to a file, in memory that a filter does not read.
-const OWNERS: &[u64] = &[0x8901, 0x8902]; // FIOSETOWN and SIOCSPGRP of asm-generic/sockios.h
+const OWNER_REQUESTS: &[u64] = &[0x8901, 0x8902]; // FIOSETOWN and SIOCSPGRP of asm-generic/sockios.h
 
 /// The same of `fcntl`, from asm-generic/fcntl.h.
 const F_SETOWN_EX: libc::c_int = 15;
@@ -24,7 +24,7 @@ const F_SETOWN_EX: libc::c_int = 15;
 ///
 /// # Errors
 /// When the kernel takes no filter.
-pub fn spare(spared: &[Pid]) -> io::Result<()> {
+pub fn refuse_signals_to(spared: &[Pid]) -> io::Result<()> {
     let number = |id: i32| u64::from(id.cast_unsigned());
     let processes: Vec<u64> = spared.iter().map(|pid| number(pid.as_raw_nonzero().get())).collect();
     // A negative number is a group, and -1 everything.
@@ -55,7 +55,7 @@ fn signals_to(processes: &[u64], all: &[u64]) -> Result<Rules, BackendError> {
         // It takes a directory of `/proc` too.
         (libc::SYS_pidfd_send_signal, Vec::new()),
         (libc::SYS_fcntl, owner),
-        (libc::SYS_ioctl, equal(1, OWNERS)?),
+        (libc::SYS_ioctl, equal(1, OWNER_REQUESTS)?),
     ]))
 }
 

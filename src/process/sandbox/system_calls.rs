@@ -5,7 +5,7 @@
 //! it.
 
 use super::View;
-use super::filter::{Filter, Is};
+use super::filter::{Comparison, SeccompProgram};
 use std::io;
 
 /// Calls that change what the walls are made of, reach around them, or open parts of the kernel that no build or test
@@ -82,25 +82,29 @@ const FAMILIES: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6
 /// # Errors
 /// When the kernel takes no filter.
 pub fn restrict(network: bool, view: View) -> io::Result<()> {
-    let mut filter = Filter::new()?;
+    let mut filter = SeccompProgram::new()?;
     filter.refuse(ABSENT, libc::ENOSYS)?;
     filter.refuse(REFUSED, libc::EPERM)?;
     for call in [libc::SYS_unshare, libc::SYS_clone] {
-        filter.refuse_where(call, 0, &[Is::AnyOf(NAMESPACES.unsigned_abs())])?;
+        filter.refuse_where(call, 0, &[Comparison::AnyOf(NAMESPACES.unsigned_abs())])?;
     }
-    let typing = TERMINAL_INPUT.into_iter().map(|request| u32::try_from(request).map(Is::Equal));
+    let typing = TERMINAL_INPUT.into_iter().map(|request| u32::try_from(request).map(Comparison::Equal));
     let typing = typing.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
     filter.refuse_where(libc::SYS_ioctl, 1, &typing)?;
     if view == View::Shared {
         // No rule keeps a command from the limits of other processes of its user, the launcher's among them.
-        filter.allow_where(libc::SYS_prlimit64, 0, &[Is::Equal(0)])?;
+        filter.refuse_unless(libc::SYS_prlimit64, 0, &[Comparison::Equal(0)])?;
     }
     // Without a network of its own the command's only wall against ours is that it gets no socket; paths of sockets of
     // this machine cannot be told apart here either.
     if view == View::Shared && !network {
         filter.refuse(&[libc::SYS_socket], libc::EPERM)?;
     } else {
-        filter.allow_where(libc::SYS_socket, 0, &FAMILIES.map(|family| Is::Equal(family.unsigned_abs())))?;
+        filter.refuse_unless(
+            libc::SYS_socket,
+            0,
+            &FAMILIES.map(|family| Comparison::Equal(family.unsigned_abs())),
+        )?;
     }
     filter.install()
 }

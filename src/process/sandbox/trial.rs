@@ -1,6 +1,6 @@
-//! Tries to get through the walls: what a tier claims is what a process inside of it could and could not do.
+//! Tries to get through the sandbox: what a tier claims is what a process inside of it could and could not do.
 
-use super::{BEYOND_RULES, Breaches, Trial, View};
+use super::{Breaches, SandboxProbe, UNCHECKED_WITHOUT_VIEW, View};
 use crate::process::system::{self, Fork};
 use rustix::process::Pid;
 use rustix::thread::UnshareFlags;
@@ -18,38 +18,38 @@ const CONNECT_TIME: Duration = Duration::from_millis(50);
 
 /// Makes the attempts. Called by a process that is confined.
 #[expect(clippy::disallowed_methods, reason = "to be tried is what it is for")]
-pub fn attempt(trial: &Trial, view: View) -> Breaches {
-    let file = trial.outside.join("file");
-    let protected = trial.inside.join("protected");
-    let deep = trial.around.join("deep");
+pub fn run(probe: &SandboxProbe, view: View) -> Breaches {
+    let file = probe.outside.join("file");
+    let protected = probe.inside.join("protected");
+    let deep = probe.around.join("deep");
     let done = [
         File::options().append(true).open(&file).is_ok(),
-        File::create_new(trial.outside.join("new")).is_ok(),
+        File::create_new(probe.outside.join("new")).is_ok(),
         set_mode(&file).is_ok(),
         File::options().append(true).open(protected.join("file")).is_ok(),
-        std::fs::rename(&protected, trial.inside.join("moved")).is_ok(),
-        std::fs::read(trial.hidden.join("file")).is_ok_and(|bytes| !bytes.is_empty()),
-        TcpStream::connect_timeout(&trial.tcp, CONNECT_TIME).is_ok(),
-        connects_within(&trial.hidden),
-        UnixAddress::from_abstract_name(&trial.name).and_then(|name| UnixStream::connect_addr(&name)).is_ok(),
-        is_agent(trial) && std::fs::read(format!("/proc/{}/environ", trial.agent)).is_ok(),
-        is_agent(trial) && signals(trial.agent).is_ok(),
+        std::fs::rename(&protected, probe.inside.join("moved")).is_ok(),
+        std::fs::read(probe.hidden.join("file")).is_ok_and(|bytes| !bytes.is_empty()),
+        TcpStream::connect_timeout(&probe.tcp, CONNECT_TIME).is_ok(),
+        connects_within(&probe.hidden),
+        UnixAddress::from_abstract_name(&probe.name).and_then(|name| UnixStream::connect_addr(&name)).is_ok(),
+        is_agent(probe) && std::fs::read(format!("/proc/{}/environ", probe.agent)).is_ok(),
+        is_agent(probe) && signals(probe.agent).is_ok(),
         system::unshare(UnshareFlags::NEWUSER).is_ok(),
-        File::create_new(trial.inside.join("new")).is_err(),
+        File::create_new(probe.inside.join("new")).is_err(),
         fork().is_err(),
         File::options().write(true).open("/dev/null").is_err(),
         File::options().read(true).custom_flags(libc::O_TRUNC).open(&file).is_ok(),
-        reaches(&deep) || std::fs::rename(&deep, trial.around.join("moved")).is_ok(),
+        reaches(&deep) || std::fs::rename(&deep, probe.around.join("moved")).is_ok(),
     ];
     // Whether it arrives is for the agent to see.
-    let _sent = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.send_to(b"trial", trial.udp));
-    let claimed = |bit: usize| view == View::Own || !BEYOND_RULES.contains(&bit);
+    let _sent = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.send_to(b"probe", probe.udp));
+    let claimed = |bit: usize| view == View::Own || !UNCHECKED_WITHOUT_VIEW.contains(&bit);
     let bits = done.into_iter().enumerate().filter(|(bit, wrong)| *wrong && claimed(*bit));
     Breaches(bits.fold(0, |mask, (bit, _)| mask | 1 << bit))
 }
 
 /// Whether the socket of the directory answers; from within, for its path may be longer than an address can be.
-#[expect(clippy::disallowed_methods, reason = "the process inside ends with the trial")]
+#[expect(clippy::disallowed_methods, reason = "the process inside ends with the probe")]
 fn connects_within(directory: &Path) -> bool {
     std::env::set_current_dir(directory).and_then(|()| UnixStream::connect("socket")).is_ok()
 }
@@ -72,8 +72,8 @@ fn signals(agent: i32) -> io::Result<()> {
     Ok(rustix::process::test_kill_process(agent)?)
 }
 
-fn is_agent(trial: &Trial) -> bool {
-    super::started(trial.agent).is_some_and(|started| started == trial.agent_started)
+fn is_agent(probe: &SandboxProbe) -> bool {
+    super::start_time(probe.agent).is_some_and(|started| started == probe.agent_started)
 }
 
 #[expect(clippy::exit, reason = "all that this process is for is that it was started")]

@@ -1,15 +1,15 @@
 //! What a command sees of the file system, as a list of what differs from a read-only whole.
 
-use super::{Reach, TEMPORARY};
+use super::{SHARED_TEMP_DIRS, SandboxPolicy};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What hosts keep their sockets in. It is empty for the command, but for [`KEPT_IN_RUN`].
+/// What hosts keep their sockets in. It is empty for the command, but for [`VISIBLE_IN_RUN`].
 const RUN: &str = "/run";
 
 /// Programs of `NixOS`, and what names hosts.
-const KEPT_IN_RUN: [&str; 6] = [
+const VISIBLE_IN_RUN: [&str; 6] = [
     "/run/current-system",
     "/run/booted-system",
     "/run/wrappers",
@@ -19,13 +19,13 @@ const KEPT_IN_RUN: [&str; 6] = [
 ];
 
 /// Places that are another for each command.
-const COVERED: [&str; 3] = [TEMPORARY[0], TEMPORARY[1], RUN];
+const REPLACED_DIRS: [&str; 3] = [SHARED_TEMP_DIRS[0], SHARED_TEMP_DIRS[1], RUN];
 
 /// A change of the view at one path.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum MountChange {
     /// What is at this path of ours.
-    Bind(PathBuf, Rights),
+    Bind(PathBuf, MountAccess),
     /// The same as without, as a mount of its own.
     Pin,
     /// The same, read-only.
@@ -38,66 +38,67 @@ pub(super) enum Change {
 
 /// What may be done with what is bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rights {
+pub(super) enum MountAccess {
     /// It can be changed.
-    Change,
+    Writable,
     /// It can be seen.
-    See,
+    ReadOnly,
 }
 
 /// What differs from the read-only whole, by path. Of two changes at one path the more careful counts.
-pub(super) fn plan(reach: &Reach) -> BTreeMap<PathBuf, Change> {
+pub(super) fn plan(policy: &SandboxPolicy) -> BTreeMap<PathBuf, MountChange> {
     let mut changes = BTreeMap::new();
-    let rooted = reach.writable.iter().filter(|path| *path != Path::new("/"));
+    let rooted = policy.writable.iter().filter(|path| *path != Path::new("/"));
     for path in rooted {
-        changes.insert(path.clone(), Change::Bind(path.clone(), Rights::Change));
+        changes.insert(path.clone(), MountChange::Bind(path.clone(), MountAccess::Writable));
     }
-    let kept = KEPT_IN_RUN.iter().map(Path::new).filter(|path| path.exists());
-    let covered = |path: &&Path| COVERED.iter().any(|place| path.starts_with(place));
-    let seen = reach.visible.iter().map(PathBuf::as_path).filter(covered).chain(kept);
+    let kept = VISIBLE_IN_RUN.iter().map(Path::new).filter(|path| path.exists());
+    let covered = |path: &&Path| REPLACED_DIRS.iter().any(|place| path.starts_with(place));
+    let seen = policy.visible.iter().map(PathBuf::as_path).filter(covered).chain(kept);
     for path in seen {
         if let std::collections::btree_map::Entry::Vacant(free) = changes.entry(path.to_owned()) {
-            free.insert(Change::Bind(path.to_owned(), Rights::See));
+            free.insert(MountChange::Bind(path.to_owned(), MountAccess::ReadOnly));
         }
     }
-    for place in TEMPORARY.map(Path::new) {
-        let place = if reach.is_private(place) { place } else { &reach.temporary };
+    for place in SHARED_TEMP_DIRS.map(Path::new) {
+        let place = if policy.is_private(place) { place } else { &policy.temporary };
         if place.is_dir() && !place.is_symlink() {
-            changes.insert(place.to_owned(), Change::Bind(reach.temporary.clone(), Rights::Change));
+            changes
+                .insert(place.to_owned(), MountChange::Bind(policy.temporary.clone(), MountAccess::Writable));
         }
     }
-    for path in reach.read_only.iter().filter(|path| is_real(path)) {
-        pin_above(path, &reach.writable, &mut changes);
-        changes.insert(path.clone(), Change::Protect);
+    for path in policy.read_only.iter().filter(|path| is_real(path)) {
+        pin_above(path, &policy.writable, &mut changes);
+        changes.insert(path.clone(), MountChange::Protect);
     }
     let sockets = [Path::new(RUN)];
-    let hidden = reach.hidden.iter().map(PathBuf::as_path).chain(sockets);
+    let hidden = policy.hidden.iter().map(PathBuf::as_path).chain(sockets);
     for path in hidden.filter(|path| path.exists()) {
-        pin_above(path, &reach.writable, &mut changes);
-        changes.insert(path.to_owned(), Change::Hide);
+        pin_above(path, &policy.writable, &mut changes);
+        changes.insert(path.to_owned(), MountChange::Hide);
     }
-    changes.insert(PathBuf::from("/dev"), Change::Devices);
+    changes.insert(PathBuf::from("/dev"), MountChange::Devices);
     let covered: Vec<PathBuf> = changes.keys().filter(|path| is_covered(path, &changes)).cloned().collect();
-    changes.retain(|path, change| matches!(change, Change::Bind(..)) || !covered.contains(path));
+    changes.retain(|path, change| matches!(change, MountChange::Bind(..)) || !covered.contains(path));
     changes
 }
 
 /// Keeps the directories above `path` in their place, where they could be moved away with it.
-fn pin_above(path: &Path, writable: &[PathBuf], changes: &mut BTreeMap<PathBuf, Change>) {
+fn pin_above(path: &Path, writable: &[PathBuf], changes: &mut BTreeMap<PathBuf, MountChange>) {
     let inside =
         |ancestor: &&Path| writable.iter().any(|root| ancestor.starts_with(root) && *ancestor != root);
     for ancestor in path.ancestors().skip(1).filter(inside) {
-        changes.entry(ancestor.to_owned()).or_insert(Change::Pin);
+        changes.entry(ancestor.to_owned()).or_insert(MountChange::Pin);
     }
 }
 
 /// Whether something else is in the place of a directory above `path`, so that there is nothing to care for.
-fn is_covered(path: &Path, changes: &BTreeMap<PathBuf, Change>) -> bool {
+fn is_covered(path: &Path, changes: &BTreeMap<PathBuf, MountChange>) -> bool {
     let mut above = path.ancestors().skip(1);
     above.find_map(|above| match changes.get(above)? {
-        Change::Bind(from, _) => Some(from != above),
-        Change::Hide | Change::Devices => Some(true),
-        Change::Pin | Change::Protect => None,
+        MountChange::Bind(from, _) => Some(from != above),
+        MountChange::Hide | MountChange::Devices => Some(true),
+        MountChange::Pin | MountChange::Protect => None,
     }) == Some(true)
 }
 
@@ -119,21 +120,21 @@ mod tests {
             let place = tempfile::tempdir_in("/tmp").unwrap();
             let hidden = place.path().join("hidden");
             std::fs::create_dir_all(hidden.join("repository/.git")).unwrap();
-            let reach = Reach {
+            let policy = SandboxPolicy {
                 writable: vec![root.clone()],
                 read_only: vec![hidden.join("repository/.git"), "/dev/null".into()],
                 hidden: vec![hidden.clone(), hidden.join("repository")],
                 temporary: hidden.join("temporary"),
-                ..Reach::default()
+                ..SandboxPolicy::default()
             };
-            std::fs::create_dir(&reach.temporary).unwrap();
-            let changes = plan(&reach);
-            let own = Change::Bind(reach.temporary.clone(), Rights::Change);
-            assert_eq!(changes.get(&reach.temporary), Some(&own), "{root:?}");
+            std::fs::create_dir(&policy.temporary).unwrap();
+            let changes = plan(&policy);
+            let own = MountChange::Bind(policy.temporary.clone(), MountAccess::Writable);
+            assert_eq!(changes.get(&policy.temporary), Some(&own), "{root:?}");
             let shared = changes.get(Path::new("/tmp"));
             assert!(shared.is_none_or(|shared| *shared != own), "{root:?}");
-            assert_eq!(changes.get(&hidden), Some(&Change::Hide));
-            assert_eq!(changes.get(place.path()), Some(&Change::Pin));
+            assert_eq!(changes.get(&hidden), Some(&MountChange::Hide));
+            assert_eq!(changes.get(place.path()), Some(&MountChange::Pin));
             let below = [hidden.join("repository"), hidden.join("repository/.git"), "/dev/null".into()];
             assert!(!below.iter().any(|path| changes.contains_key(path)), "{changes:?}");
         }

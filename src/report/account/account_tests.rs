@@ -1,21 +1,21 @@
 //! Accounts of made-up sessions, and what holds for every text in them.
 
-use super::page::Page;
+use super::page::HtmlWriter;
 use super::*;
 use crate::event::{Event, Record};
 use crate::report::script;
 use proptest::prelude::*;
 
-fn account(records: &[Record]) -> Account {
-    let mut fold = Fold::default();
+fn account(records: &[Record]) -> SessionReport {
+    let mut fold = SessionReportBuilder::default();
     for record in records {
         fold.add(record);
     }
     fold.finish()
 }
 
-fn html(account: &Account) -> String {
-    Form::Html.show(account).unwrap()
+fn html(account: &SessionReport) -> String {
+    ReportFormat::Html.render(account).unwrap()
 }
 
 #[test]
@@ -26,21 +26,21 @@ fn o19_an_account_tells_what_was_done_by_step_and_call() {
     assert_eq!((account.status, account.stop_reason), (Some(Status::Success), Some(StopReason::LlmDone)));
     assert_eq!((account.step_count, account.request_count, account.tool_call_count), (2, 1, 2));
     assert_eq!((account.model_time_ms, account.tool_time_ms), (3_000, 12));
-    assert_eq!(account.usage.prompt(), 3_000);
+    assert_eq!(account.usage.prompt_tokens(), 3_000);
     let [first, second] = account.steps.as_slice() else { panic!("{:?}", account.steps) };
     assert_eq!(
         (first.number, first.latency_ms, first.finish_reason.clone()),
         (1, 1_500, Some(FinishReason::ToolCalls))
     );
-    let outcomes: Vec<Outcome> = first.calls.iter().map(|call| call.outcome).collect();
-    assert_eq!(outcomes, [Outcome::Ok, Outcome::Failed]);
+    let outcomes: Vec<CallStatus> = first.calls.iter().map(|call| call.outcome).collect();
+    assert_eq!(outcomes, [CallStatus::Ok, CallStatus::Failed]);
     assert_eq!(first.calls[1].error.as_deref(), Some("No such file: x"));
     assert_eq!(first.hooks.len(), 2);
     assert_eq!(second.text, "Done: both files\nare fine.");
     assert_eq!(account.permission_denials[0].denial.rule, "mode.confirm-sensitive");
     assert_eq!(
         account.errors,
-        [Mishap { step: 1, tool: Some("read_file".into()), message: "No such file: x".into() }]
+        [ReportedError { step: 1, tool: Some("read_file".into()), message: "No such file: x".into() }]
     );
     let warnings: Vec<&str> = account.warnings.iter().map(|warning| warning.text.as_str()).collect();
     assert_eq!(warnings.len(), 3, "{warnings:?}");
@@ -56,7 +56,7 @@ fn a_session_without_an_end_has_no_verdict_and_none_of_an_earlier_run() {
     let killed = account(&records);
     assert_eq!((killed.status, killed.stop_reason, killed.runs.len()), (None, None, 2));
     assert_eq!((killed.output.as_str(), killed.runs[0].status), ("", Some(Status::Success)));
-    assert!(Form::Markdown.show(&killed).unwrap().contains("WARN: `no end: "));
+    assert!(ReportFormat::Markdown.render(&killed).unwrap().contains("WARN: `no end: "));
     // The second run counts on from the first.
     assert_eq!(killed.steps.last().unwrap().number, 4);
 }
@@ -64,14 +64,13 @@ fn a_session_without_an_end_has_no_verdict_and_none_of_an_earlier_run() {
 #[test]
 fn a_call_that_waited_gets_its_result_where_it_was_made() {
     let mut records = script::run();
-    let ends =
-        |record: &Record| matches!(&record.event, Event::ToolEnd { result, .. } if result.call_id == "c1");
+    let ends = |record: &Record| matches!(&record.event, Event::ToolCallEnd { result, .. } if result.call_id == "c1");
     let at = records.iter().position(ends).unwrap();
-    let waits = Event::ToolWaits { call_id: "c1".into(), approval: None };
+    let waits = Event::ToolCallPending { call_id: "c1".into(), approval: None };
     let end = std::mem::replace(&mut records[at], script::record(1, waits));
-    assert_eq!(account(&records).steps[0].calls[0].outcome, Outcome::Waiting);
+    assert_eq!(account(&records).steps[0].calls[0].outcome, CallStatus::Waiting);
     records.push(Record { run: "r2".into(), ..end });
-    assert_eq!(account(&records).steps[0].calls[0].outcome, Outcome::Ok);
+    assert_eq!(account(&records).steps[0].calls[0].outcome, CallStatus::Ok);
 }
 
 #[test]
@@ -82,7 +81,7 @@ fn long_texts_share_the_room_that_there_is() {
     for number in 0..500 {
         for mut record in steps.clone() {
             record.step += number * 2;
-            if let Event::ToolEnd { result, .. } = &mut record.event {
+            if let Event::ToolCallEnd { result, .. } = &mut record.event {
                 result.text.clone_from(&long);
             }
             if !matches!(record.event, Event::RunEnd { .. }) {
@@ -96,18 +95,21 @@ fn long_texts_share_the_room_that_there_is() {
     assert!(page.len() < 12 << 20, "{}", page.len());
     assert!(page.contains("characters omitted"));
     assert!(page.matches("<a href=\"#step-").count() <= 3 * 240);
-    let github = Form::Github.show(&account).unwrap();
+    let github = ReportFormat::Github.render(&account).unwrap();
     assert!(github.len() < 65_536 && github.contains("Timeline (1,000 steps)"), "{}", github.len());
 }
 
 #[test]
 fn a_run_that_never_began_has_a_report_too() {
-    let failure =
-        Failure { kind: crate::failure::ErrorKind::Config, message: "no such key".into(), retryable: false };
-    let mut account = Account::default();
-    account.concluded(&json::not_started(failure, None));
-    for form in [Form::Json, Form::Markdown, Form::Github, Form::Html] {
-        let text = form.show(&account).unwrap();
+    let failure = Failure {
+        kind: crate::failure::FailureKind::Config,
+        message: "no such key".into(),
+        retryable: false,
+    };
+    let mut account = SessionReport::default();
+    account.set_result(&json::not_started(failure, None));
+    for form in [ReportFormat::Json, ReportFormat::Markdown, ReportFormat::Github, ReportFormat::Html] {
+        let text = form.render(&account).unwrap();
         assert!(text.contains("no such key") && text.contains("failed"), "{text}");
     }
 }
@@ -118,23 +120,23 @@ fn the_policy_of_the_page_holds_the_hash_of_its_style() {
     let suite = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13().unwrap();
     let hash = suite.common.hash_provider.hash(include_bytes!("html.css"));
     let hash = base64::engine::general_purpose::STANDARD.encode(hash.as_ref());
-    assert!(html(&Account::default()).contains(&format!("style-src 'sha256-{hash}'")), "it is {hash}");
+    assert!(html(&SessionReport::default()).contains(&format!("style-src 'sha256-{hash}'")), "it is {hash}");
 }
 
 #[test]
 fn o17_the_ending_of_a_name_says_the_form() {
     for (name, form) in [
-        ("r.json", Form::Json),
-        ("r.md", Form::Markdown),
-        ("r.markdown", Form::Markdown),
-        ("r.HTML", Form::Html),
-        ("r.htm", Form::Html),
-        ("r", Form::Markdown),
+        ("r.json", ReportFormat::Json),
+        ("r.md", ReportFormat::Markdown),
+        ("r.markdown", ReportFormat::Markdown),
+        ("r.HTML", ReportFormat::Html),
+        ("r.htm", ReportFormat::Html),
+        ("r", ReportFormat::Markdown),
     ] {
-        assert_eq!(Form::of_file(Path::new(name)), form, "{name}");
+        assert_eq!(ReportFormat::from_path(Path::new(name)), form, "{name}");
     }
-    assert_eq!("github".parse(), Ok(Form::Github));
-    assert!("pdf".parse::<Form>().is_err());
+    assert_eq!("github".parse(), Ok(ReportFormat::Github));
+    assert!("pdf".parse::<ReportFormat>().is_err());
 }
 
 proptest! {
@@ -146,15 +148,15 @@ proptest! {
         let page = html(&account);
         prop_assert_eq!(page.matches("<details").count(), page.matches("</details>").count());
         prop_assert_eq!(page.matches("<article ").count(), account.steps.len());
-        for form in [Form::Json, Form::Markdown, Form::Github] {
-            prop_assert!(form.show(&account).unwrap().ends_with('\n'));
+        for form in [ReportFormat::Json, ReportFormat::Markdown, ReportFormat::Github] {
+            prop_assert!(form.render(&account).unwrap().ends_with('\n'));
         }
     }
 
     #[test]
     fn no_text_becomes_markup_on_a_page(text in "(?s).{0,40}") {
-        let mut page = Page::default();
-        page.markup("<p>").text(&text).exact(&text);
+        let mut page = HtmlWriter::default();
+        page.markup("<p>").text(&text).verbatim(&text);
         let page = page.finish();
         prop_assert!(!page["<p>".len()..].contains(['<', '>', '"', '\'']));
         prop_assert!(!page.contains(|c: char| c.is_control() && c != '\n' && c != '\t'));

@@ -1,6 +1,6 @@
 //! The chart of a page: what each step took, as bars that need no script; each bar says its figures and leads to its step.
 
-use super::page::Page;
+use super::page::HtmlWriter;
 use super::{Step, words};
 use crate::messages;
 use crate::price::Usd;
@@ -40,7 +40,7 @@ const PANELS: [Panel; 3] = [
         ],
         of: |step| {
             let usage = step.usage.unwrap_or_default();
-            [usage.cached_read, usage.prompt().saturating_sub(usage.cached_read), usage.output]
+            [usage.cached_read, usage.prompt_tokens().saturating_sub(usage.cached_read), usage.output]
         },
         told: messages::thousands,
     },
@@ -48,12 +48,12 @@ const PANELS: [Panel; 3] = [
         title: "Cost",
         parts: &[("<rect class=\"one\"", "dollars")],
         of: |step| [step.cost_usd.unwrap_or_default().picodollars(), 0, 0],
-        told: |amount| Usd::of_picodollars(amount).to_string(),
+        told: |amount| Usd::from_picodollars(amount).to_string(),
     },
 ];
 
 /// Draws what `steps` took.
-pub(super) fn draw(page: &mut Page, steps: &[Step]) {
+pub(super) fn draw(page: &mut HtmlWriter, steps: &[Step]) {
     let (Some(first), Some(last)) = (steps.first(), steps.last()) else { return };
     page.markup("<section id=\"timeline\"><h2>Timeline</h2>");
     for panel in &PANELS {
@@ -64,7 +64,7 @@ pub(super) fn draw(page: &mut Page, steps: &[Step]) {
 }
 
 impl Panel {
-    fn draw(&self, page: &mut Page, steps: &[Step]) {
+    fn draw(&self, page: &mut HtmlWriter, steps: &[Step]) {
         let per_bar = steps.len().div_ceil(MAX_BARS);
         let bars: Vec<(&[Step], Parts)> =
             steps.chunks(per_bar).map(|steps| (steps, self.sum(steps))).collect();
@@ -119,7 +119,7 @@ impl Panel {
     }
 }
 
-fn extent(page: &mut Page, x: u64, width: u64, height: u64) {
+fn extent(page: &mut HtmlWriter, x: u64, width: u64, height: u64) {
     page.markup(" x=\"").number(x).markup("\" width=\"").number(width);
     page.markup("\" height=\"").number(height).markup("\"/>");
 }

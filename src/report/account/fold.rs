@@ -1,15 +1,17 @@
 //! Folds the records of a journal into an account, in memory that long texts and long sessions do not fill.
 
 use super::{
-    ACCOUNT_SCHEMA_VERSION, Account, Call, FileChange, Hook, Mishap, Outcome, Refused, Run, Step, Told,
-    Warning,
+    Call, CallStatus, FileChange, Hook, REPORT_SCHEMA_VERSION, ReportedDenial, ReportedError,
+    ReportedMessage, Run, SessionReport, Step, Warning,
 };
 use crate::agent::tally::Tally;
-use crate::event::{Billed, Event, FinishReason, HookVerdict, Level, Origin, Purpose, Record};
-use crate::failure::ErrorKind;
+use crate::event::{
+    BilledUsage, Event, FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose, Record,
+};
+use crate::failure::FailureKind;
 use crate::language::Language;
 use crate::message::{Message, ToolResult};
-use crate::messages::{self, Form, Retry};
+use crate::messages::{self, LogStyle, RetryLine};
 use crate::result::RunResult;
 use crate::text::excerpt;
 use crate::text::lines::one_line;
@@ -33,13 +35,13 @@ const MAX_OTHERS: usize = 1_000;
 
 /// An account on its way.
 #[derive(Debug)]
-pub struct Fold {
-    account: Account,
+pub struct SessionReportBuilder {
+    account: SessionReport,
     tally: Tally,
     /// Where calls without a result stand: step and place.
     open: BTreeMap<String, (usize, usize)>,
     /// Said to the model since the last step began.
-    told: Vec<Told>,
+    told: Vec<ReportedMessage>,
     /// The model that is asked now.
     model: String,
     /// The id of the run, as records name it.
@@ -56,10 +58,10 @@ pub struct Fold {
     chars: usize,
 }
 
-impl Default for Fold {
+impl Default for SessionReportBuilder {
     fn default() -> Self {
         Self {
-            account: Account { schema_version: ACCOUNT_SCHEMA_VERSION, ..Account::default() },
+            account: SessionReport { schema_version: REPORT_SCHEMA_VERSION, ..SessionReport::default() },
             tally: Tally::default(),
             open: BTreeMap::new(),
             told: Vec::new(),
@@ -76,7 +78,7 @@ impl Default for Fold {
     }
 }
 
-impl Fold {
+impl SessionReportBuilder {
     /// Takes note of a record that holds no secret.
     pub fn add(&mut self, record: &Record) {
         self.place(record);
@@ -96,39 +98,45 @@ impl Fold {
             | Event::ModelAbandoned { .. }
             | Event::ModelSwitched { .. }) => self.no_answer(event),
             event @ Event::ModelResponse { .. } => self.response(event),
-            Event::ToolStart { call, summary } => {
+            Event::ToolCallStart { call, summary } => {
                 self.call(&call.id, |call| call.summary = one_line(summary, LINE_CHARS));
             }
-            Event::ToolWaits { call_id, .. } => self.call(call_id, |call| call.outcome = Outcome::Waiting),
-            event @ Event::ToolEnd { .. } => self.tool_end(event),
+            Event::ToolCallPending { call_id, .. } => {
+                self.call(call_id, |call| call.outcome = CallStatus::Waiting)
+            }
+            event @ Event::ToolCallEnd { .. } => self.tool_end(event),
             Event::Subagent { call_id, event, .. } => self.subagent(call_id, event),
             event @ Event::HookEnd { .. } => self.hook(event),
-            Event::Guardrail { triggered } => self.tally.guardrail(triggered),
+            Event::Guardrail { triggered } => self.tally.add_guardrail(triggered),
             Event::BudgetWarning { spent_usd, at_usd } => {
-                self.warn(Level::Warn, &messages::budget_warning(*spent_usd, *at_usd, Language::En));
+                self.warn(NoticeLevel::Warn, &messages::budget_warning(*spent_usd, *at_usd, Language::En));
             }
             Event::Gates { results } => {
                 for result in results.iter().filter(|result| !result.passed) {
                     self.warn(
-                        Level::Warn,
+                        NoticeLevel::Warn,
                         &format!("{}\n{}", messages::gate(result, Language::En), result.output),
                     );
                 }
             }
             Event::Evaluation { result } if !result.passed => {
-                let findings = messages::findings(result);
+                let findings = messages::evaluation_findings(result);
                 self.warn(
-                    Level::Warn,
+                    NoticeLevel::Warn,
                     &format!("{}\n{findings}", messages::evaluation(result, Language::En)),
                 );
             }
-            Event::Compaction { part } => self.warn(Level::Info, &messages::compaction(part, Language::En)),
-            Event::Notice { level: level @ (Level::Warn | Level::Error), text } => self.warn(*level, text),
+            Event::Compaction { part } => {
+                self.warn(NoticeLevel::Info, &messages::compaction(part, Language::En))
+            }
+            Event::Notice { level: level @ (NoticeLevel::Warn | NoticeLevel::Error), text } => {
+                self.warn(*level, text)
+            }
             Event::Restored { way, changed, .. } => {
                 for change in changed {
-                    self.tally.change(change);
+                    self.tally.add_change(change);
                 }
-                self.warn(Level::Info, &messages::restored(*way, changed));
+                self.warn(NoticeLevel::Info, &messages::restored(*way, changed));
             }
             Event::RunEnd { result } => self.run_end(result),
             _ => {}
@@ -142,7 +150,7 @@ impl Fold {
     }
 
     /// The account; files without their diffs, which no record holds.
-    pub fn finish(mut self) -> Account {
+    pub fn finish(mut self) -> SessionReport {
         if self.account.status.is_none() {
             self.account.cost = self.tally.total(false);
         }
@@ -194,8 +202,8 @@ impl Fold {
         self.earlier.saturating_add(self.last)
     }
 
-    fn user_message(&mut self, text: &str, origin: Origin) {
-        if origin == Origin::Prompt && self.account.task.is_empty() {
+    fn user_message(&mut self, text: &str, origin: MessageOrigin) {
+        if origin == MessageOrigin::Prompt && self.account.task.is_empty() {
             self.account.task = self.cut(text);
         }
         if self.messages == MAX_OTHERS {
@@ -203,7 +211,7 @@ impl Fold {
         }
         self.messages += 1;
         let text = self.cut(text);
-        self.told.push(Told { origin, text });
+        self.told.push(ReportedMessage { origin, text });
     }
 
     fn step_start(&mut self, purpose: Purpose, record: &Record) {
@@ -265,9 +273,9 @@ impl Fold {
             return;
         };
         self.tally.usage += usage.unwrap_or_default();
-        self.tally.cost(*purpose, *cost_usd);
+        self.tally.add_cost(*purpose, *cost_usd);
         self.account.model_time_ms = self.account.model_time_ms.saturating_add(*latency_ms);
-        let (text, thinking) = (self.cut(&message.joined_text()), self.cut(&message.thoughts()));
+        let (text, thinking) = (self.cut(&message.joined_text()), self.cut(&message.joined_thinking()));
         self.step(|step| {
             (step.text, step.thinking) = (text, thinking);
             (step.usage, step.cost_usd) = (*usage, *cost_usd);
@@ -278,7 +286,7 @@ impl Fold {
     }
 
     fn subagent(&mut self, call_id: &str, event: &Event) {
-        let calls = self.tally.subagent(call_id, event);
+        let calls = self.tally.add_subagent_event(call_id, event);
         self.account.tool_call_count = self.account.tool_call_count.saturating_add(calls);
         self.account.request_count =
             self.account.request_count.saturating_add(u32::from(matches!(event, Event::RequestSent { .. })));
@@ -286,16 +294,18 @@ impl Fold {
             Event::RunEnd { result } => {
                 let asked = self.tally.subagents.iter().rfind(|subagent| subagent.call_id == call_id);
                 let agent = asked.map(|subagent| subagent.agent.clone()).unwrap_or_default();
-                self.warn(Level::Info, &messages::subagent_in_report(&agent, result));
+                self.warn(NoticeLevel::Info, &messages::subagent_in_report(&agent, result));
             }
-            Event::Notice { level: level @ (Level::Warn | Level::Error), text } => self.warn(*level, text),
+            Event::Notice { level: level @ (NoticeLevel::Warn | NoticeLevel::Error), text } => {
+                self.warn(*level, text)
+            }
             _ => {}
         }
     }
 
     /// The calls of an answer, as far as it counts.
     fn calls(&mut self, message: &Message, finish: &FinishReason) {
-        for call in message.tool_calls().filter(|_| finish.counts()) {
+        for call in message.tool_calls().filter(|_| finish.is_usable()) {
             self.account.tool_call_count = self.account.tool_call_count.saturating_add(1);
             if self.calls == MAX_CALLS || self.account.left_out.steps > 0 {
                 self.account.left_out.calls = self.account.left_out.calls.saturating_add(1);
@@ -312,34 +322,34 @@ impl Fold {
     }
 
     fn tool_end(&mut self, event: &Event) {
-        let Event::ToolEnd { name, summary, result, changed, denial, simulated, duration_ms, .. } = event
+        let Event::ToolCallEnd { name, summary, result, changed, denial, simulated, duration_ms, .. } = event
         else {
             return;
         };
         for change in changed {
-            self.tally.change(change);
+            self.tally.add_change(change);
         }
         self.account.tool_time_ms = self.account.tool_time_ms.saturating_add(*duration_ms);
         let outcome = match (denial, simulated) {
-            (Some(_), _) => Outcome::Refused,
-            (None, true) => Outcome::Simulated,
-            (None, false) if result.is_error => Outcome::Failed,
-            (None, false) => Outcome::Ok,
+            (Some(_), _) => CallStatus::Refused,
+            (None, true) => CallStatus::Simulated,
+            (None, false) if result.is_error => CallStatus::Failed,
+            (None, false) => CallStatus::Ok,
         };
         let (step, error) = (self.number(), error_of(result));
         if let Some(denial) = denial {
-            let refused = Refused { step, denial: denial.clone() };
+            let refused = ReportedDenial { step, denial: denial.clone() };
             self.list(|account| &mut account.permission_denials, refused);
         } else if let Some(message) = error.clone() {
             let tool = Some(one_line(name, LINE_CHARS));
-            self.list(|account| &mut account.errors, Mishap { step, tool, message });
+            self.list(|account| &mut account.errors, ReportedError { step, tool, message });
         }
         let text = self.cut(&result.text);
         let place = self.open.get(&result.call_id).map(|(step, _)| *step);
         self.call(&result.call_id, |call| {
             call.summary = one_line(summary, LINE_CHARS);
             (call.outcome, call.error) = (outcome, error);
-            call.skipped = matches!(outcome, Outcome::Refused | Outcome::Simulated);
+            call.skipped = matches!(outcome, CallStatus::Refused | CallStatus::Simulated);
             (call.result, call.result_bytes) = (text, result.text.len());
             call.latency_ms = *duration_ms;
             call.changed = changed.iter().take(MAX_OTHERS).map(Into::into).collect();
@@ -354,8 +364,8 @@ impl Fold {
         let Event::HookEnd { hook, on, verdict, output, duration_ms } = event else { return };
         let name = one_line(hook, LINE_CHARS);
         if *verdict != HookVerdict::Allow {
-            let told = Form::Words(Language::En).hook(&name, *verdict);
-            self.warn(Level::Warn, &format!("{} ({on}): {}", told.trim(), output.trim()));
+            let told = LogStyle::Plain(Language::En).hook(&name, *verdict);
+            self.warn(NoticeLevel::Warn, &format!("{} ({on}): {}", told.trim(), output.trim()));
         }
         if self.hooks == MAX_OTHERS {
             return self.left_out();
@@ -372,53 +382,53 @@ impl Fold {
             Event::Retry { delay_ms, kind, message, billed, .. } => {
                 let purpose = self.account.steps.last().map_or(Purpose::Step, |step| step.purpose);
                 self.billed(purpose, *kind, *billed);
-                if let Some(retry) = Retry::of(event, message, false) {
-                    let line = Form::Words(Language::En).retry(retry, Duration::from_millis(*delay_ms));
-                    self.warn(Level::Warn, line.trim());
+                if let Some(retry) = RetryLine::of(event, message, false) {
+                    let line = LogStyle::Plain(Language::En).retry(retry, Duration::from_millis(*delay_ms));
+                    self.warn(NoticeLevel::Warn, line.trim());
                 }
             }
             Event::ModelFailed { purpose, failure, billed } => {
                 self.billed(*purpose, failure.kind, *billed);
                 let message = one_line(&failure.message, LINE_CHARS);
                 let step = self.number();
-                self.list(|account| &mut account.errors, Mishap { step, tool: None, message });
+                self.list(|account| &mut account.errors, ReportedError { step, tool: None, message });
             }
             Event::ModelAbandoned { reason, .. } => {
                 self.tally.unreported = true;
-                self.warn(Level::Warn, &messages::given_up(*reason));
+                self.warn(NoticeLevel::Warn, &messages::model_call_abandoned(*reason));
             }
             Event::ModelSwitched { from, to, .. } => {
                 self.model.clone_from(to);
                 self.account.model = Some(to.clone());
-                self.warn(Level::Warn, &messages::model_switched(from, to, Language::En));
+                self.warn(NoticeLevel::Warn, &messages::model_switched(from, to, Language::En));
             }
             _ => {}
         }
     }
 
-    fn billed(&mut self, purpose: Purpose, kind: ErrorKind, billed: Option<Billed>) {
+    fn billed(&mut self, purpose: Purpose, kind: FailureKind, billed: Option<BilledUsage>) {
         match billed {
-            Some(Billed { usage, cost_usd }) => {
+            Some(BilledUsage { usage, cost_usd }) => {
                 self.tally.usage += usage;
-                self.tally.cost(purpose, cost_usd);
+                self.tally.add_cost(purpose, cost_usd);
             }
             None => self.tally.unreported |= kind.may_be_billed(),
         }
     }
 
     fn run_end(&mut self, result: &RunResult) {
-        self.account.concluded(result);
+        self.account.set_result(result);
         if let Some(run) = self.account.runs.last_mut() {
             (run.status, run.stop_reason) = (Some(result.status), result.stop_reason);
         }
     }
 
-    fn warn(&mut self, level: Level, text: &str) {
+    fn warn(&mut self, level: NoticeLevel, text: &str) {
         let warning = Warning { step: self.number(), level, text: one_line(text, LINE_CHARS) };
         self.list(|account| &mut account.warnings, warning);
     }
 
-    fn list<T>(&mut self, which: impl FnOnce(&mut Account) -> &mut Vec<T>, entry: T) {
+    fn list<T>(&mut self, which: impl FnOnce(&mut SessionReport) -> &mut Vec<T>, entry: T) {
         let entries = which(&mut self.account);
         if entries.len() < MAX_OTHERS {
             return entries.push(entry);
@@ -432,7 +442,7 @@ impl Fold {
 
     /// A text as it may be kept.
     fn cut(&mut self, text: &str) -> String {
-        let text = fitting(text, self.chars);
+        let text = truncate_text(text, self.chars);
         self.bytes = self.bytes.saturating_add(text.len());
         text
     }
@@ -443,7 +453,7 @@ impl Fold {
             self.chars = (self.chars / 2).max(LEAST_TEXT_CHARS);
             self.bytes = 0;
             for text in self.account.steps.iter_mut().flat_map(Step::texts) {
-                *text = fitting(text, self.chars);
+                *text = truncate_text(text, self.chars);
                 self.bytes = self.bytes.saturating_add(text.len());
             }
         }
@@ -461,10 +471,10 @@ impl Step {
 }
 
 /// `text`, cut to about so many characters.
-pub(super) fn fitting(text: &str, chars: usize) -> String {
+pub(super) fn truncate_text(text: &str, chars: usize) -> String {
     excerpt::fit(text, chars).into_owned()
 }
 
 fn error_of(result: &ToolResult) -> Option<String> {
-    result.is_error.then(|| one_line(result.gist(), LINE_CHARS))
+    result.is_error.then(|| one_line(result.summary_line(), LINE_CHARS))
 }

@@ -1,10 +1,10 @@
 //! An account as Markdown for GitHub: one bold line, everything else folded, short enough for a comment or a job's summary.
 
 use super::markdown::{code, fenced, files, list, timeline};
-use super::words::{self, Mark};
-use super::{Account, FileChange};
+use super::words::{self, StatusLabel};
+use super::{FileChange, SessionReport};
 use crate::messages;
-use crate::terminal::{first_line, harmless, harmless_prose};
+use crate::terminal::{first_line, sanitize, sanitize_prose};
 use crate::text::excerpt;
 use std::fmt::Write as _;
 
@@ -22,9 +22,9 @@ const LINE_CHARS: usize = 250;
 const TASK_CHARS: usize = 120;
 
 /// As much of the account as a comment holds, the most important first.
-pub(super) fn show(account: &Account) -> String {
+pub(super) fn render(account: &SessionReport) -> String {
     let (mark, task) =
-        (Mark::of(account).word(), code(&first_line(words::task(account), TASK_CHARS), TASK_CHARS));
+        (StatusLabel::of(account).word(), code(&first_line(words::task(account), TASK_CHARS), TASK_CHARS));
     let mut text = format!("## {mark} agent: {task}\n\n**{}**\n", headline(account));
     let mut left_out = Vec::new();
     for Section { title, body, state } in sections(account) {
@@ -52,18 +52,18 @@ struct Section {
     state: &'static str,
 }
 
-fn headline(account: &Account) -> String {
+fn headline(account: &SessionReport) -> String {
     let model = account.model.as_deref().map(|model| ("Model", code(model, TASK_CHARS)));
     let figures = words::figures(account).into_iter().chain(model);
     let figures: Vec<String> = figures.map(|(name, value)| format!("{name}: {value}")).collect();
     format!("{} · {}", words::verdict(account), figures.join(" · "))
 }
 
-fn sections(account: &Account) -> Vec<Section> {
+fn sections(account: &SessionReport) -> Vec<Section> {
     let mut sections = Vec::new();
     if !account.output.is_empty() {
         let answer = excerpt::fit(&account.output, ANSWER_CHARS);
-        let body = fenced("", &harmless_prose(&answer));
+        let body = fenced("", &sanitize_prose(&answer));
         sections.push(Section { title: "Answer".to_owned(), body, state: " open" });
     }
     for (title, lines) in words::attention(account) {
@@ -95,7 +95,7 @@ fn diffs(files: &[FileChange]) -> String {
     let mut text = String::new();
     let mut without = 0_u64;
     for diff in files.iter().filter_map(|file| file.diff.as_deref()) {
-        let diff = fenced("diff", &harmless(diff));
+        let diff = fenced("diff", &sanitize(diff));
         if text.len() + diff.len() > MAX_DIFF_BYTES {
             without += 1;
         } else {

@@ -1,11 +1,11 @@
 //! An account as one page of HTML: it needs no script, no network and no other file, and is shown light or dark as the reader
 //! has it.
 
-use super::page::Page;
-use super::words::{self, Mark};
-use super::{Account, Call, FileChange, Hook, Outcome, Step, Told, chart};
+use super::page::HtmlWriter;
+use super::words::{self, StatusLabel};
+use super::{Call, CallStatus, FileChange, Hook, ReportedMessage, SessionReport, Step, chart};
 use crate::change::ChangeAction;
-use crate::event::{HookVerdict, Origin, Teller};
+use crate::event::{HookVerdict, MessageAuthor, MessageOrigin};
 use crate::language::Language;
 use crate::messages;
 use crate::text::lines::one_line;
@@ -28,8 +28,8 @@ const HEAD: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\
     <meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n<title>";
 
 /// The whole account.
-pub(super) fn show(account: &Account) -> String {
-    let mut page = Page::default();
+pub(super) fn render(account: &SessionReport) -> String {
+    let mut page = HtmlWriter::default();
     page.markup(HEAD)
         .text("agent: ")
         .text(&one_line(words::task(account), LINE_CHARS))
@@ -59,12 +59,12 @@ pub(super) fn show(account: &Account) -> String {
     page.finish()
 }
 
-fn header(page: &mut Page, account: &Account) {
-    let mark = Mark::of(account);
+fn header(page: &mut HtmlWriter, account: &SessionReport) {
+    let mark = StatusLabel::of(account);
     page.markup(match mark {
-        Mark::Ok => "<header class=\"ok\">",
-        Mark::Warn => "<header class=\"warn\">",
-        Mark::Fail => "<header class=\"fail\">",
+        StatusLabel::Ok => "<header class=\"ok\">",
+        StatusLabel::Warn => "<header class=\"warn\">",
+        StatusLabel::Fail => "<header class=\"fail\">",
     });
     page.markup("<p class=\"verdict\"><b>").text(mark.word()).markup("</b> ");
     page.text(&words::verdict(account)).markup("</p><h1>");
@@ -81,13 +81,13 @@ fn header(page: &mut Page, account: &Account) {
     page.markup("</dl></header>\n");
 }
 
-fn pairs(page: &mut Page, pairs: Vec<(&'static str, String)>) {
+fn pairs(page: &mut HtmlWriter, pairs: Vec<(&'static str, String)>) {
     for (name, value) in pairs {
         page.markup("<div><dt>").text(name).markup("</dt><dd>").text(&value).markup("</dd></div>");
     }
 }
 
-fn attention(page: &mut Page, title: &str, lines: &[String]) {
+fn attention(page: &mut HtmlWriter, title: &str, lines: &[String]) {
     page.markup("<section class=\"attention\">");
     page.markup(if lines.len() > UNFOLDED { "<details>" } else { "<details open>" });
     page.markup("<summary><h2>")
@@ -101,7 +101,7 @@ fn attention(page: &mut Page, title: &str, lines: &[String]) {
     page.markup("</ul></details></section>\n");
 }
 
-fn files(page: &mut Page, files: &[FileChange]) {
+fn files(page: &mut HtmlWriter, files: &[FileChange]) {
     if files.is_empty() {
         return;
     }
@@ -118,7 +118,7 @@ fn files(page: &mut Page, files: &[FileChange]) {
             ChangeAction::Modified => "<b class=\"badge\">",
             ChangeAction::Deleted => "<b class=\"badge fail\">",
         });
-        page.text(file.action.name()).markup("</b> <code>").exact(&one_line(&file.path, LINE_CHARS));
+        page.text(file.action.name()).markup("</b> <code>").verbatim(&one_line(&file.path, LINE_CHARS));
         page.markup("</code> <span class=\"meta\">by ").text(file.by.name());
         if let Some(diff) = diff {
             let (added, removed) = (lines(diff, "+"), lines(diff, "-"));
@@ -140,7 +140,7 @@ fn lines(diff: &str, sign: &str) -> usize {
 }
 
 /// A diff, a colour for each kind of line.
-fn diff(page: &mut Page, text: &str) {
+fn diff(page: &mut HtmlWriter, text: &str) {
     page.markup("<pre class=\"diff\">");
     for line in text.split_inclusive('\n') {
         page.markup(match line.as_bytes().first() {
@@ -150,15 +150,15 @@ fn diff(page: &mut Page, text: &str) {
             Some(b'@') => "<span class=\"hunk\">",
             _ => "<span>",
         });
-        page.exact(line).markup("</span>");
+        page.verbatim(line).markup("</span>");
     }
     page.markup("</pre>");
 }
 
-fn step(page: &mut Page, place: u64, step: &Step, usual: Option<&str>) {
+fn step(page: &mut HtmlWriter, place: u64, step: &Step, usual: Option<&str>) {
     page.markup("<article id=\"step-").number(place).markup("\"><h3>").text(&words::step_name(step));
     page.markup("</h3><p class=\"meta\">").text(&step_line(step, usual)).markup("</p>");
-    for Told { origin, text } in &step.told {
+    for ReportedMessage { origin, text } in &step.told {
         page.markup("<details><summary>")
             .text(teller(*origin))
             .markup(": ")
@@ -201,28 +201,28 @@ fn step_line(step: &Step, usual: Option<&str>) -> String {
     line
 }
 
-fn call(page: &mut Page, call: &Call) {
+fn call(page: &mut HtmlWriter, call: &Call) {
     page.markup("<details class=\"call\"><summary>");
     page.markup(match call.outcome {
-        Outcome::Ok => "<b class=\"badge ok\">",
-        Outcome::Failed => "<b class=\"badge fail\">",
-        Outcome::Refused | Outcome::Simulated | Outcome::Waiting | Outcome::Unfinished => {
+        CallStatus::Ok => "<b class=\"badge ok\">",
+        CallStatus::Failed => "<b class=\"badge fail\">",
+        CallStatus::Refused | CallStatus::Simulated | CallStatus::Waiting | CallStatus::Unfinished => {
             "<b class=\"badge warn\">"
         }
     });
     page.text(words::outcome(call.outcome)).markup("</b> <b>").text(&one_line(&call.tool, LINE_CHARS));
     page.markup("</b> <code>")
-        .exact(&one_line(&call.summary, LINE_CHARS))
+        .verbatim(&one_line(&call.summary, LINE_CHARS))
         .markup("</code> <span class=\"meta\">");
     page.text(&words::time(call.latency_ms)).markup("</span>");
     if let Some(error) = &call.error {
         page.markup("<span class=\"why\">").text(error).markup("</span>");
     }
-    page.markup("</summary><h4>Arguments</h4><pre>").exact(&readable(&call.arguments)).markup("</pre>");
-    if !matches!(call.outcome, Outcome::Waiting | Outcome::Unfinished) {
+    page.markup("</summary><h4>Arguments</h4><pre>").verbatim(&readable(&call.arguments)).markup("</pre>");
+    if !matches!(call.outcome, CallStatus::Waiting | CallStatus::Unfinished) {
         page.markup("<h4>Result <span class=\"meta\">").text(&messages::bytes(call.result_bytes));
         page.markup("</span></h4>");
-        let changes = !call.changed.is_empty() || call.outcome == Outcome::Simulated;
+        let changes = !call.changed.is_empty() || call.outcome == CallStatus::Simulated;
         let at = if changes { start_of_diff(&call.result) } else { call.result.len() };
         let (said, shown) = call.result.split_at(at);
         if !said.is_empty() {
@@ -260,7 +260,7 @@ fn readable(arguments: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-fn hook(page: &mut Page, hook: &Hook) {
+fn hook(page: &mut HtmlWriter, hook: &Hook) {
     page.markup("<details class=\"call\"><summary>");
     page.markup(match hook.verdict {
         HookVerdict::Allow => "<b class=\"badge ok\">",
@@ -275,22 +275,22 @@ fn hook(page: &mut Page, hook: &Hook) {
     page.markup("</pre></details>");
 }
 
-fn teller(origin: Origin) -> &'static str {
-    match origin.teller() {
-        Teller::Person => "You",
-        Teller::Hook => "A hook",
-        Teller::Loop => "agent",
+fn teller(origin: MessageOrigin) -> &'static str {
+    match origin.author() {
+        MessageAuthor::Person => "You",
+        MessageAuthor::Hook => "A hook",
+        MessageAuthor::Loop => "agent",
     }
 }
 
-fn footer(page: &mut Page, account: &Account) {
+fn footer(page: &mut HtmlWriter, account: &SessionReport) {
     page.markup("<footer>");
     for omission in words::omissions(account) {
         page.markup("<p>").text(&omission).markup("</p>");
     }
     if let Some(id) = &account.session_id {
-        page.markup("<p>Made by agent; <code>agent report ").exact(id).markup("</code> makes it again, ");
-        page.markup("<code>agent resume ").exact(id).markup("</code> goes on.</p>");
+        page.markup("<p>Made by agent; <code>agent report ").verbatim(id).markup("</code> makes it again, ");
+        page.markup("<code>agent resume ").verbatim(id).markup("</code> goes on.</p>");
     }
     page.markup("</footer>\n");
 }

@@ -1,11 +1,11 @@
 //! An account as Markdown. What stands in it cannot act as Markdown: lines are code, and fences longer than any in the text.
 
-use super::words::{self, Mark};
-use super::{Account, FileChange, Step};
+use super::words::{self, StatusLabel};
+use super::{FileChange, SessionReport, Step};
 use crate::event::Purpose;
 use crate::language::Language;
 use crate::messages;
-use crate::terminal::{first_line, harmless, harmless_prose};
+use crate::terminal::{first_line, sanitize, sanitize_prose};
 use crate::text::lines::one_line;
 use std::fmt::Write as _;
 
@@ -15,21 +15,21 @@ const LINE_CHARS: usize = 200;
 const ACTIVE: &str = "\\`*_[]<>&|~!#@$:";
 
 /// The whole account but for arguments and results, which are in the other forms.
-pub(super) fn show(account: &Account) -> String {
+pub(super) fn render(account: &SessionReport) -> String {
     let mut text = format!(
         "# Execution Report\n\n{}\n\n| | |\n|---|---|\n",
         code(&first_line(words::task(account), LINE_CHARS), LINE_CHARS)
     );
-    let mark = Mark::of(account).word();
+    let mark = StatusLabel::of(account).word();
     let _infallible = writeln!(text, "| Status | {mark}: {} |", code(&words::verdict(account), LINE_CHARS));
     for (name, value) in words::figures(account).into_iter().chain(words::setting(account)) {
         let _infallible = writeln!(text, "| {name} | {} |", code(&value, LINE_CHARS));
     }
     if words::task(account).contains('\n') {
-        let _infallible = write!(text, "\n## Task\n\n{}", fenced("", &harmless_prose(&account.task)));
+        let _infallible = write!(text, "\n## Task\n\n{}", fenced("", &sanitize_prose(&account.task)));
     }
     if !account.output.is_empty() {
-        let _infallible = write!(text, "\n## Answer\n\n{}", fenced("", &harmless_prose(&account.output)));
+        let _infallible = write!(text, "\n## Answer\n\n{}", fenced("", &sanitize_prose(&account.output)));
     }
     for (title, lines) in words::attention(account) {
         let _infallible = write!(text, "\n## {title}\n\n{}", list(&lines, usize::MAX));
@@ -37,7 +37,7 @@ pub(super) fn show(account: &Account) -> String {
     if !account.files_modified.is_empty() {
         let _infallible = write!(text, "\n## Files\n\n{}", files(&account.files_modified));
         for diff in account.files_modified.iter().filter_map(|file| file.diff.as_deref()) {
-            let _infallible = write!(text, "\n{}", fenced("diff", &harmless(diff)));
+            let _infallible = write!(text, "\n{}", fenced("diff", &sanitize(diff)));
         }
     }
     if !account.steps.is_empty() {

@@ -11,18 +11,18 @@ mod markdown;
 mod page;
 mod words;
 
-pub use fold::Fold;
+pub use fold::SessionReportBuilder;
 
 use crate::change::{Change, ChangeAction};
 use crate::decision::Denial;
-use crate::event::{FinishReason, HookVerdict, Level, Origin, Purpose};
+use crate::event::{FinishReason, HookVerdict, MessageOrigin, NoticeLevel, Purpose};
 use crate::failure::Failure;
-use crate::guardrail::Triggered;
+use crate::guardrail::TriggeredGuardrail;
 use crate::messages;
 use crate::price::Usd;
 use crate::report::json;
-use crate::result::{AwaitedCall, Cost, Executables, ModifiedFile, RunResult};
-use crate::stop_reason::{Limit, Status, StopReason};
+use crate::result::{Cost, Executables, ModifiedFile, PendingApproval, RunResult};
+use crate::stop_reason::{ReachedLimit, Status, StopReason};
 use crate::usage::Usage;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,11 +31,11 @@ use std::path::Path;
 use std::str::FromStr;
 
 /// The version of the document.
-pub const ACCOUNT_SCHEMA_VERSION: u32 = 1;
+pub const REPORT_SCHEMA_VERSION: u32 = 1;
 
 /// An account of a session. Long texts in it are cut to their beginning and end, with a note where.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Account {
+pub struct SessionReport {
     /// The version of this document.
     pub schema_version: u32,
     /// The session, for `agent resume`; null when none was made.
@@ -57,7 +57,7 @@ pub struct Account {
     /// Why it ended; null without an end, and when it never began.
     pub stop_reason: Option<StopReason>,
     /// The limit that ended it.
-    pub limit: Option<Limit>,
+    pub limit: Option<ReachedLimit>,
     /// What went wrong.
     pub error: Option<Failure>,
     /// The final answer; a structured one as JSON.
@@ -89,13 +89,13 @@ pub struct Account {
     /// Files changed, as they stand at the end compared with the start.
     pub files_modified: Vec<FileChange>,
     /// Calls that were refused.
-    pub permission_denials: Vec<Refused>,
+    pub permission_denials: Vec<ReportedDenial>,
     /// Calls that wait for an answer.
-    pub awaiting_approval: Vec<AwaitedCall>,
+    pub awaiting_approval: Vec<PendingApproval>,
     /// Guardrails on the conversation that withheld a text or ended a run.
-    pub guardrails: Vec<Triggered>,
+    pub guardrails: Vec<TriggeredGuardrail>,
     /// Calls and requests that failed.
-    pub errors: Vec<Mishap>,
+    pub errors: Vec<ReportedError>,
     /// What did not go as asked: retries, hooks that blocked, notices.
     pub warnings: Vec<Warning>,
     /// Executables that the last run made or changed.
@@ -103,7 +103,7 @@ pub struct Account {
     /// Records of the journal that are damaged and were skipped.
     pub damaged_records: usize,
     /// What is counted above but not listed, because there is too much of it.
-    pub left_out: LeftOut,
+    pub left_out: OmittedCounts,
 }
 
 /// One process's work on the session.
@@ -141,7 +141,7 @@ pub struct Step {
     /// When it began, milliseconds since the Unix epoch.
     pub started_ms: u64,
     /// What was said to the model before it, by whom.
-    pub told: Vec<Told>,
+    pub told: Vec<ReportedMessage>,
     /// What the model said.
     pub text: String,
     /// Its reasoning, as far as its provider shows it.
@@ -166,9 +166,9 @@ pub struct Step {
 
 /// A message in the conversation that no model wrote.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Told {
+pub struct ReportedMessage {
     /// Who said it.
-    pub origin: Origin,
+    pub origin: MessageOrigin,
     /// The text.
     pub text: String,
 }
@@ -176,7 +176,7 @@ pub struct Told {
 /// What became of a tool call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum CallStatus {
     /// It did what it was asked.
     Ok,
     /// It failed.
@@ -204,7 +204,7 @@ pub struct Call {
     /// The arguments as the model wrote them.
     pub arguments: String,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: CallStatus,
     /// Whether it did not run: it was refused or simulated.
     pub skipped: bool,
     /// What the model read.
@@ -262,7 +262,7 @@ pub struct FileChange {
 
 /// A call that was refused.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Refused {
+pub struct ReportedDenial {
     /// The step.
     pub step: u32,
     /// Which call, and why.
@@ -272,7 +272,7 @@ pub struct Refused {
 
 /// Something that failed.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Mishap {
+pub struct ReportedError {
     /// The step.
     pub step: u32,
     /// The tool; null when it was the model.
@@ -287,14 +287,14 @@ pub struct Warning {
     /// The step.
     pub step: u32,
     /// How grave it is.
-    pub level: Level,
+    pub level: NoticeLevel,
     /// In words.
     pub text: String,
 }
 
 /// What is counted but not listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct LeftOut {
+pub struct OmittedCounts {
     /// Steps.
     pub steps: u32,
     /// Tool calls.
@@ -303,17 +303,17 @@ pub struct LeftOut {
     pub others: u32,
 }
 
-impl LeftOut {
+impl OmittedCounts {
     /// Whether anything is.
     pub fn is_anything(self) -> bool {
         self != Self::default()
     }
 }
 
-impl Account {
+impl SessionReport {
     /// Takes over how the last run ended, also where its journal could not be told, or there is none.
-    pub fn concluded(&mut self, result: &RunResult) {
-        self.schema_version = ACCOUNT_SCHEMA_VERSION;
+    pub fn set_result(&mut self, result: &RunResult) {
+        self.schema_version = REPORT_SCHEMA_VERSION;
         self.session_id = self.session_id.take().or_else(|| result.session_id.clone());
         self.model = result.model.clone().or_else(|| self.model.take());
         self.sandbox = result.sandbox.clone().or_else(|| self.sandbox.take());
@@ -321,7 +321,7 @@ impl Account {
         self.stop_reason = result.stop_reason;
         self.limit = result.limit;
         self.error.clone_from(&result.error);
-        self.output = fold::fitting(&result.output.text(), fold::TEXT_CHARS);
+        self.output = fold::truncate_text(&result.output.text(), fold::TEXT_CHARS);
         self.cost.clone_from(&result.cost);
         self.awaiting_approval.clone_from(&result.awaiting_approval);
         self.executables.clone_from(&result.executables);
@@ -330,7 +330,7 @@ impl Account {
 
 /// A form in which an account is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum ReportFormat {
     /// The document, one line of JSON.
     Json,
     /// Markdown, to read or to keep.
@@ -341,9 +341,9 @@ pub enum Form {
     Html,
 }
 
-impl Form {
+impl ReportFormat {
     /// The form that the ending of a file's name asks for.
-    pub fn of_file(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
         match ending.as_deref() {
             Some("json") => Self::Json,
@@ -356,17 +356,17 @@ impl Form {
     ///
     /// # Errors
     /// When it cannot be written as JSON, which its types rule out.
-    pub fn show(self, account: &Account) -> io::Result<String> {
+    pub fn render(self, account: &SessionReport) -> io::Result<String> {
         match self {
             Self::Json => json::line(account),
-            Self::Markdown => Ok(markdown::show(account)),
-            Self::Github => Ok(github::show(account)),
-            Self::Html => Ok(html::show(account)),
+            Self::Markdown => Ok(markdown::render(account)),
+            Self::Github => Ok(github::render(account)),
+            Self::Html => Ok(html::render(account)),
         }
     }
 }
 
-impl FromStr for Form {
+impl FromStr for ReportFormat {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {

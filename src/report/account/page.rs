@@ -1,12 +1,12 @@
 //! A page of HTML as it grows: markup comes from this program's own source, and everything else goes in escaped.
 
-use crate::terminal::{harmless, harmless_prose};
+use crate::terminal::{sanitize, sanitize_prose};
 
 /// A page.
 #[derive(Debug, Default)]
-pub(super) struct Page(String);
+pub(super) struct HtmlWriter(String);
 
-impl Page {
+impl HtmlWriter {
     /// Adds markup.
     pub(super) fn markup(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
@@ -15,12 +15,12 @@ impl Page {
 
     /// Adds running text, which cannot be markup.
     pub(super) fn text(&mut self, text: &str) -> &mut Self {
-        self.escaped(&harmless_prose(text))
+        self.escaped(&sanitize_prose(text))
     }
 
     /// Adds text of which every character counts: a diff, arguments.
-    pub(super) fn exact(&mut self, text: &str) -> &mut Self {
-        self.escaped(&harmless(text))
+    pub(super) fn verbatim(&mut self, text: &str) -> &mut Self {
+        self.escaped(&sanitize(text))
     }
 
     /// Adds a number.

@@ -1,8 +1,8 @@
 //! Words and figures that the forms of an account share. What they are made of is hostile: whoever shows them escapes them.
 
-use super::{Account, Outcome, Step};
+use super::{CallStatus, SessionReport, Step};
 use crate::event::Purpose;
-use crate::guardrail::Triggered;
+use crate::guardrail::TriggeredGuardrail;
 use crate::language::Language;
 use crate::messages;
 use crate::stop_reason::Status;
@@ -16,7 +16,7 @@ const LINE_CHARS: usize = 500;
 
 /// How it ended, at a glance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum StatusLabel {
     /// The work is done.
     Ok,
     /// It ended early, or has no end.
@@ -25,9 +25,9 @@ pub(super) enum Mark {
     Fail,
 }
 
-impl Mark {
+impl StatusLabel {
     /// That of an account.
-    pub(super) fn of(account: &Account) -> Self {
+    pub(super) fn of(account: &SessionReport) -> Self {
         match account.status {
             Some(Status::Success) => Self::Ok,
             Some(Status::Partial) | None => Self::Warn,
@@ -46,35 +46,35 @@ impl Mark {
 }
 
 /// What was asked for first.
-pub(super) fn task(account: &Account) -> &str {
+pub(super) fn task(account: &SessionReport) -> &str {
     match account.task.trim() {
         "" => "no task",
         task => task,
     }
 }
 
-fn guardrail(triggered: &Triggered) -> String {
-    messages::guardrail(triggered, Language::En)
+fn guardrail(triggered: &TriggeredGuardrail) -> String {
+    messages::guardrail_triggered(triggered, Language::En)
 }
 
 /// How the last run ended, and why.
-pub(super) fn verdict(account: &Account) -> String {
+pub(super) fn verdict(account: &SessionReport) -> String {
     match (account.status, account.stop_reason) {
         (None, _) => "no end: the run is still at work, or was killed".to_owned(),
         (Some(status), None) => format!("{}: no run began", status.name()),
         (Some(status), Some(reason)) => {
-            format!("{} ({reason}): {}", status.name(), messages::reason_in_words(reason, Language::En))
+            format!("{} ({reason}): {}", status.name(), messages::stop_reason_text(reason, Language::En))
         }
     }
 }
 
 /// The figures, each with its name.
-pub(super) fn figures(account: &Account) -> Vec<(&'static str, String)> {
+pub(super) fn figures(account: &SessionReport) -> Vec<(&'static str, String)> {
     let usage = account.usage;
     vec![
         ("Steps", messages::thousands(account.step_count.into())),
         ("Tool calls", messages::thousands(account.tool_call_count.into())),
-        ("Tokens in", messages::thousands(usage.prompt())),
+        ("Tokens in", messages::thousands(usage.prompt_tokens())),
         ("From cache", messages::thousands(usage.cached_read)),
         ("Tokens out", messages::thousands(usage.output)),
         ("Cost", messages::money(account.cost.total_usd, Language::En)),
@@ -85,7 +85,7 @@ pub(super) fn figures(account: &Account) -> Vec<(&'static str, String)> {
 }
 
 /// Where and with what it was done, as far as that is known.
-pub(super) fn setting(account: &Account) -> Vec<(&'static str, String)> {
+pub(super) fn setting(account: &SessionReport) -> Vec<(&'static str, String)> {
     let began = account.started_ms.map(|began| format!("{} UTC", messages::minute(began)));
     let runs = (account.runs.len() > 1).then(|| messages::thousands(account.runs.len() as u64));
     let known = [
@@ -102,7 +102,7 @@ pub(super) fn setting(account: &Account) -> Vec<(&'static str, String)> {
 }
 
 /// What somebody should look at: lists under their titles, empty ones left out.
-pub(super) fn attention(account: &Account) -> Vec<(&'static str, Vec<String>)> {
+pub(super) fn attention(account: &SessionReport) -> Vec<(&'static str, Vec<String>)> {
     let error = account.error.iter().map(|error| format!("{}: {}", error.kind.name(), error.message));
     let waiting = account.awaiting_approval.iter();
     let refused = account.permission_denials.iter().map(|refused| (refused.step, &refused.denial));
@@ -165,7 +165,7 @@ pub(super) fn attention(account: &Account) -> Vec<(&'static str, Vec<String>)> {
 }
 
 /// What the account does not tell.
-pub(super) fn omissions(account: &Account) -> Vec<String> {
+pub(super) fn omissions(account: &SessionReport) -> Vec<String> {
     let damaged = account.damaged_records as u64;
     let left_out = account.left_out;
     let damaged = (damaged > 0)
@@ -192,14 +192,14 @@ pub(super) fn step_name(step: &Step) -> String {
 }
 
 /// What became of a call, in a word.
-pub(super) fn outcome(outcome: Outcome) -> &'static str {
+pub(super) fn outcome(outcome: CallStatus) -> &'static str {
     match outcome {
-        Outcome::Ok => "ok",
-        Outcome::Failed => "failed",
-        Outcome::Refused => "refused",
-        Outcome::Simulated => "simulated",
-        Outcome::Waiting => "waits",
-        Outcome::Unfinished => "no result",
+        CallStatus::Ok => "ok",
+        CallStatus::Failed => "failed",
+        CallStatus::Refused => "refused",
+        CallStatus::Simulated => "simulated",
+        CallStatus::Waiting => "waits",
+        CallStatus::Unfinished => "no result",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::text::edit::find::MAX_COUNT;
 use crate::text::lines::quoted;
-use crate::text::rung::Rung;
+use crate::text::rung::MatchLevel;
 
 /// Why a text was not edited.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -11,10 +11,10 @@ pub enum EditError {
     #[error(
         "old_str is empty. To add text at the end use write_file with mode append; to insert lines use apply_patch"
     )]
-    EmptyOld,
+    EmptyOldText,
     /// Old and new passage are the same.
     #[error("old_str and new_str are the same, so nothing would change")]
-    Same,
+    NoChange,
     /// The passage does not occur.
     #[error("old_str not found{}. Check spaces, indentation, and line breaks.{}", in_file(.path), near(.hint.as_ref()))]
     NotFound {
@@ -37,12 +37,12 @@ pub enum EditError {
         hint: Option<String>,
     },
     /// The passage occurs more than once.
-    #[error("old_str {} {} times{} (lines {}). Add more context lines to make it unique.", appears(*.rung), at_least(*.count), in_file(.path), listed(.lines, *.count))]
+    #[error("old_str {} {} times{} (lines {}). Add more context lines to make it unique.", appears(*.level), at_least(*.count), in_file(.path), listed(.lines, *.count))]
     NotUnique {
         /// The file, for the message; empty when unknown.
         path: String,
         /// How it was looked for.
-        rung: Rung,
+        level: MatchLevel,
         /// How often, at most 1000.
         count: usize,
         /// Where the first ones start, counted from 1.
@@ -53,7 +53,7 @@ pub enum EditError {
         "old_str has {wanted} bytes, but the passage that it would match{} has {found} (line {line}). Give the passage exactly as it is",
         in_file(.path)
     )]
-    TooMuch {
+    MatchTooLong {
         /// The file, for the message; empty when unknown.
         path: String,
         /// Bytes looked for.
@@ -81,7 +81,7 @@ pub enum EditError {
     },
     /// One of several replacements cannot be made.
     #[error("edit {number} of {of}, and so none of them, can be made: {error}")]
-    OneOf {
+    InEdit {
         /// Which, counted from 1.
         number: usize,
         /// How many there are.
@@ -99,8 +99,8 @@ fn near(hint: Option<&String>) -> String {
     hint.map_or_else(String::new, |hint| format!(" {hint}"))
 }
 
-fn appears(rung: Rung) -> String {
-    match rung.allowance() {
+fn appears(level: MatchLevel) -> String {
+    match level.difference() {
         None => "appears".to_owned(),
         Some(allowance) => format!("does not appear as it is written; {allowance} it appears"),
     }

@@ -1,8 +1,8 @@
-//! Finds the one passage that an edit means, on the first rung of the ladder on which it occurs.
+//! Finds the one passage that an edit means, on the first level of the ladder on which it occurs.
 
-use crate::text::indentation::{Shift, shifted};
-use crate::text::lines::{body, number_at};
-use crate::text::rung::{Folds, Rung};
+use crate::text::indentation::{IndentShift, find_with_shift};
+use crate::text::lines::{body, line_number_at};
+use crate::text::rung::{FoldedText, MatchLevel};
 use memchr::memmem::Finder;
 use std::ops::Range;
 
@@ -14,24 +14,24 @@ const MAX_LISTED: usize = 10;
 
 /// A passage that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct Match {
     /// Where it is, in bytes.
     pub range: Range<usize>,
     /// How it was found.
-    pub rung: Rung,
+    pub level: MatchLevel,
     /// How its lines are shifted against those looked for.
-    pub shift: Option<Shift>,
+    pub shift: Option<IndentShift>,
 }
 
 /// Why no passage was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Miss {
+pub enum MatchError {
     /// There is none.
     Absent,
     /// There are several.
-    Several {
-        /// On which rung.
-        rung: Rung,
+    Ambiguous {
+        /// On which level.
+        level: MatchLevel,
         /// How many, at most [`MAX_COUNT`].
         count: usize,
         /// Where the first ones start, counted from 1.
@@ -42,57 +42,57 @@ pub enum Miss {
 /// The only passage that is `old`.
 ///
 /// # Errors
-/// When there is none, or more than one on the first rung that has any.
-pub fn find(searched: &Folds<'_>, old: &str) -> Result<Found, Miss> {
+/// When there is none, or more than one on the first level that has any.
+pub fn find(searched: &FoldedText<'_>, old: &str) -> Result<Match, MatchError> {
     let text = searched.text;
     // Whoever writes `\n` was shown lines, not their endings: they tell no two passages apart.
     let shown = old.contains('\n') && !old.contains('\r') && text.contains("\r\n");
-    if !shown && let Some(start) = only(Rung::Exact, text, old)? {
-        return Ok(Found { range: start..start + old.len(), rung: Rung::Exact, shift: None });
+    if !shown && let Some(start) = unique_occurrence(MatchLevel::Exact, text, old)? {
+        return Ok(Match { range: start..start + old.len(), level: MatchLevel::Exact, shift: None });
     }
-    for rung in Rung::FOLDS {
-        let wanted = rung.fold(old);
-        let Some(start) = only(rung, searched.on(rung), &wanted)? else { continue };
-        let range = rung.unfold(text, start)..rung.unfold(text, start + wanted.len());
-        let rung = if shown && rung == Rung::Endings { Rung::Exact } else { rung };
-        return Ok(Found { range, rung, shift: None });
+    for level in MatchLevel::FOLDS {
+        let wanted = level.fold(old);
+        let Some(start) = unique_occurrence(level, searched.at_level(level), &wanted)? else { continue };
+        let range = level.unfold(text, start)..level.unfold(text, start + wanted.len());
+        let level = if shown && level == MatchLevel::Endings { MatchLevel::Exact } else { level };
+        return Ok(Match { range, level, shift: None });
     }
     find_shifted(searched, old)
 }
 
-fn only(rung: Rung, text: &str, old: &str) -> Result<Option<usize>, Miss> {
+fn unique_occurrence(level: MatchLevel, text: &str, old: &str) -> Result<Option<usize>, MatchError> {
     let found = occurrences(text, old);
-    let rung = if rung == Rung::Endings { Rung::Exact } else { rung };
+    let level = if level == MatchLevel::Endings { MatchLevel::Exact } else { level };
     match found.as_slice() {
         [] => Ok(None),
         [start] => Ok(Some(*start)),
-        _ => Err(Miss::Several {
-            rung,
+        _ => Err(MatchError::Ambiguous {
+            level,
             count: found.len(),
-            lines: found.iter().take(MAX_LISTED).map(|at| number_at(text, *at)).collect(),
+            lines: found.iter().take(MAX_LISTED).map(|at| line_number_at(text, *at)).collect(),
         }),
     }
 }
 
 /// Whole lines, each with the same indentation more or less.
-fn find_shifted(searched: &Folds<'_>, old: &str) -> Result<Found, Miss> {
-    let fold = searched.on(Rung::Punctuation);
-    let wanted = Rung::Indentation.fold(old);
+fn find_shifted(searched: &FoldedText<'_>, old: &str) -> Result<Match, MatchError> {
+    let fold = searched.at_level(MatchLevel::Punctuation);
+    let wanted = MatchLevel::Indentation.fold(old);
     let have: Vec<&str> = fold.lines().collect();
     let want: Vec<&str> = wanted.lines().collect();
-    let mut places = shifted(&have, &want, 0, MAX_COUNT);
+    let mut places = find_with_shift(&have, &want, 0, MAX_COUNT);
     if places.len() > 1 {
         let lines = places.iter().take(MAX_LISTED).map(|(at, _)| at + 1).collect();
-        return Err(Miss::Several { rung: Rung::Indentation, count: places.len(), lines });
+        return Err(MatchError::Ambiguous { level: MatchLevel::Indentation, count: places.len(), lines });
     }
-    let (at, shift) = places.pop().ok_or(Miss::Absent)?;
+    let (at, shift) = places.pop().ok_or(MatchError::Absent)?;
     let mut lines = searched.text.split_inclusive('\n');
     let start: usize = lines.by_ref().take(at).map(str::len).sum();
     let passage: Vec<&str> = lines.take(want.len()).collect();
     let unended = passage.last().filter(|_| !old.ends_with('\n'));
     let length = passage.iter().map(|line| line.len()).sum::<usize>()
         - unended.map_or(0, |line| line.len() - body(line).len());
-    Ok(Found { range: start..start + length, rung: Rung::Indentation, shift: Some(shift) })
+    Ok(Match { range: start..start + length, level: MatchLevel::Indentation, shift: Some(shift) })
 }
 
 /// Where `old` starts, overlapping occurrences included: "aa" is not unique in "aaa".

@@ -5,11 +5,11 @@ mod find;
 mod nearest;
 mod rewrite;
 
-use crate::text::lines::number_at;
-use crate::text::placeholder::placeholder;
-use crate::text::rung::{Folds, Rung};
+use crate::text::lines::line_number_at;
+use crate::text::placeholder::find_placeholder;
+use crate::text::rung::{FoldedText, MatchLevel};
 use error::EditError;
-use find::{Found, Miss, find, occurrences};
+use find::{Match, MatchError, find, occurrences};
 use std::ops::Range;
 
 /// Times as many bytes as were looked for, with [`MATCH_MARGIN`] on top, that a passage may have which is not exactly
@@ -34,15 +34,15 @@ pub struct Edited {
     /// The new text.
     pub text: String,
     /// How the passage of each edit was found, in their order.
-    pub rungs: Vec<Rung>,
+    pub match_levels: Vec<MatchLevel>,
 }
 
 /// A passage and its new text.
-struct Change {
+struct ResolvedEdit {
     number: usize,
     range: Range<usize>,
     new: String,
-    rung: Rung,
+    level: MatchLevel,
 }
 
 /// `text` with the only occurrence of each passage replaced; `path` is named in errors. All passages are those of `text`,
@@ -52,16 +52,16 @@ struct Change {
 /// When a passage is empty, equal to what it becomes, absent, not unique or part of another's, or a new text leaves
 /// something out; nothing is replaced then.
 pub fn replace(path: &str, text: &str, edits: &[Replacement<'_>]) -> Result<Edited, EditError> {
-    let searched = Folds::new(text);
+    let searched = FoldedText::new(text);
     let mut changes = Vec::with_capacity(edits.len());
     for (number, edit) in (1..).zip(edits) {
         let change = change(path, &searched, number, *edit);
         changes.push(change.map_err(|error| match edits.len() {
             1 => error,
-            of => EditError::OneOf { number, of, error: Box::new(error) },
+            of => EditError::InEdit { number, of, error: Box::new(error) },
         })?);
     }
-    let rungs = changes.iter().map(|change| change.rung).collect();
+    let match_levels = changes.iter().map(|change| change.level).collect();
     changes.sort_by_key(|change| (change.range.start, change.range.end));
     for pair in changes.windows(2) {
         if let [first, second] = pair
@@ -71,50 +71,50 @@ pub fn replace(path: &str, text: &str, edits: &[Replacement<'_>]) -> Result<Edit
             return Err(EditError::Overlap { path: path.to_owned(), first, second });
         }
     }
-    if let Some(line) = placeholder(edits.iter().flat_map(|edit| edit.new.lines()), text) {
+    if let Some(line) = find_placeholder(edits.iter().flat_map(|edit| edit.new.lines()), text) {
         return Err(EditError::Placeholder(line.to_owned()));
     }
-    let text = spliced(text, &changes);
-    Ok(Edited { text, rungs })
+    let text = splice(text, &changes);
+    Ok(Edited { text, match_levels })
 }
 
 fn change(
     path: &str,
-    searched: &Folds<'_>,
+    searched: &FoldedText<'_>,
     number: usize,
     edit: Replacement<'_>,
-) -> Result<Change, EditError> {
+) -> Result<ResolvedEdit, EditError> {
     let (text, Replacement { old, new }) = (searched.text, edit);
     if old.is_empty() {
-        return Err(EditError::EmptyOld);
+        return Err(EditError::EmptyOldText);
     }
     if old == new {
-        return Err(EditError::Same);
+        return Err(EditError::NoChange);
     }
-    let found = find(searched, old).map_err(|miss| missed(path, text, edit, miss))?;
+    let found = find(searched, old).map_err(|miss| match_error(path, text, edit, miss))?;
     let (wanted, length) = (old.len(), found.range.len());
     if length > wanted.saturating_mul(MATCH_FACTOR).saturating_add(MATCH_MARGIN) {
-        let line = number_at(text, found.range.start);
-        return Err(EditError::TooMuch { path: path.to_owned(), wanted, found: length, line });
+        let line = line_number_at(text, found.range.start);
+        return Err(EditError::MatchTooLong { path: path.to_owned(), wanted, found: length, line });
     }
-    let new =
-        rewrite::rewritten(text, &found, old, new).ok_or_else(|| missed(path, text, edit, Miss::Absent))?;
-    let Found { range, rung, .. } = found;
+    let new = rewrite::rewrite_passage(text, &found, old, new)
+        .ok_or_else(|| match_error(path, text, edit, MatchError::Absent))?;
+    let Match { range, level, .. } = found;
     if text.get(range.clone()) == Some(new.as_str()) {
-        return Err(EditError::Same);
+        return Err(EditError::NoChange);
     }
-    Ok(Change { number, range, new, rung })
+    Ok(ResolvedEdit { number, range, new, level })
 }
 
-fn missed(path: &str, text: &str, edit: Replacement<'_>, miss: Miss) -> EditError {
+fn match_error(path: &str, text: &str, edit: Replacement<'_>, miss: MatchError) -> EditError {
     let path = path.to_owned();
     match miss {
-        Miss::Several { rung, count, lines } => EditError::NotUnique { path, rung, count, lines },
-        Miss::Absent => {
+        MatchError::Ambiguous { level, count, lines } => EditError::NotUnique { path, level, count, lines },
+        MatchError::Absent => {
             let hint = nearest::nearest(text, edit.old);
             match occurrences(text, edit.new).as_slice() {
                 [at] if !edit.new.trim().is_empty() => {
-                    EditError::AlreadyApplied { path, line: number_at(text, *at), hint }
+                    EditError::AlreadyApplied { path, line: line_number_at(text, *at), hint }
                 }
                 _ => EditError::NotFound { path, hint },
             }
@@ -123,11 +123,11 @@ fn missed(path: &str, text: &str, edit: Replacement<'_>, miss: Miss) -> EditErro
 }
 
 /// `text` with changes that are in order and do not overlap.
-fn spliced(text: &str, changes: &[Change]) -> String {
+fn splice(text: &str, changes: &[ResolvedEdit]) -> String {
     let grown: usize = changes.iter().map(|change| change.new.len()).sum();
     let mut out = String::with_capacity(text.len() + grown);
     let mut from = 0;
-    for Change { range, new, .. } in changes {
+    for ResolvedEdit { range, new, .. } in changes {
         out.push_str(text.get(from..range.start).unwrap_or_default());
         out.push_str(new);
         from = range.end;

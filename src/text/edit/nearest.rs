@@ -58,12 +58,12 @@ fn best_start(have: &[&str], want: &[&str]) -> Option<usize> {
         return None;
     }
     best.map(|(_, start)| start).or_else(|| {
-        let wanted = clipped(anchor.1);
+        let wanted = clip(anchor.1);
         let mut near: Option<(f64, usize)> = None;
         // Lines of quite another length are not near, and comparing is what takes time.
         let similar = |line: &str| line.len() / 2 <= wanted.len() && wanted.len() / 2 <= line.len();
-        for (at, line) in have.iter().enumerate().filter(|(_, line)| similar(clipped(line))) {
-            let likeness = strsim::sorensen_dice(wanted, clipped(line));
+        for (at, line) in have.iter().enumerate().filter(|(_, line)| similar(clip(line))) {
+            let likeness = strsim::sorensen_dice(wanted, clip(line));
             if likeness >= NEAR && near.is_none_or(|(most, _)| likeness > most) {
                 near = Some((likeness, at));
             }
@@ -72,7 +72,7 @@ fn best_start(have: &[&str], want: &[&str]) -> Option<usize> {
     })
 }
 
-fn clipped(line: &str) -> &str {
+fn clip(line: &str) -> &str {
     let line = body(line).trim();
     line.char_indices().nth(MAX_NEAR_CHARS).and_then(|(end, _)| line.get(..end)).unwrap_or(line)
 }

@@ -1,8 +1,8 @@
 //! The new text of a passage, in the manner of what it replaces: its line endings, its indentation, and the very bytes of
 //! the lines that stay.
 
-use crate::text::edit::find::Found;
-use crate::text::lines::{Ending, body};
+use crate::text::edit::find::Match;
+use crate::text::lines::{LineEnding, body};
 use similar::{DiffOp, TextDiff};
 use std::time::Duration;
 
@@ -11,12 +11,13 @@ const DEADLINE: Duration = Duration::from_millis(200);
 
 /// What `new` becomes in the place of `found`, which was looked for as `old`; `None` when a line of it cannot be shifted
 /// as the passage is.
-pub fn rewritten(text: &str, found: &Found, old: &str, new: &str) -> Option<String> {
+pub fn rewrite_passage(text: &str, found: &Match, old: &str, new: &str) -> Option<String> {
     let passage = text.get(found.range.clone()).unwrap_or_default();
     if passage == old && old.contains('\r') {
         return Some(new.to_owned());
     }
-    let ending = Ending::of(passage).or_else(|| Ending::of(text)).unwrap_or(Ending::Lf);
+    let ending =
+        LineEnding::dominant(passage).or_else(|| LineEnding::dominant(text)).unwrap_or(LineEnding::Lf);
     if passage == old {
         return Some(ending.apply(new));
     }
@@ -42,7 +43,7 @@ pub fn rewritten(text: &str, found: &Found, old: &str, new: &str) -> Option<Stri
                 (None, Some(shift)) => shift.apply(content(line))?,
                 (None, None) => content(line).to_owned(),
             };
-            let kept_ending = stays.and_then(Ending::of).unwrap_or(ending);
+            let kept_ending = stays.and_then(LineEnding::dominant).unwrap_or(ending);
             Some(if line.ends_with('\n') { text + kept_ending.as_str() } else { text })
         })
         .collect()

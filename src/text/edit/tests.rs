@@ -60,7 +60,7 @@ fn t04_a_passage_much_longer_than_what_was_looked_for_is_refused() {
     let longest = "a\nb".len() * MATCH_FACTOR + MATCH_MARGIN - "a\nb".len();
     assert!(edit(&file(longest), "a\nb", "c").is_ok());
     let error = edit(&file(longest + 1), "a\nb", "c").unwrap_err();
-    assert!(matches!(error, EditError::TooMuch { wanted: 3, line: 1, .. }), "{error}");
+    assert!(matches!(error, EditError::MatchTooLong { wanted: 3, line: 1, .. }), "{error}");
 }
 
 #[test]
@@ -99,9 +99,9 @@ fn bom_and_missing_final_newline_stay() {
 }
 
 /// What becomes of `text`, and how the passage was found.
-fn found(text: &str, old: &str, new: &str) -> (String, Rung) {
+fn found(text: &str, old: &str, new: &str) -> (String, MatchLevel) {
     let edited = replace("a.txt", text, &[Replacement { old, new }]).unwrap();
-    (edited.text, edited.rungs[0])
+    (edited.text, edited.match_levels[0])
 }
 
 fn refused(text: &str, old: &str, new: &str) -> String {
@@ -110,10 +110,10 @@ fn refused(text: &str, old: &str, new: &str) -> String {
 
 #[test]
 fn a_passage_is_found_apart_from_white_space_at_the_ends_of_lines() {
-    let (text, rung) = found("a  \nb\t\nc\n", "a\nb \nc", "a\nB\nc");
+    let (text, level) = found("a  \nb\t\nc\n", "a\nb \nc", "a\nB\nc");
     assert_eq!(
-        (text.as_str(), rung),
-        ("a  \nB\nc\n", Rung::TrailingSpace),
+        (text.as_str(), level),
+        ("a  \nB\nc\n", MatchLevel::TrailingSpace),
         "the line that stays keeps its bytes"
     );
     assert_eq!(found("a  \nb\n", "a\n", "x\n").0, "x\nb\n");
@@ -123,24 +123,28 @@ fn a_passage_is_found_apart_from_white_space_at_the_ends_of_lines() {
 #[test]
 fn a_passage_is_found_with_other_quotes_dashes_and_spaces() {
     let file = "say \u{201c}hi\u{201d}\u{a0}\u{2013} now\nx = 1\n";
-    let (text, rung) = found(file, "say \"hi\" - now\nx = 1", "say \"hi\" - now\nx = 2");
+    let (text, level) = found(file, "say \"hi\" - now\nx = 1", "say \"hi\" - now\nx = 2");
     assert_eq!(text, file.replace("x = 1", "x = 2"));
-    assert_eq!(rung, Rung::Punctuation);
+    assert_eq!(level, MatchLevel::Punctuation);
     assert_eq!(found(file, "\"hi\" -", "bye").0, "say bye now\nx = 1\n", "also inside a line");
 }
 
 #[test]
 fn a_passage_is_found_with_other_line_endings() {
-    assert_eq!(found("a\nb\n", "a\r\nb\r\n", "x\r\ny\r\n"), ("x\ny\n".to_owned(), Rung::Endings));
-    assert_eq!(found("a\r\nb\r\n", "a\nb\n", "x\n"), ("x\r\n".to_owned(), Rung::Exact), "as it was shown");
+    assert_eq!(found("a\nb\n", "a\r\nb\r\n", "x\r\ny\r\n"), ("x\ny\n".to_owned(), MatchLevel::Endings));
+    assert_eq!(
+        found("a\r\nb\r\n", "a\nb\n", "x\n"),
+        ("x\r\n".to_owned(), MatchLevel::Exact),
+        "as it was shown"
+    );
 }
 
 #[test]
 fn a_passage_is_found_with_another_indentation_and_the_new_lines_are_shifted_too() {
     let file = "fn f() {\n    if a {\n        b();\n    }\n}\n";
-    let (text, rung) = found(file, "if a {\n    b();\n}\n", "if a {\n    c();\n\n    d();\n}\n");
+    let (text, level) = found(file, "if a {\n    b();\n}\n", "if a {\n    c();\n\n    d();\n}\n");
     assert_eq!(text, "fn f() {\n    if a {\n        c();\n\n        d();\n    }\n}\n");
-    assert_eq!(rung, Rung::Indentation);
+    assert_eq!(level, MatchLevel::Indentation);
     let (text, _) = found(file, "        if a {\n            b();", "        if b {\n            b();");
     assert_eq!(text, file.replace("if a", "if b"));
     let text = refused(file, "if a {\n  b();\n}", "x");
@@ -162,7 +166,7 @@ fn what_occurs_more_than_once_apart_from_white_space_is_not_touched() {
 
 #[test]
 fn an_exact_passage_wins_over_one_that_differs_in_white_space() {
-    assert_eq!(found("a \nb\na\nb\n", "a\nb", "x"), ("a \nb\nx\n".to_owned(), Rung::Exact));
+    assert_eq!(found("a \nb\na\nb\n", "a\nb", "x"), ("a \nb\nx\n".to_owned(), MatchLevel::Exact));
 }
 
 #[test]
@@ -206,7 +210,7 @@ fn several_edits_are_all_of_the_original() {
     let edits =
         [("one", "two"), ("two", "one"), ("\nend", "\nthe end")].map(|(old, new)| Replacement { old, new });
     let edited = replace("a.txt", "one\ntwo\nend\n", &edits).unwrap();
-    assert_eq!((edited.text.as_str(), edited.rungs.len()), ("two\none\nthe end\n", 3));
+    assert_eq!((edited.text.as_str(), edited.match_levels.len()), ("two\none\nthe end\n", 3));
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Applies the hunks of one file: all or none, each in the one place where its lines stand.
 
-use crate::text::indentation::Shift;
-use crate::text::lines::{BOM, Ending, body};
+use crate::text::indentation::IndentShift;
+use crate::text::lines::{BOM, LineEnding, body};
 use crate::text::patch::error::PatchError;
 use crate::text::patch::hunk::{Hunk, Line};
-use crate::text::patch::locate::{Located, Search};
-use crate::text::placeholder::placeholder;
-use crate::text::rung::Rung;
+use crate::text::patch::locate::{HunkLocation, Search};
+use crate::text::placeholder::find_placeholder;
+use crate::text::rung::MatchLevel;
 
 /// A text after a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Patched {
     /// The new text.
     pub text: String,
     /// How each hunk was found.
-    pub rungs: Vec<Rung>,
+    pub match_levels: Vec<MatchLevel>,
     /// Lines added and removed.
     pub changed_lines: usize,
 }
@@ -44,29 +44,29 @@ fn names_bom(hunks: &[Hunk]) -> bool {
 
 fn apply_hunks(text: &str, hunks: &[Hunk]) -> Result<Patched, PatchError> {
     let old: Vec<&str> = text.split_inclusive('\n').collect();
-    let default = Ending::of(text).unwrap_or(Ending::Lf);
+    let default = LineEnding::dominant(text).unwrap_or(LineEnding::Lf);
     let mut out: Vec<String> = Vec::with_capacity(old.len());
     let mut search = Search::new(text, &old);
-    let mut rungs = Vec::with_capacity(hunks.len());
+    let mut match_levels = Vec::with_capacity(hunks.len());
     let (mut next, mut offset) = (0_usize, 0_isize);
     for (number, hunk) in (1..).zip(hunks) {
-        let Located { at, rung, shift } = search.locate(hunk, next, offset, number)?;
+        let HunkLocation { at, level, shift } = search.locate(hunk, next, offset, number)?;
         out.extend(old.get(next..at).unwrap_or_default().iter().map(|line| (*line).to_owned()));
         if let Some(wanted) = hunk.position() {
             offset = at.cast_signed() - wanted.cast_signed();
         }
         next = at + hunk.old_len;
         append_hunk(&mut out, &old, hunk, (at, shift.as_ref()), default);
-        rungs.push(rung);
+        match_levels.push(level);
     }
     out.extend(old.get(next..).unwrap_or_default().iter().map(|line| (*line).to_owned()));
     terminate_inner_lines(&mut out, default);
-    if let Some(line) = placeholder(hunks.iter().flat_map(Hunk::added), text) {
+    if let Some(line) = find_placeholder(hunks.iter().flat_map(Hunk::added), text) {
         return Err(PatchError::Placeholder(line.to_owned()));
     }
     let changed_lines =
         hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| !matches!(line, Line::Context(_))).count();
-    Ok(Patched { text: out.concat(), rungs, changed_lines })
+    Ok(Patched { text: out.concat(), match_levels, changed_lines })
 }
 
 /// Writes the new side of `hunk`; context keeps its bytes, an added line takes the ending of its neighbour.
@@ -74,11 +74,11 @@ fn append_hunk(
     out: &mut Vec<String>,
     old: &[&str],
     hunk: &Hunk,
-    (at, shift): (usize, Option<&Shift>),
-    default: Ending,
+    (at, shift): (usize, Option<&IndentShift>),
+    default: LineEnding,
 ) {
     let mut source = old.iter().skip(at);
-    let mut ending = old.get(at).and_then(|line| Ending::of(line)).unwrap_or(default);
+    let mut ending = old.get(at).and_then(|line| LineEnding::dominant(line)).unwrap_or(default);
     let reaches_end = at + hunk.old_len == old.len();
     let old_ends_bare = reaches_end && old.last().is_some_and(|line| !line.ends_with('\n'));
     let written = out.len();
@@ -86,12 +86,12 @@ fn append_hunk(
         match line {
             Line::Context(_) => {
                 if let Some(have) = source.next() {
-                    ending = Ending::of(have).unwrap_or(ending);
+                    ending = LineEnding::dominant(have).unwrap_or(ending);
                     out.push((*have).to_owned());
                 }
             }
             Line::Removed(_) => {
-                ending = source.next().and_then(|have| Ending::of(have)).unwrap_or(ending);
+                ending = source.next().and_then(|have| LineEnding::dominant(have)).unwrap_or(ending);
             }
             Line::Added(text) => {
                 let shifted = shift.and_then(|shift| shift.apply(text));
@@ -113,7 +113,7 @@ fn append_hunk(
 }
 
 /// A line that was the last one without a newline gets one when lines follow it now.
-fn terminate_inner_lines(lines: &mut [String], ending: Ending) {
+fn terminate_inner_lines(lines: &mut [String], ending: LineEnding) {
     if let Some((_, inner)) = lines.split_last_mut() {
         for line in inner.iter_mut().filter(|line| !line.ends_with('\n')) {
             line.push_str(ending.as_str());

@@ -4,7 +4,7 @@
 use crate::text::lines::{body, quoted};
 use crate::text::patch::error::PatchError;
 use crate::text::patch::hunk::{Hunk, Line};
-use crate::text::patch::section::{Action, Section};
+use crate::text::patch::section::{Action, FilePatch};
 
 const BEGIN: &str = "*** Begin Patch";
 const END: &str = "*** End Patch";
@@ -24,7 +24,7 @@ const MAX_LAYERS: usize = 3;
 const MAX_SCOPE: usize = 10;
 
 /// The patch without what models put around it: a fence, or `apply_patch <<'EOF'` and `EOF`.
-pub fn unwrapped(patch: &str) -> &str {
+pub fn strip_wrapping(patch: &str) -> &str {
     let mut bare = patch;
     for _ in 0..MAX_LAYERS {
         let Some(inner) = inner(bare) else { break };
@@ -46,7 +46,7 @@ fn inner(patch: &str) -> Option<&str> {
     (!closing.is_empty() && last.trim() == closing).then_some(body)
 }
 
-/// Whether `patch`, unwrapped, is an envelope.
+/// Whether `patch`, strip_wrapping, is an envelope.
 pub fn is_envelope(patch: &str) -> bool {
     patch.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| line.trim() == BEGIN)
 }
@@ -55,7 +55,7 @@ pub fn is_envelope(patch: &str) -> bool {
 ///
 /// # Errors
 /// When a line is not understood, a hunk changes nothing, or the end is missing.
-pub fn parse(patch: &str) -> Result<Vec<Section>, PatchError> {
+pub fn parse(patch: &str) -> Result<Vec<FilePatch>, PatchError> {
     let mut reader = Reader::default();
     let lines = patch.split_inclusive('\n').map(body).skip_while(|line| line.trim().is_empty());
     for (number, line) in (1..).zip(lines).skip(1) {
@@ -64,13 +64,13 @@ pub fn parse(patch: &str) -> Result<Vec<Section>, PatchError> {
     match reader.state {
         State::Ended if reader.sections.is_empty() => Err(PatchError::Empty),
         State::Ended => Ok(reader.sections),
-        _ => Err(PatchError::Cut),
+        _ => Err(PatchError::MissingEnd),
     }
 }
 
 #[derive(Default)]
 struct Reader {
-    sections: Vec<Section>,
+    sections: Vec<FilePatch>,
     state: State,
 }
 
@@ -94,14 +94,14 @@ enum State {
 
 impl Reader {
     fn take(&mut self, number: usize, line: &str) -> Result<(), PatchError> {
-        let stray = || PatchError::Stray { number, line: quoted(line) };
+        let stray = || PatchError::UnexpectedLine { number, line: quoted(line) };
         match self.state {
             State::Ended if line.trim().is_empty() => {}
             State::Ended => return Err(stray()),
             // Inside of a hunk an indented marker is a line of the file.
             _ if line.starts_with("*** ") => self.marker(line.trim_end()).ok_or_else(stray)??,
             State::Adding if line.starts_with('+') => {
-                if let Some(Section { action: Action::Add(text), .. }) = self.sections.last_mut() {
+                if let Some(FilePatch { action: Action::Add(text), .. }) = self.sections.last_mut() {
                     text.push_str(line.get(1..).unwrap_or_default());
                     text.push('\n');
                 }
@@ -121,7 +121,7 @@ impl Reader {
             return Some(Ok(()));
         }
         if let Some(to) = line.strip_prefix(MOVE) {
-            let Section { action: Action::Update { to: name @ None, hunks }, .. } =
+            let FilePatch { action: Action::Update { to: name @ None, hunks }, .. } =
                 self.sections.last_mut()?
             else {
                 return None;
@@ -146,7 +146,7 @@ impl Reader {
                     State::Updating => Action::Update { to: None, hunks: Vec::new() },
                     _ => Action::Delete(Vec::new()),
                 };
-                self.sections.push(Section { path: path.to_owned(), action });
+                self.sections.push(FilePatch { path: path.to_owned(), action });
                 self.state = state;
             }
         }
@@ -197,14 +197,14 @@ impl Reader {
 
     /// The last look at the section that has been read.
     fn finish_section(&mut self) -> Result<(), PatchError> {
-        let Some(Section { path, action: Action::Update { to, hunks } }) = self.sections.last_mut() else {
+        let Some(FilePatch { path, action: Action::Update { to, hunks } }) = self.sections.last_mut() else {
             return Ok(());
         };
         if hunks.is_empty() && to.is_none() {
-            return Err(PatchError::NoHunks.of(path));
+            return Err(PatchError::NoHunks.in_file(path));
         }
         for (index, hunk) in hunks.iter_mut().enumerate() {
-            hunk.finish(index + 1).map_err(|error| error.of(path))?;
+            hunk.finish(index + 1).map_err(|error| error.in_file(path))?;
             let adds_only = hunk.lines.iter().all(|line| matches!(line, Line::Added(_)));
             // Lines that come after nothing come after everything.
             hunk.at_end |= adds_only && hunk.start.is_none() && hunk.scope.is_empty();

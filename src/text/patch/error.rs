@@ -65,18 +65,18 @@ pub enum PatchError {
     },
     /// The file is as the patch would make it.
     #[error("it changes nothing: removed and added lines are the same")]
-    Nothing,
+    Unchanged,
     /// A file that is to be made has lines that would have to be there already.
     #[error("a new file has added lines only")]
-    NotNew,
+    AddWithContext,
     /// A file that is to go has lines that the patch does not remove.
     #[error("a file that is deleted has removed lines only, and all of them")]
-    NotAll,
+    PartialDelete,
     /// A line of an envelope that belongs to nothing.
     #[error(
         "line {number} of the patch, {line}, is not understood here: sections start with `*** Add File: `, `*** Update File: ` or `*** Delete File: `, hunks with `@@`, and the lines of a new file with `+`"
     )]
-    Stray {
+    UnexpectedLine {
         /// Counted from 1, from `*** Begin Patch`.
         number: usize,
         /// The line, quoted.
@@ -84,7 +84,7 @@ pub enum PatchError {
     },
     /// An envelope without its last line.
     #[error("the patch does not end with `*** End Patch`: it seems to be cut off, so none of it was applied")]
-    Cut,
+    MissingEnd,
     /// The context is not in the file.
     #[error(
         "hunk {hunk} does not fit at line {line}: {} there. The context must be the file's exact text: read the lines and make the patch again",
@@ -148,13 +148,13 @@ pub enum PatchError {
     #[error(
         "hunk {hunk} is not where its line number says, as too many before it: give the right line numbers"
     )]
-    Astray {
+    SearchLimit {
         /// Counted from 1.
         hunk: usize,
     },
     /// What is wrong with the part for one of several files.
     #[error("{}: {error}", one_line(.path, QUOTE_CHARS))]
-    In {
+    InFile {
         /// The file, as the patch names it.
         path: String,
         /// What is wrong.
@@ -165,8 +165,8 @@ pub enum PatchError {
 impl PatchError {
     /// The same, said of the part for `path`.
     #[must_use]
-    pub fn of(self, path: &str) -> Self {
-        Self::In { path: path.to_owned(), error: Box::new(self) }
+    pub fn in_file(self, path: &str) -> Self {
+        Self::InFile { path: path.to_owned(), error: Box::new(self) }
     }
 }
 

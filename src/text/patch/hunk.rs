@@ -9,7 +9,7 @@ pub struct Hunk {
     /// The first old line, counted from 1 (0 for an insertion at the start); `None` for a bare `@@`.
     pub start: Option<usize>,
     /// How many old lines its header counts.
-    pub counted: Option<usize>,
+    pub old_count: Option<usize>,
     /// Lines of the file, each after the one before, after which it stands.
     pub scope: Vec<String>,
     /// Whether it stands at the end of the file.
@@ -52,7 +52,7 @@ impl Hunk {
         if start > u32::MAX as usize || count > u32::MAX as usize {
             return Err(bad());
         }
-        Ok(Self { start: Some(start), counted: Some(count), ..Self::default() })
+        Ok(Self { start: Some(start), old_count: Some(count), ..Self::default() })
     }
 
     /// Takes the next line of the patch.
@@ -87,7 +87,7 @@ impl Hunk {
     /// When it changes nothing.
     pub fn finish(&mut self, number: usize) -> Result<(), PatchError> {
         let blank = |line: Option<&Line>| matches!(line, Some(Line::Context(text)) if text.is_empty());
-        while blank(self.lines.last()) && self.counted.is_none_or(|count| self.old_len > count) {
+        while blank(self.lines.last()) && self.old_count.is_none_or(|count| self.old_len > count) {
             self.lines.pop();
             self.old_len -= 1;
         }
@@ -99,7 +99,7 @@ impl Hunk {
 
     /// Whether all old lines that its header counts have been read.
     pub fn is_full(&self) -> bool {
-        self.counted.is_some_and(|count| self.old_len >= count)
+        self.old_count.is_some_and(|count| self.old_len >= count)
     }
 
     /// The lines it expects.
@@ -129,7 +129,7 @@ impl Hunk {
     /// The index of its first old line as its header says.
     pub fn position(&self) -> Option<usize> {
         let start = self.start?;
-        let inserts = self.counted == Some(0) && self.old_len == 0;
+        let inserts = self.old_count == Some(0) && self.old_len == 0;
         Some(if inserts { start } else { start.saturating_sub(1) })
     }
 }

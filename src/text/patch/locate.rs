@@ -1,11 +1,11 @@
-//! Finds the place of a hunk: where its header says, else the only place, on the first rung of the ladder that has one.
+//! Finds the place of a hunk: where its header says, else the only place, on the first level of the ladder that has one.
 
-use crate::text::indentation::{Shift, shifted};
+use crate::text::indentation::{IndentShift, find_with_shift};
 use crate::text::lines::body;
 use crate::text::patch::error::PatchError;
 use crate::text::patch::hunk::Hunk;
-use crate::text::places::places;
-use crate::text::rung::{Folds, Rung};
+use crate::text::places::line_positions;
+use crate::text::rung::{FoldedText, MatchLevel};
 
 /// Lines that may be looked through for hunks that are not where their headers say: a moment's work, and a thousand
 /// such hunks in a file of twenty thousand lines.
@@ -19,7 +19,7 @@ const MAX_COMPARED: usize = 100;
 
 /// Looks for hunks in the lines of a text.
 pub struct Search<'a> {
-    folds: Folds<'a>,
+    folds: FoldedText<'a>,
     bodies: Vec<&'a str>,
     /// Lines that may still be looked through.
     left: usize,
@@ -27,18 +27,18 @@ pub struct Search<'a> {
 
 /// Where a hunk stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Located {
+pub struct HunkLocation {
     /// The index of its first old line.
     pub at: usize,
     /// How it was found.
-    pub rung: Rung,
+    pub level: MatchLevel,
     /// How its lines are shifted against the patch.
-    pub shift: Option<Shift>,
+    pub shift: Option<IndentShift>,
 }
 
 /// A hunk that is looked for.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
+struct HunkQuery<'a> {
     hunk: &'a Hunk,
     /// Counted from 1.
     number: usize,
@@ -52,7 +52,7 @@ impl<'a> Search<'a> {
     /// Will look in `text`, whose lines are `lines`.
     pub fn new(text: &'a str, lines: &[&'a str]) -> Self {
         let bodies = lines.iter().map(|line| body(line)).collect();
-        Self { folds: Folds::new(text), bodies, left: MAX_SEARCHED_LINES }
+        Self { folds: FoldedText::new(text), bodies, left: MAX_SEARCHED_LINES }
     }
 
     /// Where `hunk` stands at or after the line `from`: where its header says, moved by what earlier hunks were off; else
@@ -66,19 +66,19 @@ impl<'a> Search<'a> {
         from: usize,
         offset: isize,
         number: usize,
-    ) -> Result<Located, PatchError> {
+    ) -> Result<HunkLocation, PatchError> {
         let place = hunk.position().map(|at| at.saturating_add_signed(offset));
-        let wanted = Wanted { hunk, number, from, place };
-        let exact = |at| Located { at, rung: Rung::Exact, shift: None };
+        let wanted = HunkQuery { hunk, number, from, place };
+        let exact = |at| HunkLocation { at, level: MatchLevel::Exact, shift: None };
         if let Some(at) = place.filter(|at| *at >= from && self.fits(hunk, *at)) {
             return Ok(exact(at));
         }
         if hunk.old_len == 0 {
             return if hunk.at_end { Ok(exact(self.bodies.len())) } else { Err(nowhere(wanted)) };
         }
-        for rung in [Rung::Exact, Rung::TrailingSpace, Rung::Punctuation] {
-            if let Some(at) = self.on(rung, wanted)? {
-                return Ok(Located { at, rung, shift: None });
+        for level in [MatchLevel::Exact, MatchLevel::TrailingSpace, MatchLevel::Punctuation] {
+            if let Some(at) = self.on(level, wanted)? {
+                return Ok(HunkLocation { at, level, shift: None });
             }
         }
         let indented = self.indented(wanted)?;
@@ -91,61 +91,67 @@ impl<'a> Search<'a> {
             && hunk.old_lines().zip(self.bodies.iter().skip(at)).all(|(want, have)| want == *have)
     }
 
-    /// The only place on `rung`, or the one of the header.
-    fn on(&mut self, rung: Rung, wanted: Wanted<'_>) -> Result<Option<usize>, PatchError> {
+    /// The only place on `level`, or the one of the header.
+    fn on(&mut self, level: MatchLevel, wanted: HunkQuery<'_>) -> Result<Option<usize>, PatchError> {
         self.spend(wanted)?;
-        let lines = folded(rung, wanted.hunk.old_lines());
+        let lines = folded(level, wanted.hunk.old_lines());
         let want: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let all: Vec<usize> = places(&self.lines(rung), &want, wanted.from)
+        let all: Vec<usize> = line_positions(&self.lines(level), &want, wanted.from)
             .filter(|at| self.may_end(wanted.hunk, *at))
             .collect();
-        if let Some(at) = wanted.place.filter(|at| rung != Rung::Exact && all.binary_search(at).is_ok()) {
+        if let Some(at) =
+            wanted.place.filter(|at| level != MatchLevel::Exact && all.binary_search(at).is_ok())
+        {
             return Ok(Some(at));
         }
         only(&self.in_scope(wanted, all)?, wanted.number)
     }
 
     /// The only place where all lines are indented by the same more or less, and the new ones can be, too.
-    fn indented(&mut self, wanted: Wanted<'_>) -> Result<Option<Located>, PatchError> {
+    fn indented(&mut self, wanted: HunkQuery<'_>) -> Result<Option<HunkLocation>, PatchError> {
         self.spend(wanted)?;
         let hunk = wanted.hunk;
-        let lines = folded(Rung::Punctuation, hunk.old_lines());
+        let lines = folded(MatchLevel::Punctuation, hunk.old_lines());
         let want: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let mut all = shifted(&self.lines(Rung::Punctuation), &want, wanted.from, MAX_SHIFTED);
+        let mut all = find_with_shift(&self.lines(MatchLevel::Punctuation), &want, wanted.from, MAX_SHIFTED);
         all.retain(|(at, shift)| {
             self.may_end(hunk, *at) && hunk.added().all(|line| shift.apply(line).is_some())
         });
         let places = all.iter().map(|(at, _)| *at).collect();
         let place = only(&self.in_scope(wanted, places)?, wanted.number)?;
         let found = all.into_iter().find(|(at, _)| Some(*at) == place);
-        Ok(found.map(|(at, shift)| Located { at, rung: Rung::Indentation, shift: Some(shift) }))
+        Ok(found.map(|(at, shift)| HunkLocation { at, level: MatchLevel::Indentation, shift: Some(shift) }))
     }
 
-    /// The lines as `rung` has them.
-    fn lines(&self, rung: Rung) -> Vec<&str> {
-        if rung == Rung::Exact { self.bodies.clone() } else { self.folds.on(rung).lines().collect() }
+    /// The lines as `level` has them.
+    fn lines(&self, level: MatchLevel) -> Vec<&str> {
+        if level == MatchLevel::Exact {
+            self.bodies.clone()
+        } else {
+            self.folds.at_level(level).lines().collect()
+        }
     }
 
     fn may_end(&self, hunk: &Hunk, at: usize) -> bool {
         !hunk.at_end || at + hunk.old_len == self.bodies.len()
     }
 
-    fn spend(&mut self, wanted: Wanted<'_>) -> Result<(), PatchError> {
+    fn spend(&mut self, wanted: HunkQuery<'_>) -> Result<(), PatchError> {
         let far = self.bodies.len().saturating_sub(wanted.from);
-        self.left = self.left.checked_sub(far).ok_or(PatchError::Astray { hunk: wanted.number })?;
+        self.left = self.left.checked_sub(far).ok_or(PatchError::SearchLimit { hunk: wanted.number })?;
         Ok(())
     }
 
     /// Of `all` places those that come first after the lines of the hunk's `@@` headers. Each header is looked for after
     /// the one before; where the first stands more than once, each of its places counts.
-    fn in_scope(&self, wanted: Wanted<'_>, all: Vec<usize>) -> Result<Vec<usize>, PatchError> {
+    fn in_scope(&self, wanted: HunkQuery<'_>, all: Vec<usize>) -> Result<Vec<usize>, PatchError> {
         let Some((outer, inner)) = wanted.hunk.scope.split_first().filter(|_| !all.is_empty()) else {
             return Ok(all);
         };
-        let lines: Vec<&str> = self.folds.on(Rung::Punctuation).lines().map(str::trim).collect();
+        let lines: Vec<&str> = self.folds.at_level(MatchLevel::Punctuation).lines().map(str::trim).collect();
         let stand = |line: &String| -> Result<Vec<usize>, PatchError> {
-            let folded = Rung::Punctuation.fold(line);
-            let places: Vec<usize> = places(&lines, &[folded.trim()], 0).collect();
+            let folded = MatchLevel::Punctuation.fold(line);
+            let places: Vec<usize> = line_positions(&lines, &[folded.trim()], 0).collect();
             let missing = || PatchError::NoScope { hunk: wanted.number, line: line.clone() };
             if places.is_empty() { Err(missing()) } else { Ok(places) }
         };
@@ -164,15 +170,15 @@ impl<'a> Search<'a> {
     }
 
     /// Why `wanted` has no place.
-    fn mismatch(&self, wanted: Wanted<'_>) -> PatchError {
-        let Wanted { hunk, number, from, place } = wanted;
+    fn mismatch(&self, wanted: HunkQuery<'_>) -> PatchError {
+        let HunkQuery { hunk, number, from, place } = wanted;
         let want: Vec<&str> = hunk.old_lines().collect();
         let new: Vec<&str> = hunk.new_lines().collect();
-        if hunk.at_end && places(&self.bodies, &want, from).next().is_some() {
+        if hunk.at_end && line_positions(&self.bodies, &want, from).next().is_some() {
             return PatchError::NotAtEnd { hunk: number };
         }
         if hunk.added().any(|line| !line.trim().is_empty())
-            && let [at] = places(&self.bodies, &new, from).take(2).collect::<Vec<_>>().as_slice()
+            && let [at] = line_positions(&self.bodies, &new, from).take(2).collect::<Vec<_>>().as_slice()
         {
             return PatchError::AlreadyApplied { hunk: number, line: at + 1 };
         }
@@ -202,7 +208,7 @@ impl<'a> Search<'a> {
 }
 
 /// Why a hunk that only adds lines has no place.
-fn nowhere(wanted: Wanted<'_>) -> PatchError {
+fn nowhere(wanted: HunkQuery<'_>) -> PatchError {
     let hunk = wanted.number;
     match wanted.place {
         Some(line) => PatchError::Mismatch { hunk, line, expected: String::new(), found: None },
@@ -210,9 +216,9 @@ fn nowhere(wanted: Wanted<'_>) -> PatchError {
     }
 }
 
-fn folded<'a>(rung: Rung, lines: impl Iterator<Item = &'a str>) -> Vec<String> {
+fn folded<'a>(level: MatchLevel, lines: impl Iterator<Item = &'a str>) -> Vec<String> {
     // With a line break, because what is forgotten stands in front of one.
-    let fold = |line: &str| rung.fold(&format!("{line}\n"));
+    let fold = |line: &str| level.fold(&format!("{line}\n"));
     lines.map(fold).map(|line| body(&line).to_owned()).collect()
 }
 

@@ -10,14 +10,14 @@ pub mod section;
 mod unified;
 
 use error::PatchError;
-use section::Section;
+use section::FilePatch;
 
 /// What `patch` does, file by file. `path` is the file that it is for, when whoever sends it says so.
 ///
 /// # Errors
 /// When it cannot be read, or it is not known for which files it is.
-pub fn parse(patch: &str, path: Option<&str>) -> Result<Vec<Section>, PatchError> {
-    let patch = envelope::unwrapped(patch);
+pub fn parse(patch: &str, path: Option<&str>) -> Result<Vec<FilePatch>, PatchError> {
+    let patch = envelope::strip_wrapping(patch);
     if patch.trim().is_empty() {
         return Err(PatchError::Empty);
     }

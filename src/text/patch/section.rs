@@ -4,7 +4,7 @@ use crate::text::patch::hunk::{Hunk, Line};
 
 /// The part of a patch for one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section {
+pub struct FilePatch {
     /// The file, as the patch or the call names it.
     pub path: String,
     /// What becomes of it.
@@ -27,7 +27,7 @@ pub enum Action {
     },
 }
 
-impl Section {
+impl FilePatch {
     /// The hunks of the part.
     pub fn hunks(&self) -> &[Hunk] {
         match &self.action {
@@ -37,7 +37,7 @@ impl Section {
     }
 
     /// How many lines it adds and removes.
-    pub fn extent(&self) -> (usize, usize) {
+    pub fn line_counts(&self) -> (usize, usize) {
         let new = if let Action::Add(text) = &self.action { text.lines().count() } else { 0 };
         let lines = || self.hunks().iter().flat_map(|hunk| &hunk.lines);
         let added = lines().filter(|line| matches!(line, Line::Added(_))).count();

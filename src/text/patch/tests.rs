@@ -3,9 +3,9 @@
 use super::apply::Patched;
 use super::section::Action;
 use super::*;
-use crate::source::processor_time;
+use crate::source::thread_cpu_time;
 use crate::text::diff;
-use crate::text::rung::Rung;
+use crate::text::rung::MatchLevel;
 use proptest::prelude::*;
 
 /// `text` with a patch of one file applied.
@@ -54,7 +54,7 @@ fn t06_two_hunks_apply_and_the_changes_are_counted() {
     )
     .unwrap();
     assert_eq!(result.text, "1\ntwo\n3\n4\n5\n6\n7\n8\n9\nnine and a half\n10\n");
-    assert_eq!((result.rungs.len(), result.changed_lines), (2, 3));
+    assert_eq!((result.match_levels.len(), result.changed_lines), (2, 3));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn numbers_of_a_header_are_read_as_far_as_files_have_lines() {
     let read = |start: u64, count: u64| hunk::Hunk::header(&format!("@@ -{start},{count} +1 @@"), 1);
     let most = u64::from(u32::MAX);
     let hunk = read(most, most).unwrap();
-    assert_eq!((hunk.start, hunk.counted), (Some(4_294_967_295), Some(4_294_967_295)));
+    assert_eq!((hunk.start, hunk.old_count), (Some(4_294_967_295), Some(4_294_967_295)));
     for (start, count) in [(most + 1, 1), (1, most + 1), (most + 9, 1), (1, most + 9)] {
         assert!(read(start, count).unwrap_err().to_string().contains("header"), "{start},{count}");
     }
@@ -163,14 +163,14 @@ fn blank_lines_behind_a_hunk_are_of_the_file_as_far_as_its_header_counts_them() 
 
 #[test]
 fn long_hunks_in_long_repetitive_files_are_placed_in_a_moment() {
-    let begun = processor_time();
+    let begun = thread_cpu_time();
     let (file, hunk) = ("a\n".repeat(1_000_000), " a\n".repeat(100_000));
     assert!(refused(&file, &format!("@@ -1 +1 @@\n{hunk}-b\n")).contains("does not fit"));
     assert!(refused(&file, &format!("@@\n{hunk}-a\n")).contains("fits at lines 1, 2, 3, 4, 5"));
     let numbered = (0..200_000).map(|line| format!("{line}\n")).collect::<Vec<_>>().concat();
     let hunks = (0..50_000).map(|line| format!("@@\n-{line}\n+x\n")).collect::<Vec<_>>().concat();
     assert!(refused(&numbered, &hunks).contains("line number"));
-    let took = processor_time().checked_sub(begun).unwrap();
+    let took = thread_cpu_time().checked_sub(begun).unwrap();
     assert!(took.as_secs() < 20, "{took:?}");
 }
 
@@ -191,7 +191,7 @@ fn not_updated(text: &str, hunks: &str) -> String {
 /// What a patch does, in short.
 fn summary(patch: &str) -> Vec<String> {
     let sections = parse(patch, None).unwrap();
-    let line = |section: &Section| match &section.action {
+    let line = |section: &FilePatch| match &section.action {
         Action::Add(text) => format!("add {} {text:?}", section.path),
         Action::Delete(hunks) => format!("delete {} {}", section.path, hunks.len()),
         Action::Update { to, hunks } => format!("update {} {to:?} {}", section.path, hunks.len()),
@@ -230,13 +230,13 @@ fn t06_an_envelope_adds_deletes_updates_and_moves_files() {
 #[test]
 fn what_is_put_around_a_patch_has_both_its_ends() {
     for patch in ["```\na\nb\n", "```\na\n``", "<<EOF\na\nEND\n", "<<\na\n\n", "cat <<EOF\na\nEOF"] {
-        assert_eq!(envelope::unwrapped(patch), patch);
+        assert_eq!(envelope::strip_wrapping(patch), patch);
     }
 }
 
 #[test]
 fn the_extent_of_a_section_is_what_it_adds_and_removes() {
-    let extents: Vec<_> = parse(ENVELOPE, None).unwrap().iter().map(Section::extent).collect();
+    let extents: Vec<_> = parse(ENVELOPE, None).unwrap().iter().map(FilePatch::line_counts).collect();
     assert_eq!(extents, [(3, 0), (0, 0), (1, 1), (0, 2)]);
 }
 
@@ -331,14 +331,14 @@ fn a_hunk_can_stand_at_the_end_of_the_file() {
 fn hunks_climb_the_ladder_and_context_keeps_its_bytes() {
     let found = |text: &str, hunks: &str| {
         let patched = enveloped(text, hunks).unwrap();
-        (patched.text, patched.rungs)
+        (patched.text, patched.match_levels)
     };
-    let (text, rungs) = found("a \t\nb\n", "@@\n a\n-b\n+c\n");
-    assert_eq!((text.as_str(), rungs), ("a \t\nc\n", vec![Rung::TrailingSpace]));
-    let (text, rungs) = found("\u{201c}a\u{201d}\nb\n", "@@\n \"a\"\n-b\n+c\n");
-    assert_eq!((text.as_str(), rungs), ("\u{201c}a\u{201d}\nc\n", vec![Rung::Punctuation]));
-    let (text, rungs) = found("  if a:\n    b\n", "@@\n if a:\n-  b\n+  c\n");
-    assert_eq!((text.as_str(), rungs), ("  if a:\n    c\n", vec![Rung::Indentation]));
+    let (text, match_levels) = found("a \t\nb\n", "@@\n a\n-b\n+c\n");
+    assert_eq!((text.as_str(), match_levels), ("a \t\nc\n", vec![MatchLevel::TrailingSpace]));
+    let (text, match_levels) = found("\u{201c}a\u{201d}\nb\n", "@@\n \"a\"\n-b\n+c\n");
+    assert_eq!((text.as_str(), match_levels), ("\u{201c}a\u{201d}\nc\n", vec![MatchLevel::Punctuation]));
+    let (text, match_levels) = found("  if a:\n    b\n", "@@\n if a:\n-  b\n+  c\n");
+    assert_eq!((text.as_str(), match_levels), ("  if a:\n    c\n", vec![MatchLevel::Indentation]));
     assert!(not_updated("a \nb\na\t\nb\n", "@@\n a\n-b\n").contains("fits at lines 1, 3"));
     assert_eq!(patched("a \nb\na \nb\n", "@@ -3,2 +3 @@\n a\n-b\n"), "a \nb\na \n");
     assert!(enveloped("a\n  b\n", "@@\n a\n-b\n").is_err(), "lines shifted by different amounts");

@@ -3,14 +3,14 @@
 use crate::text::lines::body;
 use crate::text::patch::error::PatchError;
 use crate::text::patch::hunk::{Hunk, Line};
-use crate::text::patch::section::{Action, Section};
+use crate::text::patch::section::{Action, FilePatch};
 
 /// What stands for a file that is not there.
 const NOWHERE: &str = "/dev/null";
 
 /// The part of a diff for one file, as it is read.
 #[derive(Default)]
-struct Part {
+struct FileDiff {
     /// The line `diff --git …` above it.
     git: Option<String>,
     /// Whether git calls it a rename.
@@ -25,8 +25,8 @@ struct Part {
 ///
 /// # Errors
 /// When a line cannot be read, or it is not said which files are meant.
-pub fn parse(patch: &str, path: Option<&str>) -> Result<Vec<Section>, PatchError> {
-    let mut parts: Vec<Part> = read(&patch.split_inclusive('\n').map(body).collect::<Vec<_>>())?;
+pub fn parse(patch: &str, path: Option<&str>) -> Result<Vec<FilePatch>, PatchError> {
+    let mut parts: Vec<FileDiff> = read(&patch.split_inclusive('\n').map(body).collect::<Vec<_>>())?;
     if parts.iter().all(|part| part.hunks.is_empty()) {
         return Err(PatchError::NoHunks);
     }
@@ -36,14 +36,14 @@ pub fn parse(patch: &str, path: Option<&str>) -> Result<Vec<Section>, PatchError
     match (parts.pop(), parts.is_empty()) {
         (Some(part), true) => {
             let action = Action::Update { to: None, hunks: part.hunks };
-            Ok(vec![Section { path: path.to_owned(), action }])
+            Ok(vec![FilePatch { path: path.to_owned(), action }])
         }
         _ => Err(PatchError::ManyFiles),
     }
 }
 
-fn read(lines: &[&str]) -> Result<Vec<Part>, PatchError> {
-    let mut parts = vec![Part::default()];
+fn read(lines: &[&str]) -> Result<Vec<FileDiff>, PatchError> {
+    let mut parts = vec![FileDiff::default()];
     let mut skip_next = false;
     for (index, line) in lines.iter().enumerate() {
         if std::mem::take(&mut skip_next) {
@@ -59,8 +59,8 @@ fn read(lines: &[&str]) -> Result<Vec<Part>, PatchError> {
                 }
                 continue;
             }
-            Some(_) if !line.starts_with("@@") => parts.push(Part::default()),
-            None if line.starts_with("diff --git ") && part.git.is_some() => parts.push(Part::default()),
+            Some(_) if !line.starts_with("@@") => parts.push(FileDiff::default()),
+            None if line.starts_with("diff --git ") && part.git.is_some() => parts.push(FileDiff::default()),
             _ => {}
         }
         let Some(part) = parts.last_mut() else { break };
@@ -88,7 +88,7 @@ fn begins_file(hunk: &Hunk, lines: &[&str], index: usize) -> bool {
     let at = |offset: usize| lines.get(index + offset).copied().unwrap_or_default();
     let headers = at(0).starts_with("--- ") && at(1).starts_with("+++ ");
     at(0).starts_with("diff --git ")
-        || headers && (hunk.is_full() || hunk.counted.is_none() && at(2).starts_with("@@"))
+        || headers && (hunk.is_full() || hunk.old_count.is_none() && at(2).starts_with("@@"))
 }
 
 fn names(lines: &[&str], index: usize) -> Option<(String, String)> {
@@ -98,8 +98,8 @@ fn names(lines: &[&str], index: usize) -> Option<(String, String)> {
     Some((name(old), name(new)))
 }
 
-fn named(part: Part) -> Result<Section, PatchError> {
-    let Part { git, renamed, names, hunks } = part;
+fn named(part: FileDiff) -> Result<FilePatch, PatchError> {
+    let FileDiff { git, renamed, names, hunks } = part;
     let Some((old, new)) = names else {
         return Err(git.map_or(PatchError::NoPath, PatchError::NoText));
     };
@@ -110,19 +110,21 @@ fn named(part: Part) -> Result<Section, PatchError> {
     };
     let (from, to) = (bare(&old), bare(&new));
     if hunks.is_empty() {
-        return Err(PatchError::NoHunks.of(&to));
+        return Err(PatchError::NoHunks.in_file(&to));
     }
     let action = match (old.as_str(), new.as_str()) {
-        (NOWHERE, _) => Action::Add(made(&hunks).ok_or_else(|| PatchError::NotNew.of(&to))?),
-        (_, NOWHERE) => return Ok(Section { path: from, action: Action::Delete(hunks) }),
-        _ if renamed => return Ok(Section { path: from, action: Action::Update { to: Some(to), hunks } }),
+        (NOWHERE, _) => {
+            Action::Add(new_file_text(&hunks).ok_or_else(|| PatchError::AddWithContext.in_file(&to))?)
+        }
+        (_, NOWHERE) => return Ok(FilePatch { path: from, action: Action::Delete(hunks) }),
+        _ if renamed => return Ok(FilePatch { path: from, action: Action::Update { to: Some(to), hunks } }),
         _ => Action::Update { to: None, hunks },
     };
-    Ok(Section { path: to, action })
+    Ok(FilePatch { path: to, action })
 }
 
 /// The text of a new file.
-fn made(hunks: &[Hunk]) -> Option<String> {
+fn new_file_text(hunks: &[Hunk]) -> Option<String> {
     let [hunk] = hunks else { return None };
     let added = |line: &Line| if let Line::Added(text) = line { Some(format!("{text}\n")) } else { None };
     let mut text: String = hunk.lines.iter().map(added).collect::<Option<_>>()?;

@@ -1,16 +1,16 @@
 //! Compound commands: groups, loops, branches, tests and arithmetic.
 
 use super::reader::Reader;
-use super::script::{Simple, Unclear};
+use super::script::{ShellParseError, SimpleCommand};
 
 impl Reader<'_> {
     /// Reads a compound command, or the definition of a function with the word `function`, where one is next.
-    pub(super) fn compound(&mut self) -> Result<bool, Unclear> {
+    pub(super) fn compound(&mut self) -> Result<bool, ShellParseError> {
         if self.accept("((") {
             self.arithmetic()?;
-            self.around()?;
+            self.push_substitutions()?;
         } else if self.accept("(") {
-            self.deeper(Self::body)?;
+            self.with_depth(Self::body)?;
             self.expect(")")?;
         } else {
             let read = match self.bare() {
@@ -22,27 +22,27 @@ impl Reader<'_> {
                 "[[" => Self::test,
                 "function" => Self::named_function,
                 // Its name may be a command or a name.
-                "coproc" => return Err(Unclear::Syntax),
+                "coproc" => return Err(ShellParseError::Syntax),
                 _ => return Ok(false),
             };
             self.at += self.bare().len();
-            self.deeper(read)?;
+            self.with_depth(read)?;
         }
         Ok(true)
     }
 
     /// Keeps the substitutions of words that belong to no command.
-    fn around(&mut self) -> Result<(), Unclear> {
+    fn push_substitutions(&mut self) -> Result<(), ShellParseError> {
         self.level.is_list = false;
-        if self.level.nested.is_empty() { Ok(()) } else { self.keep(Simple::default()) }
+        if self.level.nested.is_empty() { Ok(()) } else { self.push_command(SimpleCommand::default()) }
     }
 
-    fn group(&mut self) -> Result<(), Unclear> {
+    fn group(&mut self) -> Result<(), ShellParseError> {
         self.body()?;
         self.reserved("}")
     }
 
-    fn branches(&mut self) -> Result<(), Unclear> {
+    fn branches(&mut self) -> Result<(), ShellParseError> {
         self.level.is_list = false;
         loop {
             self.body()?;
@@ -60,19 +60,19 @@ impl Reader<'_> {
         }
     }
 
-    fn repeated(&mut self) -> Result<(), Unclear> {
+    fn repeated(&mut self) -> Result<(), ShellParseError> {
         self.level.is_list = false;
         self.body()?;
         self.looped()
     }
 
-    fn looped(&mut self) -> Result<(), Unclear> {
+    fn looped(&mut self) -> Result<(), ShellParseError> {
         self.reserved("do")?;
         self.body()?;
         self.reserved("done")
     }
 
-    fn each(&mut self) -> Result<(), Unclear> {
+    fn each(&mut self) -> Result<(), ShellParseError> {
         self.blanks();
         if self.accept("((") {
             self.arithmetic()?;
@@ -84,14 +84,14 @@ impl Reader<'_> {
                 self.words()?;
             }
         }
-        self.around()?;
+        self.push_substitutions()?;
         self.blanks();
         self.accept(";");
         self.looped()
     }
 
     /// Words up to the end of a list.
-    fn words(&mut self) -> Result<(), Unclear> {
+    fn words(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.blanks();
             match self.peek() {
@@ -101,10 +101,10 @@ impl Reader<'_> {
         }
     }
 
-    fn cases(&mut self) -> Result<(), Unclear> {
+    fn cases(&mut self) -> Result<(), ShellParseError> {
         self.blanks();
         self.word()?;
-        self.around()?;
+        self.push_substitutions()?;
         self.reserved("in")?;
         loop {
             self.lines()?;
@@ -121,28 +121,28 @@ impl Reader<'_> {
     }
 
     /// The patterns of one case, up to their parenthesis.
-    fn patterns(&mut self) -> Result<(), Unclear> {
+    fn patterns(&mut self) -> Result<(), ShellParseError> {
         self.accept("(");
         loop {
             self.blanks();
             self.word()?;
             self.blanks();
             if !self.accept("|") {
-                self.around()?;
+                self.push_substitutions()?;
                 return self.expect(")");
             }
         }
     }
 
     /// `[[ … ]]` from its first word on. What is compared with what is nobody's business here.
-    fn test(&mut self) -> Result<(), Unclear> {
+    fn test(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.blanks();
             if self.bare() == "]]" {
                 self.at += 2;
-                return self.around();
+                return self.push_substitutions();
             }
-            let is_substitution = self.looks_at("<(") || self.looks_at(">(");
+            let is_substitution = self.is_next("<(") || self.is_next(">(");
             match self.peek() {
                 Some('&' | '|' | '(' | ')' | '\n') => self.at += 1,
                 Some('<' | '>') if !is_substitution => self.at += 1,
@@ -153,7 +153,7 @@ impl Reader<'_> {
         }
     }
 
-    fn named_function(&mut self) -> Result<(), Unclear> {
+    fn named_function(&mut self) -> Result<(), ShellParseError> {
         self.blanks();
         let name = self.word()?;
         self.blanks();
@@ -161,6 +161,6 @@ impl Reader<'_> {
             self.blanks();
             self.expect(")")?;
         }
-        if name.is_literal { self.function_body(&name.text) } else { Err(Unclear::Syntax) }
+        if name.is_literal { self.function_body(&name.text) } else { Err(ShellParseError::Syntax) }
     }
 }

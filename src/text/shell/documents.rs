@@ -1,18 +1,18 @@
 //! Redirections, and the here-documents that follow the line on which they are announced.
 
-use super::reader::{Awaited, Reader};
-use super::script::{Direction, Redirection, Simple, Unclear};
+use super::reader::{PendingHeredoc, Reader};
+use super::script::{Direction, Redirection, ShellParseError, SimpleCommand};
 
 /// What stands between a descriptor and the word of a redirection, the longer ones first.
 const OPERATORS: &[&str] = &["&>>", "<<<", "<<-", "&>", "<<", "<&", "<>", ">>", ">&", ">|", "<", ">"];
 
 impl Reader<'_> {
     /// Reads a redirection of `simple` where one is next.
-    pub(super) fn redirection(&mut self, simple: &mut Simple) -> Result<bool, Unclear> {
+    pub(super) fn redirection(&mut self, simple: &mut SimpleCommand) -> Result<bool, ShellParseError> {
         let start = self.at;
         self.at += self.descriptor();
-        let operator = OPERATORS.iter().find(|operator| self.looks_at(operator));
-        let Some(operator) = operator.filter(|_| !self.looks_at("<(") && !self.looks_at(">(")) else {
+        let operator = OPERATORS.iter().find(|operator| self.is_next(operator));
+        let Some(operator) = operator.filter(|_| !self.is_next("<(") && !self.is_next(">(")) else {
             self.at = start;
             return Ok(false);
         };
@@ -24,7 +24,7 @@ impl Reader<'_> {
         }
         let target = self.word()?;
         match *operator {
-            "<<" | "<<-" => self.level.awaited.push(Awaited {
+            "<<" | "<<-" => self.level.pending_heredocs.push(PendingHeredoc {
                 delimiter: target.text,
                 drops_tabs: *operator == "<<-",
                 expands: !target.raw.contains(['\'', '"', '\\']),
@@ -59,13 +59,13 @@ impl Reader<'_> {
     }
 
     /// Goes past the end of a line and reads the here-documents that begin there.
-    pub(super) fn end_line(&mut self) -> Result<(), Unclear> {
+    pub(super) fn end_line(&mut self) -> Result<(), ShellParseError> {
         self.at += 1;
-        for awaited in std::mem::take(&mut self.level.awaited) {
+        for awaited in std::mem::take(&mut self.level.pending_heredocs) {
             let body = self.document_lines(&awaited)?;
             let nested =
-                if awaited.expands { self.inside(&body, Reader::document)?.nested } else { Vec::new() };
-            let command = self.level.commands.get_mut(awaited.command).ok_or(Unclear::Syntax)?;
+                if awaited.expands { self.parse_nested(&body, Reader::document)?.nested } else { Vec::new() };
+            let command = self.level.commands.get_mut(awaited.command).ok_or(ShellParseError::Syntax)?;
             command.document.push_str(&body);
             command.nested.extend(nested);
         }
@@ -73,7 +73,7 @@ impl Reader<'_> {
     }
 
     /// The lines up to the delimiter, which must come.
-    fn document_lines(&mut self, awaited: &Awaited) -> Result<String, Unclear> {
+    fn document_lines(&mut self, awaited: &PendingHeredoc) -> Result<String, ShellParseError> {
         let mut body = String::new();
         while !self.rest().is_empty() {
             let line = self.rest().split('\n').next().unwrap_or_default();
@@ -84,12 +84,12 @@ impl Reader<'_> {
             }
             // A line that goes on behind its end could hide the delimiter.
             if awaited.expands && line.ends_with('\\') {
-                return Err(Unclear::Syntax);
+                return Err(ShellParseError::Syntax);
             }
             body.push_str(line);
             body.push('\n');
         }
-        Err(Unclear::Syntax)
+        Err(ShellParseError::Syntax)
     }
 }
 

@@ -1,12 +1,16 @@
 //! Expansions: variables, arithmetic, ANSI-C quoting, and the substitutions that run commands.
 
 use super::reader::Reader;
-use super::script::Unclear;
-use super::words::Made;
+use super::script::ShellParseError;
+use super::words::WordBuilder;
 
 impl Reader<'_> {
     /// What follows a dollar sign.
-    pub(super) fn expansion(&mut self, made: &mut Made, is_quoted: bool) -> Result<(), Unclear> {
+    pub(super) fn expansion(
+        &mut self,
+        made: &mut WordBuilder,
+        is_quoted: bool,
+    ) -> Result<(), ShellParseError> {
         let start = self.at;
         match self.peek() {
             Some('(') if self.accept("((") => {
@@ -20,7 +24,7 @@ impl Reader<'_> {
             }
             Some('{') => {
                 self.at += 1;
-                self.deeper(|reader| reader.braces(is_quoted))?;
+                self.with_depth(|reader| reader.braces(is_quoted))?;
                 made.expand("$");
                 made.expand(self.since(start));
             }
@@ -34,8 +38,8 @@ impl Reader<'_> {
                 made.is_expanded = true;
             }
             // The old form of arithmetic, and a line that is continued in the middle of an expansion.
-            Some('[') => return Err(Unclear::Syntax),
-            Some('\\') if self.looks_at("\\\n") => return Err(Unclear::Syntax),
+            Some('[') => return Err(ShellParseError::Syntax),
+            Some('\\') if self.is_next("\\\n") => return Err(ShellParseError::Syntax),
             Some(char) if char.is_ascii_alphabetic() || char == '_' => {
                 let is_part = |char: char| char.is_ascii_alphanumeric() || char == '_';
                 self.at += self.rest().find(|char| !is_part(char)).unwrap_or(self.rest().len());
@@ -53,24 +57,24 @@ impl Reader<'_> {
     }
 
     /// `${…}` up to its end.
-    fn braces(&mut self, is_quoted: bool) -> Result<(), Unclear> {
-        let mut made = Made::default();
+    fn braces(&mut self, is_quoted: bool) -> Result<(), ShellParseError> {
+        let mut made = WordBuilder::default();
         loop {
-            match self.next().ok_or(Unclear::Syntax)? {
+            match self.next().ok_or(ShellParseError::Syntax)? {
                 '}' => return Ok(()),
                 '\\' => {
                     self.next();
                 }
                 // Whether it quotes depends on the operator.
-                '\'' if is_quoted => return Err(Unclear::Syntax),
+                '\'' if is_quoted => return Err(ShellParseError::Syntax),
                 '\'' => {
-                    let (quoted, _) = self.rest().split_once('\'').ok_or(Unclear::Syntax)?;
+                    let (quoted, _) = self.rest().split_once('\'').ok_or(ShellParseError::Syntax)?;
                     self.at += quoted.len() + 1;
                 }
                 '"' => self.double_quoted(&mut made)?,
                 '`' => self.backticks(&mut made, is_quoted)?,
                 '$' => self.expansion(&mut made, is_quoted)?,
-                '<' | '>' if self.looks_at("(") => {
+                '<' | '>' if self.is_next("(") => {
                     self.at += 1;
                     self.substitution()?;
                 }
@@ -81,19 +85,19 @@ impl Reader<'_> {
 
     /// Arithmetic up to the two parentheses that close it. What is closed by two that do not stand together is a group
     /// of groups, which is not read here.
-    pub(super) fn arithmetic(&mut self) -> Result<(), Unclear> {
-        self.deeper(|reader| {
-            let mut made = Made::default();
+    pub(super) fn arithmetic(&mut self) -> Result<(), ShellParseError> {
+        self.with_depth(|reader| {
+            let mut made = WordBuilder::default();
             let mut open = 0_usize;
             loop {
-                match reader.next().ok_or(Unclear::Syntax)? {
+                match reader.next().ok_or(ShellParseError::Syntax)? {
                     '(' => open += 1,
                     ')' if open > 0 => open -= 1,
                     ')' => return reader.expect(")"),
                     '\\' => {
                         reader.next();
                     }
-                    '\'' => return Err(Unclear::Syntax),
+                    '\'' => return Err(ShellParseError::Syntax),
                     '"' => reader.double_quoted(&mut made)?,
                     '`' => reader.backticks(&mut made, true)?,
                     '$' => reader.expansion(&mut made, true)?,
@@ -104,12 +108,16 @@ impl Reader<'_> {
     }
 
     /// A substitution in backticks, the first one already read. What is escaped in it is read without its backslash.
-    pub(super) fn backticks(&mut self, made: &mut Made, is_quoted: bool) -> Result<(), Unclear> {
+    pub(super) fn backticks(
+        &mut self,
+        made: &mut WordBuilder,
+        is_quoted: bool,
+    ) -> Result<(), ShellParseError> {
         let mut text = String::new();
         loop {
-            match self.next().ok_or(Unclear::Syntax)? {
+            match self.next().ok_or(ShellParseError::Syntax)? {
                 '`' => break,
-                '\\' => match self.next().ok_or(Unclear::Syntax)? {
+                '\\' => match self.next().ok_or(ShellParseError::Syntax)? {
                     escaped @ ('`' | '\\' | '$') => text.push(escaped),
                     '"' if is_quoted => text.push('"'),
                     other => text.extend(['\\', other]),
@@ -117,15 +125,15 @@ impl Reader<'_> {
                 char => text.push(char),
             }
         }
-        let script = self.inside(&text, Reader::list)?.finish()?;
+        let script = self.parse_nested(&text, Reader::list)?.finish()?;
         self.level.nested.push(script);
         made.expand("$()");
         Ok(())
     }
 
     /// Reads the expansions of a here-document.
-    pub(super) fn document(&mut self) -> Result<(), Unclear> {
-        let mut made = Made::default();
+    pub(super) fn document(&mut self) -> Result<(), ShellParseError> {
+        let mut made = WordBuilder::default();
         while let Some(char) = self.next() {
             match char {
                 '\\' => {
@@ -140,9 +148,9 @@ impl Reader<'_> {
     }
 
     /// `$'…'`, its beginning already read: the only quotes in which escapes stand for other characters.
-    fn ansi_c(&mut self, text: &mut String) -> Result<(), Unclear> {
+    fn ansi_c(&mut self, text: &mut String) -> Result<(), ShellParseError> {
         loop {
-            match self.next().ok_or(Unclear::Syntax)? {
+            match self.next().ok_or(ShellParseError::Syntax)? {
                 '\'' => return Ok(()),
                 '\\' => text.push(self.escaped()?),
                 char => text.push(char),
@@ -150,8 +158,8 @@ impl Reader<'_> {
         }
     }
 
-    fn escaped(&mut self) -> Result<char, Unclear> {
-        let char = self.next().ok_or(Unclear::Syntax)?;
+    fn escaped(&mut self) -> Result<char, ShellParseError> {
+        let char = self.next().ok_or(ShellParseError::Syntax)?;
         Ok(match char {
             'a' => '\u{7}',
             'b' => '\u{8}',
@@ -170,17 +178,17 @@ impl Reader<'_> {
             }
             '\\' | '\'' | '"' | '?' => char,
             // Among them are control characters, and escapes that mean nothing.
-            _ => return Err(Unclear::Syntax),
+            _ => return Err(ShellParseError::Syntax),
         })
     }
 
     /// A character by its number of at most so many digits. Those that are no characters are not understood, nor are
     /// bytes of longer ones.
-    fn number(&mut self, radix: u32, most: usize) -> Result<char, Unclear> {
+    fn number(&mut self, radix: u32, most: usize) -> Result<char, ShellParseError> {
         let digits = self.rest().chars().take(most).take_while(|char| char.is_digit(radix)).count();
         let number = self.rest().get(..digits).and_then(|digits| u32::from_str_radix(digits, radix).ok());
         self.at += digits;
         let is_whole = |number: &u32| (1..128).contains(number) || (most > 3 && *number > 0);
-        number.filter(is_whole).and_then(char::from_u32).ok_or(Unclear::Syntax)
+        number.filter(is_whole).and_then(char::from_u32).ok_or(ShellParseError::Syntax)
     }
 }

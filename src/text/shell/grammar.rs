@@ -1,7 +1,7 @@
 //! Lists, pipelines, simple commands and functions.
 
 use super::reader::Reader;
-use super::script::{Simple, Unclear};
+use super::script::{ShellParseError, SimpleCommand};
 use super::words::{ends_word, is_assignment};
 
 /// Words that end a list where a command could begin.
@@ -14,7 +14,7 @@ impl Reader<'_> {
     }
 
     /// Goes past blanks, ends of lines and comments.
-    pub(super) fn lines(&mut self) -> Result<(), Unclear> {
+    pub(super) fn lines(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.blanks();
             match self.peek() {
@@ -36,13 +36,13 @@ impl Reader<'_> {
     }
 
     /// Goes past the reserved word `word`, before which lines may end.
-    pub(super) fn reserved(&mut self, word: &str) -> Result<(), Unclear> {
+    pub(super) fn reserved(&mut self, word: &str) -> Result<(), ShellParseError> {
         self.lines()?;
-        if self.bare() == word { self.expect(word) } else { Err(Unclear::Syntax) }
+        if self.bare() == word { self.expect(word) } else { Err(ShellParseError::Syntax) }
     }
 
     /// Commands up to whatever ends them, which is left unread.
-    pub(super) fn list(&mut self) -> Result<(), Unclear> {
+    pub(super) fn list(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.lines()?;
             if self.ends_list() {
@@ -61,30 +61,30 @@ impl Reader<'_> {
                 }
                 Some(';') => self.at += 1,
                 Some('\n' | '#') => {}
-                _ => return Err(Unclear::Syntax),
+                _ => return Err(ShellParseError::Syntax),
             }
         }
     }
 
     /// A list that must not be empty.
-    pub(super) fn body(&mut self) -> Result<(), Unclear> {
+    pub(super) fn body(&mut self) -> Result<(), ShellParseError> {
         let first = self.level.commands.len();
         self.list()?;
-        if self.level.commands.len() > first { Ok(()) } else { Err(Unclear::Syntax) }
+        if self.level.commands.len() > first { Ok(()) } else { Err(ShellParseError::Syntax) }
     }
 
     fn ends_list(&self) -> bool {
         self.peek().is_none_or(|char| char == ')')
-            || self.looks_at(";;")
-            || self.looks_at(";&")
+            || self.is_next(";;")
+            || self.is_next(";&")
             || CLOSING.contains(&self.bare())
     }
 
-    fn mark(&mut self, first: usize, mark: impl Fn(&mut Simple)) {
+    fn mark(&mut self, first: usize, mark: impl Fn(&mut SimpleCommand)) {
         self.level.commands.iter_mut().skip(first).for_each(mark);
     }
 
-    fn and_or(&mut self) -> Result<(), Unclear> {
+    fn and_or(&mut self) -> Result<(), ShellParseError> {
         loop {
             self.pipeline()?;
             self.blanks();
@@ -95,7 +95,7 @@ impl Reader<'_> {
         }
     }
 
-    fn pipeline(&mut self) -> Result<(), Unclear> {
+    fn pipeline(&mut self) -> Result<(), ShellParseError> {
         self.blanks();
         while matches!(self.bare(), "!" | "time") {
             self.at += self.bare().len();
@@ -107,7 +107,7 @@ impl Reader<'_> {
         }
         self.command()?;
         self.blanks();
-        while self.looks_at("|") && !self.looks_at("||") {
+        while self.is_next("|") && !self.is_next("||") {
             self.at += 1;
             self.accept("&");
             self.lines()?;
@@ -119,13 +119,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn command(&mut self) -> Result<(), Unclear> {
+    fn command(&mut self) -> Result<(), ShellParseError> {
         if self.compound()? { self.trailing() } else { self.simple() }
     }
 
     /// The redirections behind a compound command.
-    fn trailing(&mut self) -> Result<(), Unclear> {
-        let mut simple = Simple::default();
+    fn trailing(&mut self) -> Result<(), ShellParseError> {
+        let mut simple = SimpleCommand::default();
         let (mut is_redirected, at) = (false, self.at);
         self.blanks();
         while self.redirection(&mut simple)? {
@@ -133,14 +133,14 @@ impl Reader<'_> {
             self.blanks();
         }
         if is_redirected {
-            return self.keep(simple);
+            return self.push_command(simple);
         }
         self.at = at;
         Ok(())
     }
 
-    fn simple(&mut self) -> Result<(), Unclear> {
-        let mut simple = Simple::default();
+    fn simple(&mut self) -> Result<(), ShellParseError> {
+        let mut simple = SimpleCommand::default();
         let start = self.at;
         loop {
             self.blanks();
@@ -148,14 +148,14 @@ impl Reader<'_> {
                 None | Some('\n' | ';' | '|' | ')') => break,
                 Some('#') => self.comment(),
                 Some('(') if simple.words.len() == 1 && !simple.assigns => return self.function(simple),
-                Some('(') => return Err(Unclear::Syntax),
-                Some('&') if !self.looks_at("&>") => break,
+                Some('(') => return Err(ShellParseError::Syntax),
+                Some('&') if !self.is_next("&>") => break,
                 Some(_) if self.redirection(&mut simple)? => {}
                 Some(_) => {
                     let word = self.word()?;
                     // On two lines it may be a reserved word all the same.
                     if simple.words.is_empty() && word.raw.contains("\\\n") {
-                        return Err(Unclear::Syntax);
+                        return Err(ShellParseError::Syntax);
                     }
                     if simple.words.is_empty() && is_assignment(&word.raw) {
                         simple.assigns = true;
@@ -166,31 +166,31 @@ impl Reader<'_> {
             }
         }
         if self.since(start).trim().is_empty() {
-            return Err(Unclear::Syntax);
+            return Err(ShellParseError::Syntax);
         }
-        self.keep(simple)
+        self.push_command(simple)
     }
 
     /// `NAME() BODY`, from its parentheses on.
-    fn function(&mut self, named: Simple) -> Result<(), Unclear> {
+    fn function(&mut self, named: SimpleCommand) -> Result<(), ShellParseError> {
         self.at += 1;
         self.blanks();
         self.expect(")")?;
         let is_alone = named.redirections.is_empty() && named.document.is_empty();
         let name = named.words.into_iter().next().filter(|name| name.is_literal && is_alone);
-        self.function_body(&name.ok_or(Unclear::Syntax)?.text)
+        self.function_body(&name.ok_or(ShellParseError::Syntax)?.text)
     }
 
     /// The body of a function: a compound command, whose commands are known by its name.
-    pub(super) fn function_body(&mut self, name: &str) -> Result<(), Unclear> {
+    pub(super) fn function_body(&mut self, name: &str) -> Result<(), ShellParseError> {
         self.level.is_list = false;
         self.lines()?;
         let first = self.level.commands.len();
-        let is_compound = self.deeper(Self::compound)?;
+        let is_compound = self.with_depth(Self::compound)?;
         self.trailing()?;
         self.mark(first, |simple| {
             simple.function.get_or_insert_with(|| name.to_owned());
         });
-        if is_compound { Ok(()) } else { Err(Unclear::Syntax) }
+        if is_compound { Ok(()) } else { Err(ShellParseError::Syntax) }
     }
 }

@@ -10,7 +10,7 @@ mod reader;
 mod script;
 mod words;
 
-pub use script::{Direction, Redirection, Script, Simple, Unclear, Word};
+pub use script::{Direction, Redirection, Script, ShellParseError, SimpleCommand, Word};
 pub use words::is_assignment;
 
 use reader::Reader;
@@ -22,9 +22,9 @@ const MAX_BYTES: usize = 10_000;
 ///
 /// # Errors
 /// When it is too long, too deep or has too many commands, or is not understood.
-pub fn parse(text: &str) -> Result<Script, Unclear> {
+pub fn parse(text: &str) -> Result<Script, ShellParseError> {
     if text.len() > MAX_BYTES {
-        return Err(Unclear::TooLong);
+        return Err(ShellParseError::TooLong);
     }
     Reader::new(text).script()
 }

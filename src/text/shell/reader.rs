@@ -1,6 +1,6 @@
 //! Where in a text the parser is, what it has found so far, and how much more it may find.
 
-use super::script::{Script, Simple, Unclear};
+use super::script::{Script, ShellParseError, SimpleCommand};
 
 /// How deep groups, loops and substitutions are looked into.
 const MAX_DEPTH: usize = 48;
@@ -10,7 +10,7 @@ const MAX_COMMANDS: usize = 256;
 
 /// A here-document that begins after the line.
 #[derive(Debug)]
-pub(super) struct Awaited {
+pub(super) struct PendingHeredoc {
     pub(super) delimiter: String,
     /// Whether tabs before its lines are dropped.
     pub(super) drops_tabs: bool,
@@ -23,22 +23,22 @@ pub(super) struct Awaited {
 /// What was found on one level of substitution.
 #[derive(Debug)]
 pub(super) struct Level {
-    pub(super) commands: Vec<Simple>,
+    pub(super) commands: Vec<SimpleCommand>,
     pub(super) is_list: bool,
     /// Substitutions of the words that are being read.
     pub(super) nested: Vec<Script>,
-    pub(super) awaited: Vec<Awaited>,
+    pub(super) pending_heredocs: Vec<PendingHeredoc>,
 }
 
 impl Level {
     fn new() -> Self {
-        Self { commands: Vec::new(), is_list: true, nested: Vec::new(), awaited: Vec::new() }
+        Self { commands: Vec::new(), is_list: true, nested: Vec::new(), pending_heredocs: Vec::new() }
     }
 
-    pub(super) fn finish(self) -> Result<Script, Unclear> {
-        let is_complete = self.awaited.is_empty() && self.nested.is_empty();
+    pub(super) fn finish(self) -> Result<Script, ShellParseError> {
+        let is_complete = self.pending_heredocs.is_empty() && self.nested.is_empty();
         let script = Script { commands: self.commands, is_list: self.is_list };
-        if is_complete { Ok(script) } else { Err(Unclear::Syntax) }
+        if is_complete { Ok(script) } else { Err(ShellParseError::Syntax) }
     }
 }
 
@@ -60,10 +60,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the whole text.
-    pub(super) fn script(mut self) -> Result<Script, Unclear> {
+    pub(super) fn script(mut self) -> Result<Script, ShellParseError> {
         self.list()?;
         if self.peek().is_some() {
-            return Err(Unclear::Syntax);
+            return Err(ShellParseError::Syntax);
         }
         self.level.finish()
     }
@@ -86,30 +86,30 @@ impl<'a> Reader<'a> {
         Some(char)
     }
 
-    pub(super) fn looks_at(&self, text: &str) -> bool {
+    pub(super) fn is_next(&self, text: &str) -> bool {
         self.rest().starts_with(text)
     }
 
     /// Goes past `text` where that is next.
     pub(super) fn accept(&mut self, text: &str) -> bool {
-        let is_next = self.looks_at(text);
+        let is_next = self.is_next(text);
         if is_next {
             self.at += text.len();
         }
         is_next
     }
 
-    pub(super) fn expect(&mut self, text: &str) -> Result<(), Unclear> {
-        if self.accept(text) { Ok(()) } else { Err(Unclear::Syntax) }
+    pub(super) fn expect(&mut self, text: &str) -> Result<(), ShellParseError> {
+        if self.accept(text) { Ok(()) } else { Err(ShellParseError::Syntax) }
     }
 
     /// Does `read` one level deeper.
-    pub(super) fn deeper<T>(
+    pub(super) fn with_depth<T>(
         &mut self,
-        read: impl FnOnce(&mut Self) -> Result<T, Unclear>,
-    ) -> Result<T, Unclear> {
+        read: impl FnOnce(&mut Self) -> Result<T, ShellParseError>,
+    ) -> Result<T, ShellParseError> {
         if self.depth == MAX_DEPTH {
-            return Err(Unclear::TooDeep);
+            return Err(ShellParseError::TooDeep);
         }
         self.depth += 1;
         let done = read(self);
@@ -118,37 +118,37 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the commands of a substitution up to the parenthesis that closes it.
-    pub(super) fn substitution(&mut self) -> Result<(), Unclear> {
+    pub(super) fn substitution(&mut self) -> Result<(), ShellParseError> {
         let start = self.at;
         let outer = std::mem::replace(&mut self.level, Level::new());
-        self.deeper(Self::list)?;
+        self.with_depth(Self::list)?;
         self.expect(")")?;
         let inner = std::mem::replace(&mut self.level, outer);
         // Whether the document outside begins after this line or after the substitution depends on the shell.
-        if !self.level.awaited.is_empty() && self.since(start).contains('\n') {
-            return Err(Unclear::Syntax);
+        if !self.level.pending_heredocs.is_empty() && self.since(start).contains('\n') {
+            return Err(ShellParseError::Syntax);
         }
         self.level.nested.push(inner.finish()?);
         Ok(())
     }
 
     /// Reads the whole of another text that stands inside of this one, with what is left of depth and commands.
-    pub(super) fn inside<'b>(
+    pub(super) fn parse_nested<'b>(
         &mut self,
         text: &'b str,
-        read: impl FnOnce(&mut Reader<'b>) -> Result<(), Unclear>,
-    ) -> Result<Level, Unclear> {
-        self.deeper(|outer| {
+        read: impl FnOnce(&mut Reader<'b>) -> Result<(), ShellParseError>,
+    ) -> Result<Level, ShellParseError> {
+        self.with_depth(|outer| {
             let mut inner = Reader { text, at: 0, level: Level::new(), depth: outer.depth, left: outer.left };
             read(&mut inner)?;
             outer.left = inner.left;
-            if inner.peek().is_some() { Err(Unclear::Syntax) } else { Ok(inner.level) }
+            if inner.peek().is_some() { Err(ShellParseError::Syntax) } else { Ok(inner.level) }
         })
     }
 
     /// Keeps a command, with the substitutions of its words.
-    pub(super) fn keep(&mut self, mut simple: Simple) -> Result<(), Unclear> {
-        self.left = self.left.checked_sub(1).ok_or(Unclear::TooMany)?;
+    pub(super) fn push_command(&mut self, mut simple: SimpleCommand) -> Result<(), ShellParseError> {
+        self.left = self.left.checked_sub(1).ok_or(ShellParseError::TooMany)?;
         simple.nested.append(&mut self.level.nested);
         self.level.commands.push(simple);
         Ok(())

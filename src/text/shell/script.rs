@@ -5,14 +5,14 @@
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Script {
     /// Its commands; those of groups, loops, branches and functions among them.
-    pub commands: Vec<Simple>,
+    pub commands: Vec<SimpleCommand>,
     /// Whether it is made of lists, pipes and groups only: no loops, branches, functions, tests or arithmetic.
     pub is_list: bool,
 }
 
 /// One command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Simple {
+pub struct SimpleCommand {
     /// Whether variables are assigned in front of it, or by it alone.
     pub assigns: bool,
     /// The program and its arguments. None for what stands around commands, like the words of a loop.
@@ -62,7 +62,7 @@ pub struct Redirection {
 
 /// Why a text was not taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unclear {
+pub enum ShellParseError {
     /// It is longer than anybody looks through.
     #[error("a command of more than 10,000 bytes: split it, or write long texts with the file tools")]
     TooLong,

@@ -18,7 +18,7 @@ fn read(text: &str) -> Vec<Vec<String>> {
 
 /// The programs of all commands, those in substitutions among them, each after what is substituted in it.
 fn programs(script: &Script) -> Vec<String> {
-    let program = |simple: &Simple| {
+    let program = |simple: &SimpleCommand| {
         let inner = simple.nested.iter().flat_map(programs);
         inner.chain(simple.words.first().map(|word| word.text.clone())).collect::<Vec<_>>()
     };
@@ -123,7 +123,7 @@ fn compound_commands_are_looked_into() {
 #[test]
 fn what_holds_of_a_group_holds_of_its_commands() {
     let script = understood("a | { b; (c); }; f() { d & }; e");
-    let all = |holds: fn(&Simple) -> bool| {
+    let all = |holds: fn(&SimpleCommand) -> bool| {
         let held = script.commands.iter().filter(|simple| holds(simple));
         held.map(|simple| simple.words[0].text.as_str()).collect::<String>()
     };
@@ -192,7 +192,7 @@ fn what_is_wrong_rare_or_ambiguous_is_not_understood() {
         "!\\\n a",
         "i\\\nf a",
     ] {
-        assert_eq!(parse(text), Err(Unclear::Syntax), "{text}");
+        assert_eq!(parse(text), Err(ShellParseError::Syntax), "{text}");
     }
 }
 
@@ -215,12 +215,12 @@ fn length_depth_and_number_are_bounded() {
     ] {
         let nested = |levels: usize| parse(&format!("{}x{}", open.repeat(levels), close.repeat(levels)));
         assert!(nested(10).is_ok(), "{open}: {:?}", nested(10));
-        assert_eq!(nested(300).unwrap_err(), Unclear::TooDeep, "{open}");
+        assert_eq!(nested(300).unwrap_err(), ShellParseError::TooDeep, "{open}");
     }
     assert!(parse(&"a;".repeat(256)).is_ok());
-    assert_eq!(parse(&"a;".repeat(257)), Err(Unclear::TooMany));
-    assert_eq!(parse(&"`a`".repeat(300)), Err(Unclear::TooMany));
-    assert_eq!(parse(&" ".repeat(10_001)), Err(Unclear::TooLong));
+    assert_eq!(parse(&"a;".repeat(257)), Err(ShellParseError::TooMany));
+    assert_eq!(parse(&"`a`".repeat(300)), Err(ShellParseError::TooMany));
+    assert_eq!(parse(&" ".repeat(10_001)), Err(ShellParseError::TooLong));
 }
 
 /// The raw words of the commands that another parser finds, those in substitutions aside.
@@ -267,7 +267,7 @@ fn seen_by_another(text: &str) -> Option<Vec<Vec<String>>> {
 }
 
 fn raw(script: &Script) -> Vec<Vec<String>> {
-    let words = |simple: &Simple| simple.words.iter().map(|word| word.raw.clone()).collect::<Vec<_>>();
+    let words = |simple: &SimpleCommand| simple.words.iter().map(|word| word.raw.clone()).collect::<Vec<_>>();
     script.commands.iter().map(words).filter(|words| !words.is_empty()).collect()
 }
 
@@ -338,6 +338,6 @@ proptest! {
 
     #[test]
     fn no_text_makes_it_panic(text in "([a-c{}()$`'\"\\\\|&;<>#\n =~*\\[\\]-]|\\PC|\\$\\(|<<A|\\$'|case |in |esac|if ){0,60}") {
-        let _: Result<Script, Unclear> = parse(&text);
+        let _: Result<Script, ShellParseError> = parse(&text);
     }
 }

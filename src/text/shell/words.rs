@@ -1,16 +1,16 @@
 //! Words: what is quoted, what is escaped and what is expanded in them.
 
 use super::reader::Reader;
-use super::script::{Unclear, Word};
+use super::script::{ShellParseError, Word};
 
 /// A word while it is read.
 #[derive(Default)]
-pub(super) struct Made {
+pub(super) struct WordBuilder {
     pub(super) text: String,
     pub(super) is_expanded: bool,
 }
 
-impl Made {
+impl WordBuilder {
     /// Takes what an expansion leaves: how it is written.
     pub(super) fn expand(&mut self, written: &str) {
         self.text.push_str(written);
@@ -45,9 +45,9 @@ pub(super) fn is_name(text: &str) -> bool {
 
 impl Reader<'_> {
     /// The next word; there must be one.
-    pub(super) fn word(&mut self) -> Result<Word, Unclear> {
+    pub(super) fn word(&mut self) -> Result<Word, ShellParseError> {
         let start = self.at;
-        let mut made = Made::default();
+        let mut made = WordBuilder::default();
         while let Some(char) = self.peek() {
             match char {
                 _ if is_plain(char) => self.plain(&mut made),
@@ -68,14 +68,14 @@ impl Reader<'_> {
         // Where a comment would begin is no word, and a number on two lines may be the descriptor of a redirection.
         let is_split = raw.contains("\\\n") && self.rest().starts_with(['<', '>']);
         if raw.is_empty() || raw.starts_with('#') || is_split {
-            return Err(Unclear::Syntax);
+            return Err(ShellParseError::Syntax);
         }
         let is_literal = !made.is_expanded || matches!(raw, "[" | "{}");
         Ok(Word { text: made.text, raw: raw.to_owned(), is_literal })
     }
 
     /// What comes of characters that mean themselves, all at once: most words are made of nothing else.
-    fn plain(&mut self, made: &mut Made) {
+    fn plain(&mut self, made: &mut WordBuilder) {
         let rest = self.rest();
         let (plain, _) = rest.split_at(rest.find(|char| !is_plain(char)).unwrap_or(rest.len()));
         made.text.push_str(plain);
@@ -83,15 +83,15 @@ impl Reader<'_> {
     }
 
     /// One character, quotation or expansion of a word that began at `start`.
-    fn part(&mut self, made: &mut Made, start: usize) -> Result<(), Unclear> {
+    fn part(&mut self, made: &mut WordBuilder, start: usize) -> Result<(), ShellParseError> {
         let begins = self.at == start || self.since(start).ends_with(['=', ':']);
         match self.next() {
             Some('\\') => match self.next() {
                 Some('\n') => {}
-                escaped => made.text.push(escaped.ok_or(Unclear::Syntax)?),
+                escaped => made.text.push(escaped.ok_or(ShellParseError::Syntax)?),
             },
             Some('\'') => {
-                let (quoted, _) = self.rest().split_once('\'').ok_or(Unclear::Syntax)?;
+                let (quoted, _) = self.rest().split_once('\'').ok_or(ShellParseError::Syntax)?;
                 self.at += quoted.len() + 1;
                 made.text.push_str(quoted);
             }
@@ -108,11 +108,11 @@ impl Reader<'_> {
     }
 
     /// What stands in double quotes, the first one already read.
-    pub(super) fn double_quoted(&mut self, made: &mut Made) -> Result<(), Unclear> {
+    pub(super) fn double_quoted(&mut self, made: &mut WordBuilder) -> Result<(), ShellParseError> {
         loop {
-            match self.next().ok_or(Unclear::Syntax)? {
+            match self.next().ok_or(ShellParseError::Syntax)? {
                 '"' => return Ok(()),
-                '\\' => match self.next().ok_or(Unclear::Syntax)? {
+                '\\' => match self.next().ok_or(ShellParseError::Syntax)? {
                     '\n' => {}
                     escaped @ ('$' | '`' | '"' | '\\') => made.text.push(escaped),
                     other => made.text.extend(['\\', other]),
@@ -125,9 +125,9 @@ impl Reader<'_> {
     }
 
     /// The words of an array, from its opening parenthesis on.
-    fn array(&mut self) -> Result<(), Unclear> {
+    fn array(&mut self) -> Result<(), ShellParseError> {
         self.at += 1;
-        self.deeper(|reader| {
+        self.with_depth(|reader| {
             loop {
                 reader.lines()?;
                 if reader.accept(")") {

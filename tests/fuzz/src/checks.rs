@@ -2,19 +2,19 @@
 
 use agent::decision::Decision;
 use agent::engine::arguments;
-use agent::engine::command_class::{CommandClass, CommandOptions, classify, named_files, readings};
+use agent::engine::command_class::{CommandClass, CommandOptions, classify, named_files, read_targets};
 use agent::engine::policy::{Mode, Policy, PolicyOptions};
 use agent::engine::rules::{Action, PolicyRule, Ruling};
 use agent::fetch::target::{self, HostPattern};
 use agent::language::Language;
 use agent::llm::LlmError;
-use agent::llm::answer::{Answer, Surroundings};
+use agent::llm::answer::{FinishContext, ResponseBuilder};
 use agent::llm::embedded_call;
-use agent::llm::format::Format;
+use agent::llm::format::WireFormat;
 use agent::llm::framing::{FrameDecoder, Framing, FramingError};
 use agent::llm::quirks::Quirks;
-use agent::llm::receive::Reception;
-use agent::llm::retry::Advice;
+use agent::llm::receive::ResponseReader;
+use agent::llm::retry::RetryAdvice;
 use agent::llm::{Progress, Response};
 use agent::process::shell::quoted;
 use agent::text::edit::{Replacement, replace};
@@ -35,11 +35,11 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: [Target; 14] = [
     ("sse", |bytes| frames(Framing::Sse, bytes)),
     ("ndjson", |bytes| frames(Framing::Ndjson, bytes)),
-    ("chat_completions", |bytes| answer(Format::ChatCompletions, bytes)),
-    ("messages", |bytes| answer(Format::Messages, bytes)),
-    ("gemini", |bytes| answer(Format::Gemini, bytes)),
-    ("ollama", |bytes| answer(Format::Ollama, bytes)),
-    ("responses", |bytes| answer(Format::Responses, bytes)),
+    ("chat_completions", |bytes| answer(WireFormat::ChatCompletions, bytes)),
+    ("messages", |bytes| answer(WireFormat::Messages, bytes)),
+    ("gemini", |bytes| answer(WireFormat::Gemini, bytes)),
+    ("ollama", |bytes| answer(WireFormat::Ollama, bytes)),
+    ("responses", |bytes| answer(WireFormat::Responses, bytes)),
     ("error_body", error_body),
     ("embedded_call", embedded),
     ("envelope", |bytes| patched(bytes, None)),
@@ -73,7 +73,7 @@ fn frames(framing: Framing, bytes: &[u8]) {
 }
 
 /// An answer is the same, and shows the same text, however it is cut; it is an error or it says something usable.
-pub fn answer(format: Format, bytes: &[u8]) {
+pub fn answer(format: WireFormat, bytes: &[u8]) {
     for streamed in [true, false] {
         let whole = receive(format, streamed, &[bytes]);
         if let (Ok(response), _) = &whole {
@@ -93,7 +93,7 @@ pub fn answer(format: Format, bytes: &[u8]) {
 }
 
 /// What comes of a body that arrives in these pieces, and what was shown.
-pub fn receive(format: Format, streamed: bool, pieces: &[&[u8]]) -> (Result<Response, LlmError>, String) {
+pub fn receive(format: WireFormat, streamed: bool, pieces: &[&[u8]]) -> (Result<Response, LlmError>, String) {
     let codec = format.codec(Quirks::default());
     let mut shown = String::new();
     let mut show = |progress: Progress<'_>| match progress {
@@ -101,37 +101,37 @@ pub fn receive(format: Format, streamed: bool, pieces: &[&[u8]]) -> (Result<Resp
         Progress::Thinking(text) => shown.extend(["<", text, ">"]),
         Progress::Sent { .. } | Progress::Retry { .. } => {}
     };
-    let mut answer = Answer::new(codec.name(), true);
-    let mut reception = Reception::new(codec.as_ref(), streamed);
+    let mut answer = ResponseBuilder::new(codec.name(), true);
+    let mut reader = ResponseReader::new(codec.as_ref(), streamed);
     let made = Cell::new(0);
     let new_id = || {
         made.set(made.get() + 1);
         format!("made_{}", made.get())
     };
-    let surroundings = Surroundings {
-        offered: &|name| name == "read_file",
-        repeated: &|_| false,
-        is_answer: &|_| false,
+    let context = FinishContext {
+        is_offered: &|name| name == "read_file",
+        is_echo: &|_| false,
+        is_structured_answer: &|_| false,
         new_id: &new_id,
     };
     let outcome = pieces
         .iter()
-        .try_for_each(|piece| reception.push(piece, &mut answer, &mut show).map(drop))
-        .and_then(|()| reception.finish(&mut answer, &mut show))
-        .and_then(|()| answer.finish(&surroundings, &mut show));
+        .try_for_each(|piece| reader.push(piece, &mut answer, &mut show).map(drop))
+        .and_then(|()| reader.finish(&mut answer, &mut show))
+        .and_then(|()| answer.finish(&context, &mut show));
     (outcome, shown)
 }
 
 /// The error of every format and status is one short line, and so is the wait that headers ask for.
 fn error_body(bytes: &[u8]) {
-    for format in Format::ALL {
+    for format in WireFormat::ALL {
         let codec = format.codec(Quirks::default());
         for status in [400, 401, 404, 413, 429, 500, 503] {
-            fit_for_a_line(&codec.error(status, bytes).message);
+            fit_for_a_line(&codec.status_error(status, bytes).message);
         }
     }
     let text = String::from_utf8_lossy(bytes);
-    let advice = Advice::from_headers(&|_| Some(&text), Duration::from_secs(1_445_412_481));
+    let advice = RetryAdvice::from_headers(&|_| Some(&text), Duration::from_secs(1_445_412_481));
     assert_ne!(advice.retry_after, Some(Duration::ZERO));
 }
 
@@ -147,7 +147,7 @@ fn patched(bytes: &[u8], path: Option<&str>) {
     assert!(!sections.is_empty());
     for section in sections {
         assert!(path.is_none_or(|path| section.path == path));
-        let (added, removed) = section.extent();
+        let (added, removed) = section.line_counts();
         match apply(text, section.hunks()) {
             Err(error) => fit_for_a_line(&error.to_string()),
             Ok(patched) if !section.hunks().is_empty() => {
@@ -185,7 +185,7 @@ fn edited(bytes: &[u8]) {
 fn embedded(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let found = embedded_call::find(&text, &|name| name == "read_file");
-    assert!(found.is_empty() || embedded_call::may_begin(&text));
+    assert!(found.is_empty() || embedded_call::is_possible_prefix(&text));
     for call in found {
         assert_eq!(call.name, "read_file");
         assert!(call.arguments.trim_start().starts_with('{'), "{}", call.arguments);
@@ -203,10 +203,10 @@ fn command(bytes: &[u8]) {
     let class = |text: &str| classify(text, &CommandOptions::default()).class;
     let own = class(&text);
     named_files(&text);
-    readings(&text);
+    read_targets(&text);
     if own == CommandClass::Safe {
         let script = shell::parse(&text).expect("what is safe is understood");
-        let writes = |simple: &shell::Simple| {
+        let writes = |simple: &shell::SimpleCommand| {
             simple.redirections.iter().any(|redirection| redirection.target.text != "/dev/null")
         };
         assert!(script.is_list && !script.commands.iter().any(|simple| simple.assigns || writes(simple)));
@@ -229,7 +229,7 @@ fn policy(bytes: &[u8]) {
     let mut parts = input.splitn(3, '\0');
     let mut part = || parts.next().unwrap_or_default();
     let (rules, tool, about) = (rules(part()), part(), part());
-    assert!(arguments::read(about).map_or(true, |value| value.is_object()), "{about:?}");
+    assert!(arguments::parse(about).map_or(true, |value| value.is_object()), "{about:?}");
     let Some(policy) = compiled(&rules) else { return };
     let plan = plan(tool, about);
     let ruling = policy.ruling(tool, &plan);
@@ -246,9 +246,9 @@ fn policy(bytes: &[u8]) {
         }
         (None, Some(host)) if !host.contains('*') => {
             let named = HostPattern::parse(host).expect("a host that a page has can be named");
-            assert!(named.allows(host), "{host}");
+            assert!(named.matches(host), "{host}");
         }
-        (None, None) if !plan.touches.is_empty() && !about.starts_with('/') => {
+        (None, None) if !plan.touched_files.is_empty() && !about.starts_with('/') => {
             for again in [format!("./{about}"), about.to_ascii_uppercase()] {
                 assert_eq!(policy.ruling(tool, &Plan::file(&again, true)), ruling, "{again:?}");
             }
@@ -303,7 +303,7 @@ fn compiled(rules: &[PolicyRule]) -> Option<Policy> {
         sensitive_files: Vec::new(),
         blocked_commands: Vec::new(),
         allowed_only: false,
-        contained: true,
+        trusts_sandbox: true,
         rules: rules.to_vec(),
         root: "/srv/shop".to_owned(),
         language: Language::En,
@@ -366,7 +366,7 @@ fn plan(tool: &str, about: &str) -> Plan {
     match tool {
         "run_command" => Plan { command: Some(about.to_owned()), ..Plan::default() },
         "web_fetch" => {
-            let host = target::page(about).ok().and_then(|page| page.host_str().map(str::to_owned));
+            let host = target::parse_page_url(about).ok().and_then(|page| page.host_str().map(str::to_owned));
             Plan { host, ..Plan::default() }
         }
         _ => Plan::file(about, true),

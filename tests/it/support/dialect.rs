@@ -1,12 +1,12 @@
 //! Requests in any wire format, read back as the scripted server needs them: what was said, called and answered.
 
-use agent::llm::format::Format;
-use agent::llm::scripted::Asked;
+use agent::llm::format::WireFormat;
+use agent::llm::scripted::RequestView;
 use serde_json::{Value, json};
 
 /// A request, read.
 pub struct Dialect {
-    pub format: Format,
+    pub format: WireFormat,
     said: Vec<Said>,
     tools: bool,
     stream: bool,
@@ -30,29 +30,29 @@ impl Dialect {
         let tools = tools && body["tool_choice"] != "none" && body["tool_choice"]["type"] != "none";
         let stream = body["stream"] == json!(true);
         if path.ends_with("/chat/completions") {
-            Some(Self { format: Format::ChatCompletions, said: chat_completions(body), tools, stream })
+            Some(Self { format: WireFormat::ChatCompletions, said: chat_completions(body), tools, stream })
         } else if path.ends_with("/messages") {
-            Some(Self { format: Format::Messages, said: messages(body), tools, stream })
+            Some(Self { format: WireFormat::Messages, said: messages(body), tools, stream })
         } else if path.ends_with("/api/chat") {
-            Some(Self { format: Format::Ollama, said: ollama(body), tools, stream })
+            Some(Self { format: WireFormat::Ollama, said: ollama(body), tools, stream })
         } else if path.ends_with(":streamGenerateContent") || path.ends_with(":generateContent") {
             let stream = target.ends_with(":streamGenerateContent?alt=sse");
-            Some(Self { format: Format::Gemini, said: gemini(body), tools, stream })
+            Some(Self { format: WireFormat::Gemini, said: gemini(body), tools, stream })
         } else if path.ends_with("/responses") {
-            Some(Self { format: Format::Responses, said: responses(body), tools, stream })
+            Some(Self { format: WireFormat::Responses, said: responses(body), tools, stream })
         } else {
             None
         }
     }
 
     /// The request as a script's expectations look at it.
-    pub fn asked(&self) -> Asked<'_> {
+    pub fn asked(&self) -> RequestView<'_> {
         let messages = self.said.iter().filter_map(|said| match said {
             Said::Text(role, text) => Some((role.as_str(), text.as_str())),
             Said::Result(_, text) => Some(("tool", text.as_str())),
             Said::Call(_) => None,
         });
-        Asked { messages: messages.collect(), tools: self.tools, stream: self.stream }
+        RequestView { messages: messages.collect(), tools: self.tools, stream: self.stream }
     }
 
     /// Whether every result stands between marks of its own.

@@ -3,7 +3,7 @@
 use super::dialect::{Dialect, take_marks_off};
 use agent::llm::framing::Framing;
 use agent::llm::quirks::Quirks;
-use agent::llm::scripted::{Fault, RawAnswer, Script, Turn, render};
+use agent::llm::scripted::{Fault, RawResponse, Script, Turn, render};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -188,7 +188,7 @@ impl Shared {
             }
             stream.read_exact(&mut vec![0; unread(&request)])?;
             let answered = match turn {
-                None => respond_error(&mut stream, &self.script.over(number)),
+                None => respond_error(&mut stream, &self.script.exhausted_message(number)),
                 Some(turn) => self.answer(&mut stream, &turn, number, &request),
             };
             if let Err(error) = answered {
@@ -283,7 +283,7 @@ fn respond_error(stream: &mut TcpStream, message: &str) -> Result<()> {
     respond(stream, 400, &[], &json!({"error": {"message": message}}).to_string())
 }
 
-fn respond_raw(stream: &mut TcpStream, raw: &RawAnswer) -> Result<()> {
+fn respond_raw(stream: &mut TcpStream, raw: &RawResponse) -> Result<()> {
     let headers: Vec<_> = raw.headers.clone().into_iter().collect();
     respond(stream, if raw.status == 0 { 200 } else { raw.status }, &headers, &raw.body)
 }
